@@ -11,8 +11,11 @@ else
 BUILD ?= build
 endif
 comma := ,
+# clang of the release that the code is checked with, or else the one that this system has.
+CLANG := $(if $(shell command -v clang-14),clang-14,clang)
+CLANG_TIDY := $(if $(shell command -v clang-tidy-14),clang-tidy-14,clang-tidy)
 ifeq ($(origin CC),default)
-CC := $(if $(filter fuzzer% address,$(SANITIZE)),clang-14,gcc)
+CC := $(if $(filter fuzzer% address,$(SANITIZE)),$(CLANG),gcc)
 endif
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
@@ -42,10 +45,15 @@ HARDENING ?= -fstack-protector-strong -fstack-clash-protection -fPIE $(if $(filt
 HARDENING_LINK := $(if $(strip $(HARDENING)),-pie -Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
 endif
 
-# llhttp, the parser of HTTP, comes as C sources (Debian's node-llhttp): they are compiled here, with their own warnings. Its default
-# mode, that Node runs, takes bytes above 0x7f in targets; src/http/parse.c refuses what else it takes.
+# llhttp, the parser of HTTP, is a library from Debian 13 on. Debian 12 has its C sources (node-llhttp): they are compiled here, with their
+# own warnings. Its default mode, that Node runs, takes bytes above 0x7f in targets; src/http/parse.c refuses what else it takes.
+ifeq ($(shell pkg-config --exists libllhttp && echo yes),yes)
+PKGS += libllhttp
+else
 LLHTTP ?= /usr/share
-INCLUDES := -Isrc -I$(BUILD)/generated -idirafter $(LLHTTP)/include
+LLHTTP_OBJECTS := $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
+endif
+INCLUDES := -Isrc -I$(BUILD)/generated $(if $(LLHTTP),-idirafter $(LLHTTP)/include/llhttp)
 CPPFLAGS_ALL := -D_GNU_SOURCE $(INCLUDES) $(shell pkg-config --cflags $(PKGS)) $(CPPFLAGS)
 CFLAGS_ALL := -std=c11 -fno-omit-frame-pointer $(WARNINGS) $(WERROR) $(HARDENING) $(CFLAGS) $(SANITIZE_$(SANITIZE))
 LDFLAGS_ALL := $(HARDENING_LINK) $(SANITIZE_$(SANITIZE)) $(LDFLAGS)
@@ -56,7 +64,7 @@ LINK = $(call SAY,LINK) $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL)
 
 SQL := $(sort $(wildcard sql/*/*.sql sql/*/*/*.sql))
 SOURCES := $(sort $(filter-out src/main.c,$(wildcard src/*/*.c src/*/*/*.c)))
-OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
+OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o $(LLHTTP_OBJECTS)
 # librdkafka calls this file: no symbol of ours asks for it.
 LINKED := $(BUILD)/obj/kafka/inflate.o
 ifeq ($(SANITIZE),thread)
@@ -189,6 +197,7 @@ SCRIPTS_PY := scripts/check-docs scripts/structure $(wildcard scripts/*.py tests
 
 check: check-format check-tidy check-cppcheck check-gcc check-clang check-scripts check-docs check-structure ## format, lints, warnings of both compilers
 
+check-format: export PATH := $(PATH):$(CURDIR)/build/tools
 check-format:
 	clang-format-14 --dry-run -Werror $(C_FILES) $(H_FILES)
 
@@ -197,7 +206,7 @@ check-tidy: $(C_FILES:%.c=$(BUILD)/tidy/%.ok)
 $(BUILD)/tidy/%.ok: %.c .clang-tidy | $(BUILD)/generated/sql.c
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS_ALL) -Itests -std=c11 -MM -MP -MT $@ -MF $(@:.ok=.d) $<
-	$(call SAY,TIDY) clang-tidy-14 --quiet --warnings-as-errors='*' $< -- $(CPPFLAGS_ALL) -Itests -std=c11 2> $(@:.ok=.log) || { cat $(@:.ok=.log); exit 1; }
+	$(call SAY,TIDY) $(CLANG_TIDY) --quiet --warnings-as-errors='*' $< -- $(CPPFLAGS_ALL) -Itests -std=c11 2> $(@:.ok=.log) || { cat $(@:.ok=.log); exit 1; }
 	@touch $@
 
 -include $(shell find $(BUILD)/tidy -name '*.d' 2> /dev/null)
@@ -213,7 +222,7 @@ check-gcc:
 	@$(MAKE) --silent --no-print-directory BUILD=$(BUILD_GCC) CC=gcc WERROR=-Werror objects
 
 check-clang:
-	@$(MAKE) --silent --no-print-directory BUILD=build/check-clang CC=clang-14 WERROR='-Werror -fsyntax-only' objects
+	@$(MAKE) --silent --no-print-directory BUILD=build/check-clang CC=$(CLANG) WERROR='-Werror -fsyntax-only' objects
 
 objects: $(BUILD)/obj/main.o $(OBJECTS) $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/*/*.c))
 

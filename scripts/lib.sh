@@ -5,14 +5,15 @@
 BUILD=$ROOT/build
 PYTHON=/usr/bin/python3 # Debian's own: it has the packages below; another python3 in PATH may not
 
+# NAME|OTHER: the first that this release of Debian has.
 PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-dev libyaml-dev libuv1-dev zlib1g-dev
-    libssl-dev libcurl4-openssl-dev node-llhttp
+    libssl-dev libcurl4-openssl-dev libllhttp-dev|node-llhttp
     postgresql default-jre-headless maven ca-certificates procps python3 python3-psycopg python3-confluent-kafka"
 PACKAGES_PACKAGE="dpkg-dev gzip"
-PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest python3-pytest-xdist python3-pytest-timeout clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
-    cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client
+PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest python3-pytest-xdist python3-pytest-timeout clang-14|clang
+    libclang-rt-14-dev|libclang-rt-dev clang-tidy-14|clang-tidy clang-format-14|python3-pip cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client
     systemd-container dbus lintian man-db bash-completion zsh python3-pip python3-yaml python3-h2 pgbouncer
-    libct4 libhiredis0.14 libmariadb3 libpcre3 libxml2"
+    libct4 libhiredis0.14|libhiredis1.1.0 libmariadb3 libpcre3|libpcre2-8-0 libxml2"
 PACKAGES_CONTAINER="podman runc mmdebstrap ca-certificates"
 PACKAGES_KUBERNETES="$PACKAGES_CONTAINER etcd-server containerd containernetworking-plugins iproute2 util-linux openssl"
 
@@ -64,13 +65,19 @@ is_root() {
 
 # ---- packages
 
+# missing_packages NAME…: those of which no alternative is installed.
 missing_packages() {
-    for mp_name in "$@"; do
-        case $(dpkg-query -W -f '${db:Status-Status}' "$mp_name" 2> /dev/null) in
-        installed) ;;
-        *) printf '%s ' "$mp_name" ;;
+    for mp_names in "$@"; do
+        # shellcheck disable=SC2046 # a list
+        case " $(dpkg-query -W -f '${db:Status-Status} ' $(alternatives "$mp_names") 2> /dev/null)" in
+        *" installed "*) ;;
+        *) printf '%s ' "$mp_names" ;;
         esac
     done
+}
+
+alternatives() {
+    echo "$1" | tr '|' ' '
 }
 
 as_root() {
@@ -102,14 +109,17 @@ install_postgresql_without_cluster() {
     return "$ip_status"
 }
 
-# Names differ between releases of Debian: the steps that need a package this one lacks (clang-14, say) fail by themselves.
+# known_packages NAME…: of each the first alternative that apt knows.
 known_packages() {
-    for kp_name in "$@"; do
-        if apt-cache show "$kp_name" > /dev/null 2>&1; then
-            printf '%s ' "$kp_name"
-        else
-            say "this release of Debian has no package $kp_name: what needs it will fail"
-        fi
+    for kp_names in "$@"; do
+        kp_known=
+        for kp_name in $(alternatives "$kp_names"); do
+            if [ -z "$kp_known" ] && apt-cache show "$kp_name" > /dev/null 2>&1; then
+                kp_known="$kp_name "
+            fi
+        done
+        printf '%s' "$kp_known"
+        [ -n "$kp_known" ] || say "this release of Debian has no package $kp_names: what needs it will fail"
     done
 }
 
@@ -120,7 +130,8 @@ install_packages() {
     command -v apt-get > /dev/null || die "this is not Debian: install yourself what it calls: $in_missing"
     if ! is_root; then
         if ! { command -v sudo > /dev/null && sudo -v; }; then
-            die "packages are missing and neither root nor sudo is at hand; run as root: apt-get install --no-install-recommends $in_missing"
+            die "packages are missing and neither root nor sudo is at hand; run as root (of NAME|OTHER give the one that your Debian has):" \
+                "apt-get install --no-install-recommends $in_missing"
         fi
     fi
     say "installing: $in_missing"
@@ -205,6 +216,15 @@ fetch_crd() {
         mv "$fc_file.part" "$fc_file"
     fi
     echo "$fc_file"
+}
+
+# Puts clang-format-14 into build/tools where Debian has only another release, which formats differently.
+fetch_clang_format() {
+    ! command -v clang-format-14 > /dev/null || return 0
+    fl_wheel=$(fetch_wheel clang-format 14.0.6)
+    mkdir -p "$BUILD/tools"
+    chmod +x "$fl_wheel/clang_format/data/bin/clang-format"
+    ln -sf "$fl_wheel/clang_format/data/bin/clang-format" "$BUILD/tools/clang-format-14"
 }
 
 # Prints the path of hadolint.

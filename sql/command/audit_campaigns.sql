@@ -1,5 +1,5 @@
--- Every campaign that has counters or messages, live or retired, one at a time in short snapshots: campaign_id, sorted. Messages without a
--- campaign count under ''. The recursive part walks the index on campaign_id from one campaign to the next.
+-- Every campaign that has counters or messages, live or retired, in one short snapshot: campaign_id, messages (about; at least 1), sorted.
+-- Messages without a campaign count under ''. The recursive part walks the index on campaign_id from one campaign to the next.
 WITH RECURSIVE stored (campaign_id) AS (
     (SELECT m.campaign_id FROM message_inbox m WHERE m.campaign_id IS NOT NULL ORDER BY m.campaign_id LIMIT 1)
     UNION ALL
@@ -8,14 +8,15 @@ WITH RECURSIVE stored (campaign_id) AS (
     FROM stored s
     WHERE s.campaign_id IS NOT NULL
 )
-SELECT c.campaign_id
+SELECT c.campaign_id, GREATEST(max(c.messages), 1) AS messages
 FROM (
-    SELECT s.campaign_id COLLATE "C" AS campaign_id FROM stored s WHERE s.campaign_id IS NOT NULL
-    UNION
-    SELECT f.campaign_id FROM campaign_funnel f
-    UNION
-    SELECT r.campaign_id FROM campaign_retired r
-    UNION
-    SELECT '' WHERE EXISTS (SELECT FROM message_inbox m WHERE m.campaign_id IS NULL)
+    SELECT s.campaign_id COLLATE "C" AS campaign_id, 1::int8 AS messages FROM stored s WHERE s.campaign_id IS NOT NULL
+    UNION ALL
+    SELECT f.campaign_id, f.messages FROM campaign_count f
+    UNION ALL
+    SELECT DISTINCT r.campaign_id, 1 FROM campaign_retired r
+    UNION ALL
+    SELECT '', 1 WHERE EXISTS (SELECT FROM message_inbox m WHERE m.campaign_id IS NULL)
 ) c
+GROUP BY c.campaign_id
 ORDER BY c.campaign_id;

@@ -1,9 +1,9 @@
--- Who blocks us: $1 int4[] process ids of our own waiting backends, $2 int8 age in ms. One row for each session that one of
--- them waits for, the oldest transaction first: pid, usename, application_name, state, age_ms, query, ended. What this role
+-- Who blocks us: $1 int4[] process ids of our own waiting backends, $2 int8 age in ms. One row for each of them and session that
+-- it waits for, the oldest transaction first: waiting, pid, usename, application_name, state, age_ms, query, ended. What this role
 -- may not see is NULL. Literals and long numbers are taken out of the query, for they may be personal data.
 -- Ends those of receiptd's own (by role and application_name) whose transaction is older than $2, never one of $1. Needed
 -- because no time-out fires for a client that is stalled in the middle of a pipeline or does not read its results.
-SELECT a.pid, a.usename, a.application_name, a.state,
+SELECT w.waiting, a.pid, a.usename, a.application_name, a.state,
        (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000)::int8 AS age_ms,
        left(regexp_replace(regexp_replace(regexp_replace(regexp_replace(
            CASE WHEN a.xact_start IS NOT NULL THEN a.query END,
@@ -15,8 +15,8 @@ SELECT a.pid, a.usename, a.application_name, a.state,
              AND a.datname = current_database()
              AND a.xact_start < clock_timestamp() - $2::int8 * interval '1 millisecond'
             THEN pg_terminate_backend(a.pid) END AS ended
-FROM pg_stat_activity a
-WHERE a.pid IN (SELECT blocker FROM unnest($1::int4[]) waiting, unnest(pg_blocking_pids(waiting)) blocker)
-  AND a.pid <> ALL ($1::int4[])
+FROM (SELECT DISTINCT waiting, blocker FROM unnest($1::int4[]) waiting, unnest(pg_blocking_pids(waiting)) blocker) w
+JOIN pg_stat_activity a ON a.pid = w.blocker
+WHERE a.pid <> ALL ($1::int4[])
   AND a.pid <> pg_backend_pid()
-ORDER BY a.xact_start;
+ORDER BY a.xact_start, a.pid;

@@ -21,7 +21,7 @@ BEGIN
     f AS (
         SELECT p.id AS pipeline_id, p.name, p.org_field, p.subject_field, p.once_fields, i.begun_at, w.message,
                COALESCE(w.org, i.org_id) AS org, w.campaign,
-               CASE WHEN p.reads_row THEN (SELECT to_jsonb(m) FROM message_inbox m WHERE m.message_id = w.message) END AS row
+               CASE WHEN p.reads_row THEN (SELECT to_jsonb(m.*) FROM message_inbox m WHERE m.message_id = w.message) END AS row
         FROM i JOIN p ON p.id = i.pipeline_id
         CROSS JOIN LATERAL unnest(i.messages, i.orgs, i.campaigns) AS w (message, org, campaign)
     ),

@@ -5,6 +5,7 @@
 -- again when every transaction that could have missed it is over. Column settle says when: '0' in a new await; then the number below
 -- which all transactions have to be gone; NULL afterwards.
 CREATE OR REPLACE FUNCTION actions_settle_awaits(shards int4[], now_at timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
 BEGIN
     UPDATE action a
     SET settle = NULL,

@@ -22,8 +22,8 @@ BEGIN
     SELECT t.id, t.token, t.attempt, t.run_id, p.name, s.stage, s.op, s.target,
            CASE s.key_field WHEN 'org_id' THEN t.org_id WHEN 'campaign_id' THEN u.campaign_id
                             WHEN 'message_id' THEN t.message_id ELSE u.subject END,
-           t.org_id, (extract(epoch FROM now_at - t.created_at) * 1000)::int8, t.wait_ms,
-           GREATEST((extract(epoch FROM now_at - t.perform_at) * 1000)::int8, 0),
+           t.org_id, (extract(epoch FROM actions_take.now_at - t.created_at) * 1000)::int8, t.wait_ms,
+           GREATEST((extract(epoch FROM actions_take.now_at - t.perform_at) * 1000)::int8, 0),
            jsonb_strip_nulls(jsonb_build_object(
                'type', 'receiptd.action', 'action_id', t.id, 'run_id', t.run_id, 'pipeline', p.name, 'stage', s.stage,
                'org_id', t.org_id, 'campaign_id', u.campaign_id, 'message_id', t.message_id, 'subject', u.subject,

@@ -2,6 +2,7 @@
 -- search ends at an id that has a message or no further alias. NULL also where aliases form a ring, where there are more than eight, and
 -- where the id that is found is no message id (1 to 255 bytes). Reads with the snapshot of the statement that calls it.
 CREATE OR REPLACE FUNCTION alias_target(account text, gateway_id text) RETURNS text LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_variable
 DECLARE
     target text := gateway_id;
     next text;

@@ -6,7 +6,7 @@ RETURNS TABLE (campaign_id text, status int2, rows int8, counter int8) LANGUAGE 
     WITH groups AS MATERIALIZED (
         SELECT COALESCE(m.campaign_id, '') AS campaign_id, m.status, m.flags, count(*) AS n
         FROM message_inbox m
-        WHERE m.campaign_id = ANY (campaigns) OR ('' = ANY (campaigns) AND m.campaign_id IS NULL)
+        WHERE m.campaign_id = ANY (campaign_recount.campaigns) OR ('' = ANY (campaign_recount.campaigns) AND m.campaign_id IS NULL)
         GROUP BY 1, 2, 3
         UNION ALL
         SELECT r.campaign_id, r.status, r.flags, sum(r.messages)::int8 FROM campaign_retired r WHERE r.campaign_id = ANY (campaigns) GROUP BY 1, 2, 3
@@ -20,7 +20,7 @@ RETURNS TABLE (campaign_id text, status int2, rows int8, counter int8) LANGUAGE 
         WHERE g.flags <> 0 AND (g.flags >> bit) & 1 = 1
         UNION ALL
         SELECT f.campaign_id, f.status, 0, f.messages
-        FROM campaign_funnel f
+        FROM campaign_count f
         WHERE f.campaign_id = ANY (campaigns)
     )
     SELECT c.campaign_id, c.status, sum(c.n)::int8, sum(c.counter)::int8

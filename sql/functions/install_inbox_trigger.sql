@@ -3,6 +3,9 @@
 -- in_schema, in_table: the base table (our schema and message_inbox unless mapped); org_id, campaign_id, status, flags: its columns.
 -- Raises 42804 or 42703 where check_inbox_columns() refuses a column.
 --
+-- A statement trigger fires for the table that the statement names. So each partition gets one as well, for rows that are inserted into it
+-- directly: with an argument, by which count_inserted() knows it.
+--
 -- count_inserted() adds one delta row per INSERT statement, however many rows that brings (COPY too). It counts the whole path of
 -- a row's status and its flags, so that an insert of a row that is not fresh stays exact. It also notes which organisations have messages
 -- in a campaign.
@@ -18,13 +21,18 @@ RETURNS void LANGUAGE plpgsql AS $install$
 DECLARE
     base text := format('%I.%I', in_schema, in_table);
     columns text[] := ARRAY[org_id, campaign_id, status, flags];
+    target record;
 BEGIN
     PERFORM check_inbox_columns(to_regclass(base), columns);
     EXECUTE format($function$
         CREATE OR REPLACE FUNCTION count_inserted() RETURNS trigger
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = %1$I, pg_temp AS $body$
         BEGIN
-            IF TG_TABLE_SCHEMA <> %5$L OR TG_TABLE_NAME <> %9$L THEN
+            IF TG_NARGS > 0 THEN
+                IF NOT partition_is_counted(TG_RELID, TG_NAME) THEN
+                    RETURN NULL;
+                END IF;
+            ELSIF TG_TABLE_SCHEMA <> %5$L OR TG_TABLE_NAME <> %9$L THEN
                 PERFORM check_counted(TG_RELID, to_regclass(%6$L));
             END IF;
             IF (SELECT count(*) FROM pg_attribute a
@@ -59,7 +67,9 @@ BEGIN
         cardinality(columns), in_table, org_id);
     -- A role that may execute it could put it on a table of its own and forge counters.
     REVOKE ALL ON FUNCTION count_inserted() FROM PUBLIC;
-    EXECUTE format('CREATE OR REPLACE TRIGGER receiptd_count_inserted AFTER INSERT ON %s '
-                   'REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION count_inserted()', base);
+    FOR target IN SELECT * FROM inbox_trigger_targets(to_regclass(base)) LOOP
+        EXECUTE format('CREATE OR REPLACE TRIGGER receiptd_count_inserted AFTER INSERT ON %s '
+                       'REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION count_inserted(%s)', target.name, target.argument);
+    END LOOP;
 END
 $install$;

@@ -5,6 +5,9 @@
 -- retired messages together are what they say. It remembers the ids, so that a late receipt is told from one that came too early.
 -- It has the rights of the same role as count_inserted(), by the same rules.
 --
+-- Each partition gets the trigger for DELETE as well, as for inserts. TRUNCATE of the table fires the triggers of its partitions, too, so
+-- there is one, the parent's; a partition that is truncated alone is not booked (`receiptd audit --repair` finds that).
+--
 -- TRUNCATE brings no rows: the function reads them. It has waited for all writers, so a new snapshot sees every row; an older one, of
 -- REPEATABLE READ, might not.
 CREATE OR REPLACE FUNCTION install_retired_trigger(in_schema text, in_table text, message_id text, campaign_id text, status text,
@@ -13,13 +16,18 @@ RETURNS void LANGUAGE plpgsql AS $install$
 DECLARE
     base text := format('%I.%I', in_schema, in_table);
     columns text[] := ARRAY[message_id, campaign_id, status, flags];
+    target record;
 BEGIN
     PERFORM check_inbox_columns(to_regclass(base), columns);
     EXECUTE format($function$
         CREATE OR REPLACE FUNCTION count_deleted() RETURNS trigger
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = %1$I, pg_temp AS $body$
         BEGIN
-            IF TG_TABLE_SCHEMA <> %6$L OR TG_TABLE_NAME <> %7$L THEN
+            IF TG_NARGS > 0 THEN
+                IF NOT partition_is_counted(TG_RELID, TG_NAME) THEN
+                    RETURN NULL;
+                END IF;
+            ELSIF TG_TABLE_SCHEMA <> %6$L OR TG_TABLE_NAME <> %7$L THEN
                 PERFORM check_counted(TG_RELID, to_regclass(%8$L));
             END IF;
             IF (SELECT count(*) FROM pg_attribute a
@@ -47,8 +55,10 @@ BEGIN
     $function$, current_schema(), message_id, campaign_id, status, flags, in_schema, in_table,
         format('%I.message_inbox', current_schema()), columns, cardinality(columns));
     REVOKE ALL ON FUNCTION count_deleted() FROM PUBLIC;
-    EXECUTE format('CREATE OR REPLACE TRIGGER receiptd_count_deleted AFTER DELETE ON %s '
-                   'REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION count_deleted()', base);
+    FOR target IN SELECT * FROM inbox_trigger_targets(to_regclass(base)) LOOP
+        EXECUTE format('CREATE OR REPLACE TRIGGER receiptd_count_deleted AFTER DELETE ON %s '
+                       'REFERENCING OLD TABLE AS deleted FOR EACH STATEMENT EXECUTE FUNCTION count_deleted(%s)', target.name, target.argument);
+    END LOOP;
     EXECUTE format('CREATE OR REPLACE TRIGGER receiptd_count_truncated BEFORE TRUNCATE ON %s '
                    'FOR EACH STATEMENT EXECUTE FUNCTION count_deleted()', base);
 END

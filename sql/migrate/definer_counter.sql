@@ -10,7 +10,8 @@ GRANT SELECT (message_id, campaign_id, status, flags) ON message_inbox TO :"coun
 GRANT INSERT ON campaign_retired, retired_message TO :"counter_role";
 GRANT SELECT, INSERT ON campaign_organisation TO :"counter_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq TO :"counter_role";
-GRANT EXECUTE ON FUNCTION check_counted(oid, oid), check_inbox_columns(oid, text[]) TO :"counter_role";
+GRANT EXECUTE ON FUNCTION check_counted(oid, oid), check_inbox_columns(oid, text[]), partition_is_counted(oid, name)
+    TO :"counter_role";
 ALTER FUNCTION count_inserted() OWNER TO :"counter_role";
 ALTER FUNCTION count_deleted() OWNER TO :"counter_role";
 REVOKE CREATE ON SCHEMA :"schema" FROM :"counter_role";

@@ -1,6 +1,7 @@
 -- What is there, from the catalogs, which every role may read. $1 text schema, $2 text inbox schema, $3 text inbox table. One row: schema_exists; versions_exist (schema_version); inbox_kind (r: table, v:
 -- view, NULL: none) and inbox_mapping (its comment, by inbox_view_comment.sql) of message_inbox; fillfactor of our own; unseen
--- (columns of the inbox table that the view lacks, NULL: none); session (its role) and superuser (it is one);
+-- (columns of the inbox table that the view lacks, NULL: none); uncounted (partitions of the inbox whose rows are not counted when they
+-- are inserted directly, although the table's are, NULL: none; those that install_inbox_trigger() would count); session (its role) and superuser (it is one);
 -- functions_open (a role may execute a function that functions_private.sql would take from it).
 SELECT s.oid IS NOT NULL AS schema_exists,
        EXISTS (SELECT FROM pg_class v WHERE v.relnamespace = s.oid AND v.relname = 'schema_version') AS versions_exist,
@@ -11,6 +12,11 @@ SELECT s.oid IS NOT NULL AS schema_exists,
        (SELECT string_agg(a.attname, ', ' ORDER BY a.attnum) FROM pg_attribute a
         WHERE a.attrelid = b.oid AND a.attnum > 0 AND NOT a.attisdropped AND i.relkind = 'v'
           AND NOT EXISTS (SELECT FROM pg_attribute o WHERE o.attrelid = i.oid AND o.attname = a.attname AND o.attnum > 0)) AS unseen,
+       (SELECT string_agg(p.oid::regclass::text, ', ' ORDER BY p.relname)
+        FROM pg_partition_tree(b.oid) t
+        JOIN pg_class p ON p.oid = t.relid AND p.relowner = b.relowner AND p.relkind <> 'f'
+        WHERE t.level > 0 AND EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = b.oid AND g.tgname = 'receiptd_count_inserted')
+          AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.oid AND g.tgname = 'receiptd_count_inserted')) AS uncounted,
        EXISTS (SELECT FROM pg_proc p
                CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) a
                WHERE p.pronamespace = s.oid AND a.grantee <> p.proowner

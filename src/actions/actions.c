@@ -438,12 +438,32 @@ bool actions_reload(struct actions *module, struct rcpt_error *error)
 
 void actions_apply_config(struct actions *module)
 {
-    const char *dsn = module->context->config->postgres.dsn;
+    const struct rcpt_config *config = module->context->config;
+    struct rcpt_kafka_credentials credentials;
     if (module->running == NULL)
         return;
-    rcpt_pg_set_dsn(module->running->asker.pg, dsn);
-    actions_topic_set_dsn(module->running->topic, dsn);
+    rcpt_pg_set_dsn(module->running->asker.pg, config->postgres.dsn);
+    app_kafka_credentials(config, &credentials);
+    if (module->running->producer != NULL)
+        rcpt_producer_set_credentials(module->running->producer, &credentials);
+    actions_topic_apply_config(module->running->topic);
     actions_call_enable(module->running);
+}
+
+/* Shards may all be other instances': then the lease is of none. */
+const char *actions_reason(const struct actions *module)
+{
+    const struct app_actions *running = module->running;
+    if (running == NULL)
+        return NULL;
+    if (!running->asker.up)
+        return "actions are not connected to PostgreSQL";
+    if (running->state == ACTIONS_STORING)
+        return "the pipelines are not stored yet";
+    if (now_of(running) >= running->owned_until_ms)
+        return "actions have no lease of their shards";
+    return running->kafka_reason[0] != '\0' ? running->kafka_reason
+                                            : actions_topic_reason(running->topic);
 }
 
 bool actions_are_settled(const struct actions *module)

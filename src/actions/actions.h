@@ -21,9 +21,11 @@ RCPT_MUST_CHECK bool actions_start(struct actions *module, struct rcpt_error *er
 void actions_stop(struct actions *module);
 /* Another set of actions takes over, with the configuration as it is now. */
 RCPT_MUST_CHECK bool actions_reload(struct actions *module, struct rcpt_error *error);
-/* After a reload that changes no key of actions: new connections use the new postgres.dsn, and
- * endpoints that were disabled are tried again. */
+/* After a reload that changes no key of actions: new connections use the new postgres.dsn and
+ * the new credentials of Kafka, and endpoints that were disabled are tried again. */
 void actions_apply_config(struct actions *module);
+/* Why they do not work; NULL: they do, or there are none. */
+const char *actions_reason(const struct actions *module);
 bool actions_are_settled(const struct actions *module);
 void actions_free(struct actions *module);
 /* What they do now, with the breakers of endpoints; null, or nothing, without pipelines. */

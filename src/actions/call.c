@@ -341,8 +341,10 @@ static void on_partitions(void *context, size_t topic, int32_t count)
 
 static void on_health(void *context, bool healthy, const struct rcpt_error *error)
 {
-    (void)context, (void)healthy,
-        (void)error; /* the producer logs it; failed records are retried */
+    struct app_actions *actions = context;
+    actions->kafka_reason[0] = '\0'; /* the producer logs it; failed records are retried */
+    if (!healthy)
+        app_set_reason(actions->kafka_reason, "the producer of actions is in trouble", error);
 }
 
 static void on_producer_closed(void *context);

@@ -101,7 +101,8 @@ struct app_actions {
     unsigned read_rows; /* due rows that the next claim reads */
     unsigned claiming;  /* shards of the claim in flight */
     enum actions_state state;
-    bool known;      /* some version of the pipelines is in the database */
+    char kafka_reason[APP_REASON_BYTES]; /* of the producer; "": it works */
+    bool known;                          /* some version of the pipelines is in the database */
     bool subscribed; /* the question to which statuses they subscribe has been sent */
     struct actions_beginning begin;
     struct actions_item *results, **results_end;
@@ -148,9 +149,11 @@ void actions_begin_some(struct app_actions *actions);
 int64_t actions_begin_pause_ms(const struct app_actions *actions, uint64_t sent_ns);
 
 /* ---- topic.c ---- */
-struct actions_topic *actions_topic_start(struct app_actions *actions);   /* NULL: no topics */
-void actions_topic_tick(struct actions_topic *topic);                     /* NULL is fine */
-void actions_topic_set_dsn(struct actions_topic *topic, const char *dsn); /* NULL is fine */
+struct actions_topic *actions_topic_start(struct app_actions *actions); /* NULL: no topics */
+void actions_topic_tick(struct actions_topic *topic);                   /* NULL is fine */
+void actions_topic_apply_config(struct actions_topic *topic);           /* NULL is fine */
+/* topics_reason; NULL is fine. */
+const char *actions_topic_reason(const struct actions_topic *topic);
 /* Calls on_stopped with the actions when it has been freed. */
 void actions_topic_stop(struct actions_topic *topic, void (*on_stopped)(void *context));
 

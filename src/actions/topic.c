@@ -185,6 +185,7 @@ struct actions_topic *actions_topic_start(struct app_actions *actions)
     struct topics_settings settings = {
         .context = actions->context,
         .name = "actions",
+        .topics_key = "pipelines",
         .connection = "actions-topics",
         .work = "runs of topics",
         .read_positions = "topic_positions",
@@ -220,10 +221,15 @@ void actions_topic_tick(struct actions_topic *topic)
     topics_tick(topic->reader);
 }
 
-void actions_topic_set_dsn(struct actions_topic *topic, const char *dsn)
+void actions_topic_apply_config(struct actions_topic *topic)
 {
     if (topic != NULL)
-        topics_set_dsn(topic->reader, dsn);
+        topics_apply_config(topic->reader);
+}
+
+const char *actions_topic_reason(const struct actions_topic *topic)
+{
+    return topic != NULL ? topics_reason(topic->reader) : NULL;
 }
 
 /* The consumer leaves before the connection closes: its last transaction needs it. */

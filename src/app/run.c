@@ -62,6 +62,10 @@ static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REA
     count += receipts_reasons(app->receipts, reasons + count);
     if (app_places_reason(app->context.places) != NULL)
         reasons[count++] = app_places_reason(app->context.places);
+    if (folds_reason(app->folds) != NULL)
+        reasons[count++] = folds_reason(app->folds);
+    if (actions_reason(app->actions) != NULL)
+        reasons[count++] = actions_reason(app->actions);
     if (app->intake_enabled && !app->intake_ready)
         reasons[count++] = "the intake is not ready";
     if (receipts_hold(app->receipts) != RECEIPTS_HOLD_NONE)
@@ -360,9 +364,10 @@ static void flush_log(void *context)
 /* Tickers run in the order of registration, each APP_TICK_MS. */
 static void on_tick(uv_timer_t *timer)
 {
-    const struct app *app = timer->data;
+    struct app *app = timer->data;
     for (struct app_ticker *ticker = app->context.tickers; ticker != NULL; ticker = ticker->next)
         ticker->tick(ticker->context);
+    host_update_readiness(app); /* reasons come and go with time, too */
 }
 
 static void start_timers(struct app *app)

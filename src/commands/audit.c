@@ -13,7 +13,10 @@
 #include "postgres/sql.h"
 #include "report.h"
 
-#define AT_ONCE 500 /* campaigns in one snapshot */
+/* One snapshot reads this many, or a single campaign with more: each pass over the messages costs, but a
+ * long snapshot keeps dead rows from being removed. */
+#define MOST_MESSAGES  1000000
+#define MOST_CAMPAIGNS 10000
 
 struct audit {
     struct command_context *context;
@@ -137,20 +140,41 @@ static bool take_sums(struct audit *audit, const struct rcpt_session_rows *sums)
     return good;
 }
 
-/* Many campaigns by one statement: a statement for each would take longer than their recount. */
-static bool audit_some(struct audit *audit, const struct rcpt_session_rows *campaigns, size_t from)
+/* The settings are for one transaction. */
+static struct rcpt_session_rows *read_all(struct audit *audit, const char *file, size_t count,
+                                          const char *const *values)
+{
+    struct rcpt_session *session = audit->context->session;
+    struct rcpt_error *error = &audit->context->error;
+    struct rcpt_session_rows *rows = NULL;
+    if (!rcpt_session_begin(session, "", error))
+        return NULL;
+    if (rcpt_session_execute(session, rcpt_sql("command/all_campaigns"), error))
+        rows = rcpt_session_query(session, rcpt_sql(file), count, values, error);
+    if (rows != NULL && rcpt_session_commit(session, error))
+        return rows;
+    rcpt_session_rollback(session);
+    rcpt_session_rows_free(rows);
+    return NULL;
+}
+
+/* Many campaigns by one statement: a statement for each would take longer than their recount. Moves `row` on
+ * to the first that is left. */
+static bool audit_some(struct audit *audit, const struct rcpt_session_rows *campaigns, size_t *row)
 {
     struct rcpt_array_text names;
+    size_t end = *row + MOST_CAMPAIGNS;
     rcpt_array_text_init(&names);
-    for (size_t row = from; row < from + AT_ONCE && row < rcpt_session_rows_count(campaigns);
-         row++) {
-        const char *name = rcpt_session_rows_text(campaigns, row, "campaign_id");
+    for (int64_t messages = 0;
+         *row < end && *row < rcpt_session_rows_count(campaigns) && messages < MOST_MESSAGES;
+         (*row)++) {
+        const char *name = rcpt_session_rows_text(campaigns, *row, "campaign_id");
+        messages += rcpt_session_rows_int(campaigns, *row, "messages");
         rcpt_array_text_add(&names, name, strlen(name));
     }
     const char *const values[] = {rcpt_array_text_finish(&names),
                                   audit->context->config->inbox.count_targeted ? "true" : "false"};
-    struct rcpt_session_rows *sums = rcpt_session_query(
-        audit->context->session, rcpt_sql("command/audit_sums"), 2, values, &audit->context->error);
+    struct rcpt_session_rows *sums = read_all(audit, "command/audit_sums", 2, values);
     rcpt_array_text_fini(&names);
     bool good = sums != NULL && take_sums(audit, sums);
     rcpt_session_rows_free(sums);
@@ -160,12 +184,10 @@ static bool audit_some(struct audit *audit, const struct rcpt_session_rows *camp
 /* Campaigns come from the messages and from the counters: either may be missing. */
 static bool audit_all(struct audit *audit)
 {
-    struct rcpt_session_rows *rows =
-        rcpt_session_query(audit->context->session, rcpt_sql("command/audit_campaigns"), 0, NULL,
-                           &audit->context->error);
+    struct rcpt_session_rows *rows = read_all(audit, "command/audit_campaigns", 0, NULL);
     bool good = rows != NULL;
-    for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row += AT_ONCE)
-        good = audit_some(audit, rows, row);
+    for (size_t row = 0; good && row < rcpt_session_rows_count(rows);)
+        good = audit_some(audit, rows, &row);
     rcpt_session_rows_free(rows);
     return good;
 }

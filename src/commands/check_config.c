@@ -10,6 +10,7 @@
 #include "inbox_check.h"
 #include "kafka/consumer.h"
 #include "postgres/sql.h"
+#include "recent.h"
 
 /* The library knows its properties, the table of keys does not. A mistyped name must not be printed
  * either: by its name alone one knows whether a value is a secret. */
@@ -86,6 +87,7 @@ static bool check_inbox(struct command_context *context)
     if (state == NULL)
         return false;
     const char *unseen = rcpt_session_rows_text(state, 0, "unseen");
+    const char *uncounted = rcpt_session_rows_text(state, 0, "uncounted");
     bool there = rcpt_session_rows_text(state, 0, "inbox_kind") != NULL;
     if (!there)
         print_note(NULL, "postgres.schema", "there is no inbox yet", "run receiptd migrate");
@@ -95,8 +97,25 @@ static bool check_inbox(struct command_context *context)
                 "receiptd migrate\n",
                 unseen);
     }
+    if (uncounted != NULL) {
+        fprintf(stderr,
+                "note: inbox.table: partitions whose rows are not counted when they are inserted "
+                "there directly: %s; run receiptd migrate\n",
+                uncounted);
+    }
     rcpt_session_rows_free(state);
-    return !there || inbox_check_statements(context, NULL);
+    return !there || (inbox_check_statements(context, NULL) && inbox_check_fields(context));
+}
+
+/* Before the first migration there is nothing to describe. */
+static bool describe_inbox(struct command_context *context)
+{
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context->session, "SELECT to_regclass('inbox_recent') AS there", 0, NULL, &context->error);
+    bool there = rows != NULL && rcpt_session_rows_text(rows, 0, "there") != NULL;
+    bool good = rows != NULL;
+    rcpt_session_rows_free(rows);
+    return good && (!there || recent_describe(context, false));
 }
 
 /* In a transaction that reads: planning a statement runs nothing. */
@@ -106,7 +125,7 @@ static bool check_database(struct rcpt_config *config, const struct command_call
     struct command_context context = {.config = config};
     bool good = command_connect(&context, call, true) &&
                 rcpt_session_begin(context.session, "READ ONLY", &context.error) &&
-                inbox_check_table(&context) && check_inbox(&context);
+                inbox_check_table(&context) && check_inbox(&context) && describe_inbox(&context);
     if (context.session != NULL)
         rcpt_session_rollback(context.session);
     rcpt_session_close(context.session);

@@ -129,11 +129,17 @@ static const struct command commands[] = {
     },
     {
         .name = "maintain",
-        .summary = "what a timer runs from day to day: retire",
+        .summary = "what a timer runs: retire, then the recent set of a large inbox",
         .doc =
-            "Run it as the owner of the schema (--dsn), once a day or more often, on one host. Two "
-            "at once\n"
-            "do no harm.",
+            "Deletes what its retention says, as `retire` does. Then it makes the recent set of a "
+            "large inbox,\n"
+            "or makes it anew where it has grown by half: an index over the newest messages, in "
+            "which batches\n"
+            "look first (inbox.recent_rows). Instances follow within seconds; batches wait for "
+            "nothing.\n"
+            "Run it once a day or more often as the owner of the schema and of the table (--dsn). "
+            "Two at once\n"
+            "do no harm. What an interrupted run leaves, the next one mends.",
         .options = {{"dsn", "DSN",
                      "the owner's connection string, or file:PATH; default: "
                      "postgres.dsn"}},
@@ -230,18 +236,21 @@ static const struct command commands[] = {
         /* Asks Kafka and PostgreSQL itself: a daemon that stands still need not be asked. */
         .name = "positions",
         .argument = "[VERB [TOPIC PARTITION [OFFSET]]]",
-        .choices = "show set skip-gap accept-database",
+        .choices = "show set skip-gap accept-database accept-cluster",
         .more = 3,
         .summary = "show where each partition stands, or move a position on purpose",
-        .doc = "show                            position, log and owner of every partition\n"
-               "set TOPIC PARTITION OFFSET      a number, beginning or end\n"
-               "skip-gap TOPIC PARTITION        go on behind records that retention has deleted\n"
-               "accept-database                 the database of postgres.dsn is the right one, "
-               "though\n"
-               "                                it is not the server that Kafka remembers\n"
-               "Refused while a receiptd works on the partition. One that stands still before it\n"
-               "does not count, and goes on within seconds. Each change is recorded in the table\n"
-               "position_change. Exit code 75: refused for now; 66: there is no such partition.",
+        .doc =
+            "show                            position, log and owner of every partition\n"
+            "set TOPIC PARTITION OFFSET      a number, beginning or end\n"
+            "skip-gap TOPIC PARTITION        go on behind records that retention has deleted\n"
+            "accept-database                 the database of postgres.dsn is the right one, "
+            "though\n"
+            "                                it is not the server that Kafka remembers\n"
+            "accept-cluster                  the cluster of kafka.brokers is the right one, and\n"
+            "                                the topics have the same records there\n"
+            "Refused while a receiptd works on the partition. One that stands still before it\n"
+            "does not count, and goes on within seconds. Each change is recorded in the table\n"
+            "position_change. Exit code 75: refused for now; 66: there is no such partition.",
         .options = {{"reader", "READER",
                      "receipts, folds or actions (default: show all, change receipts)"},
                     {"replay", NULL, "set below what was applied: events count it twice"},

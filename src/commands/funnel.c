@@ -1,5 +1,6 @@
 /* `receiptd funnel`: counts and rates of one campaign or of all, as a tree for people, as CSV or
- * JSON. Counts come ordered by campaign; rates are made of them here, by the parts that the ladder gives. */
+ * JSON. Counts come ordered by campaign; what follows from the ladder is added here: names, `current`, and rates, by
+ * the parts that the ladder gives. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,62 +13,134 @@
 
 #define NUMBER_WIDTH 13u
 #define NAME_WIDTH   30u
+#define SHARE_WIDTH  11u
+#define NO_STATUS    SIZE_MAX
 
-/* The result is ordered by campaign; a campaign's rows are [begin, end). */
-struct section {
-    const struct rcpt_session_rows *rows;
-    size_t begin, end;
+enum measure { MESSAGES, EVENTS, CURRENT, MEASURE__COUNT };
+
+static const char *const measure_names[MEASURE__COUNT] = {"messages", "events", "current"};
+
+/* A status or flag of the ladder. Texts are borrowed from the result. */
+struct status {
+    const char *code, *name, *parent_code; /* parent_code NULL: a root or flag */
+    size_t parent;                         /* index, or NO_STATUS */
+    bool is_flag;
+    int64_t counts[MEASURE__COUNT]; /* of the campaign that is printed; flags have no `current` */
 };
 
-/* One campaign at a time, moved on by next_funnel(). */
+/* What a rate is made of. */
+struct part {
+    const char *kpi;
+    size_t status;
+    enum measure measure;
+    bool is_numerator;
+};
+
+/* What the command reads, and the one campaign that next_funnel() has moved on to. */
 struct funnel {
+    struct rcpt_session_rows *counts, *ladder, *kpis, *undefined; /* results */
+    struct status *statuses;                                      /* by code: flags come last */
+    struct part *parts;
+    size_t status_count, part_count, next_row;
     const char *campaign, *org; /* org NULL: of several organisations, or of none */
-    struct section counts;
-    const struct rcpt_session_rows *parts; /* of rates, the same for all campaigns */
 };
 
-/* Columns are read by name; NULL is SQL's null. */
-static const char *text(const struct section *section, size_t row, const char *column)
+/* ---- what is read ---- */
+
+/* Linear: a ladder has some twenty statuses. */
+static size_t find_status(const struct funnel *funnel, const char *code)
 {
-    return rcpt_session_rows_text(section->rows, row, column);
+    for (size_t index = 0; index < funnel->status_count && code != NULL; index++) {
+        if (strcmp(funnel->statuses[index].code, code) == 0)
+            return index;
+    }
+    return NO_STATUS;
 }
 
-static int64_t number(const struct section *section, size_t row, const char *column)
+/* A parent's code is smaller, so the parent has been read before. */
+static void take_ladder(struct funnel *funnel)
 {
-    return rcpt_session_rows_int(section->rows, row, column);
+    size_t count = rcpt_session_rows_count(funnel->ladder);
+    funnel->statuses = rcpt_calloc(count + 1, sizeof(*funnel->statuses));
+    for (size_t row = 0; row < count; row++) {
+        const char *parent = rcpt_session_rows_text(funnel->ladder, row, "parent");
+        funnel->statuses[row] = (struct status){
+            .code = rcpt_session_rows_text(funnel->ladder, row, "code"),
+            .name = rcpt_session_rows_text(funnel->ladder, row, "name"),
+            .parent_code = parent,
+            .parent = find_status(funnel, parent),
+            .is_flag = rcpt_session_rows_bool(funnel->ladder, row, "is_flag"),
+        };
+        funnel->status_count++;
+    }
 }
 
-static bool is_flag(const struct section *section, size_t row)
+static void take_parts(struct funnel *funnel)
 {
-    return rcpt_session_rows_bool(section->rows, row, "is_flag");
+    funnel->part_count = rcpt_session_rows_count(funnel->kpis);
+    funnel->parts = rcpt_calloc(funnel->part_count + 1, sizeof(*funnel->parts));
+    for (size_t row = 0; row < funnel->part_count; row++) {
+        const char *measure = rcpt_session_rows_text(funnel->kpis, row, "measure");
+        struct part *part = &funnel->parts[row];
+        part->kpi = rcpt_session_rows_text(funnel->kpis, row, "kpi");
+        part->status = find_status(funnel, rcpt_session_rows_text(funnel->kpis, row, "status"));
+        part->is_numerator = rcpt_session_rows_bool(funnel->kpis, row, "is_numerator");
+        while (strcmp(measure_names[part->measure], measure) != 0)
+            part->measure++;
+    }
 }
 
-/* Moves the section to the rows of the campaign, which begin where it ended. */
-static void advance(struct section *section, const char *campaign)
+/* Each message stands in one status: those of a status are not those of its parent. A status that
+ * is no longer in the ladder has no place. */
+static void take_counts(struct funnel *funnel, size_t row)
 {
-    section->begin = section->end;
-    while (section->end < rcpt_session_rows_count(section->rows) &&
-           strcmp(text(section, section->end, "campaign_id"), campaign) == 0)
-        section->end++;
+    size_t index = find_status(funnel, rcpt_session_rows_text(funnel->counts, row, "status"));
+    if (index == NO_STATUS)
+        return;
+    struct status *status = &funnel->statuses[index];
+    int64_t messages = rcpt_session_rows_int(funnel->counts, row, "messages");
+    status->counts[MESSAGES] = messages;
+    status->counts[EVENTS] = rcpt_session_rows_int(funnel->counts, row, "events");
+    status->counts[CURRENT] += messages;
+    if (status->parent != NO_STATUS)
+        funnel->statuses[status->parent].counts[CURRENT] -= messages;
+}
+
+/* Rows come ordered by campaign. */
+static bool next_funnel(struct funnel *funnel)
+{
+    size_t row = funnel->next_row, count = rcpt_session_rows_count(funnel->counts);
+    if (row >= count)
+        return false;
+    funnel->campaign = rcpt_session_rows_text(funnel->counts, row, "campaign_id");
+    funnel->org = rcpt_session_rows_text(funnel->counts, row, "org_id");
+    for (size_t index = 0; index < funnel->status_count; index++)
+        memset(funnel->statuses[index].counts, 0, sizeof(funnel->statuses[index].counts));
+    for (; row < count; row++) {
+        if (strcmp(rcpt_session_rows_text(funnel->counts, row, "campaign_id"), funnel->campaign) !=
+            0)
+            break;
+        take_counts(funnel, row);
+    }
+    funnel->next_row = row;
+    return true;
 }
 
 /* ---- JSON ---- */
 
-/* Statuses and flags come in one result; flags have no `current`. */
-static void write_counts(const struct section *section, bool flags, struct rcpt_json *json)
+/* Flags have no `current`. */
+static void write_counts(const struct funnel *funnel, bool flags, struct rcpt_json *json)
 {
     rcpt_json_begin_array(json);
-    for (size_t row = section->begin; row < section->end; row++) {
-        if (is_flag(section, row) != flags)
+    for (size_t index = 0; index < funnel->status_count; index++) {
+        const struct status *status = &funnel->statuses[index];
+        if (status->is_flag != flags)
             continue;
         rcpt_json_begin_object(json);
-        rcpt_json_put_int(json, "status", number(section, row, "status"));
-        rcpt_json_put_text(json, "name", text(section, row, "name"));
-        rcpt_json_put_int(json, "messages", number(section, row, "messages"));
-        rcpt_json_put_int(json, "events", number(section, row, "events"));
-        if (!flags) {
-            rcpt_json_put_int(json, "current", number(section, row, "current"));
-        }
+        rcpt_json_put_int(json, "status", strtoll(status->code, NULL, 10));
+        rcpt_json_put_text(json, "name", status->name);
+        for (size_t measure = 0; measure < (flags ? CURRENT : MEASURE__COUNT); measure++)
+            rcpt_json_put_int(json, measure_names[measure], status->counts[measure]);
         rcpt_json_end_object(json);
     }
     rcpt_json_end_array(json);
@@ -75,46 +148,25 @@ static void write_counts(const struct section *section, bool flags, struct rcpt_
 
 /* ---- rates ---- */
 
-/* Linear: a funnel has some twenty rows. */
-static bool find_status(const struct section *section, const char *status, size_t *found)
-{
-    for (size_t row = section->begin; row < section->end && status != NULL; row++) {
-        if (strcmp(text(section, row, "status"), status) == 0) {
-            *found = row;
-            return true;
-        }
-    }
-    return false;
-}
-
 struct rate {
     const char *kpi;
     int64_t numerator, denominator;
 };
 
-/* What a part of a rate adds: a measure of the campaign's row of its status. */
-static int64_t count_of_part(const struct funnel *funnel, size_t part)
-{
-    const char *status = rcpt_session_rows_text(funnel->parts, part, "status");
-    size_t row;
-    if (!find_status(&funnel->counts, status, &row))
-        return 0;
-    return number(&funnel->counts, row, rcpt_session_rows_text(funnel->parts, part, "measure"));
-}
-
-/* The parts are the same for all campaigns, so the database need not multiply them by campaigns. False:
- * no rate is left. `part` begins with 0. */
+/* Adds up the parts from `part` on that belong to one rate. False: no rate is left. `part` begins
+ * with 0. */
 static bool next_rate(const struct funnel *funnel, size_t *part, struct rate *rate)
 {
-    size_t count = rcpt_session_rows_count(funnel->parts);
-    if (*part >= count)
+    if (*part >= funnel->part_count)
         return false;
-    *rate = (struct rate){.kpi = rcpt_session_rows_text(funnel->parts, *part, "kpi")};
-    while (*part < count &&
-           strcmp(rcpt_session_rows_text(funnel->parts, *part, "kpi"), rate->kpi) == 0) {
-        bool above = rcpt_session_rows_bool(funnel->parts, *part, "is_numerator");
-        *(above ? &rate->numerator : &rate->denominator) += count_of_part(funnel, *part);
-        (*part)++;
+    *rate = (struct rate){.kpi = funnel->parts[*part].kpi};
+    for (; *part < funnel->part_count; (*part)++) {
+        const struct part *here = &funnel->parts[*part];
+        if (strcmp(here->kpi, rate->kpi) != 0)
+            break;
+        if (here->status != NO_STATUS)
+            *(here->is_numerator ? &rate->numerator : &rate->denominator) +=
+                funnel->statuses[here->status].counts[here->measure];
     }
     return true;
 }
@@ -150,9 +202,9 @@ static void write_funnel(const struct funnel *funnel, struct rcpt_json *json)
     else
         rcpt_json_null(json);
     rcpt_json_key(json, "statuses");
-    write_counts(&funnel->counts, false, json);
+    write_counts(funnel, false, json);
     rcpt_json_key(json, "flags");
-    write_counts(&funnel->counts, true, json);
+    write_counts(funnel, true, json);
     rcpt_json_key(json, "kpis");
     write_kpis(funnel, json);
     rcpt_json_end_object(json);
@@ -160,79 +212,87 @@ static void write_funnel(const struct funnel *funnel, struct rcpt_json *json)
 
 /* ---- table ---- */
 
-/* Groups of three digits, as 1 234 567. */
-static void print_number(int64_t value)
+/* Writes the digits before `at`, in groups of three, as 1 234 567: printf() would take half of the command's time.
+ * Returns where they begin. */
+static char *put_digits(char *at, uint64_t value)
 {
-    char digits[24], grouped[32];
-    size_t used = 0;
-    int size = snprintf(digits, sizeof(digits), "%" PRId64, value);
-    for (int index = 0; index < size; index++) {
-        bool first = index == 0 || digits[index - 1] == '-';
-        if (!first && (size - index) % 3 == 0)
-            grouped[used++] = ' ';
-        grouped[used++] = digits[index];
+    for (unsigned digits = 0; digits == 0 || value > 0; digits++, value /= 10) {
+        if (digits > 0 && digits % 3 == 0)
+            *--at = ' ';
+        *--at = (char)('0' + value % 10);
     }
-    grouped[used] = '\0';
-    report_print_padded(stdout, grouped, NUMBER_WIDTH, true);
+    return at;
 }
 
-/* Nothing is printed where the whole is 0. */
+static void print_number(int64_t value)
+{
+    char text[32] = "", *at = text + sizeof(text) - 1;
+    at = put_digits(at, value < 0 ? -(uint64_t)value : (uint64_t)value);
+    if (value < 0)
+        *--at = '-';
+    report_print_padded(stdout, at, NUMBER_WIDTH, true);
+}
+
+/* In tenths of a per cent, a half rounded up. Nothing is printed where the whole is 0, or a counter is below 0. */
 static void print_share(int64_t part, int64_t whole)
 {
-    char share[32] = "";
-    if (whole > 0)
-        snprintf(share, sizeof(share), "%.1f %%", 100.0 * (double)part / (double)whole);
-    report_print_padded(stdout, share, 11, true);
+    char text[48] = "", *at = text + sizeof(text) - sizeof(" %");
+    if (whole > 0 && part >= 0) {
+        uint64_t tenths = (uint64_t)((double)part * 1000 / (double)whole + 0.5);
+        memcpy(at, " %", sizeof(" %"));
+        *--at = (char)('0' + tenths % 10);
+        *--at = '.';
+        at = put_digits(at, tenths / 10);
+    }
+    report_print_padded(stdout, at, SHARE_WIDTH, true);
 }
 
 /* Indentation shows the tree; shares are of the root and of the parent. */
-static void print_count(const struct section *section, size_t row, unsigned depth)
+static void print_count(const struct funnel *funnel, const struct status *status, unsigned depth)
 {
-    size_t parent;
-    char name[128];
-    int64_t messages = number(section, row, "messages");
-    snprintf(name, sizeof(name), "%*s%s", (int)(2 * depth), "", text(section, row, "name"));
-    report_print_padded(stdout, name, NAME_WIDTH, false);
+    int64_t messages = status->counts[MESSAGES];
+    unsigned indent = 2 * depth < NAME_WIDTH ? 2 * depth : NAME_WIDTH;
+    report_print_padded(stdout, "", indent, false);
+    report_print_padded(stdout, status->name, NAME_WIDTH - indent, false);
     print_number(messages);
-    if (find_status(section, text(section, row, "parent"), &parent)) {
-        print_share(messages, number(section, section->begin, "messages"));
-        print_share(messages, number(section, parent, "messages"));
+    if (status->parent != NO_STATUS) {
+        print_share(messages, funnel->statuses[0].counts[MESSAGES]);
+        print_share(messages, funnel->statuses[status->parent].counts[MESSAGES]);
     } else {
-        printf("%22s", "");
+        report_print_padded(stdout, "", 2 * SHARE_WIDTH, false);
     }
-    print_number(number(section, row, "events"));
-    if (!is_flag(section, row))
-        print_number(number(section, row, "current"));
+    print_number(status->counts[EVENTS]);
+    if (!status->is_flag)
+        print_number(status->counts[CURRENT]);
     putchar('\n');
+}
+
+static bool is_counted(const struct status *status)
+{
+    return status->counts[MESSAGES] != 0 || status->counts[EVENTS] != 0;
 }
 
 /* A status and below it its children, by code. A parent's code is smaller, so the depth is bounded.
  */
-static void print_subtree(const struct section *section, size_t row, unsigned depth)
+static void print_subtree(const struct funnel *funnel, size_t index, unsigned depth)
 {
-    if (number(section, row, "messages") != 0 || number(section, row, "events") != 0 || depth == 0)
-        print_count(section, row, depth);
-    const char *status = text(section, row, "status");
-    for (size_t child = section->begin; child < section->end; child++) {
-        const char *parent = text(section, child, "parent");
-        if (parent != NULL && strcmp(parent, status) == 0)
-            print_subtree(section, child, depth + 1);
+    if (is_counted(&funnel->statuses[index]) || depth == 0)
+        print_count(funnel, &funnel->statuses[index], depth);
+    for (size_t child = index + 1; child < funnel->status_count; child++) {
+        if (funnel->statuses[child].parent == index)
+            print_subtree(funnel, child, depth + 1);
     }
 }
 
 /* Trees first, from their roots; flags below, where they have any count. */
-static void print_counts(const struct section *section)
+static void print_counts(const struct funnel *funnel)
 {
     report_print_padded(stdout, "status", NAME_WIDTH, false);
     printf("%13s%11s%11s%13s%13s\n", "messages", "of all", "of parent", "events", "current");
-    for (size_t row = section->begin; row < section->end; row++) {
-        if (!is_flag(section, row) && text(section, row, "parent") == NULL)
-            print_subtree(section, row, 0);
-    }
-    for (size_t row = section->begin; row < section->end; row++) {
-        if (is_flag(section, row) &&
-            (number(section, row, "messages") != 0 || number(section, row, "events") != 0))
-            print_count(section, row, 0);
+    for (size_t index = 0; index < funnel->status_count; index++) {
+        const struct status *status = &funnel->statuses[index];
+        if (status->is_flag ? is_counted(status) : status->parent == NO_STATUS)
+            print_subtree(funnel, index, 0);
     }
 }
 
@@ -263,7 +323,7 @@ static void print_funnel(const struct funnel *funnel)
         report_print_padded(stdout, funnel->org, 0, false);
     }
     printf("\n\n");
-    print_counts(&funnel->counts);
+    print_counts(funnel);
     putchar('\n');
     print_kpis(funnel);
 }
@@ -271,28 +331,25 @@ static void print_funnel(const struct funnel *funnel)
 /* ---- CSV ---- */
 
 /* Rates are left out: they follow from the counts. */
-static void add_csv_rows(const struct section *section, struct report *report)
+static void add_csv_rows(const struct funnel *funnel, struct report *report)
 {
-    static const char *const columns[] = {"campaign_id", "status", "name",    "parent",
-                                          "messages",    "events", "current", "org_id"};
-    for (size_t row = section->begin; row < section->end; row++) {
-        for (size_t column = 0; column < sizeof(columns) / sizeof(columns[0]); column++)
-            report_add(report, text(section, row, columns[column]));
+    for (size_t index = 0; index < funnel->status_count; index++) {
+        const struct status *status = &funnel->statuses[index];
+        report_add(report, funnel->campaign);
+        report_add(report, status->code);
+        report_add(report, status->name);
+        report_add(report, status->parent_code);
+        report_add_int(report, status->counts[MESSAGES]);
+        report_add_int(report, status->counts[EVENTS]);
+        if (status->is_flag)
+            report_add(report, NULL);
+        else
+            report_add_int(report, status->counts[CURRENT]);
+        report_add(report, funnel->org);
     }
 }
 
 /* ---- the command ---- */
-
-/* The counts say which campaign comes next; the rates follow. */
-static bool next_funnel(struct funnel *funnel)
-{
-    if (funnel->counts.end >= rcpt_session_rows_count(funnel->counts.rows))
-        return false;
-    funnel->campaign = text(&funnel->counts, funnel->counts.end, "campaign_id");
-    funnel->org = text(&funnel->counts, funnel->counts.end, "org_id");
-    advance(&funnel->counts, funnel->campaign);
-    return true;
-}
 
 /* One table over all campaigns, for a spreadsheet. */
 static void print_csv(struct funnel *funnel)
@@ -304,7 +361,7 @@ static void print_csv(struct funnel *funnel)
     struct report report;
     report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
     while (next_funnel(funnel))
-        add_csv_rows(&funnel->counts, &report);
+        add_csv_rows(funnel, &report);
     report_print_csv(&report, stdout);
     report_fini(&report);
 }
@@ -341,24 +398,40 @@ static void print_all(struct funnel *funnel, enum command_format format, bool on
         print_tables(funnel);
 }
 
-/* In one snapshot, so that they agree. `sparse`: without rows in which nothing was counted. */
+/* In one snapshot, so that they agree. */
 static bool read_funnels(struct command_context *context, const char *campaign, const char *org,
-                         bool sparse, struct rcpt_session_rows **counts,
-                         struct rcpt_session_rows **parts, struct rcpt_session_rows **undefined)
+                         struct funnel *funnel)
 {
-    const char *const values[] = {campaign, org, sparse ? "true" : "false"};
+    const char *const values[] = {campaign, org};
     struct rcpt_session *session = context->session;
     struct rcpt_error *error = &context->error;
     if (!rcpt_session_begin(session, "ISOLATION LEVEL REPEATABLE READ, READ ONLY", error) ||
-        !rcpt_session_execute(session, rcpt_sql("command/funnel_memory"), error))
+        !rcpt_session_execute(session, rcpt_sql("command/all_campaigns"), error))
         return false;
-    *counts = rcpt_session_query(session, rcpt_sql("command/funnel"), 3, values, error);
-    if (*counts != NULL)
-        *parts = rcpt_session_query(session, rcpt_sql("command/kpi_parts"), 0, NULL, error);
-    if (*parts != NULL)
-        *undefined =
+    funnel->counts = rcpt_session_query(session, rcpt_sql("command/funnel"), 2, values, error);
+    if (funnel->counts != NULL)
+        funnel->ladder =
+            rcpt_session_query(session, rcpt_sql("command/funnel_ladder"), 0, NULL, error);
+    if (funnel->ladder != NULL)
+        funnel->kpis = rcpt_session_query(session, rcpt_sql("command/kpi_parts"), 0, NULL, error);
+    if (funnel->kpis != NULL)
+        funnel->undefined =
             rcpt_session_query(session, rcpt_sql("command/kpis_undefined"), 0, NULL, error);
-    return *undefined != NULL && rcpt_session_commit(session, error);
+    if (funnel->undefined == NULL || !rcpt_session_commit(session, error))
+        return false;
+    take_ladder(funnel);
+    take_parts(funnel);
+    return true;
+}
+
+static void free_funnels(struct funnel *funnel)
+{
+    rcpt_session_rows_free(funnel->undefined);
+    rcpt_session_rows_free(funnel->kpis);
+    rcpt_session_rows_free(funnel->ladder);
+    rcpt_session_rows_free(funnel->counts);
+    free(funnel->statuses);
+    free(funnel->parts);
 }
 
 /* Why a rate is missing; to stderr, since it is about the ladder and no campaign's. */
@@ -394,25 +467,22 @@ int command_funnel(const struct command_call *call)
 {
     enum command_format format;
     struct command_context context;
-    struct rcpt_session_rows *counts = NULL, *parts = NULL, *undefined = NULL;
+    struct funnel funnel = {0};
     int exit_code = EX_USAGE;
     const char *org = command_option(call, "org");
     if (!command_format(call, &format) || !command_open(&context, call, true, &exit_code))
         return exit_code;
-    if (!read_funnels(&context, call->argument, org, format == COMMAND_FORMAT_TABLE, &counts,
-                      &parts, &undefined)) {
+    if (!read_funnels(&context, call->argument, org, &funnel)) {
         exit_code = command_fail(&context.error);
-    } else if ((call->argument != NULL || org != NULL) && rcpt_session_rows_count(counts) == 0) {
+    } else if ((call->argument != NULL || org != NULL) &&
+               rcpt_session_rows_count(funnel.counts) == 0) {
         exit_code = fail_empty(&context.error, call->argument, org);
     } else {
-        struct funnel funnel = {.counts = {.rows = counts}, .parts = parts};
         print_all(&funnel, format, call->argument != NULL);
         exit_code = command_printed(EX_OK);
-        note_undefined(undefined);
+        note_undefined(funnel.undefined);
     }
-    rcpt_session_rows_free(undefined);
-    rcpt_session_rows_free(counts);
-    rcpt_session_rows_free(parts);
+    free_funnels(&funnel);
     command_close(&context);
     return exit_code;
 }

@@ -45,17 +45,19 @@ static bool is_among(const struct rcpt_lane_statements *statements,
 #define FOLDS         "lane/subscribers/folds"
 #define FOLDS_COLUMNS "lane/subscribers/folds_columns"
 #define ACTIONS       "lane/subscribers/actions"
+#define BOUNDARY      "-infinity" /* the daemon puts that of inbox_recent here */
 
 /* Those statements that are not as in `plain`. */
 static void write_variant(FILE *out, const struct rcpt_lane_statements *plain, const char *name,
-                          const char *const subscribers[2])
+                          const char *const subscribers[2], const char *recent_since)
 {
     size_t count, used = subscribers[1] != NULL ? 2 : subscribers[0] != NULL ? 1 : 0;
     const struct rcpt_lane_variant variant = {
         .subscribers = subscribers,
         .count = used,
         .selective = used > 0 && strcmp(subscribers[used - 1], ACTIONS) == 0,
-        .inserts_unknown = true};
+        .inserts_unknown = true,
+        .recent_since = recent_since};
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     for (size_t index = 0; index < count; index++)
@@ -64,30 +66,39 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain, c
     rcpt_lane_statements_free(statements);
 }
 
-/* Statements of lanes depend on who subscribes to transitions; every combination is a variant. */
+/* Statements of lanes depend on who subscribes to transitions, and on whether the inbox has a recent
+ * set; every combination is a variant. */
 static void write_lane(FILE *out)
 {
     static const struct {
-        const char *name, *subscribers[2];
-    } variants[] = {{"", {NULL}},
-                    {" folds", {FOLDS}},
-                    {" folds_columns", {FOLDS_COLUMNS}},
-                    {" actions", {ACTIONS}},
-                    {" folds actions", {FOLDS, ACTIONS}},
-                    {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}}};
+        const char *name, *subscribers[2], *recent_since;
+    } variants[] = {{"", {NULL}, NULL},
+                    {" folds", {FOLDS}, NULL},
+                    {" folds_columns", {FOLDS_COLUMNS}, NULL},
+                    {" actions", {ACTIONS}, NULL},
+                    {" folds actions", {FOLDS, ACTIONS}, NULL},
+                    {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}, NULL},
+                    {" recent", {NULL}, BOUNDARY},
+                    {" folds recent", {FOLDS}, BOUNDARY},
+                    {" folds_columns recent", {FOLDS_COLUMNS}, BOUNDARY},
+                    {" actions recent", {ACTIONS}, BOUNDARY},
+                    {" folds actions recent", {FOLDS, ACTIONS}, BOUNDARY},
+                    {" folds_columns actions recent", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY}};
     struct rcpt_lane_statements *plain =
         rcpt_lane_statements_new(&(struct rcpt_lane_variant){.inserts_unknown = true});
     for (size_t index = 0; index < sizeof(variants) / sizeof(variants[0]); index++)
         write_variant(out, index > 0 ? plain : NULL, variants[index].name,
-                      variants[index].subscribers);
+                      variants[index].subscribers, variants[index].recent_since);
     rcpt_lane_statements_free(plain);
 }
 
 void generate_sql(FILE *out)
 {
-    fputs("-- What receiptd prepares, by folder and file of sql/. Set search_path to its schema.\n"
-          "-- \"lane/apply folds\": the variant where folds subscribe to transitions.\n",
-          out);
+    fputs(
+        "-- What receiptd prepares, by folder and file of sql/. Set search_path to its schema.\n"
+        "-- \"lane/apply folds\": the variant where folds subscribe to transitions; \"lane/apply\n"
+        "-- recent\": while the inbox has a recent set, here with the boundary " BOUNDARY ".\n",
+        out);
     write_lane(out);
     write_list(out, "control", rcpt_control_statements);
     write_list(out, "actions", rcpt_action_statements);

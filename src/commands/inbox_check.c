@@ -9,6 +9,7 @@
 #include <sysexits.h>
 
 #include "actions/actions.h"
+#include "config/pipelines.h"
 #include "folds/folds.h"
 #include "postgres/array_text.h"
 #include "postgres/bind.h"
@@ -112,15 +113,23 @@ static bool check_lanes(struct command_context *context)
         files[used++] = folds;
     if (actions != NULL)
         files[used++] = actions;
-    const struct rcpt_lane_variant variant = {.subscribers = files,
-                                              .count = used,
-                                              .selective = actions != NULL,
-                                              .inserts_unknown =
-                                                  config->unknown == RCPT_UNKNOWN_INSERT};
+    struct rcpt_session_rows *recent = rcpt_session_query(
+        context->session, rcpt_sql("control/recent_read"), 0, NULL, &context->error);
+    if (recent == NULL)
+        return false;
+    const struct rcpt_lane_variant variant = {
+        .subscribers = files,
+        .count = used,
+        .selective = actions != NULL,
+        .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
+        .recent_since = rcpt_session_rows_count(recent) > 0
+                            ? rcpt_session_rows_text(recent, 0, "since")
+                            : NULL};
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     bool good = rcpt_session_check_statements(context->session, list, count, &context->error);
     rcpt_lane_statements_free(statements);
+    rcpt_session_rows_free(recent);
     return good;
 }
 
@@ -148,6 +157,37 @@ static bool take_role(struct command_context *context, const char *role)
                 (rcpt_session_execute(context->session, sql, &ignored) ||
                  rcpt_session_execute(context->session, "ROLLBACK TO role", &context->error));
     free(sql);
+    return good;
+}
+
+/* The daemon ends with a pipeline whose column is missing; of a rule it says so and goes on. */
+bool inbox_check_fields(struct command_context *context)
+{
+    const struct rcpt_config *config = context->config;
+    char *rules = folds_rules_text(config);
+    const char *const values[] = {config->compiled != NULL ? config->compiled->definitions : "[]",
+                                  rules};
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context->session, rcpt_sql("command/inbox_fields"), 2, values, &context->error);
+    free(rules);
+    if (rows == NULL)
+        return false;
+    const char *pipelines = rcpt_session_rows_text(rows, 0, "pipelines");
+    const char *columns = rcpt_session_rows_text(rows, 0, "rules");
+    if (columns != NULL)
+        fprintf(stderr,
+                "note: folds: the inbox has no such column: %s; it is null in every event, so "
+                "nothing matches it\n",
+                columns);
+    if (pipelines != NULL) {
+        rcpt_error_fatal(&context->error, EX_CONFIG, "pipelines: the inbox has no such column: %s",
+                         pipelines);
+        rcpt_error_hint(&context->error,
+                        "org, subject and once_per name columns of message_inbox; where its table "
+                        "has just got the column, run receiptd migrate");
+    }
+    bool good = pipelines == NULL;
+    rcpt_session_rows_free(rows);
     return good;
 }
 

@@ -27,4 +27,8 @@ RCPT_MUST_CHECK bool inbox_check_table(struct command_context *context);
  * has to be there. `role`: with its rights, where the session may have them; NULL: with its own. */
 RCPT_MUST_CHECK bool inbox_check_statements(struct command_context *context, const char *role);
 
+/* Refuses (EX_CONFIG) pipelines that read a column which the inbox does not have, and notes such
+ * rules of folds on stderr. The inbox has to be there. */
+RCPT_MUST_CHECK bool inbox_check_fields(struct command_context *context);
+
 #endif

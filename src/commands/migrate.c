@@ -9,6 +9,7 @@
 #include "inbox_check.h"
 #include "migrate.h"
 #include "postgres/sql.h"
+#include "recent.h"
 
 /* ---- dry run ---- */
 
@@ -146,7 +147,7 @@ static bool migrate(struct migrate_plan *plan)
         puts(plan->note);
     if (has_rows)
         puts("the inbox has rows that no counter knows yet: receiptd audit --repair counts them");
-    return true;
+    return recent_describe(plan->context, true);
 }
 
 /* A dry run's session is read-only, so it needs fewer rights. */

@@ -21,6 +21,7 @@ static const struct {
 } migrations[] = {
     {1, "tables/001_core"},   {1, "tables/001_folds"},     {1, "tables/001_actions"},
     {2, "tables/002_origin"}, {2, "tables/002_positions"}, {3, "tables/003_retention"},
+    {3, "tables/003_recent"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
@@ -211,16 +212,6 @@ static bool plan_mapped_inbox(struct migrate_plan *plan, const struct rcpt_sessi
 
 /* ---- the trigger ---- */
 
-/* Whether the trigger's table is the inbox of today. */
-static bool is_base(const struct migrate_plan *plan, const struct rcpt_session_rows *triggers,
-                    size_t row)
-{
-    return strcmp(rcpt_session_rows_text(triggers, row, "inbox_schema"),
-                  migrate_binding(plan, "inbox_schema")) == 0 &&
-           strcmp(rcpt_session_rows_text(triggers, row, "inbox_table"),
-                  migrate_binding(plan, "inbox_table")) == 0;
-}
-
 /* A trigger on a table that is no longer the inbox would go on counting. */
 static bool plan_trigger_drop(struct migrate_plan *plan, const char *schema, const char *table)
 {
@@ -231,22 +222,25 @@ static bool plan_trigger_drop(struct migrate_plan *plan, const char *schema, con
                              schema, table);
 }
 
-/* At most one trigger stays: on the table of today, if new rows are to be counted. */
-static bool plan_triggers(struct migrate_plan *plan)
+/* Triggers stay on the table of today and its partitions, if new rows are to be counted. A partition
+ * that came since the last migration still needs one. */
+static bool plan_triggers(struct migrate_plan *plan, const struct rcpt_session_rows *state)
 {
     bool counts = config_of(plan)->inbox.count_targeted, found = false, good = true;
-    const char *const values[] = {config_of(plan)->postgres.schema};
+    bool whole = rcpt_session_rows_text(state, 0, "uncounted") == NULL;
+    const char *const values[] = {config_of(plan)->postgres.schema,
+                                  migrate_binding(plan, "inbox_schema"),
+                                  migrate_binding(plan, "inbox_table")};
     struct rcpt_session_rows *rows = rcpt_session_query(
-        plan->context->session, rcpt_sql("migrate/triggers"), 1, values, &plan->context->error);
+        plan->context->session, rcpt_sql("migrate/triggers"), 3, values, &plan->context->error);
     if (rows == NULL)
         return false;
     for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
-        bool keep = counts && is_base(plan, rows, row);
-        if (keep)
-            found = is_mapping(plan, rcpt_session_rows_text(rows, row, "mapping")) &&
+        if (counts && rcpt_session_rows_bool(rows, row, "is_inbox"))
+            found = whole && is_mapping(plan, rcpt_session_rows_text(rows, row, "mapping")) &&
                     !migrate_part_changes(plan, "functions/install_inbox_trigger") &&
                     !migrate_part_changes(plan, "functions/install_retired_trigger");
-        else
+        else if (!counts || !rcpt_session_rows_bool(rows, row, "in_inbox"))
             good = plan_trigger_drop(plan, rcpt_session_rows_text(rows, row, "inbox_schema"),
                                      rcpt_session_rows_text(rows, row, "inbox_table"));
     }
@@ -337,7 +331,7 @@ static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows 
     else
         good = good && plan_own_inbox(plan, rcpt_session_rows_text(state, 0, "inbox_kind"),
                                       rcpt_session_rows_int(state, 0, "fillfactor"));
-    return good && migrate_definers_prepare(plan) && plan_triggers(plan) &&
+    return good && migrate_definers_prepare(plan) && plan_triggers(plan, state) &&
            migrate_parts_plan_private(plan, state) && migrate_definers_plan(plan) &&
            migrate_roles_plan(plan);
 }

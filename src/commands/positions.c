@@ -20,6 +20,7 @@ const char *const positions_fit_texts[] = {
     [LOG_GAP] = "next records are gone",
     [LOG_ENDS] = "log ends below it",
     [LOG_OTHER] = "another log",
+    [LOG_CLUSTER] = "another cluster",
 };
 
 /* ---- what there is ---- */
@@ -58,9 +59,12 @@ static const struct rcpt_kafka_place *place_of(const struct positions *positions
     return NULL;
 }
 
-static enum log_fit fit_of(const struct standing *standing)
+static enum log_fit fit_of(const struct standing *standing, const char *cluster_id)
 {
     const struct rcpt_kafka_place *place = standing->place;
+    if (standing->cluster_id != NULL && cluster_id != NULL &&
+        strcmp(standing->cluster_id, cluster_id) != 0)
+        return LOG_CLUSTER;
     if (standing->missing > 0 || standing->position < 0)
         return LOG_MISSING;
     if (place != NULL && place->high >= 0 && standing->position > place->high)
@@ -76,6 +80,7 @@ struct standing positions_standing(const struct positions *positions,
 {
     bool anchored = rcpt_session_rows_text(rows, row, "anchor_offset") != NULL;
     struct standing standing = {
+        .cluster_id = rcpt_session_rows_text(rows, row, "cluster_id"),
         .partition = (int32_t)rcpt_session_rows_int(rows, row, "partition"),
         .position = rcpt_session_rows_text(rows, row, "position") != NULL
                         ? rcpt_session_rows_int(rows, row, "position")
@@ -86,7 +91,7 @@ struct standing positions_standing(const struct positions *positions,
                    .crc = rcpt_session_rows_int(rows, row, "anchor_crc")}};
     standing.place =
         place_of(positions, rcpt_session_rows_text(rows, row, "topic"), standing.partition);
-    standing.fit = fit_of(&standing);
+    standing.fit = fit_of(&standing, positions->survey.cluster_id);
     return standing;
 }
 
@@ -193,11 +198,13 @@ static int check_arguments(const struct command_call *call, const char *verb)
     bool sets = strcmp(verb, "set") == 0, skips = strcmp(verb, "skip-gap") == 0;
     if (reader != NULL && !is_reader(reader))
         return command_usage(call, "--reader is receipts, folds or actions");
-    if (strcmp(verb, "show") == 0 || strcmp(verb, "accept-database") == 0)
+    if (strcmp(verb, "show") == 0 || strcmp(verb, "accept-database") == 0 ||
+        strcmp(verb, "accept-cluster") == 0)
         return EX_OK;
     if (!sets && !skips)
-        return command_usage(call, "unknown verb \"%.40s\": show, set, skip-gap or accept-database",
-                             verb);
+        return command_usage(
+            call, "unknown verb \"%.40s\": show, set, skip-gap, accept-database or accept-cluster",
+            verb);
     if (call->more[0] == NULL || call->more[1] == NULL || !is_number(call->more[1]))
         return command_usage(call, "%s TOPIC PARTITION%s", verb, sets ? " OFFSET" : "");
     if (sets && call->more[2] == NULL)
@@ -222,6 +229,8 @@ int command_positions(const struct command_call *call)
         exit_code = show(&positions, format);
     else if (strcmp(verb, "accept-database") == 0)
         exit_code = positions_accept(&positions);
+    else if (strcmp(verb, "accept-cluster") == 0)
+        exit_code = positions_accept_cluster(&positions);
     else
         exit_code = positions_change(&positions, call->more[1],
                                      strcmp(verb, "set") == 0 ? call->more[2] : NULL);

@@ -1,5 +1,5 @@
-/* What the two files of `receiptd positions` share: positions.c reads and shows, positions_change.c
- * moves. Private to this folder. */
+/* What the files of `receiptd positions` share: positions.c reads and shows, positions_change.c
+ * moves, positions_accept.c and positions_cluster.c accept. Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_POSITIONS_H
 #define RECEIPTD_COMMANDS_POSITIONS_H
 
@@ -13,6 +13,7 @@ enum log_fit {
     LOG_GAP,     /* retention has deleted what is next */
     LOG_ENDS,    /* it ends below the position: truncated, or made again */
     LOG_OTHER,   /* the record below the position is another one: made again */
+    LOG_CLUSTER, /* it is in another cluster */
 };
 
 struct positions {
@@ -27,6 +28,7 @@ struct standing {                         /* of one partition */
     const struct rcpt_kafka_place *place; /* NULL: Kafka does not have it */
     int32_t partition;
     int64_t position, missing; /* position -1: no row */
+    const char *cluster_id;    /* that its log is in; NULL: not noted, or not kept */
     char *positions;
     struct {
         int64_t offset, timestamp_ms, crc; /* offset -1: none */
@@ -51,6 +53,10 @@ struct standing positions_standing(const struct positions *positions,
 /* ---- positions_change.c ---- */
 /* set; `target` NULL: skip-gap. Returns the exit code. */
 int positions_change(struct positions *positions, const char *partition, const char *target);
+
+/* ---- positions_cluster.c ---- */
+/* accept-cluster. Returns the exit code. */
+int positions_accept_cluster(struct positions *positions);
 
 /* ---- positions_accept.c ---- */
 /* accept-database. Returns the exit code. */

@@ -263,11 +263,19 @@ static bool find_standing(struct positions *positions, const char *partition,
     if (found) {
         *standing = positions_standing(positions, rows, 0);
         standing->positions = rcpt_strdup(rcpt_session_rows_text(rows, 0, "positions"));
+        standing->cluster_id = NULL; /* the row's */
     }
     rcpt_session_rows_free(rows);
     if (!found || standing->place == NULL)
         return rcpt_error_fatal(error, EX_NOINPUT, "%s has no position of topic %s partition %s",
                                 positions->reader, positions->topic, partition);
+    if (standing->fit == LOG_CLUSTER) {
+        rcpt_error_fatal(error, EX_USAGE,
+                         "topic %s is consumed from another cluster than kafka.brokers lead to",
+                         positions->topic);
+        rcpt_error_hint(error, "if it is the right one: receiptd positions accept-cluster");
+        return false;
+    }
     if (standing->place->low < 0 || standing->place->high < 0)
         return rcpt_error_fatal(error, EX_UNAVAILABLE,
                                 "the ends of topic %s partition %s cannot be read: %.200s",

@@ -64,21 +64,27 @@ size_t report_width(const char *text)
     return width;
 }
 
+static void print_blanks(FILE *out, size_t count)
+{
+    while (count-- > 0)
+        putc_unlocked(' ', out);
+}
+
 /* Control bytes would move the cursor or hide text, so each becomes a question mark. */
 void report_print_padded(FILE *out, const char *text, size_t width, bool right)
 {
     size_t used = report_width(text);
-    int blanks = used < width ? (int)(width - used) : 0;
+    size_t blanks = used < width ? width - used : 0;
     if (right)
-        fprintf(out, "%*s", blanks, "");
+        print_blanks(out, blanks);
     for (const unsigned char *byte = (const unsigned char *)text; *byte != '\0'; byte++) {
         /* U+0080 to U+009f steer terminals, too. */
         bool second = byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] <= 0x9f;
-        fputc(*byte < 0x20 || *byte == 0x7f || second ? '?' : *byte, out);
+        putc_unlocked(*byte < 0x20 || *byte == 0x7f || second ? '?' : *byte, out);
         byte += second;
     }
     if (!right)
-        fprintf(out, "%*s", blanks, "");
+        print_blanks(out, blanks);
 }
 
 /* Two passes over the rows: the first finds widths, the second prints. */

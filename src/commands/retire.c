@@ -1,7 +1,7 @@
 /* `receiptd retire`: deletes messages that are older than inbox.retention, and aliases that lead to
  * none of them any longer. It walks the tables page by page: each step is one statement and one
  * transaction, and the trigger books in it what goes. So it may be ended at any time, run again, or
- * run twice at once. `receiptd maintain` is what a timer calls: all of this in its order. */
+ * run twice at once. `receiptd maintain` is what a timer calls: this, then recent.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 #include "postgres/array_text.h"
 #include "postgres/bind.h"
 #include "postgres/sql.h"
+#include "recent.h"
 
 /* A step grows where it finds little and shrinks where it finds much. */
 #define PAGES_MIN      16
@@ -278,8 +279,9 @@ int command_maintain(const struct command_call *call)
     int exit_code = EX_USAGE;
     if (!command_open_as(&context, call, command_option(call, "dsn"), false, &exit_code))
         return exit_code;
-    exit_code =
-        retire(&context, false) ? command_printed(EX_OK) : command_fail_in(call, &context.error);
+    exit_code = retire(&context, false) && recent_maintain(&context)
+                    ? command_printed(EX_OK)
+                    : command_fail_in(call, &context.error);
     command_close(&context);
     return exit_code;
 }

@@ -31,6 +31,8 @@ void rcpt_config_note_secret(struct rcpt_secret_notes *notes, const char *key,
                              enum rcpt_secret_source source, const char *text);
 
 /* Notes that `key` is read from the file; sources.c. */
+/* Whether the label of a value is that of a property of Kafka that names a file of TLS. */
+bool rcpt_config_is_tls_file(const char *label);
 void rcpt_config_note_source(struct rcpt_config_sources *sources, const char *key, const char *path,
                              const char *config_name);
 void rcpt_config_free_sources(struct rcpt_config_sources *sources);

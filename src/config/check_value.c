@@ -44,6 +44,9 @@ bool rcpt_config_resolve(struct checker *checker, struct value *value)
         source = RCPT_SECRET_OPEN_FILE;
         noted = is_open;
     }
+    if (value->text != NULL && rcpt_config_is_tls_file(value->label))
+        rcpt_config_note_source(&checker->file->sources, value->label, value->text,
+                                checker->file->name);
     if (value->text != NULL && value->secret && noted)
         rcpt_config_note_secret(&checker->file->secret_notes, value->label, source, value->text);
     return value->text != NULL || rcpt_config_fail_value(checker, value, problem);

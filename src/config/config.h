@@ -92,11 +92,12 @@ struct rcpt_secret_notes {
     unsigned count;
 };
 
-/* A file that a secret was read from, and how it looked then. */
+/* A file that a secret was read from, or that librdkafka reads, and how it looked then. */
 struct rcpt_config_source {
     char key[128];
     char *path;
-    uint64_t mark;
+    uint64_t mark, warned_mark;
+    bool needs_restart; /* a client of librdkafka reads it once */
 };
 struct rcpt_config_sources {
     struct rcpt_config_source *at;
@@ -174,6 +175,7 @@ struct rcpt_config {
         int64_t remember_ms;        /* inbox.remember_retired */
         int64_t alias_retention_ms; /* inbox.alias_retention; 0: aliases are not deleted */
         unsigned fillfactor;        /* inbox.fillfactor */
+        uint64_t recent_rows;       /* inbox.recent_rows; 0: no recent set */
     } inbox;
     struct {
         int64_t retention_ms; /* dead_letters.retention; 0: they are not deleted */
@@ -297,14 +299,20 @@ void rcpt_config_hash(const struct rcpt_config *config, char text[17]);
 
 #define RCPT_CONFIG_MAX_CHANGES 160
 
+#define RCPT_CONFIG_MAX_NAMED 16
+
 struct rcpt_config_changes { /* paths of keys whose values differ, in the order of the table */
+    char named[RCPT_CONFIG_MAX_NAMED][192]; /* those of single properties of Kafka */
+    unsigned named_count;
     const char *applied[RCPT_CONFIG_MAX_CHANGES];
     const char *needs_restart[RCPT_CONFIG_MAX_CHANGES];
     unsigned applied_count, needs_restart_count;
 };
 
+/* The value of a property of Kafka; NULL: not set. */
+const char *rcpt_config_kafka_property(const struct rcpt_config *config, const char *name);
 /* Exchanges the values of all keys that differ and may change while running; `config` then holds
- * the values in effect, and the caller frees `fresh`. */
+ * the values in effect, and the caller frees `fresh`. The paths may point into `changes`. */
 void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh,
                            struct rcpt_config_changes *changes);
 

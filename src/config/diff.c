@@ -124,6 +124,119 @@ static void exchange_value(const struct rcpt_config_row *row, struct rcpt_config
                  row->count_size);
 }
 
+/* ---- properties of Kafka, one by one ---- */
+
+/* What is beyond the last place is not named. */
+static void note_property(struct rcpt_config_changes *changes, bool applied, const char *key,
+                          const char *what)
+{
+    if (changes->named_count == RCPT_CONFIG_MAX_NAMED)
+        return;
+    char *name = changes->named[changes->named_count++];
+    snprintf(name, sizeof(changes->named[0]), "%.128s%s", key, what);
+    if (applied)
+        changes->applied[changes->applied_count++] = name;
+    else
+        changes->needs_restart[changes->needs_restart_count++] = name;
+}
+
+static void note_pair(struct rcpt_config_changes *changes, bool applied, const char *name)
+{
+    char key[128];
+    snprintf(key, sizeof(key), "kafka.properties.%.100s", name);
+    note_property(changes, applied, key, "");
+}
+
+static struct rcpt_config_pair *find_pair(const struct rcpt_config *config, const char *name)
+{
+    for (unsigned index = config->kafka.properties_count; index-- > 0;)
+        if (strcmp(config->kafka.properties[index].name, name) == 0)
+            return &config->kafka.properties[index];
+    return NULL;
+}
+
+const char *rcpt_config_kafka_property(const struct rcpt_config *config, const char *name)
+{
+    const struct rcpt_config_pair *pair = find_pair(config, name);
+    return pair != NULL ? pair->value : NULL;
+}
+
+static bool same_property(const struct rcpt_config *left, const struct rcpt_config *right,
+                          const char *name)
+{
+    return same_text(rcpt_config_kafka_property(left, name),
+                     rcpt_config_kafka_property(right, name));
+}
+
+static bool is_credential(const char *name)
+{
+    return strcmp(name, "sasl.username") == 0 || strcmp(name, "sasl.password") == 0;
+}
+
+/* Of what decides whether a broker lets a client in, each but user and password. */
+static bool same_way_in(const struct rcpt_config *left, const struct rcpt_config *right)
+{
+    for (unsigned index = 0; index < left->kafka.properties_count; index++) {
+        const char *name = left->kafka.properties[index].name;
+        bool counts = strncmp(name, "sasl.", 5) == 0 || strncmp(name, "ssl.", 4) == 0 ||
+                      strncmp(name, "security.", 9) == 0;
+        if (counts && !is_credential(name) && !same_property(left, right, name))
+            return false;
+    }
+    return true;
+}
+
+/* librdkafka's clients take them for PLAIN and SCRAM. They were tried together with the other
+ * properties of `fresh`, so those have to be in effect. */
+static bool takes_credentials(const struct rcpt_config *config, const struct rcpt_config *fresh)
+{
+    const char *mechanism = rcpt_config_kafka_property(config, "sasl.mechanism");
+    if (mechanism == NULL)
+        mechanism = rcpt_config_kafka_property(config, "sasl.mechanisms");
+    return mechanism != NULL &&
+           (strcmp(mechanism, "PLAIN") == 0 || strncmp(mechanism, "SCRAM-", 6) == 0) &&
+           same_text(config->kafka.brokers, fresh->kafka.brokers) && same_way_in(config, fresh) &&
+           same_way_in(fresh, config);
+}
+
+static void take_properties(struct rcpt_config *config, struct rcpt_config *fresh,
+                            struct rcpt_config_changes *changes)
+{
+    bool takes = takes_credentials(config, fresh);
+    for (unsigned index = 0; index < fresh->kafka.properties_count; index++) {
+        struct rcpt_config_pair *pair = &fresh->kafka.properties[index];
+        struct rcpt_config_pair *ours = find_pair(config, pair->name);
+        if (same_property(config, fresh, pair->name))
+            continue;
+        bool applied = takes && ours != NULL && is_credential(pair->name);
+        if (applied)
+            exchange(&ours->value, &pair->value, sizeof(pair->value));
+        note_pair(changes, applied, pair->name);
+    }
+    for (unsigned index = 0; index < config->kafka.properties_count; index++)
+        if (find_pair(fresh, config->kafka.properties[index].name) == NULL)
+            note_pair(changes, false, config->kafka.properties[index].name);
+}
+
+/* A file that only a restart reads stays as it was read, until then. */
+static void keep_marks(const struct rcpt_config *config, struct rcpt_config *fresh,
+                       struct rcpt_config_changes *changes)
+{
+    for (size_t index = 0; index < fresh->sources.count; index++) {
+        struct rcpt_config_source *source = &fresh->sources.at[index];
+        for (size_t other = 0; source->needs_restart && other < config->sources.count; other++) {
+            const struct rcpt_config_source *ours = &config->sources.at[other];
+            if (strcmp(ours->key, source->key) != 0 || strcmp(ours->path, source->path) != 0 ||
+                ours->mark == source->mark || source->mark == 0)
+                continue;
+            source->mark = ours->mark;
+            note_property(changes, false, source->key, " (its file has changed)");
+        }
+    }
+}
+
+/* ---- a reload ---- */
+
 /* Compiled pipelines are always exchanged: they belong to the text in effect, and the actions may
  * have taken the earlier ones already. */
 void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh,
@@ -132,12 +245,15 @@ void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh
     const struct rcpt_config_table *table = rcpt_config_table();
     memset(changes, 0, sizeof(*changes));
     exchange(&config->compiled, &fresh->compiled, sizeof(fresh->compiled));
+    keep_marks(config, fresh, changes);
     exchange(&config->sources, &fresh->sources, sizeof(fresh->sources));
     for (size_t index = 0; index < table->count; index++) {
         const struct rcpt_config_row *row = &table->rows[index];
-        if (same_value(row, config, fresh))
+        if (strcmp(row->path, "kafka.properties") == 0)
+            take_properties(config, fresh, changes);
+        else if (same_value(row, config, fresh))
             continue;
-        if (row->flags & RCPT_CONFIG_RELOADABLE) {
+        else if (row->flags & RCPT_CONFIG_RELOADABLE) {
             exchange_value(row, config, fresh);
             changes->applied[changes->applied_count++] = row->path;
         } else {

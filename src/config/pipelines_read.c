@@ -80,13 +80,22 @@ bool pipelines_read_text(struct compiler *compiler, const yaml_node_t *node, con
     return true;
 }
 
-/* Fields become members of JSON and columns, so they follow the rules of SQL names. */
+/* A column of the platform's may have any name, blanks included. Whether it exists shows where the
+ * pipelines are stored. */
+static bool is_field(const char *text)
+{
+    for (const char *at = text; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ')
+            return false;
+    return strlen(text) <= 63;
+}
+
 bool pipelines_read_field(struct compiler *compiler, const yaml_node_t *node, const char *what,
                           const char **field)
 {
     if (!pipelines_read_text(compiler, node, what, field))
         return false;
-    return rcpt_config_is_identifier(*field) ||
+    return is_field(*field) ||
            pipelines_fail(compiler, node, "%s: \"%.40s\" is not the name of a field", what, *field);
 }
 

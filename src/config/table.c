@@ -65,7 +65,7 @@ static const struct rcpt_config_row rows[] = {
             "unique for each. Default: environment variable `RECEIPTD_INSTANCE_ID`, if it is set"},
     {"kafka.properties", RCPT_CONFIG_MAP, ACTIVE, LIST_AT(kafka.properties, kafka.properties_count),
      .initial = "{}", .max = 200, .record = &pair_record,
-     .doc = "any property of librdkafka, passed through and checked (TLS, SASL, time-outs)"},
+     .doc = "any property of librdkafka, checked; a reload takes user and password of SASL"},
     /* This bounds records that librdkafka has fetched; memory.budget those taken in by lanes. */
     {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "32MiB",
      .min = MIB, .max = GIB,
@@ -217,6 +217,11 @@ static const struct rcpt_config_row rows[] = {
      .max = 100,
      .doc = "how full the pages of the own table are made; 50 leaves space for one more version of "
             "each row, so that updates need no new index entries"},
+    {"inbox.recent_rows", RCPT_CONFIG_INTEGER, 0, AT(inbox.recent_rows), .initial = "2000000",
+     .min = 0, .max = 1000000000,
+     .doc =
+         "of a table with twice as many messages, ids in no order of time and created_at: so many "
+         "of the newest get an index of their own from `receiptd maintain`. 0: none"},
 
     /* Keys of the intake count for `receiptd intake`, and for `run` where intake.enabled is set. */
     {"intake.enabled", RCPT_CONFIG_CHOICE, 0, AT(intake.enabled), .initial = "false",

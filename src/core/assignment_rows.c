@@ -80,8 +80,16 @@ static bool check_number(struct rcpt_error *error, const char *topic, const char
 static bool check_pin(const struct rcpt_assignment *assignment, const char *ladder,
                       const struct rcpt_assignment_pin *pin, struct rcpt_error *error)
 {
-    if (strcmp(pin->cluster_id, assignment->cluster_id) != 0)
-        return refuse(error, pin->topic, "Kafka cluster", pin->cluster_id, assignment->cluster_id);
+    if (strcmp(pin->cluster_id, assignment->cluster_id) != 0) {
+        rcpt_error_fatal(
+            error, EX_CONFIG,
+            "topic %s was consumed from Kafka cluster %s, and kafka.brokers lead to %s", pin->topic,
+            pin->cluster_id, assignment->cluster_id);
+        rcpt_error_hint(error,
+                        "correct kafka.brokers; if it is the right cluster and its topics have the "
+                        "same records: receiptd positions accept-cluster --dry-run");
+        return false;
+    }
     if (strcmp(pin->ladder, ladder) != 0)
         return refuse(error, pin->topic, "ladder", pin->ladder, ladder);
     return check_number(error, pin->topic, "lanes", pin->lanes,

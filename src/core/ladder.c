@@ -107,6 +107,21 @@ static int on_channel(const struct rcpt_ladder *ladder, int index, const char *c
     return override != NULL ? override->to : index;
 }
 
+bool rcpt_ladder_is_overridden(const struct rcpt_ladder *ladder, int entry)
+{
+    return ladder->overridden[entry];
+}
+
+const char *rcpt_ladder_near_channel(const struct rcpt_ladder *ladder, int entry,
+                                     const char *channel)
+{
+    const char *best = NULL;
+    for (size_t i = 0; i < ladder->override_count; i++)
+        if (ladder->overrides[i].from == entry)
+            best = rcpt_text_nearer(channel, best, ladder->overrides[i].channel);
+    return best;
+}
+
 /* -1: no such status or flag. The channel may turn the status into another one. */
 int rcpt_ladder_find_name(const struct rcpt_ladder *ladder, const char *name, size_t name_size,
                           const char *channel, size_t channel_size)

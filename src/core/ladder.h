@@ -80,6 +80,14 @@ int rcpt_ladder_find_name(const struct rcpt_ladder *ladder, const char *name, si
 int rcpt_ladder_find_code(const struct rcpt_ladder *ladder, int64_t code, const char *channel,
                           size_t channel_size);
 
+/* Whether an entry, as found, means another one on some other channel. One that an override has led
+ * to does not. */
+bool rcpt_ladder_is_overridden(const struct rcpt_ladder *ladder, int entry);
+/* Of such an entry: the channel of one of its overrides that `channel` may mean, misspelt; NULL:
+ * none is near. */
+const char *rcpt_ladder_near_channel(const struct rcpt_ladder *ladder, int entry,
+                                     const char *channel);
+
 /* Growth: `fresh` has every status, flag and override as `ladder` has it, and maybe more (an
  * override that is new has a new name in it), so that whatever was read, counted or parked by the
  * one is right by the other. False with an error that names what is in the way. */

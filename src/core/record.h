@@ -137,6 +137,13 @@ void rcpt_decoder_free(struct rcpt_decoder *decoder);
 const char *rcpt_decoder_gateway(const struct rcpt_decoder *decoder, uint32_t gateway);
 uint64_t rcpt_decoder_gateway_events(const struct rcpt_decoder *decoder, uint32_t gateway);
 
+/* A channel without an override that events have named for a status that has one on a channel of
+ * nearly the same name, which is `near`: the sender may have misspelt it. By number, in order of
+ * appearance; NULL: so many there are not. Only the first RCPT_RECORD_MAX_ODD_CHANNELS are kept. */
+#define RCPT_RECORD_MAX_ODD_CHANNELS 8
+const char *rcpt_decoder_odd_channel(const struct rcpt_decoder *decoder, uint32_t number,
+                                     const char **near);
+
 /* Never fails: whatever comes gives a record. The caller owns it and frees it with
  * rcpt_record_free. */
 struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,

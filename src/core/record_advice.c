@@ -1,6 +1,6 @@
 /* What would be right instead of what an event says: the second half of a dead letter's detail, for
- * a status, a flag or a time that the decoder refuses. Shows words and times, never an id. Called by
- * record_event.c.
+ * a status, a flag or a time that the decoder refuses; and a channel that is taken although it may be
+ * misspelt. Shows words and times, never an id. Called by record_event.c.
  */
 #include <stdio.h>
 #include <string.h>
@@ -138,4 +138,46 @@ void rcpt_record_advise_time(const struct rcpt_token *at, char *detail, size_t s
     else
         snprintf(detail, size,
                  "at is not a time: write it like 2026-11-21T02:30:00Z, or as epoch in s or ms");
+}
+
+/* ---- a channel that may be misspelt ---- */
+
+/* In small letters, as EMAIL is email. */
+static void show_channel(const struct rcpt_token *channel, char shown[SHOWN_BYTES + 1])
+{
+    show(channel, shown);
+    for (char *at = shown; *at != '\0'; at++)
+        if (*at >= 'A' && *at <= 'Z')
+            *at = (char)(*at - 'A' + 'a');
+}
+
+/* Any name may be a channel, so that the event is taken. Most statuses have no override and cost one
+ * look. */
+void rcpt_record_note_channel(struct rcpt_decoder *decoder, int entry,
+                              const struct rcpt_token *channel)
+{
+    char shown[SHOWN_BYTES + 1];
+    if (channel->kind != RCPT_TOKEN_STRING || channel->size > SHOWN_BYTES ||
+        decoder->odd_channel_count == RCPT_RECORD_MAX_ODD_CHANNELS ||
+        !rcpt_ladder_is_overridden(decoder->ladder, entry))
+        return;
+    show_channel(channel, shown);
+    for (uint32_t number = 0; number < decoder->odd_channel_count; number++)
+        if (strcmp(decoder->odd_channels[number].name, shown) == 0)
+            return;
+    const char *near = rcpt_ladder_near_channel(decoder->ladder, entry, shown);
+    if (near == NULL || strcmp(near, shown) == 0)
+        return;
+    struct rcpt_record_channel *odd = &decoder->odd_channels[decoder->odd_channel_count++];
+    snprintf(odd->name, sizeof(odd->name), "%s", shown);
+    odd->near = near;
+}
+
+const char *rcpt_decoder_odd_channel(const struct rcpt_decoder *decoder, uint32_t number,
+                                     const char **near)
+{
+    if (number >= decoder->odd_channel_count)
+        return NULL;
+    *near = decoder->odd_channels[number].near;
+    return decoder->odd_channels[number].name;
 }

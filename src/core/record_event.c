@@ -216,6 +216,7 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         memcpy(reject->detail, draft.detail, sizeof(reject->detail));
         return;
     }
+    rcpt_record_note_channel(decoder, entry, &tokens[RCPT_FIELD_CHANNEL]);
     struct rcpt_event *event = add_event(decoder);
     *event = (struct rcpt_event){
         .id = id->text,

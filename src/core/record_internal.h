@@ -51,6 +51,12 @@ struct rcpt_record_gateway {
     uint64_t events;
 };
 
+/* A channel that may be misspelt. */
+struct rcpt_record_channel {
+    char name[RCPT_RECORD_MAX_GATEWAY_BYTES + 1];
+    const char *near; /* of the ladder */
+};
+
 /* Memory of small records of one lane, one behind the other; freed with the last of them. */
 struct rcpt_record_chunk {
     uint32_t users; /* its records, and the decoder while it fills the chunk */
@@ -64,6 +70,8 @@ struct rcpt_decoder {
     struct rcpt_record_gateway
         gateways[RCPT_RECORD_MAX_GATEWAYS]; /* the first: none, the last: other */
     uint32_t gateway_count, last_gateway;   /* in use, but for the last */
+    struct rcpt_record_channel odd_channels[RCPT_RECORD_MAX_ODD_CHANNELS];
+    uint32_t odd_channel_count;
 
     struct rcpt_record_chunk **chunks; /* by lane: the one that is being filled; NULL: none yet */
 
@@ -105,6 +113,10 @@ void rcpt_record_advise_status(const struct rcpt_ladder *ladder, const struct rc
 void rcpt_record_advise_flags(const struct rcpt_ladder *ladder,
                               const struct rcpt_record_fields *fields, char *detail, size_t size);
 void rcpt_record_advise_time(const struct rcpt_token *at, char *detail, size_t size);
+
+/* Remembers the channel of an event if it may be misspelt. */
+void rcpt_record_note_channel(struct rcpt_decoder *decoder, int entry,
+                              const struct rcpt_token *channel);
 
 /* Number of the gateway that the field names. */
 uint8_t rcpt_record_gateway_of(struct rcpt_decoder *decoder, const struct rcpt_token *name);

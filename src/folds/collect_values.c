@@ -148,20 +148,23 @@ void collect_write_set(struct fold_text *out, const struct collect_set *set)
 void collect_write_integer(struct fold_text *out, int64_t integer)
 {
     char text[24];
-    fold_text_put(out, text, (size_t)snprintf(text, sizeof(text), "%" PRId64, integer));
+    int size = snprintf(text, sizeof(text), "%" PRId64, integer);
+    fold_text_put(out, text, (size_t)size);
 }
 
 /* 17 digits give the same double back. */
 static void write_double(struct fold_text *out, double number)
 {
     char text[40];
-    fold_text_put(out, text, (size_t)snprintf(text, sizeof(text), "%.17g", number));
+    int size = snprintf(text, sizeof(text), "%.17g", number);
+    fold_text_put(out, text, (size_t)size);
 }
 
 static void write_decimal(struct fold_text *out, const struct fold_decimal *decimal)
 {
     char text[FOLD_DECIMAL_TEXT];
-    fold_text_put(out, text, fold_decimal_text(decimal, text));
+    size_t size = fold_decimal_text(decimal, text);
+    fold_text_put(out, text, size);
 }
 
 /* The database adds up parts; a sum that is not finite counts as 0. */

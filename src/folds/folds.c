@@ -287,8 +287,12 @@ void folds_apply_config(struct folds *folds, bool rules_changed)
         folds_start(folds);
         return;
     }
+    struct rcpt_kafka_credentials credentials;
+    app_kafka_credentials(folds->context->config, &credentials);
+    for (uint32_t index = 0; index < FOLDS_SHARDS; index++)
+        rcpt_transactor_set_credentials(running->shards[index].transactor, &credentials);
     rcpt_pg_set_dsn(running->asker.pg, folds->context->config->postgres.dsn);
-    topics_set_dsn(running->topics.reader, folds->context->config->postgres.dsn);
+    topics_apply_config(running->topics.reader);
     if (!rules_changed)
         return;
     running->rules_again = running->rules.in_flight;
@@ -296,6 +300,17 @@ void folds_apply_config(struct folds *folds, bool rules_changed)
     store_rules(running);
     folds_topics_reload(&running->topics);
     folds_calls_configure(&running->calls);
+}
+
+const char *folds_reason(const struct folds *folds)
+{
+    const struct app_folds *running = folds->running;
+    if (running == NULL)
+        return NULL;
+    if (!running->asker.up)
+        return "folds are not connected to PostgreSQL";
+    return running->rules_stored ? topics_reason(running->topics.reader)
+                                 : "the rules of folds are not stored yet";
 }
 
 /* Shards give up their producers with the next tick; the drain waits for folds_are_settled. */

@@ -9,11 +9,15 @@ struct folds;
 
 /* The file of its subscription with this configuration (transition_subscriber.file); NULL: none. */
 const char *folds_file(const struct rcpt_config *config);
+/* The rules for sql/fold/rules.sql: JSON; the caller frees it. */
+char *folds_rules_text(const struct rcpt_config *config);
 /* Subscribes to transitions, and asks over the control connection whether earlier rules have left
  * work. Call before receipts_start. */
 struct folds *folds_new(struct app_context *context, struct receipts *receipts);
 void folds_start(struct folds *folds); /* nothing without a rule in the configuration */
 void folds_apply_config(struct folds *folds, bool rules_changed); /* after a reload */
+/* Why they do not work; NULL: they do, or there are none. */
+const char *folds_reason(const struct folds *folds);
 void folds_stop(struct folds *folds); /* what is in flight ends, then app_check_drain */
 bool folds_are_settled(const struct folds *folds);
 void folds_close(struct folds *folds); /* app_closed says when */

@@ -78,6 +78,7 @@ struct folds_shard {
     int64_t sent_ms;       /* when it was sent */
     struct rcpt_transactor *transactor;
     struct rcpt_backoff backoff;
+    bool is_refused;      /* a member of the asker's outage */
     int64_t retry_at_ms;  /* after a failure, not before */
     int64_t poll_at_ms;   /* nor before this time: there is nothing new */
     int64_t gather_at_ms; /* gatherings, not before */
@@ -200,7 +201,6 @@ struct rcpt_fold_spec folds_spec(const struct rcpt_fold_config *fold, struct rcp
  * gives each of them to `put` (NULL: none), perhaps more than once. */
 typedef void (*folds_put_column)(void *context, const char *column);
 size_t folds_columns(const struct rcpt_fold_config *fold, folds_put_column put, void *context);
-char *folds_rules_text(const struct rcpt_config *config); /* JSON; the caller frees it */
 const char *folds_kind_name(enum rcpt_fold_kind kind);
 
 #endif

@@ -75,13 +75,15 @@ static bool is_fenced(const struct folds_shard *shard)
 /* The next try waits; nothing is lost, since every step begins from what the database has. */
 static void back_off(struct folds_shard *shard, const char *what, const struct rcpt_error *error)
 {
-    const struct app_folds *folds = shard->folds;
+    struct app_folds *folds = shard->folds;
     int64_t pause = rcpt_backoff_next_ms(&shard->backoff);
     shard->retry_at_ms = now_of(shard) + pause;
     if (error->code[0] == '\0' && !folds->asker.up)
         return; /* the connection is gone: on_down logs it */
-    rcpt_log_failure(RCPT_LOG_WARN, "folds", error, "folds: shard %u: %s failed, again in %lld ms",
-                     shard->index, what, (long long)pause);
+    if (rcpt_outage_note(&folds->asker.outage, &shard->is_refused, now_of(shard), error))
+        rcpt_log_failure(RCPT_LOG_WARN, "folds", error,
+                         "folds: shard %u: %s failed, again in %lld ms", shard->index, what,
+                         (long long)pause);
 }
 
 static void on_failed(struct folds_shard *shard, const struct rcpt_error *error)
@@ -229,6 +231,8 @@ static void on_emptied(struct folds_shard *shard, struct rcpt_pg_rows *const *ro
 {
     (void)rows, (void)count;
     rcpt_backoff_reset(&shard->backoff);
+    rcpt_outage_end(&shard->folds->asker.outage, &shard->is_refused, now_of(shard), "folds",
+                    "folds: shards publish again");
     folds_shard_poll(shard);
 }
 

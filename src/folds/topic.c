@@ -218,6 +218,7 @@ void folds_topics_start(struct folds_topics *topics)
     struct topics_settings settings = {
         .context = topics->folds->context,
         .name = "folds",
+        .topics_key = "folds",
         .connection = "fold-topics",
         .work = "appending events",
         .read_positions = "positions",

@@ -144,6 +144,7 @@ struct rcpt_pg_settings app_pg_settings(struct app_context *context, const char 
         .dsn = config->postgres.dsn,
         .schema = config->postgres.schema,
         .outage = context->database,
+        .peers = &context->peers,
         .synchronous_commit = false,
         .lineage = &context->lineage,
         .lock_timeout_ms = (int)config->postgres.lock_timeout_ms,

@@ -18,7 +18,7 @@
 #include "trace/tracer.h"
 
 #define APP_REASON_BYTES   800u /* an error with its hint */
-#define APP_MOST_REASONS   8u
+#define APP_MOST_REASONS   10u
 #define APP_TICK_MS        50
 #define APP_INSTANCE_BYTES 80u
 
@@ -58,6 +58,7 @@ struct app_context {
     struct rcpt_pg_lineage lineage; /* of the database */
     bool recalled; /* the lineage has what Kafka remembers: nothing is read or written before */
     struct rcpt_outage *database; /* shared by all connections to PostgreSQL */
+    struct rcpt_pg_peers peers;   /* all connections to PostgreSQL */
     struct app_ticker *tickers;
     struct app_places *places; /* of all readers (places.h) */
     enum app_phase phase;
@@ -132,5 +133,9 @@ struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *confi
  * receipts' own group is. */
 struct rcpt_kafka_property *app_kafka_reader_properties(const struct rcpt_config *config,
                                                         size_t *count);
+/* Those that a reload may change; borrowed from the configuration. */
+struct rcpt_kafka_credentials;
+void app_kafka_credentials(const struct rcpt_config *config,
+                           struct rcpt_kafka_credentials *credentials);
 
 #endif

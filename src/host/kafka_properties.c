@@ -22,3 +22,11 @@ struct rcpt_kafka_property *app_kafka_reader_properties(const struct rcpt_config
     *count = config->kafka.properties_count + 1;
     return properties;
 }
+
+void app_kafka_credentials(const struct rcpt_config *config,
+                           struct rcpt_kafka_credentials *credentials)
+{
+    *credentials = (struct rcpt_kafka_credentials){
+        .username = rcpt_config_kafka_property(config, "sasl.username"),
+        .password = rcpt_config_kafka_property(config, "sasl.password")};
+}

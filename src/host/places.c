@@ -11,6 +11,7 @@
 #define SOON_MS    1000  /* while nothing may begin before the answer */
 #define STALE_MS   15000 /* what is older is not known any more */
 #define UNOWNED_MS 7000  /* a partition without a receiptd for so long is a reason */
+#define SILENT_MS  7000  /* likewise a coordinator that says nothing of the group */
 
 struct app_places {
     struct app_places_settings settings;
@@ -18,10 +19,10 @@ struct app_places {
     struct rcpt_ask ask;
     bool surveying;
     int64_t survey_at_ms;
-    struct rcpt_kafka_survey survey; /* the last one; its strings are ours */
-    int64_t *positions;              /* of its places; -1: not known */
-    int64_t *unowned_since_ms;       /* likewise; 0: owned, or never known */
-    int64_t surveyed_ms, read_ms;
+    struct rcpt_kafka_survey survey;           /* the last one; its strings are ours */
+    int64_t *positions;                        /* of its places; -1: not known */
+    int64_t *unowned_since_ms;                 /* likewise; 0: owned, or never known */
+    int64_t surveyed_ms, read_ms, answered_ms; /* answered: by the coordinator of the group */
     char reason[APP_REASON_BYTES];
 };
 
@@ -38,19 +39,25 @@ static bool is_unowned(enum rcpt_kafka_owner owner)
 }
 
 /* The receipts' group has the configured name, a reader's group its own behind it. */
+static void name_group(const struct app_places *places, char group[120])
+{
+    const char *reader = places->settings.reader;
+    bool of_reader = strcmp(reader, "receipts") != 0;
+    snprintf(group, 120, "%.80s%s%s", places->settings.context->config->kafka.group,
+             of_reader ? "-" : "", of_reader ? reader : "");
+}
+
 static void describe(struct app_places *places, size_t first, size_t count)
 {
     const struct rcpt_kafka_place *place = &places->survey.places[first];
-    const char *reader = places->settings.reader;
-    bool of_reader = strcmp(reader, "receipts") != 0;
     bool other = place->owner == RCPT_KAFKA_OWNER_OTHER;
     struct rcpt_error error;
+    char group[120];
+    name_group(places, group);
     rcpt_error_set(&error, RCPT_DECISION_RETRY, "",
-                   "nobody works on topic %s partition %" PRId32 "%s: group %.80s%s%s %s%s",
-                   place->topic, place->partition, count > 1 ? " and others" : "",
-                   places->settings.context->config->kafka.group, of_reader ? "-" : "",
-                   of_reader ? reader : "", other ? "gave it to " : "gave it to no member",
-                   other ? place->member : "");
+                   "nobody works on topic %s partition %" PRId32 "%s: group %s %s%s", place->topic,
+                   place->partition, count > 1 ? " and others" : "", group,
+                   other ? "gave it to " : "gave it to no member", other ? place->member : "");
     rcpt_error_hint(&error, other ? "that member is no receiptd: end it, or give it another group"
                                   : "restart an instance if this lasts");
     app_set_reason(places->reason, "a partition has no owner", &error);
@@ -76,7 +83,22 @@ static void judge_owners(struct app_places *places)
     places->reason[0] = '\0';
     if (count > 0)
         describe(places, first, count);
-    app_update_readiness(places->settings.context);
+}
+
+/* An instance without a partition would not notice: nothing is taken from it. */
+static void judge_coordinator(struct app_places *places)
+{
+    struct rcpt_error error;
+    char group[120];
+    if (places->survey.notes_are_known)
+        places->answered_ms = now_of(places);
+    if (places->survey.notes_are_known || now_of(places) - places->answered_ms < SILENT_MS)
+        return;
+    name_group(places, group);
+    rcpt_error_set(&error, RCPT_DECISION_RETRY, "", "group %s: %.300s", group,
+                   places->survey.error.text);
+    rcpt_error_hint(&error, "check the brokers that hold __consumer_offsets");
+    app_set_reason(places->reason, "the coordinator of the group does not answer", &error);
 }
 
 /* ---- positions ---- */
@@ -170,6 +192,10 @@ static void on_survey(void *context, const struct rcpt_kafka_survey *survey)
     take(places, survey);
     recall(places);
     judge_owners(places);
+    judge_coordinator(places);
+    app_update_readiness(places->settings.context);
+    if (!places->survey.notes_are_known)
+        places->survey_at_ms = now_of(places) + SOON_MS;
     ask_positions(places);
 }
 
@@ -205,7 +231,7 @@ struct app_places *app_places_new(const struct app_places_settings *settings)
 void app_places_forget(struct app_places *places)
 {
     rcpt_kafka_survey_free(&places->survey);
-    places->survey_at_ms = places->surveyed_ms = places->read_ms = 0;
+    places->survey_at_ms = places->surveyed_ms = places->read_ms = places->answered_ms = 0;
     places->reason[0] = '\0';
 }
 

@@ -211,7 +211,7 @@ static bool parse_some(struct connection *connection, const char **bytes, size_t
 {
     llhttp_t *parser = &connection->parser;
     size_t piece = parse_piece(connection, *bytes, *size);
-    llhttp_errno_t error = piece > 0 ? llhttp_execute(parser, *bytes, piece) : HPE_USER;
+    llhttp_errno_t error = piece > 0 ? parse_execute(connection, *bytes, piece) : HPE_USER;
     if (connection->state == CONNECTION_CLOSED || connection->close_after)
         return false;
     if (error == HPE_PAUSED)

@@ -19,18 +19,20 @@
 
 struct parsing {
     struct rcpt_http_message *message;
-    const char *target;
+    const char *text, *target; /* as given */
     size_t target_size;
     struct rcpt_buffer head; /* with CR LF at the end of each line */
     struct rcpt_buffer body; /* joined chunks */
     bool in_value, head_done;
 };
 
-/* The head comes in one piece: every callback gets a whole text or its continuation. */
+/* The head comes in one piece: every callback gets a whole text or its continuation. Its first line
+ * is as long as that of the text, up to the line end. */
 static int on_url(llhttp_t *parser, const char *bytes, size_t size)
 {
     struct parsing *parsing = parser->data;
-    parsing->target = parsing->target != NULL ? parsing->target : bytes;
+    parsing->target =
+        parsing->target != NULL ? parsing->target : parsing->text + (bytes - parsing->head.bytes);
     parsing->target_size += size;
     return 0;
 }
@@ -109,6 +111,14 @@ static size_t take_head(struct rcpt_buffer *head, const char *text, size_t size)
     return at;
 }
 
+/* See HTTP_STAND_IN. */
+static void hide_raw_bytes(char *line)
+{
+    for (char *at = line; *at != '\r' && *at != '\0'; at++)
+        if (is_raw(*at))
+            *at = HTTP_STAND_IN;
+}
+
 static bool is_blank(const char *text, size_t size)
 {
     for (size_t index = 0; index < size; index++)
@@ -179,7 +189,11 @@ static bool parse(struct parsing *parsing, const char *text, size_t size, struct
     llhttp_t parser;
     llhttp_init(&parser, HTTP_REQUEST, &callbacks);
     parser.data = parsing;
+    parsing->text = text;
     size_t used = take_head(&parsing->head, text, size);
+    rcpt_buffer_append(&parsing->head, "", 1);
+    parsing->head.size--;
+    hide_raw_bytes(parsing->head.bytes);
     if (!execute(&parser, parsing->head.bytes, parsing->head.size, error))
         return false;
     if (!parsing->head_done)

@@ -91,6 +91,15 @@ static bool is_within_limit(struct connection *connection, size_t size)
     return false;
 }
 
+/* Bytes at the begin that the parser gets as they are, or those that it does not. */
+static size_t run_of_bytes(const char *bytes, size_t size)
+{
+    size_t run = 1;
+    while (run < size && is_raw(bytes[run]) == is_raw(bytes[0]))
+        run++;
+    return run;
+}
+
 size_t parse_piece(struct connection *connection, const char *bytes, size_t size)
 {
     uint64_t left = connection->parser.content_length; /* llhttp counts it down */
@@ -103,6 +112,7 @@ size_t parse_piece(struct connection *connection, const char *bytes, size_t size
     bool good = true;
     switch (connection->place) {
     case HTTP_PLACE_START:
+        piece = run_of_bytes(bytes, piece);
         good = has_good_end(connection->last_byte, bytes, piece);
         keep_tail(connection, bytes, piece);
         break;
@@ -121,6 +131,20 @@ size_t parse_piece(struct connection *connection, const char *bytes, size_t size
     }
     connection->last_byte = bytes[piece - 1];
     return good && is_within_limit(connection, piece) ? piece : 0;
+}
+
+llhttp_errno_t parse_execute(struct connection *connection, const char *bytes, size_t piece)
+{
+    connection->raw = NULL;
+    if (connection->place != HTTP_PLACE_START || !is_raw(bytes[0]))
+        return llhttp_execute(&connection->parser, bytes, piece);
+    static const char stand_in = HTTP_STAND_IN;
+    llhttp_errno_t error = HPE_OK;
+    for (size_t i = 0; i < piece && error == HPE_OK; i++) {
+        connection->raw = bytes + i;
+        error = llhttp_execute(&connection->parser, &stand_in, 1);
+    }
+    return error;
 }
 
 static void move_to(struct connection *connection, enum http_place place)
@@ -159,9 +183,12 @@ static int append_head(struct rcpt_http_request *request, const char *bytes, siz
     return 0;
 }
 
-/* Loose mode lets raw bytes above 0x7f through, which gateways send, and with them these two. */
+/* llhttp until release 8 lets these two through. */
 static int on_url(llhttp_t *parser, const char *bytes, size_t size)
 {
+    const struct connection *connection = parser->data;
+    if (connection->raw != NULL)
+        bytes = connection->raw;
     if (memchr(bytes, '\t', size) != NULL || memchr(bytes, '\f', size) != NULL)
         return refuse(incoming(parser), 400);
     return append_head(incoming(parser), bytes, size);
@@ -186,7 +213,7 @@ static int on_header_field(llhttp_t *parser, const char *bytes, size_t size)
     struct rcpt_http_request *request = incoming(parser);
     if (request->head_done) /* a trailer: no handler sees it */
         return 0;
-    /* Loose mode lets blanks in names through: others may read such a line differently. */
+    /* llhttp until release 8 lets blanks in names through: others may read such a line differently. */
     if (memchr(bytes, ' ', size) != NULL)
         return refuse(request, 400);
     if (!request->in_name) {

@@ -34,12 +34,17 @@ static int64_t stall_ms(const struct rcpt_intake *intake)
     return half < STALL_MS ? half : STALL_MS;
 }
 
+static const char *kafka_trouble(const struct rcpt_intake *intake)
+{
+    return intake->kafka_reason[0] != '\0' ? intake->kafka_reason : "connecting to Kafka";
+}
+
 /* The order is that of the start: without partitions no record has a target, without the database
  * no alias is found, and a stalled Kafka would only fill the memory. */
 const char *intake_obstacle(const struct rcpt_intake *intake)
 {
     if (rcpt_aggregate_partitions(intake->aggregate) == 0 || !intake->letters_known)
-        return intake->kafka_reason[0] != '\0' ? intake->kafka_reason : "connecting to Kafka";
+        return kafka_trouble(intake);
     if (intake->database == INTAKE_DATABASE_UNKNOWN)
         return "connecting to PostgreSQL";
     if (intake->database == INTAKE_DATABASE_DOWN &&
@@ -54,6 +59,8 @@ const char *intake_obstacle(const struct rcpt_intake *intake)
 void intake_update_readiness(struct rcpt_intake *intake)
 {
     const char *reason = intake->draining ? "stopping" : intake_obstacle(intake);
+    if (reason == NULL && !intake->kafka_healthy) /* requests are taken: it may be back in time */
+        reason = kafka_trouble(intake);
     const char *text = reason != NULL ? reason : "";
     if (intake->ready == (reason == NULL) && strcmp(intake->said_reason, text) == 0)
         return;
@@ -241,7 +248,10 @@ void rcpt_intake_apply_config(struct rcpt_intake *intake)
     struct rcpt_error error;
     if (intake->closing)
         return;
+    struct rcpt_kafka_credentials credentials;
     intake_apply_dsn(intake);
+    app_kafka_credentials(intake->config, &credentials);
+    rcpt_producer_set_credentials(intake->producer, &credentials);
     if (!intake_make_accounts(intake, &error))
         rcpt_log_failure(RCPT_LOG_ERROR, "intake", &error, "the accounts stay as they were");
 }

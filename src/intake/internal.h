@@ -132,7 +132,7 @@ struct rcpt_intake {
     bool letters_known, kafka_healthy;
     char kafka_reason[APP_REASON_BYTES];
     bool ready, started, draining, closing;
-    char said_reason[512];
+    char said_reason[APP_REASON_BYTES];
     int64_t certificate_at_ms;
     uint64_t certificate_mark;
     unsigned open;

@@ -74,6 +74,43 @@ void rcpt_kafka_free_settings(struct rcpt_kafka_settings *settings)
     drop(settings->instance_id);
 }
 
+/* ---- credentials ---- */
+
+static void replace(struct rcpt_kafka_settings *settings, const char *name, const char *value)
+{
+    /* The array is the copy's own. */
+    struct rcpt_kafka_property *properties =
+        (struct rcpt_kafka_property *)(uintptr_t)settings->properties;
+    for (size_t i = 0; value != NULL && i < settings->property_count; i++) {
+        if (strcmp(properties[i].name, name) != 0)
+            continue;
+        drop(properties[i].value);
+        properties[i].value = rcpt_strdup(value);
+    }
+}
+
+void rcpt_kafka_take_credentials(struct rcpt_kafka_settings *settings,
+                                 const struct rcpt_kafka_credentials *credentials)
+{
+    replace(settings, "sasl.username", credentials->username);
+    replace(settings, "sasl.password", credentials->password);
+}
+
+/* librdkafka knows them for PLAIN and SCRAM; other mechanisms have no password. */
+void rcpt_kafka_use_credentials(rd_kafka_t *handle, const struct rcpt_kafka_settings *settings)
+{
+    const char *username = rcpt_kafka_property(settings, "sasl.username");
+    const char *password = rcpt_kafka_property(settings, "sasl.password");
+    if (handle == NULL || username == NULL || password == NULL)
+        return;
+    rd_kafka_error_t *error = rd_kafka_sasl_set_credentials(handle, username, password);
+    if (error == NULL)
+        return;
+    rcpt_log_error("kafka", "librdkafka does not take the new credentials: %s",
+                   rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+}
+
 /* ---- waking the loop ---- */
 
 void rcpt_kafka_wake_open(struct rcpt_kafka_wake *wake, void (*on_wake)(void *context),

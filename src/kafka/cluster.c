@@ -226,7 +226,9 @@ static void judge_topics(struct rcpt_kafka *kafka, const struct lookup *lookup)
     rcpt_error_set(&error, RCPT_DECISION_RETRY,
                    rd_kafka_err2name(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART),
                    "topic %s does not exist on %s", names, lookup->brokers);
-    rcpt_error_hint(&error, "create it, or correct kafka.topics");
+    rcpt_error_hint(&error, "create it, or correct %s",
+                    kafka->settings.topics_key != NULL ? kafka->settings.topics_key
+                                                       : "kafka.topics");
     rcpt_kafka_cluster_trouble(kafka, &error);
     lookup_again(kafka);
 }

@@ -231,6 +231,14 @@ void rcpt_kafka_stop_polling(struct rcpt_kafka *kafka)
     kafka->polling = false;
 }
 
+/* A survey's client may be in its thread: it gets them with the next survey. */
+void rcpt_kafka_set_credentials(struct rcpt_kafka *kafka,
+                                const struct rcpt_kafka_credentials *credentials)
+{
+    rcpt_kafka_take_credentials(&kafka->settings, credentials);
+    rcpt_kafka_use_credentials(kafka->handle, &kafka->settings);
+}
+
 /* Advisory commits keep the configured interval, and pause while an assignment is held. */
 static bool may_commit(const struct rcpt_kafka *kafka, const char *note)
 {

@@ -43,6 +43,10 @@ struct rcpt_kafka_message { /* borrowed for the call; copy what is needed */
     size_t tracestate_size;
 };
 
+struct rcpt_kafka_credentials { /* of SASL; NULL: not set */
+    const char *username, *password;
+};
+
 /* What the cluster says about the topics, read in a worker thread. */
 struct rcpt_kafka_topic_info {
     const char *topic;
@@ -84,6 +88,7 @@ struct rcpt_kafka_settings {
     const char *brokers, *group,
         *instance_id; /* instance_id NULL: dynamic member; client.id = receiptd */
     const char *const *topics;
+    const char *topics_key; /* where the configuration names them; NULL: kafka.topics */
     size_t topic_count;
     const struct rcpt_kafka_property
         *properties; /* passed through; those that would break the protocol are refused */
@@ -97,6 +102,11 @@ struct rcpt_kafka_settings {
  * itself (enable.auto.commit, auto.offset.reset, …; the error says why). */
 RCPT_MUST_CHECK bool rcpt_kafka_check_property(const char *name, const char *value,
                                                struct rcpt_error *error);
+
+/* For connections from now on, also those of lookups and surveys. Those that stand are not asked
+ * again. */
+void rcpt_kafka_set_credentials(struct rcpt_kafka *kafka,
+                                const struct rcpt_kafka_credentials *credentials);
 
 /* Whether a client with these brokers and properties gets an answer; blocks, for any thread. */
 RCPT_MUST_CHECK bool rcpt_kafka_try(const struct rcpt_kafka_settings *settings, int timeout_ms,

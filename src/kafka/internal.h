@@ -159,6 +159,11 @@ RCPT_MUST_CHECK rd_kafka_t *rcpt_kafka_open(rd_kafka_conf_t *conf_taken, struct 
 void rcpt_kafka_copy_settings(struct rcpt_kafka_settings *to,
                               const struct rcpt_kafka_settings *from); /* deep */
 void rcpt_kafka_free_settings(struct rcpt_kafka_settings *settings);   /* of such a copy */
+/* Into such a copy, in the places of the former ones. */
+void rcpt_kafka_take_credentials(struct rcpt_kafka_settings *settings,
+                                 const struct rcpt_kafka_credentials *credentials);
+/* The client uses those of the settings from its next connection on; a thread may use it meanwhile. */
+void rcpt_kafka_use_credentials(rd_kafka_t *handle, const struct rcpt_kafka_settings *settings);
 /* The descriptor is there from here on, and open until the caller closes it. */
 void rcpt_kafka_wake_open(struct rcpt_kafka_wake *wake, void (*on_wake)(void *context),
                           void *context);

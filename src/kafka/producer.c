@@ -113,7 +113,13 @@ static void on_fatal(struct rcpt_producer *producer)
                                          RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
-/* Partition counts are looked up sooner: the leader may have moved. */
+/* The leader may have moved; and an answer shows that the trouble is over. */
+static void look_up_soon(struct rcpt_producer *producer)
+{
+    if (producer->lookup_at_ms > now_ms(producer) + LOOKUP_AGAIN_MS)
+        producer->lookup_at_ms = now_ms(producer) + LOOKUP_AGAIN_MS;
+}
+
 static void on_error(struct rcpt_producer *producer, rd_kafka_event_t *event)
 {
     struct rcpt_error error;
@@ -130,8 +136,7 @@ static void on_error(struct rcpt_producer *producer, rd_kafka_event_t *event)
         report_health(producer, false, &error);
     else
         rcpt_log_debug("kafka", "producer: %s [%s]", error.text, error.code);
-    if (producer->lookup_at_ms > now_ms(producer) + LOOKUP_AGAIN_MS)
-        producer->lookup_at_ms = now_ms(producer) + LOOKUP_AGAIN_MS;
+    look_up_soon(producer);
 }
 
 /* The broker will not take this record, however often it is sent. */
@@ -163,8 +168,10 @@ static void on_delivery(struct rcpt_producer *producer, const rd_kafka_message_t
     if (is_refusal(message->err))
         error.decision = RCPT_DECISION_REJECT;
     rcpt_producer_advise(&producer->settings, &error);
-    if (error.decision != RCPT_DECISION_REJECT)
+    if (error.decision != RCPT_DECISION_REJECT) {
         report_health(producer, false, &error);
+        look_up_soon(producer);
+    }
     producer->callbacks.on_delivered(producer->callbacks.context, message->_private, &error);
 }
 
@@ -414,6 +421,14 @@ enum rcpt_producer_sent rcpt_producer_send(struct rcpt_producer *producer,
     if (code == RD_KAFKA_RESP_ERR__FATAL)
         on_fatal(producer);
     return code == RD_KAFKA_RESP_ERR__QUEUE_FULL ? RCPT_PRODUCER_FULL : RCPT_PRODUCER_DOWN;
+}
+
+/* Its settings point into the copy, so a client that replaces this one has them as well. */
+void rcpt_producer_set_credentials(struct rcpt_producer *producer,
+                                   const struct rcpt_kafka_credentials *credentials)
+{
+    rcpt_kafka_take_credentials(&producer->common, credentials);
+    rcpt_kafka_use_credentials(producer->handle, &producer->common);
 }
 
 size_t rcpt_producer_records(const struct rcpt_producer *producer)

@@ -70,6 +70,9 @@ RCPT_MUST_CHECK struct rcpt_producer *rcpt_producer_new(
     const struct rcpt_producer_settings *settings, struct rcpt_error *error);
 enum rcpt_producer_sent rcpt_producer_send(struct rcpt_producer *producer,
                                            const struct rcpt_producer_record *record);
+/* As rcpt_kafka_set_credentials. */
+void rcpt_producer_set_credentials(struct rcpt_producer *producer,
+                                   const struct rcpt_kafka_credentials *credentials);
 size_t rcpt_producer_records(const struct rcpt_producer *producer); /* not acknowledged yet */
 /* What is not acknowledged is reported as failed; on_closed comes after at most deadline_ms. */
 void rcpt_producer_close(struct rcpt_producer *producer, int64_t deadline_ms);

@@ -81,66 +81,94 @@ static void ask_notes(rd_kafka_t *handle, struct rcpt_kafka_survey *survey)
     rd_kafka_topic_partition_list_destroy(list);
 }
 
-static void take_member(struct rcpt_kafka_survey *survey,
-                        const rd_kafka_MemberDescription_t *member, const char *client_id)
+/* ---- owners ---- */
+
+/* Of what a member was given, as the protocol of the group writes it. Members may be anybody's: what
+ * is too short gives -1, and nothing behind its end is read. */
+struct reading {
+    const unsigned char *at;
+    size_t left;
+};
+
+static int64_t read_number(struct reading *reading, size_t size)
 {
-    const rd_kafka_topic_partition_list_t *list =
-        rd_kafka_MemberAssignment_partitions(rd_kafka_MemberDescription_assignment(member));
-    const char *id = rd_kafka_MemberDescription_client_id(member);
-    char name[200];
-    snprintf(name, sizeof(name), "%.100s at %.80s", id, rd_kafka_MemberDescription_host(member));
-    for (int index = 0; list != NULL && index < list->cnt; index++) {
-        struct rcpt_kafka_place *place =
-            find(survey, list->elems[index].topic, list->elems[index].partition);
-        if (place == NULL || place->member != NULL)
+    int64_t number = 0;
+    if (reading->left < size) {
+        reading->left = 0;
+        return -1;
+    }
+    for (size_t index = 0; index < size; index++)
+        number = number << 8 | *reading->at++;
+    reading->left -= size;
+    return number;
+}
+
+static void set_owner(struct rcpt_kafka_survey *survey, const char *topic, size_t size,
+                      int64_t partition, enum rcpt_kafka_owner owner, const char *name)
+{
+    for (size_t index = 0; index < survey->count; index++) {
+        struct rcpt_kafka_place *place = &survey->places[index];
+        if (place->partition != partition || strncmp(place->topic, topic, size) != 0 ||
+            place->topic[size] != '\0' || place->member != NULL)
             continue;
-        place->owner = strcmp(id, client_id) == 0 ? RCPT_KAFKA_OWNER_OURS : RCPT_KAFKA_OWNER_OTHER;
+        place->owner = owner;
         place->member = rcpt_strdup(name);
     }
 }
 
-/* While the group rebalances, nobody's partitions are known. */
-static void take_group(struct rcpt_kafka_survey *survey,
-                       const rd_kafka_ConsumerGroupDescription_t *group, const char *client_id)
+/* A version, then topics: each a name and its partitions. */
+static void take_member(struct rcpt_kafka_survey *survey,
+                        const struct rd_kafka_group_member_info *member, const char *client_id)
 {
-    const rd_kafka_error_t *error = rd_kafka_ConsumerGroupDescription_error(group);
-    rd_kafka_consumer_group_state_t state = rd_kafka_ConsumerGroupDescription_state(group);
-    if (error != NULL)
-        note_error(survey, rd_kafka_error_code(error), "members of the group");
-    if (error != NULL || (state != RD_KAFKA_CONSUMER_GROUP_STATE_STABLE &&
-                          state != RD_KAFKA_CONSUMER_GROUP_STATE_EMPTY &&
-                          state != RD_KAFKA_CONSUMER_GROUP_STATE_DEAD))
+    struct reading reading = {member->member_assignment, (size_t)member->member_assignment_size};
+    enum rcpt_kafka_owner owner =
+        strcmp(member->client_id, client_id) == 0 ? RCPT_KAFKA_OWNER_OURS : RCPT_KAFKA_OWNER_OTHER;
+    char name[200];
+    snprintf(name, sizeof(name), "%.100s at %.80s", member->client_id, member->client_host);
+    (void)read_number(&reading, 2);
+    for (int64_t topics = read_number(&reading, 4); topics > 0; topics--) {
+        int64_t size = read_number(&reading, 2);
+        if (size < 0 || (size_t)size > reading.left)
+            return;
+        const char *topic = (const char *)reading.at;
+        reading.at += size;
+        reading.left -= (size_t)size;
+        for (int64_t count = read_number(&reading, 4); count > 0 && reading.left > 0; count--)
+            set_owner(survey, topic, (size_t)size, read_number(&reading, 4), owner, name);
+    }
+}
+
+/* While the group rebalances, nobody's partitions are known. A group that is not listed has nobody. */
+static void take_group(struct rcpt_kafka_survey *survey, const struct rd_kafka_group_info *group,
+                       const char *client_id)
+{
+    if (group != NULL)
+        note_error(survey, group->err, "members of the group");
+    if (group != NULL &&
+        (group->err != RD_KAFKA_RESP_ERR_NO_ERROR ||
+         (strcmp(group->state, "Stable") != 0 && strcmp(group->state, "Empty") != 0 &&
+          strcmp(group->state, "Dead") != 0)))
         return;
     for (size_t index = 0; index < survey->count; index++)
         survey->places[index].owner = RCPT_KAFKA_OWNER_NOBODY;
-    for (size_t index = 0; index < rd_kafka_ConsumerGroupDescription_member_count(group); index++)
-        take_member(survey, rd_kafka_ConsumerGroupDescription_member(group, index), client_id);
+    for (int index = 0; group != NULL && index < group->member_cnt; index++)
+        take_member(survey, &group->members[index], client_id);
 }
 
+/* Not by rd_kafka_DescribeConsumerGroups: an assertion in librdkafka (its issue 4605) ends the process
+ * where the coordinator goes away meanwhile. PARTIAL: only brokers that do not know the group have not
+ * answered. */
 static void ask_owners(rd_kafka_t *handle, struct rcpt_kafka_survey *survey, const char *group,
                        const char *client_id)
 {
-    rd_kafka_queue_t *queue = rd_kafka_queue_new(handle);
-    rd_kafka_AdminOptions_t *options =
-        rd_kafka_AdminOptions_new(handle, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS);
-    size_t count = 0;
-    (void)rd_kafka_AdminOptions_set_request_timeout(options, QUESTION_MS, NULL, 0);
-    rd_kafka_DescribeConsumerGroups(handle, &group, 1, options, queue);
-    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, QUESTION_MS + 1000);
-    const rd_kafka_DescribeConsumerGroups_result_t *result =
-        event != NULL ? rd_kafka_event_DescribeConsumerGroups_result(event) : NULL;
-    if (event != NULL)
-        note_error(survey, rd_kafka_event_error(event), "members of the group");
-    if (result != NULL && rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        const rd_kafka_ConsumerGroupDescription_t **groups =
-            rd_kafka_DescribeConsumerGroups_result_groups(result, &count);
-        if (count == 1)
-            take_group(survey, groups[0], client_id);
-    }
-    if (event != NULL)
-        rd_kafka_event_destroy(event);
-    rd_kafka_AdminOptions_destroy(options);
-    rd_kafka_queue_destroy(queue);
+    const struct rd_kafka_group_list *list = NULL;
+    rd_kafka_resp_err_t code = rd_kafka_list_groups(handle, group, &list, QUESTION_MS);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR || code == RD_KAFKA_RESP_ERR__PARTIAL)
+        take_group(survey, list->group_cnt > 0 ? &list->groups[0] : NULL, client_id);
+    else
+        note_error(survey, code, "members of the group");
+    if (list != NULL)
+        rd_kafka_group_list_destroy(list);
 }
 
 static void ask(rd_kafka_t *handle, struct rcpt_kafka_survey *survey, const char *group,
@@ -151,7 +179,8 @@ static void ask(rd_kafka_t *handle, struct rcpt_kafka_survey *survey, const char
     ask_ends(handle, survey, RD_KAFKA_OFFSET_END);
     ask_ends(handle, survey, RD_KAFKA_OFFSET_BEGINNING);
     ask_notes(handle, survey);
-    ask_owners(handle, survey, group, client_id);
+    if (survey->notes_are_known) /* otherwise its coordinator does not answer */
+        ask_owners(handle, survey, group, client_id);
 }
 
 /* ---- memory ---- */
@@ -173,6 +202,7 @@ void rcpt_kafka_survey_free(struct rcpt_kafka_survey *survey)
         free(survey->places[index].note);
     }
     free(survey->places);
+    free(survey->cluster_id);
     *survey = (struct rcpt_kafka_survey){0};
 }
 
@@ -251,6 +281,8 @@ void rcpt_kafka_survey(struct rcpt_kafka *kafka,
     struct rcpt_error ignored; /* the same settings were accepted at the start */
     if (kafka->survey_handle == NULL)
         kafka->survey_handle = open_handle(&kafka->settings, &ignored);
+    else
+        rcpt_kafka_use_credentials(kafka->survey_handle, &kafka->settings);
     if (kafka->survey_handle == NULL) {
         on_done(context, NULL);
         return;
@@ -300,6 +332,11 @@ bool rcpt_kafka_survey_now(const struct rcpt_kafka_settings *settings,
     if (handle == NULL)
         return false;
     bool good = find_places(handle, settings, survey, error);
+    char *cluster_id = good ? rd_kafka_clusterid(handle, QUESTION_MS) : NULL;
+    if (cluster_id != NULL) {
+        survey->cluster_id = rcpt_strdup(cluster_id);
+        rd_kafka_mem_free(handle, cluster_id);
+    }
     if (good)
         ask(handle, survey, settings->group, client_id_of(settings));
     else

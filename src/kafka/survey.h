@@ -26,6 +26,7 @@ struct rcpt_kafka_place {
 struct rcpt_kafka_survey {
     struct rcpt_kafka_place *places; /* topic by topic, in the order of the settings */
     size_t count;
+    char *cluster_id; /* for commands; NULL: not asked, or not known */
     bool notes_are_known;
     struct rcpt_error error; /* of the last thing that could not be read; decision NONE: nothing */
 };

@@ -425,6 +425,7 @@ void rcpt_transactor_publish(struct rcpt_transactor *transactor,
     struct job *job = job_new(transactor, JOB_PUBLISH);
     job->handle = transactor->handle;
     transactor->handle = NULL;
+    rcpt_kafka_use_credentials(job->handle, &transactor->common);
     job->mark = mark;
     job->record_count = count;
     job->texts = rcpt_calloc(4 * count, sizeof(*job->texts));
@@ -446,6 +447,12 @@ void rcpt_transactor_drop(struct rcpt_transactor *transactor)
         return;
     destroy(transactor, transactor->handle);
     transactor->handle = NULL;
+}
+
+void rcpt_transactor_set_credentials(struct rcpt_transactor *transactor,
+                                     const struct rcpt_kafka_credentials *credentials)
+{
+    rcpt_kafka_take_credentials(&transactor->common, credentials);
 }
 
 void rcpt_transactor_tick(struct rcpt_transactor *transactor)

@@ -51,6 +51,9 @@ bool rcpt_transactor_is_busy(const struct rcpt_transactor *transactor);
 bool rcpt_transactor_is_settled(const struct rcpt_transactor *transactor);
 /* Gives the client up; what is under way is still answered. */
 void rcpt_transactor_drop(struct rcpt_transactor *transactor);
+/* As rcpt_kafka_set_credentials; a transaction that is under way goes on with the former ones. */
+void rcpt_transactor_set_credentials(struct rcpt_transactor *transactor,
+                                     const struct rcpt_kafka_credentials *credentials);
 void rcpt_transactor_tick(struct rcpt_transactor *transactor); /* now and then: answers the late */
 /* What is under way is answered first, as RECONNECT. */
 void rcpt_transactor_close(struct rcpt_transactor *transactor, void (*on_closed)(void *context),

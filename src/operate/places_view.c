@@ -52,7 +52,8 @@ const char *places_describe_lag(int64_t lag, char out[PLACES_LAG_BYTES])
     return out;
 }
 
-/* One line: how many of a reader's partitions a receiptd has, and the lag of all of them. */
+/* One line: how many of a reader's partitions a receiptd has, and the lag of all of them. None for a
+ * reader without topics, such as folds of transitions alone. */
 static void print_places(const struct app_places *places, FILE *out)
 {
     unsigned owners[RCPT_KAFKA_OWNER_OTHER + 1] = {0};
@@ -64,12 +65,14 @@ static void print_places(const struct app_places *places, FILE *out)
         owners[place.owner]++;
         lag = lag < 0 || place.lag < 0 ? -1 : lag + place.lag;
     }
+    if (count == 0)
+        return;
     fprintf(out,
             "%-15s %zu partitions: %u with receiptd, %u with others, %u with nobody, %u not "
             "known; %s behind\n",
             app_places_reader(places), count, owners[RCPT_KAFKA_OWNER_OURS],
             owners[RCPT_KAFKA_OWNER_OTHER], owners[RCPT_KAFKA_OWNER_NOBODY],
-            owners[RCPT_KAFKA_OWNER_UNKNOWN], places_describe_lag(count > 0 ? lag : -1, shown));
+            owners[RCPT_KAFKA_OWNER_UNKNOWN], places_describe_lag(lag, shown));
 }
 
 void places_print(const struct app_context *context, FILE *out)

@@ -194,10 +194,13 @@ static uint64_t hash_kafka(const struct rcpt_config *config)
     for (unsigned index = 0; index < config->kafka.properties_count; index++)
         hash = add_hash(add_hash(hash, config->kafka.properties[index].name),
                         config->kafka.properties[index].value);
+    for (size_t index = 0; index < config->sources.count; index++)
+        if (config->sources.at[index].needs_restart)
+            hash = hash * 31 + config->sources.at[index].mark;
     return hash;
 }
 
-/* A restart takes these keys, and should find that they work. */
+/* Clients take user and password at once, a restart the rest: either should find that they work. */
 static bool try_kafka(const struct rcpt_config *fresh, uint64_t before, struct rcpt_error *error)
 {
     struct rcpt_error failure;

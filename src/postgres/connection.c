@@ -286,6 +286,7 @@ static void begin_close(struct rcpt_pg *pg, const struct rcpt_error *error)
 
 static void free_self(struct rcpt_pg *pg)
 {
+    rcpt_peers_leave(pg);
     free(pg->parameter_counts);
     free((void *)(uintptr_t)pg->settings.name);
     free((void *)(uintptr_t)pg->settings.instance);
@@ -426,6 +427,7 @@ struct rcpt_pg *rcpt_pg_new(const struct rcpt_pg_settings *settings)
                       uv_hrtime() ^ (uint64_t)(uintptr_t)pg);
     RCPT_ASSERT(uv_timer_init(settings->loop, &pg->timer) == 0);
     pg->timer.data = pg;
+    rcpt_peers_join(pg);
     return pg;
 }
 

@@ -51,6 +51,11 @@ struct rcpt_pg_query {
 typedef void (*rcpt_pg_on_result)(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                                   const struct rcpt_error *error);
 
+/* The connections of a process to one server. All zero: none yet. */
+struct rcpt_pg_peers {
+    struct rcpt_pg *first;
+};
+
 struct rcpt_pg_settings {
     uv_loop_t *loop;
     const char
@@ -67,7 +72,8 @@ struct rcpt_pg_settings {
     size_t statement_count;
     /* Shared by all connections to the same data; NULL: one of its own. Borrowed for life. */
     struct rcpt_pg_lineage *lineage;
-    struct rcpt_outage *outage; /* shared by connections to one server; NULL: its own */
+    struct rcpt_outage *outage;  /* shared by connections to one server; NULL: its own */
+    struct rcpt_pg_peers *peers; /* NULL: it is in no list. Borrowed for life */
     void *context;
     /* Connected, session set up, statements prepared, plans checked, server identity accepted. */
     void (*on_ready)(void *context, struct rcpt_pg *pg);
@@ -91,6 +97,11 @@ void rcpt_pg_close(struct rcpt_pg *pg, void (*on_closed)(void *context), void *c
 /* For connections from now on; the present one stays. Copied. */
 void rcpt_pg_set_dsn(struct rcpt_pg *pg, const char *dsn);
 
+/* Other texts for the same names, in the same order; borrowed for life. A connection that is up
+ * prepares those that differ behind what was submitted before, and what is submitted later uses
+ * them; their plans are checked again. If PostgreSQL refuses one, the connection goes down. */
+void rcpt_pg_set_statements(struct rcpt_pg *pg, const struct rcpt_pg_statement *statements);
+
 bool rcpt_pg_is_ready(const struct rcpt_pg *pg);
 int rcpt_pg_backend_pid(const struct rcpt_pg *pg); /* 0 when not connected */
 struct rcpt_pg_identity rcpt_pg_identity(const struct rcpt_pg *pg);
@@ -104,6 +115,15 @@ void rcpt_pg_submit(struct rcpt_pg *pg, const struct rcpt_pg_query *queries, siz
 /* Drops the connection and connects again after the back-off (for RECONNECT decisions of the
  * caller). */
 void rcpt_pg_reconnect(struct rcpt_pg *pg, const struct rcpt_error *reason);
+
+/* The connection after `before` (NULL: the first); NULL: there are no more. */
+struct rcpt_pg *rcpt_pg_next(const struct rcpt_pg_peers *peers, const struct rcpt_pg *before);
+const char *rcpt_pg_name(const struct rcpt_pg *pg);
+/* For how long the oldest submit has waited for an answer; 0: none does. */
+int64_t rcpt_pg_waiting_ms(const struct rcpt_pg *pg);
+/* The session that holds the lock that this one waits for, in words, "": none. It is the hint of a lock
+ * time-out. Copied. */
+void rcpt_pg_set_holder(struct rcpt_pg *pg, const char *holder);
 
 /* When it came, as of uv_hrtime(). Together with the end of its transaction, unless it was asked
  * for at once. */

@@ -94,7 +94,7 @@ uint32_t rcpt_effects_read_gateways(char *text, struct rcpt_lane_gateway *gatewa
 /* The effects borrow the names for the call. refused_at: the column of those that were refused, with
  * their gateways in the next; -1: there is none. */
 static void report_gateways(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
-                            const struct rcpt_pg_rows *rows, struct rcpt_lane_effects *report,
+                            const struct rcpt_pg_rows *rows, struct rcpt_lane_effects report,
                             int column, int refused_at)
 {
     struct rcpt_lane_gateway gateways[MOST_GATEWAYS], refused[MOST_GATEWAYS];
@@ -102,15 +102,13 @@ static void report_gateways(rcpt_lane_on_effects on_effects, void *context, uint
     const char *refused_text = refused_at >= 0 ? rcpt_pg_rows_text(rows, 0, refused_at + 1) : NULL;
     char *copy = rcpt_strdup(text != NULL ? text : "");
     char *refused_copy = rcpt_strdup(refused_text != NULL ? refused_text : "");
-    report->gateways = gateways;
-    report->gateway_count = rcpt_effects_read_gateways(copy, gateways, MOST_GATEWAYS);
-    report->refused_gateways = refused;
-    report->refused_gateway_count =
-        rcpt_effects_read_gateways(refused_copy, refused, MOST_GATEWAYS);
-    report->events_refused = refused_at >= 0 ? (uint32_t)rcpt_pg_rows_int(rows, 0, refused_at) : 0;
-    report->events_handled =
-        (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_ROWS) - report->events_refused;
-    on_effects(context, lane, report);
+    report.gateways = gateways;
+    report.gateway_count = rcpt_effects_read_gateways(copy, gateways, MOST_GATEWAYS);
+    report.refused_gateways = refused;
+    report.refused_gateway_count = rcpt_effects_read_gateways(refused_copy, refused, MOST_GATEWAYS);
+    report.events_refused = refused_at >= 0 ? (uint32_t)rcpt_pg_rows_int(rows, 0, refused_at) : 0;
+    report.events_handled = (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_ROWS) - report.events_refused;
+    on_effects(context, lane, &report);
     free(copy);
     free(refused_copy);
 }
@@ -135,7 +133,7 @@ static void report_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t
             .messages = (uint32_t)columns.messages[index],
         };
     if (kind == RCPT_BATCH_WAKE) {
-        report_gateways(on_effects, context, lane, rows, &report, WAKE_GATEWAYS, WAKE_REFUSED);
+        report_gateways(on_effects, context, lane, rows, report, WAKE_GATEWAYS, WAKE_REFUSED);
         return;
     }
     report.events_dead = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_DEAD);
@@ -161,6 +159,6 @@ void rcpt_effects_report(rcpt_lane_on_effects on_effects, void *context, uint32_
     }
     struct rcpt_lane_effects report = {.count = 0};
     bool expires = kind == RCPT_BATCH_EXPIRE;
-    report_gateways(on_effects, context, lane, rows, &report,
+    report_gateways(on_effects, context, lane, rows, report,
                     expires ? EXPIRE_GATEWAYS : DISCARD_GATEWAYS, expires ? EXPIRE_RETIRED : -1);
 }

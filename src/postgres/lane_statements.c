@@ -1,11 +1,13 @@
 /* What is prepared on a lane's connections: files of sql/lane. Two statements are made of several
  * files, apply and wake: the table below says which ones, in order, and when. Their texts are
- * joined as they stand; the subscribers of transitions name theirs. Called by receipts/lanes.c and
- * by `receiptd generate sql`. */
+ * joined as they stand; the subscribers of transitions name theirs. While the inbox has a recent
+ * set, some files stand in place of others, and the boundary is put in. Called by receipts/lanes.c
+ * and by `receiptd generate sql`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bind.h"
 #include "sql.h"
 #include "statements.h"
 
@@ -20,28 +22,48 @@ enum {
 #define ALWAYS      (PLAIN | SUBSCRIBED)
 #define SUBSCRIBERS "" /* in place of a file: those of the subscribers */
 
+/* And with how many stages: two while the inbox has a recent set. */
+enum stages { ANY_STAGES, ONE_STAGE, TWO_STAGES };
+
 struct piece {
     const char *file;
     unsigned when;
+    enum stages stages;
 };
 
 static const struct piece apply_pieces[] = {
-    {"lane/apply/10_update", ALWAYS},
-    {"lane/apply/20_changed", PLAIN},
-    {"lane/apply/20_changed_subscribed", SUBSCRIBED},
-    {"lane/apply/30_count", ALWAYS},
-    {"lane/apply/40_unknown", ALWAYS},
-    {SUBSCRIBERS, SUBSCRIBED},
-    {"lane/apply/90_answer", ALWAYS},
-    {"lane/apply/91_unsubscribed", UNSUBSCRIBED},
-    {NULL, 0},
+    {"lane/apply/10_update", ALWAYS, ONE_STAGE},
+    {"lane/apply/10_recent", ALWAYS, TWO_STAGES},
+    {"lane/apply/15_returning", PLAIN, ANY_STAGES},
+    {"lane/apply/15_returning_subscribed", SUBSCRIBED, ANY_STAGES},
+    {"lane/apply/16_older", ALWAYS, TWO_STAGES},
+    {"lane/apply/15_returning", PLAIN, TWO_STAGES},
+    {"lane/apply/15_returning_subscribed", SUBSCRIBED, TWO_STAGES},
+    {"lane/apply/17_both", ALWAYS, TWO_STAGES},
+    {"lane/apply/20_changed", PLAIN, ANY_STAGES},
+    {"lane/apply/20_changed_subscribed", SUBSCRIBED, ANY_STAGES},
+    {"lane/apply/25_unchanged", ALWAYS, ONE_STAGE},
+    {"lane/apply/25_unchanged_recent", ALWAYS, TWO_STAGES},
+    {"lane/apply/30_count", ALWAYS, ANY_STAGES},
+    {"lane/apply/40_unknown", ALWAYS, ANY_STAGES},
+    {SUBSCRIBERS, SUBSCRIBED, ANY_STAGES},
+    {"lane/apply/90_answer", ALWAYS, ANY_STAGES},
+    {"lane/apply/91_unsubscribed", UNSUBSCRIBED, ANY_STAGES},
+    {NULL, 0, ANY_STAGES},
 };
 static const struct piece wake_pieces[] = {
-    {"lane/wake/10_apply", ALWAYS},
-    {SUBSCRIBERS, SUBSCRIBED},
-    {"lane/wake/90_answer", ALWAYS},
-    {NULL, 0},
+    {"lane/wake/10_apply", ALWAYS, ANY_STAGES},
+    {"lane/wake/20_update", ALWAYS, ONE_STAGE},
+    {"lane/wake/20_update_recent", ALWAYS, TWO_STAGES},
+    {"lane/wake/30_count", ALWAYS, ANY_STAGES},
+    {SUBSCRIBERS, SUBSCRIBED, ANY_STAGES},
+    {"lane/wake/90_answer", ALWAYS, ANY_STAGES},
+    {NULL, 0, ANY_STAGES},
 };
+
+/* Where the control connection waits itself, one of these asks for it. */
+static const struct piece blockers_pieces[] = {{"control/blockers", ALWAYS, ANY_STAGES},
+                                               {NULL, 0, ANY_STAGES}};
 
 /* Without pieces: the file of sql/lane that is called like the statement. */
 static const struct source {
@@ -58,6 +80,7 @@ static const struct source {
     {{.name = "positions"}, NULL},
     {{.name = "timeline", .must_use_index_on = INBOX}, NULL},
     {{.name = "address"}, NULL},
+    {{.name = "blockers"}, blockers_pieces},
 };
 static const struct source unsubscribed = {
     {.name = "apply_unsubscribed", .must_use_index_on = INBOX}, apply_pieces};
@@ -82,18 +105,32 @@ struct composition {
     const char *const *subscribers; /* names of their files */
     size_t count;
     unsigned when;
+    const char *recent_since; /* NULL: one stage */
 };
 
 /* Texts are joined as they stand, so what is prepared can be read in sql/. */
 static void write_piece(FILE *out, const struct piece *piece, const struct composition *composition)
 {
-    if ((piece->when & composition->when) == 0)
+    enum stages other = composition->recent_since != NULL ? ONE_STAGE : TWO_STAGES;
+    if ((piece->when & composition->when) == 0 || piece->stages == other)
         return;
     if (strcmp(piece->file, SUBSCRIBERS) != 0)
         fputs(rcpt_sql(piece->file), out);
     for (size_t index = 0; strcmp(piece->file, SUBSCRIBERS) == 0 && index < composition->count;
          index++)
         fputs(rcpt_sql(composition->subscribers[index]), out);
+}
+
+/* The boundary of the recent set as a literal, or a generic plan could not use its index. Takes the
+ * text. */
+static char *bind_boundary(char *text_taken, const char *recent_since)
+{
+    struct rcpt_error error;
+    const struct rcpt_pg_binding binding = {"recent_since", recent_since};
+    char *bound = rcpt_pg_bind(text_taken, &binding, 1, &error);
+    RCPT_ASSERT(bound != NULL);
+    free(text_taken);
+    return bound;
 }
 
 /* A statement without pieces is one file. The caller frees the text. */
@@ -103,13 +140,14 @@ static char *compose(const struct source *source, const struct composition *comp
     size_t size = 0;
     int file_size = snprintf(file, sizeof(file), "lane/%s", source->statement.name);
     RCPT_ASSERT(file_size > 0 && (size_t)file_size < sizeof(file));
-    const struct piece whole[] = {{file, ALWAYS}, {NULL, 0}};
+    const struct piece whole[] = {{file, ALWAYS, ANY_STAGES}, {NULL, 0, ANY_STAGES}};
     const struct piece *piece = source->pieces != NULL ? source->pieces : whole;
     FILE *out = rcpt_open_memory(&text, &size);
     for (; piece->file != NULL; piece++)
         write_piece(out, piece, composition);
     RCPT_ASSERT(fclose(out) == 0);
-    return text;
+    bool two_stages = source->pieces != NULL && composition->recent_since != NULL;
+    return two_stages ? bind_boundary(text, composition->recent_since) : text;
 }
 
 static void add_statement(struct rcpt_lane_statements *statements, const struct source *source,
@@ -127,7 +165,8 @@ struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_var
 {
     struct rcpt_lane_statements *statements = rcpt_calloc(1, sizeof(*statements));
     struct composition composition = {variant->subscribers, variant->count,
-                                      variant->count > 0 ? SUBSCRIBED : PLAIN};
+                                      variant->count > 0 ? SUBSCRIBED : PLAIN,
+                                      variant->recent_since};
     for (size_t index = 0; index < STATEMENT_COUNT; index++)
         add_statement(statements, &sources[index], &composition);
     for (size_t index = 0; variant->inserts_unknown && index < INSERT_COUNT; index++)

@@ -50,6 +50,7 @@ struct rcpt_pg {
     int polled;      /* its events */
     int backend_pid;
 
+    struct rcpt_pg *next_peer;
     struct rcpt_submissions submissions;
     uint64_t heard_at_ms;               /* last sign of life, or when the oldest submit was sent */
     size_t check_count;                 /* statements that must use an index … */
@@ -80,6 +81,10 @@ void rcpt_pg_enter(struct rcpt_pg *pg, enum rcpt_pg_state state, const char *rea
 void rcpt_pg_settle(struct rcpt_pg *pg);
 /* The connection's own message as a failure. */
 void rcpt_pg_fail_by_libpq(struct rcpt_pg *pg);
+
+/* peers.c */
+void rcpt_peers_join(struct rcpt_pg *pg);
+void rcpt_peers_leave(struct rcpt_pg *pg);
 
 /* connect.c */
 void rcpt_connect_resolve(struct rcpt_pg *pg);

@@ -335,6 +335,58 @@ static bool send_statements(struct rcpt_pg *pg)
     return sent && send_sync(pg, settings->statement_count + pg->check_count, on_prepared);
 }
 
+/* A name that was given up and not taken again would be missing: then only a new session helps. */
+static void on_prepared_again(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                              const struct rcpt_error *error)
+{
+    struct rcpt_pg *pg = context;
+    (void)rows;
+    (void)row_count;
+    if (is_over(pg))
+        return;
+    if (error != NULL)
+        rcpt_pg_fail(pg, error);
+    else if (!send_plan_checks(pg))
+        rcpt_pg_fail_by_libpq(pg);
+}
+
+/* A name can be prepared again only after DEALLOCATE. The server executes both behind the batches
+ * that it has been sent, and before the next. */
+static bool prepare_again(struct rcpt_pg *pg, const struct rcpt_pg_statement *statement)
+{
+    char sql[80];
+    int size = snprintf(sql, sizeof(sql), "DEALLOCATE \"%s\"", statement->name);
+    RCPT_ASSERT(size > 0 && (size_t)size < sizeof(sql));
+    return send_sql(pg, sql, NULL) &&
+           PQsendPrepare(pg->conn, statement->name, statement->sql, 0, NULL) == 1;
+}
+
+static void send_changed(struct rcpt_pg *pg, const struct rcpt_pg_statement *statements)
+{
+    size_t changed = 0;
+    bool sent = true;
+    for (size_t index = 0; sent && index < pg->settings.statement_count; index++) {
+        RCPT_ASSERT(strcmp(statements[index].name, pg->settings.statements[index].name) == 0);
+        if (strcmp(statements[index].sql, pg->settings.statements[index].sql) == 0)
+            continue;
+        sent = prepare_again(pg, &statements[index]);
+        changed++;
+    }
+    if (sent && (changed == 0 || send_sync(pg, 2 * changed, on_prepared_again)))
+        rcpt_pg_settle(pg);
+    else
+        rcpt_pg_fail_by_libpq(pg);
+}
+
+/* A session that is not set up yet is sent them in their turn; one that comes later begins with
+ * them. */
+void rcpt_pg_set_statements(struct rcpt_pg *pg, const struct rcpt_pg_statement *statements)
+{
+    if (!is_over(pg))
+        send_changed(pg, statements);
+    pg->settings.statements = statements;
+}
+
 /* Each part has its own Sync, since the first may fail. All of them are on their way at once. */
 void rcpt_setup_begin(struct rcpt_pg *pg)
 {

@@ -20,9 +20,11 @@
 struct rcpt_lane_variant {
     const char *const *subscribers;
     size_t count;
-    bool selective;       /* the last one is: there is also apply_unsubscribed, without it, for
+    bool selective;           /* the last one is: there is also apply_unsubscribed, without it, for
                              batches in which it has nothing (rcpt_lane_sender_set_subscription) */
-    bool inserts_unknown; /* the policy that makes rows, which not every inbox allows */
+    bool inserts_unknown;     /* the policy that makes rows, which not every inbox allows */
+    const char *recent_since; /* boundary of the inbox's recent set, a timestamptz: apply and wake
+                                 find its messages first, all others by a second lookup; NULL: none */
 };
 
 /* Statements to prepare on a lane's connections. The result must outlive the connections. */

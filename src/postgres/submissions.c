@@ -13,6 +13,7 @@
 #include "failure.h"
 
 #define PROTOCOL_VIOLATION "08P01"
+#define LOCK_TIMEOUT       "55P03"
 
 struct rcpt_pending {
     struct rcpt_pending *next;
@@ -94,9 +95,19 @@ static bool is_copy(ExecStatusType status)
     return status == PGRES_COPY_OUT || status == PGRES_COPY_IN || status == PGRES_COPY_BOTH;
 }
 
-/* Keeps the result of a command that succeeded, or the first error. Takes the result over. */
-static void keep(struct rcpt_pending *pending, PGresult *result_take)
+/* A lock time-out names who holds the lock. */
+static void fail(struct rcpt_pending *pending, const PGresult *result, const char *holder)
 {
+    pending->failed = true;
+    rcpt_failure_of_result(result, &pending->error);
+    if (strcmp(pending->error.code, LOCK_TIMEOUT) == 0 && holder[0] != '\0')
+        rcpt_error_hint(&pending->error, "the lock is held by %s", holder);
+}
+
+/* Keeps the result of a command that succeeded, or the first error. Takes the result over. */
+static void keep(const struct rcpt_submissions *submissions, PGresult *result_take)
+{
+    struct rcpt_pending *pending = submissions->first;
     ExecStatusType status = PQresultStatus(result_take);
     bool is_good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
     if (is_good && !pending->failed && pending->received < pending->commands) {
@@ -110,10 +121,8 @@ static void keep(struct rcpt_pending *pending, PGresult *result_take)
                     pending->commands);
     if (is_copy(status))
         find_breach(pending, "the server answered a statement with %s", PQresStatus(status));
-    if (!is_good && status != PGRES_PIPELINE_ABORTED && !pending->failed) {
-        pending->failed = true;
-        rcpt_failure_of_result(result_take, &pending->error);
-    }
+    if (!is_good && status != PGRES_PIPELINE_ABORTED && !pending->failed)
+        fail(pending, result_take, submissions->holder);
     PQclear(result_take);
 }
 
@@ -140,7 +149,7 @@ struct rcpt_pending *rcpt_submissions_take_done(struct rcpt_submissions *submiss
             return rcpt_submissions_take(submissions);
         } else {
             separators = 0;
-            keep(submissions->first, result);
+            keep(submissions, result);
             if (submissions->first->broken)
                 return rcpt_submissions_take(submissions);
         }

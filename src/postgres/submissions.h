@@ -22,6 +22,7 @@ struct rcpt_pending;
 
 struct rcpt_submissions {
     struct rcpt_pending *first, *last;
+    char holder[220]; /* of the lock that the oldest waits for; "": none, or not known */
 };
 
 /* Appends; `commands` were or will be sent, followed by one Sync. */

@@ -1,4 +1,5 @@
-/* Sessions of others that stand in the way. Whoever holds what a lane waits for is named in the log.
+/* Sessions of others that stand in the way. Whoever holds what a connection waits for is named in the log, and in
+ * the hint of a lock time-out.
  * A receiptd that stalls with a transaction open is ended after postgres.zombie_timeout. And a snapshot that stays open for long keeps dead rows from being removed: its age is measured,
  * and logged. Started by receipts.c.
  */
@@ -20,19 +21,20 @@
 struct blockers {
     struct receipts *receipts;
     struct rcpt_ask check, snapshot;
+    struct rcpt_asker asker; /* of the check: by a connection that does not wait itself */
     struct app_ticker ticker;
     int64_t check_every_ms, check_at_ms;
     uint64_t evictions;
-    char blocker[BLOCKER_BYTES];  /* the oldest of the last check; "": none */
     struct rcpt_outage blockings; /* each blocker is one line */
     bool is_blocked;
     int64_t snapshot_age_ms, backends, backends_most, hidden_backends;
 };
 
-/* ---- blockers of lanes ---- */
+/* ---- blockers ---- */
 
 /* Columns of sql/control/blockers. */
 enum {
+    BLOCKER_WAITING,
     BLOCKER_PID,
     BLOCKER_USENAME,
     BLOCKER_APPLICATION_NAME,
@@ -63,7 +65,7 @@ static void describe(const struct rcpt_pg_rows *rows, size_t row, char text[BLOC
 
 /* One line for each blocker, however long it blocks: told apart by backend and query. */
 static void note_blocker(struct blockers *blockers, const struct rcpt_pg_rows *rows, size_t row,
-                         const char *text)
+                         const struct rcpt_pg *pg, const char *text)
 {
     struct rcpt_error key;
     const char *query = rcpt_pg_rows_text(rows, row, BLOCKER_QUERY);
@@ -71,33 +73,51 @@ static void note_blocker(struct blockers *blockers, const struct rcpt_pg_rows *r
                    rcpt_pg_rows_text(rows, row, BLOCKER_PID), query != NULL ? query : "");
     if (rcpt_outage_note(&blockers->blockings, &blockers->is_blocked,
                          app_now(blockers->receipts->context), &key))
-        rcpt_log_warn("receipts", "a lane waits for %s", text);
+        rcpt_log_warn("receipts", "connection %s waits for %s",
+                      pg != NULL ? rcpt_pg_name(pg) : "that is gone", text);
 }
 
+static struct rcpt_pg *find_waiting(const struct blockers *blockers, int64_t pid)
+{
+    const struct rcpt_pg_peers *peers = &blockers->receipts->context->peers;
+    struct rcpt_pg *pg = rcpt_pg_next(peers, NULL);
+    while (pg != NULL && rcpt_pg_backend_pid(pg) != pid)
+        pg = rcpt_pg_next(peers, pg);
+    return pg;
+}
+
+static void forget_holders(const struct blockers *blockers)
+{
+    const struct rcpt_pg_peers *peers = &blockers->receipts->context->peers;
+    for (struct rcpt_pg *pg = rcpt_pg_next(peers, NULL); pg != NULL; pg = rcpt_pg_next(peers, pg))
+        rcpt_pg_set_holder(pg, "");
+}
+
+/* The oldest blockers come first: from the last row to the first, each connection keeps its oldest. Rows of one
+ * blocker are adjacent. */
 static void on_checked(void *context, const struct rcpt_pg_rows *rows)
 {
     struct blockers *blockers = context;
     char text[BLOCKER_BYTES];
-    blockers->blocker[0] = '\0';
-    for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++) {
+    forget_holders(blockers);
+    for (size_t row = rcpt_pg_rows_count(rows); row-- > 0;) {
+        struct rcpt_pg *pg = find_waiting(blockers, rcpt_pg_rows_int(rows, row, BLOCKER_WAITING));
         describe(rows, row, text);
-        if (row == 0)
-            memcpy(blockers->blocker, text, sizeof(text));
+        if (pg != NULL)
+            rcpt_pg_set_holder(pg, text);
+        if (row > 0 && rcpt_pg_rows_int(rows, row, BLOCKER_PID) ==
+                           rcpt_pg_rows_int(rows, row - 1, BLOCKER_PID))
+            continue;
         if (rcpt_pg_rows_bool(rows, row, BLOCKER_ENDED)) {
             blockers->evictions++;
-            rcpt_log_warn("receipts", "ended %s: it blocked a lane", text);
+            rcpt_log_warn("receipts", "ended %s: it blocked receiptd", text);
         } else {
-            note_blocker(blockers, rows, row, text);
+            note_blocker(blockers, rows, row, pg, text);
         }
     }
 }
 
-const char *blockers_name(const struct blockers *blockers)
-{
-    return blockers->blocker;
-}
-
-/* A blocker shows only while a lane waits for it, and no lane waits longer than lock_timeout: where
+/* A blocker shows only while somebody waits for it, and nobody waits longer than lock_timeout: where
  * that is short, checks come sooner and more often. */
 static int64_t part_of_wait_ms(const struct blockers *blockers, int64_t most)
 {
@@ -105,28 +125,51 @@ static int64_t part_of_wait_ms(const struct blockers *blockers, int64_t most)
     return part >= most ? most : part < CHECK_MIN_MS ? CHECK_MIN_MS : part;
 }
 
-/* Backends of the lanes' connections that may wait for a lock. */
+static bool may_wait(const struct blockers *blockers, const struct rcpt_pg *pg)
+{
+    return rcpt_pg_waiting_ms(pg) > part_of_wait_ms(blockers, BLOCKED_AFTER_MS);
+}
+
+/* Backends of connections that may wait for a lock. */
 static size_t find_blocked(const struct blockers *blockers, int64_t pids[MOST_PIDS])
 {
-    const struct receipts *receipts = blockers->receipts;
-    struct receipts_connection_view view;
-    int64_t after_ms = part_of_wait_ms(blockers, BLOCKED_AFTER_MS),
-            now = app_now(receipts->context);
+    const struct rcpt_pg_peers *peers = &blockers->receipts->context->peers;
     size_t count = 0;
-    for (unsigned index = 0; count < MOST_PIDS && lanes_view(receipts->lanes, index, &view);
-         index++) {
-        if (view.up && rcpt_engine_oldest_in_flight_ms(receipts->engine, index, now) > after_ms)
-            pids[count++] = rcpt_pg_backend_pid(view.pg);
+    for (struct rcpt_pg *pg = rcpt_pg_next(peers, NULL); pg != NULL && count < MOST_PIDS;
+         pg = rcpt_pg_next(peers, pg)) {
+        if (may_wait(blockers, pg))
+            pids[count++] = rcpt_pg_backend_pid(pg);
     }
     return count;
+}
+
+/* By the control connection, or a lane's while the former waits itself. Where all wait, the answer comes between
+ * two waits. */
+static void choose_connection(struct blockers *blockers)
+{
+    const struct receipts *receipts = blockers->receipts;
+    struct receipts_connection_view view = {"control", receipts->control.up, receipts->control.pg};
+    struct receipts_connection_view of_lanes;
+    bool is_free = view.up && !may_wait(blockers, view.pg);
+    for (unsigned index = 0; !is_free && lanes_view(receipts->lanes, index, &of_lanes); index++) {
+        is_free = of_lanes.up && !may_wait(blockers, of_lanes.pg);
+        if (is_free)
+            view = of_lanes;
+    }
+    blockers->asker.pg = view.pg;
+    blockers->asker.up = view.up;
+    blockers->asker.closed = receipts->control.closed;
 }
 
 /* Sessions of receiptd alone are ended, by sql/control/blockers.sql: others are the operator's. */
 static void check(struct blockers *blockers)
 {
     int64_t pids[MOST_PIDS];
-    size_t count = find_blocked(blockers, pids);
-    struct rcpt_pg_encoder *encoder = count > 0 ? rcpt_ask_begin(&blockers->check) : NULL;
+    size_t count = blockers->check.in_flight ? 0 : find_blocked(blockers, pids);
+    if (count == 0)
+        return;
+    choose_connection(blockers);
+    struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&blockers->check);
     if (encoder == NULL)
         return;
     rcpt_pg_begin_int4_array(encoder, count);
@@ -195,7 +238,8 @@ struct blockers *blockers_new(struct receipts *receipts)
 {
     struct blockers *blockers = rcpt_calloc(1, sizeof(*blockers));
     blockers->receipts = receipts;
-    blockers->check = (struct rcpt_ask){.asker = &receipts->control,
+    blockers->asker = receipts->control;
+    blockers->check = (struct rcpt_ask){.asker = &blockers->asker,
                                         .statement = "blockers",
                                         .what = "check for blockers",
                                         .context = blockers,

@@ -62,10 +62,25 @@ static void on_message(void *context, void *tag, const struct rcpt_kafka_message
     rcpt_engine_deliver_take(receipts->engine, slot, record, app_now(receipts->context));
 }
 
+/* Each channel once. Its receipts count: any name may be a channel. */
+static void log_odd_channels(struct receipts *receipts)
+{
+    const char *near, *channel;
+    while ((channel = rcpt_decoder_odd_channel(receipts->decoder, receipts->odd_channels_logged,
+                                               &near)) != NULL) {
+        receipts->odd_channels_logged++;
+        rcpt_log_warn("receipts",
+                      "receipts name the channel \"%s\", which has no override in the ladder: did "
+                      "the sender mean \"%s\"? If not, nothing is to do",
+                      channel, near);
+    }
+}
+
 /* A round may have filled lanes: the engine sends what is ready. */
 static void on_round(void *context)
 {
     struct receipts *receipts = context;
+    log_odd_channels(receipts);
     rcpt_engine_tick(receipts->engine, app_now(receipts->context));
 }
 

@@ -15,12 +15,14 @@ struct lanes;    /* lanes.c */
 struct parking;  /* parking.c */
 struct rollup;   /* rollup.c */
 struct blockers; /* blockers.c */
+struct recent;   /* recent.c */
 
 struct receipts {
     struct app_context *context;
     struct rcpt_engine *engine;
     struct rcpt_decoder *decoder;
-    struct rcpt_kafka *kafka; /* NULL: not started, or closed */
+    uint32_t odd_channels_logged; /* of the decoder's */
+    struct rcpt_kafka *kafka;     /* NULL: not started, or closed */
     struct rcpt_asker control;
     struct app_places *places;                       /* of all partitions of its topics */
     const struct control_listener *control_listener; /* NULL: none */
@@ -29,12 +31,14 @@ struct receipts {
     struct parking *parking;
     struct rollup *rollup;
     struct blockers *blockers;
+    struct recent *recent;
     struct rcpt_outage refusals; /* of batches; its members are lanes */
     struct app_ticker ticker;
     char database_reason[APP_REASON_BYTES]; /* of the connection that failed last */
 
     /* positions.c, ladders.c */
     struct rcpt_assignment *assignment;
+    bool positions_refused; /* a member of the control connection's outage */
     char stored_ladder[24]; /* hash of what the database has; "": not known yet */
 
     /* consume.c */
@@ -78,6 +82,9 @@ void lanes_apply_config(struct lanes *lanes);
 /* Another number of connections: what is in flight finishes first. */
 void lanes_resize(struct lanes *lanes, unsigned connections);
 void lanes_tick(struct lanes *lanes);
+/* The boundary of the inbox's recent set; NULL: there is none. Connections that are up prepare their
+ * statements again between two batches. */
+void lanes_set_recent(struct lanes *lanes, const char *since);
 void lanes_apply_subscriptions(struct lanes *lanes);
 void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscription *subscription);
 bool lanes_are_changing(const struct lanes *lanes); /* the number of connections, or what is on
@@ -151,8 +158,11 @@ struct blockers *blockers_new(struct receipts *receipts);
 void blockers_start(struct blockers *blockers);
 void blockers_free(struct blockers *blockers);
 void blockers_view(const struct blockers *blockers, struct receipts_view *view);
-/* Whom a lane waited for at the last check; "": nobody that was seen. */
-const char *blockers_name(const struct blockers *blockers);
+
+/* ---- recent.c ---- */
+struct recent *recent_new(struct receipts *receipts);
+void recent_start(struct recent *recent);
+void recent_free(struct recent *recent);
 
 /* ---- assigned.c ---- */
 unsigned assigned_count(const struct rcpt_engine *engine);

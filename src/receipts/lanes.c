@@ -31,6 +31,7 @@ struct lanes {
     struct connection *connections;
     struct rcpt_lane_statements *statements;     /* what they prepare; made again with them */
     struct subscribers_files files;              /* in these statements */
+    char *recent_since;                          /* likewise; NULL: no recent set */
     struct rcpt_lane_subscription *subscription; /* of the selective one; NULL: not known */
     struct read *reads;                          /* by lane, as are flights */
     struct lane_flight *flights;
@@ -52,19 +53,46 @@ static struct connection *connection_of(const struct lanes *lanes, uint32_t lane
 
 /* ---- statements by subscribers ---- */
 
+static struct rcpt_lane_statements *new_statements(const struct lanes *lanes)
+{
+    const struct rcpt_config *config = lanes->receipts->context->config;
+    const struct rcpt_lane_variant variant = {.subscribers = lanes->files.all,
+                                              .count = lanes->files.count,
+                                              .selective = lanes->files.selective,
+                                              .inserts_unknown =
+                                                  config->unknown == RCPT_UNKNOWN_INSERT,
+                                              .recent_since = lanes->recent_since};
+    return rcpt_lane_statements_new(&variant);
+}
+
 /* For connections that are about to be made: the texts must outlive them. */
 static void make_statements(struct lanes *lanes)
 {
-    struct subscribers_files *files = &lanes->files;
-    *files = subscribers_read_files(lanes->receipts);
-    const struct rcpt_config *config = lanes->receipts->context->config;
-    const struct rcpt_lane_variant variant = {.subscribers = files->all,
-                                              .count = files->count,
-                                              .selective = files->selective,
-                                              .inserts_unknown =
-                                                  config->unknown == RCPT_UNKNOWN_INSERT};
+    lanes->files = subscribers_read_files(lanes->receipts);
     rcpt_lane_statements_free(lanes->statements);
-    lanes->statements = rcpt_lane_statements_new(&variant);
+    lanes->statements = new_statements(lanes);
+}
+
+/* Between batches; connections that are about to be made anew begin with it. */
+void lanes_set_recent(struct lanes *lanes, const char *since)
+{
+    const char *before = lanes->recent_since;
+    if (app_is_stopping(lanes->receipts->context) || before == since ||
+        (before != NULL && since != NULL && strcmp(before, since) == 0))
+        return;
+    rcpt_log_info("receipts", "recent set of the inbox: messages since %s (before: %s)",
+                  since != NULL ? since : "never", before != NULL ? before : "never");
+    free(lanes->recent_since);
+    lanes->recent_since = since != NULL ? rcpt_strdup(since) : NULL;
+    if (lanes->target != 0 || lanes->connections == NULL)
+        return;
+    struct rcpt_lane_statements *old = lanes->statements;
+    size_t count;
+    lanes->statements = new_statements(lanes);
+    for (unsigned index = 0; index < connection_count(lanes); index++)
+        rcpt_pg_set_statements(lanes->connections[index].pg,
+                               rcpt_lane_statements_list(lanes->statements, &count));
+    rcpt_lane_statements_free(old);
 }
 
 /* The form without the selective subscriber's file is prepared only where there is one. */
@@ -464,5 +492,6 @@ void lanes_free(struct lanes *lanes)
     free(lanes->reads);
     free(lanes->flights);
     free(lanes->subscription);
+    free(lanes->recent_since);
     free(lanes);
 }

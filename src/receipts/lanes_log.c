@@ -5,24 +5,16 @@
 
 #include "internal.h"
 
-#define LOCK_TIMEOUT "55P03"
-
-/* A cause is one line, however many lanes meet it. After a wait for a lock the hint names whom the
- * lane waited for. */
+/* A cause is one line, however many lanes meet it. */
 static void log_refusal(struct receipts *receipts, uint32_t lane, struct lane_flight *flight,
                         const struct rcpt_log_fields *fields, const struct rcpt_error *error)
 {
-    const char *blocker = blockers_name(receipts->blockers), *hint = error->hint, *held_by = "";
     if (!rcpt_outage_note(&receipts->refusals, &flight->is_refused, app_now(receipts->context),
                           error))
         return;
-    if (strcmp(error->code, LOCK_TIMEOUT) == 0 && blocker[0] != '\0') {
-        held_by = "the lock is held by ";
-        hint = blocker;
-    }
     rcpt_log_with(RCPT_LOG_WARN, "receipts", fields,
-                  "lane %u: rolled back, will be tried again: %s (%s)%s%s%s", lane, error->text,
-                  error->code, hint[0] != '\0' ? "; HINT: " : "", held_by, hint);
+                  "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane, error->text,
+                  error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
 }
 
 /* An operator finds a batch's lines by its number, and by the trace of its first record. */

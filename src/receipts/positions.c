@@ -22,11 +22,12 @@ static struct request *request_new(struct receipts *receipts, uint32_t serial)
     return request;
 }
 
-/* Logged only while the machine still waits for this answer. */
+/* Logged only while the machine still waits for this answer, and once for each cause. */
 void positions_failed(struct receipts *receipts, uint32_t serial, const struct rcpt_error *error)
 {
     if (rcpt_assignment_on_failed(receipts->assignment, serial, app_now(receipts->context)))
-        rcpt_log_failure(RCPT_LOG_WARN, "receipts", error, "positions cannot be read yet");
+        rcpt_asker_failed(&receipts->control, &receipts->positions_refused, "reading positions",
+                          error);
 }
 
 /* True: there is no answer. */
@@ -36,8 +37,6 @@ static bool has_failed(const struct request *request, const struct rcpt_error *e
     if (error == NULL)
         return false;
     positions_failed(receipts, request->serial, error);
-    if (error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
-        rcpt_pg_reconnect(receipts->control.pg, error);
     return true;
 }
 
@@ -235,10 +234,15 @@ static void note(void *context, const struct rcpt_assignment_note *note)
     const char *topic = note->topic;
     int32_t partition = note->partition;
     long long first = note->first, last = note->last;
+    struct rcpt_error unknown;
     switch (note->event) {
     case RCPT_NOTE_LOW_UNKNOWN:
-        rcpt_log_warn("receipts", "topic %s partition %d: its first offset cannot be read yet",
-                      topic, partition);
+        rcpt_error_set(&unknown, RCPT_DECISION_RETRY, NULL,
+                       "topic %s partition %d: its first offset cannot be read yet", topic,
+                       partition);
+        if (rcpt_outage_note(&receipts->control.outage, &receipts->positions_refused,
+                             app_now(receipts->context), &unknown))
+            rcpt_log_warn("receipts", "%s", unknown.text);
         break;
     case RCPT_NOTE_ROWS_MADE:
         rcpt_log_info("receipts", "topic %s: rows for partitions %lld…%lld are there", topic, first,
@@ -283,7 +287,10 @@ static void note(void *context, const struct rcpt_assignment_note *note)
 /* The state of an assignment is one of the reasons for which an instance is not ready. */
 static void changed(void *context)
 {
-    const struct receipts *receipts = context;
+    struct receipts *receipts = context;
+    if (rcpt_assignment_state(receipts->assignment) == RCPT_ASSIGNMENT_IDLE)
+        rcpt_outage_end(&receipts->control.outage, &receipts->positions_refused,
+                        app_now(receipts->context), "receipts", "positions are read again");
     app_update_readiness(receipts->context);
 }
 

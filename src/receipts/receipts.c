@@ -192,6 +192,7 @@ struct receipts *receipts_new(struct app_context *context)
     receipts->parking = parking_new(receipts);
     receipts->rollup = rollup_new(receipts);
     receipts->blockers = blockers_new(receipts);
+    receipts->recent = recent_new(receipts);
     return receipts;
 }
 
@@ -204,6 +205,7 @@ void receipts_start(struct receipts *receipts)
     rollup_start(receipts->rollup);
     parking_start(receipts->parking);
     blockers_start(receipts->blockers);
+    recent_start(receipts->recent);
     consume_apply_config(receipts);
 }
 
@@ -219,6 +221,11 @@ void receipts_apply_config(struct receipts *receipts, unsigned connections)
     set_limits(receipts);
     lanes_apply_config(receipts->lanes);
     rcpt_pg_set_dsn(receipts->control.pg, context->config->postgres.dsn);
+    if (receipts->kafka != NULL) {
+        struct rcpt_kafka_credentials credentials;
+        app_kafka_credentials(context->config, &credentials);
+        rcpt_kafka_set_credentials(receipts->kafka, &credentials);
+    }
     rollup_apply_config(receipts->rollup);
     consume_apply_config(receipts);
     consume_continue(receipts);
@@ -272,6 +279,7 @@ void receipts_free(struct receipts *receipts)
     parking_free(receipts->parking);
     rollup_free(receipts->rollup);
     blockers_free(receipts->blockers);
+    recent_free(receipts->recent);
     rcpt_pg_encoder_free(receipts->control.encoder);
     free(receipts);
 }

@@ -154,7 +154,7 @@ unsigned receipts_assigned(const struct receipts *receipts); /* partitions */
 struct receipts_connection_view {
     const char *name;
     bool up;
-    const struct rcpt_pg *pg;
+    struct rcpt_pg *pg;
 };
 /* The control connection first, then those of lanes; false: there is no such one. */
 bool receipts_view_connection(const struct receipts *receipts, unsigned index,

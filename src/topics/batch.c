@@ -125,13 +125,9 @@ static void commit(const struct topics_reader *reader)
 /* RD001 is another reader that is ahead: no reason for a warning. */
 static void on_failed(struct topics_reader *reader, const struct rcpt_error *error)
 {
-    const struct topics_settings *settings = &reader->settings;
-    if (strcmp(error->code, RCPT_SQLSTATE_FENCED) != 0 && error->code[0] != '\0')
-        rcpt_log_failure(RCPT_LOG_WARN, settings->name, error, "%s: %s failed, reading them again",
-                         settings->name, settings->work);
     topics_positions_resync(reader);
-    if (error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
-        rcpt_pg_reconnect(reader->pg, error);
+    if (strcmp(error->code, RCPT_SQLSTATE_FENCED) != 0)
+        rcpt_asker_failed(&reader->asker, &reader->batch_refused, reader->settings.work, error);
 }
 
 /* The result may belong to an older assignment, and a failure may have been a commit: the positions
@@ -148,6 +144,9 @@ static void on_sent(void *context, struct rcpt_pg_rows *const *rows, size_t row_
         on_failed(reader, error);
     } else {
         RCPT_ASSERT(row_count >= 1);
+        rcpt_outage_end(&reader->asker.outage, &reader->batch_refused,
+                        app_now(reader->settings.context), reader->settings.name,
+                        "records of topics are applied again");
         for (size_t index = 0; index < reader->partition_count; index++)
             reader->partitions[index].expected = reader->partitions[index].sent;
         commit(reader);

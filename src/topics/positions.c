@@ -102,11 +102,8 @@ static struct topics_reader *end_request(struct request *request_taken,
     if (error == NULL)
         return reader;
     retry_later(reader, "positions cannot be read");
-    if (error->code[0] != '\0')
-        rcpt_log_failure(RCPT_LOG_WARN, reader->settings.name, error,
-                         "%s: positions of topics cannot be read yet", reader->settings.name);
-    if (error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0' && reader->up)
-        rcpt_pg_reconnect(reader->pg, error);
+    rcpt_asker_failed(&reader->asker, &reader->positions_refused, "reading positions of topics",
+                      error);
     return NULL;
 }
 
@@ -218,6 +215,8 @@ static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t
     for (size_t index = 0; index < reader->partition_count; index++)
         start_at(reader, &reader->partitions[index], rcpt_pg_rows_int(rows[0], index, 0));
     topics_set_state(reader, TOPICS_READY, "positions are read");
+    rcpt_outage_end(&reader->asker.outage, &reader->positions_refused, now_of(reader),
+                    reader->settings.name, "positions of topics are read again");
     if (!reader->assigned)
         topics_positions_assign(reader);
     topics_batch_continue(reader);

@@ -68,11 +68,19 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     struct topics_reader *reader = context;
     if (is_leaving(reader))
         return;
+    reader->joined = true;
     topics_positions_set(reader, partitions, count);
     app_places_refresh(reader->places);
     rcpt_log_info(reader->settings.name, "%s: assigned %zu partitions", reader->settings.name,
                   count);
     topics_positions_read(reader);
+}
+
+/* Other instances have the partitions. */
+static void on_spare(void *context)
+{
+    struct topics_reader *reader = context;
+    reader->joined = true;
 }
 
 /* Eager groups give up all partitions at once. */
@@ -81,6 +89,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
 {
     struct topics_reader *reader = context;
     (void)partitions;
+    reader->joined = false;
     rcpt_log_info(reader->settings.name, "%s: %s %zu partitions", reader->settings.name,
                   lost ? "lost" : "revoked", count);
     topics_positions_forget(reader);
@@ -88,10 +97,13 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
         topics_set_state(reader, TOPICS_WAITING, "partitions are revoked");
 }
 
-/* Other trouble passes, and is logged by the consumer. */
+/* Trouble that passes is a reason, and is logged by the consumer. */
 static void on_health(void *context, bool healthy, const struct rcpt_error *error)
 {
-    const struct topics_reader *reader = context;
+    struct topics_reader *reader = context;
+    reader->kafka_healthy = healthy;
+    if (!healthy)
+        app_set_reason(reader->kafka_reason, "Kafka is in trouble", error);
     if (!healthy && error->decision == RCPT_DECISION_FATAL && !is_leaving(reader))
         app_fail(reader->settings.context, error);
 }
@@ -103,7 +115,8 @@ static void on_kafka_closed(void *context)
 {
     struct topics_reader *reader = context;
     reader->kafka = NULL;
-    reader->subscribed = false;
+    reader->subscribed = reader->joined = reader->kafka_healthy = false;
+    reader->kafka_reason[0] = '\0';
     app_places_forget(reader->places);
     topics_positions_forget(reader);
     topics_set_state(reader, TOPICS_CLOSED, "the consumer is closed");
@@ -126,6 +139,7 @@ void topics_open(struct topics_reader *reader, const char *const *topics, size_t
         .group = group,
         .instance_id = config->kafka.instance_id,
         .topics = topics,
+        .topics_key = reader->settings.topics_key,
         .topic_count = count,
         .properties = properties,
         .property_count = property_count,
@@ -134,6 +148,7 @@ void topics_open(struct topics_reader *reader, const char *const *topics, size_t
         .callbacks = {.context = reader,
                       .on_cluster = on_cluster,
                       .on_assigned = on_assigned,
+                      .on_spare = on_spare,
                       .on_revoked = on_revoked,
                       .wants = topics_batch_wants,
                       .on_message = topics_batch_on_message,
@@ -153,6 +168,26 @@ void topics_open(struct topics_reader *reader, const char *const *topics, size_t
 bool topics_is_open(const struct topics_reader *reader)
 {
     return reader->state != TOPICS_CLOSED;
+}
+
+const char *topics_reason(struct topics_reader *reader)
+{
+    const char *what = NULL;
+    if (reader->state == TOPICS_CLOSED)
+        return NULL;
+    if (!reader->kafka_healthy && reader->kafka_reason[0] != '\0')
+        return reader->kafka_reason;
+    if (!reader->up)
+        what = "is not connected to PostgreSQL";
+    else if (!reader->joined)
+        what = "is joining its consumer group";
+    else if (reader->state != TOPICS_READY && reader->partition_count > 0)
+        what = "has not read its positions yet";
+    if (what == NULL)
+        return NULL;
+    snprintf(reader->reason, sizeof(reader->reason), "the reader of topics of %s %s",
+             reader->settings.name, what);
+    return reader->reason;
 }
 
 void topics_leave_if_settled(struct topics_reader *reader)
@@ -234,9 +269,14 @@ struct topics_reader *topics_new(const struct topics_settings *settings)
     return reader;
 }
 
-void topics_set_dsn(struct topics_reader *reader, const char *dsn)
+void topics_apply_config(struct topics_reader *reader)
 {
-    rcpt_pg_set_dsn(reader->pg, dsn);
+    const struct rcpt_config *config = reader->settings.context->config;
+    struct rcpt_kafka_credentials credentials;
+    rcpt_pg_set_dsn(reader->pg, config->postgres.dsn);
+    app_kafka_credentials(config, &credentials);
+    if (reader->kafka != NULL)
+        rcpt_kafka_set_credentials(reader->kafka, &credentials);
 }
 
 /* Nothing of the reader is left: the callback may free its owner. */

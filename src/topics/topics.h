@@ -31,6 +31,7 @@ struct rcpt_pg_encoder *topics_batch_add(struct topics_batch *batch, const char 
 struct topics_settings {
     struct app_context *context;
     const char *name;       /* before its lines in the log; the group is GROUP-NAME */
+    const char *topics_key; /* under which the configuration names its topics */
     const char *connection; /* name of its connection */
     const char *work;       /* what its transactions do, for the log: "appending events" */
     const struct rcpt_pg_statement *statements;
@@ -67,8 +68,10 @@ bool topics_is_open(const struct topics_reader *reader);
 void topics_leave(struct topics_reader *reader);
 /* Sends what may be sent; as often as the owner wants transactions. */
 void topics_tick(struct topics_reader *reader);
-/* The configuration names another server. */
-void topics_set_dsn(struct topics_reader *reader, const char *dsn);
+/* Why it does not read; NULL: it does, or it has no topics. */
+const char *topics_reason(struct topics_reader *reader);
+/* The configuration may name another server and have other credentials of Kafka. */
+void topics_apply_config(struct topics_reader *reader);
 /* Only while not open. Disconnects and frees the reader; then on_closed. */
 void topics_close(struct topics_reader *reader, void (*on_closed)(void *context), void *context);
 

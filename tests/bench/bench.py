@@ -18,6 +18,7 @@ import report  # noqa: E402
 def parts():
     """Name to function; imported late, so that a part's missing tool stops only that part."""
     from part_actions import part_actions
+    from part_commands import part_commands
     from part_cost import part_cost
     from part_folding import part_folding
     from part_folds import part_folds
@@ -26,6 +27,7 @@ def parts():
     from part_intake import part_intake
     from part_latency import part_latency
     from part_mapped import part_mapped
+    from part_recent import part_recent
     from part_records import part_records
     from part_replaced import part_replaced
     from part_retention import part_retention
@@ -36,9 +38,9 @@ def parts():
     from part_tracing import part_tracing
 
     return {"limit": part_limit, "loadtest": part_loadtest, "records": part_records, "latency": part_latency, "cost": part_cost,
-            "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows, "mapped": part_mapped,
+            "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows, "recent": part_recent, "mapped": part_mapped,
             "snapshot": part_snapshot, "retention": part_retention, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "actions": part_actions, "imports": part_imports,
-            "soak": part_soak}
+            "commands": part_commands, "soak": part_soak}
 
 
 def arguments(known):

@@ -240,6 +240,18 @@ without it; the longest batch took {spread(result['longest_ms'])} ms beside it a
 """)
 
 
+def section_recent(result):
+    rows = [(number(case["rows"]), "yes" if case["recent_set"] else "no", spread(case["events_per_second"]), spread(case["share"], 2),
+             spread(case["server_us_per_event"], 1), spread(case["server_share"], 2), spread(case["wal_bytes_per_event"])) for case in result["cases"]]
+    return (f"""## Receipts of the last hours
+
+{number(result['events'])} receipts, one for each message, with random ids: nearly all of them for messages of the newest million, one in a hundred for any message. With
+`full_page_writes=off` for the length of the run, as between two checkpoints. The recent set has {number(result['recent_rows'])} messages. Shares are of the first
+line, pair by pair.
+
+""" + table(("messages", "recent set", "events/s", "of the first", "server, µs an event", "of the first", "WAL bytes an event"), rows))
+
+
 def section_mapped(result):
     rows = [(case["fillfactor"], "yes" if case["indexed"] else "no", spread(case["figures"]["events_per_second"]), spread(case["share"], 2),
              spread(case["figures"]["server_us_per_event"], 1), spread(case["figures"]["wal_bytes_per_event"]),
@@ -362,6 +374,16 @@ Calls a second while all three had more to do than could be done: {number(heavy)
     return text + "".join(f"\n![{caption}](plots/{file})\n" for file, caption in plots.fairness(result["lines"]))
 
 
+def section_commands(result):
+    rows = [(f"`{name}`", spread(found["seconds"], 2), spread(found["plain"], 2), spread(found["multiple"], 2)) for name, found in result["commands"].items()]
+    return (f"""## Commands
+
+All of {number(result['campaigns'])} campaigns with {number(result['messages'])} messages that lie among each other, output to a file. Beside `audit` one statement that groups the messages by
+campaign, status and flags, beside `funnel` one that reads the view `campaign_funnel` in order; both in psql.
+
+""" + table(("command", "seconds", "plain statement, seconds", "as a multiple"), rows))
+
+
 def _around(samples, minute, value):
     """The median of a minute's samples: single ones jump."""
     found = [value(sample) for sample in samples if minute - 0.5 <= sample["at"] / 60 <= minute + 0.5]
@@ -416,10 +438,11 @@ SECTIONS = {
     "cost": ("Cost", section_cost), "replaced": ("What it replaces", section_replaced), "rivals": ("Rivals", section_rivals),
     "growth": ("Growth", section_growth), "folding": ("Folding", section_folding), "rows": ("Rows in the inbox", section_rows),
     "retention": ("Retention", section_retention),
+    "recent": ("Receipts of the last hours", section_recent),
     "mapped": ("A mapped table", section_mapped),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),
     "actions": ("Actions", section_actions), "imports": ("Imports", section_imports), "folds": ("Folds", section_folds),
-    "soak": ("Soak", section_soak)}
+    "commands": ("Commands", section_commands), "soak": ("Soak", section_soak)}
 
 
 def kept_sections(path):

@@ -168,7 +168,7 @@ class Postgres(Server):
 
 
 class Broker(Server):
-    """One of the brokers. `advertised` is {listener: (own port, port that clients get)}."""
+    """One of the brokers. `listeners` is {name: (own port, port that clients get)}; of `controllers`, {node: port}, it may be one."""
 
     def __init__(self, directory, node, listeners, controllers, cluster_id, class_path):
         super().__init__(directory, f"broker-{node}")
@@ -179,11 +179,12 @@ class Broker(Server):
         kinds = ",".join(f"{name}:PLAINTEXT" for name in [*listeners, "CONTROLLER"])
         voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in controllers.items())
         copies = min(3, len(controllers))
+        role, control = (",controller", f",CONTROLLER://127.0.0.1:{controllers[node]}") if node in controllers else ("", "")
         self.properties.write_text(f"""
-process.roles=broker,controller
+process.roles=broker{role}
 node.id={node}
 controller.quorum.voters={voters}
-listeners={names},CONTROLLER://127.0.0.1:{controllers[node]}
+listeners={names}{control}
 advertised.listeners={told}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT

@@ -96,17 +96,27 @@ def fill_in(text, variables):
     return re.sub(r"(?<![:\w\[]):([a-z_]+)\b", lambda m: str(variables[m[1]]), text)
 
 
-def text_of(name, *subscribers):
+STAGES = {  # of lane/apply and lane/wake, without a recent set of the inbox and with one
+    "lane/apply": ("10_update 15_returning 20_changed 25_unchanged 30_count 40_unknown",
+                   "10_recent 15_returning 16_older 15_returning 17_both 20_changed 25_unchanged_recent 30_count 40_unknown"),
+    "lane/wake": ("10_apply 20_update 30_count", "10_apply 20_update_recent 30_count"),
+}
+
+
+def text_of(name, *subscribers, recent_since=None):
     """The text of a statement. lane/apply and lane/wake are folders: their files in order, before the answer those that subscribe to
     transitions (texts). src/postgres/lane_statements.c composes them likewise; test_generate_sql.py compares."""
     if (SQL / f"{name}.sql").exists():
         return (SQL / f"{name}.sql").read_text()
-    files = {path.stem: path.read_text() for path in sorted((SQL / name).glob("*.sql"))}
-    files.pop("91_unsubscribed", None)
-    if subscribed := files.pop("20_changed_subscribed", None):
-        files["20_changed"] = subscribed if subscribers else files["20_changed"]
-    answer = files.pop("90_answer")
-    return "".join([*files.values(), *subscribers, answer])
+    if name not in STAGES:
+        return "".join(path.read_text() for path in sorted((SQL / name).glob("*.sql")))
+
+    def read(file):
+        subscribed = SQL / name / f"{file}_subscribed.sql"
+        return (subscribed if subscribers and subscribed.exists() else SQL / name / f"{file}.sql").read_text()
+    files = STAGES[name][recent_since is not None].split()
+    text = "".join([*map(read, files), *subscribers, read("90_answer")])
+    return text if recent_since is None else text.replace(":'recent_since'", f"'{recent_since}'")
 
 
 def literal(value):
@@ -136,10 +146,11 @@ class Session:
         self.connection.execute(SESSION)
         self.prepared = set()
         self.subscribers = ()  # to transitions: CTEs of lane/apply and lane/wake; set before the first call
+        self.recent_since = None  # the boundary of the inbox's recent set; likewise
 
     def prepare(self, name):
         if name not in self.prepared:
-            self.check(self.connection.pgconn.prepare(name.encode(), text_of(name, *self.subscribers).encode()))
+            self.check(self.connection.pgconn.prepare(name.encode(), text_of(name, *self.subscribers, recent_since=self.recent_since).encode()))
             self.prepared.add(name)
 
     @staticmethod
@@ -172,10 +183,10 @@ class Session:
     def do(self, text, parameters=None):
         self.connection.execute(text, parameters)
 
-    def explain(self, name, *parameters):
+    def explain(self, name, *parameters, options="COSTS"):
         self.prepare(name)
         values = ", ".join("NULL" if p is None else "'" + literal(p).decode().replace("'", "''") + "'" for p in parameters)
-        call = f"EXPLAIN EXECUTE \"{name}\"" + (f"({values})" if parameters else "")
+        call = f"EXPLAIN ({options}) EXECUTE \"{name}\"" + (f"({values})" if parameters else "")
         return "\n".join(row[0] for row in self.query(call))
 
     def close(self):

@@ -910,8 +910,9 @@ def test_an_operator_who_locks_the_tables_of_actions_delays_them_only(create_act
         world.topic.send(receipt("b", "SENT"))
         source.send({"org_id": "o", "subject": "ann"})
         # one line for the cause, by the statement that meets it first
-        process.wait_for_log("level=warn component=actions .* failed, will be tried again: .*lock timeout", LONG)
-        process.wait_for_log("level=warn .*actions: runs of topics failed, reading them again: .*lock timeout", LONG)
+        process.wait_for_log("level=warn component=actions .* failed, will be tried again: .*lock timeout.*HINT: the lock is held by "
+                             f"backend {operator.info.backend_pid} ", LONG)
+        process.wait_for_log('level=warn .*(runs of topics|reading positions of topics) failed, will be tried again: .*lock timeout', LONG)
     receiver.answer = lambda call: (200, {}, 0)
     wait_for_runs(world, process, {"done": 3})
     process.stop()

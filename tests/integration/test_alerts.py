@@ -25,31 +25,20 @@ from support.daemon import GROUP
 from support.foreigner import Foreigner
 from support.intake import LISTENS, Client, twilio
 from support.operations import ControlSocket, Operations
-from support.prometheus import Prometheus
+from support.prometheus import Prometheus, one_target, shortened
 from support.servers import Kafka
 from support.services import ROOT
 from support.wait import wait_for
 from support.world import Feeder
 
 RULES = ROOT / "config/prometheus/rules.yaml"
-WINDOW = "15s"
 AGAIN = 2  # seconds until what has to go on is done once more
 HOUR_MS = 3600 * 1000
 MIB = 1024 * 1024
-MEMORY, ENOUGH = "384 * 1024 * 1024", 96 * MIB  # bytes
 ACCOUNTS = [
     {"name": "acme", "gateway": "twilio", "org_id": "o1", "verify": "off", "message_id": "?mid"},
     {"name": "signed", "gateway": "twilio", "org_id": "o1", "auth": "bearer", "secrets": ["right"], "message_id": "?mid"},
 ]
-
-
-def shortened(text):
-    """The rules with the windows of a test. They differ from production's in windows, the age of a snapshot and the limit of memory."""
-    text = re.sub(r"for: \d+m", "for: 1s", re.sub(r"\[\d+m\]", f"[{WINDOW}]", text))
-    for long, short in (("xmin_age_seconds) > 3600", "xmin_age_seconds) > 1"), (f"> 0.8 * {MEMORY}", f"> {ENOUGH}")):
-        assert long in text
-        text = text.replace(long, short)
-    return text
 
 
 class Reader(threading.Thread):
@@ -101,7 +90,7 @@ class Site:
         self.start("a")
         rules = directory / "rules.yaml"
         rules.write_text(shortened(RULES.read_text()))
-        self.prometheus = stack.enter_context(closing(Prometheus(directory, self.port, rules)))
+        self.prometheus = stack.enter_context(closing(Prometheus(directory, one_target(self.port), rules)))
         self.stop_feeding = threading.Event()
         world.feeder = Feeder(lambda: broker.produce(world.brokers, str(world.topic), self.records(), stop=self.stop_feeding,
                                                      per_second=300 / world.stream.events_per_record))

@@ -75,6 +75,19 @@ def test_the_traceparent_of_a_record_goes_with_its_letters(create_world):
     process.stop()
 
 
+def test_a_channel_that_is_nearly_one_of_the_ladder_is_named_once(create_world):
+    """Any name may be a channel, so the receipt counts; but a hard bounce of "emial" is not one of e-mail."""
+    world = create_world(partitions=1)
+    world.insert_ids("good", "m")
+    bounce = receipt("m", "BOUNCED_HARD", channel="emial")
+    world.topic.send(bounce, bounce, receipt("good", "BOUNCED_HARD", channel="sms"))
+    process = world.installation.start()
+    process.wait_for_log(r'level=warn .*name the channel \\"emial\\", which has no override in the ladder: did the sender mean \\"email\\"')
+    world.finish(process)
+    process.stop()
+    assert len(re.findall("has no override", process.log())) == 1
+
+
 REFUSING_TRIGGER = """
     CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN

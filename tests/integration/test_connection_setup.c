@@ -263,6 +263,59 @@ static void a_plan_made_for_an_empty_inbox_does_not_outlive_its_growth(void **st
     assert_string_equal(calls, "1");
 }
 
+/* One in the middle of what is in flight, one before the connection is up, one that is refused. */
+static void other_texts_count_from_the_next_submit_on(void **state)
+{
+    (void)state;
+    static const struct rcpt_pg_statement one[] = {{"same", "SELECT 7", NULL},
+                                                   {"apply", "SELECT 1 FROM pg_sleep(0.2)", NULL}};
+    static const struct rcpt_pg_statement two[] = {{"same", "SELECT 7", NULL},
+                                                   {"apply", "SELECT 2", NULL}};
+    static const struct rcpt_pg_statement bad[] = {{"same", "SELECT 7", NULL},
+                                                   {"apply", "SELECT * FROM not_there", NULL}};
+    struct rcpt_pg_query query = {.statement = "apply"};
+    struct owner *owner = owner_new();
+    struct rcpt_pg_settings settings = settings_of(owner, dsn);
+    settings.statements = bad;
+    settings.statement_count = 2;
+    owner_with(&settings, owner);
+    rcpt_pg_set_statements(owner->pg, one);
+    until(owner, owner->ready == 1);
+    rcpt_pg_submit(owner->pg, &query, 1, on_answer, owner);
+    rcpt_pg_set_statements(owner->pg, two);
+    until(owner, owner->committed == 1);
+    assert_int_equal(owner->number, 1);
+    rcpt_pg_submit(owner->pg, &query, 1, on_answer, owner);
+    until(owner, owner->committed == 2);
+    assert_int_equal(owner->number, 2);
+    assert_int_equal(owner->down, 0);
+    rcpt_pg_set_statements(owner->pg, bad);
+    until(owner, owner->down == 1);
+    assert_string_equal(owner->error.code, "42P01");
+    rcpt_pg_set_statements(owner->pg, two);
+    until(owner, owner->ready == 2);
+    owner_close(owner);
+}
+
+/* A plan that is refused is one of a new text, too. */
+static void other_texts_have_their_plans_checked(void **state)
+{
+    (void)state;
+    static const struct rcpt_pg_statement scan[] = {
+        {"fine", "SELECT $1::int4", NULL},
+        {"apply",
+         "UPDATE mapped m SET status = e.s FROM unnest($1::text[], $2::int2[]) e(i, s)"
+         " WHERE m.message_id || '' = e.i RETURNING 1",
+         "mapped"}};
+    make_inbox("PRIMARY KEY", 5000, true);
+    struct owner *owner = owner_of_update();
+    until(owner, owner->ready == 1);
+    rcpt_pg_set_statements(owner->pg, scan);
+    until(owner, owner->down == 1);
+    assert_string_equal(owner->error.code, "RDPLAN");
+    owner_close(owner);
+}
+
 /* A socket directory that leads to one server first and to another one later. */
 struct detour {
     char directory[64], path[80], primary[256], dsn[512];
@@ -366,6 +419,8 @@ int main(void)
         cmocka_unit_test(a_statement_that_would_scan_the_inbox_is_refused),
         cmocka_unit_test(a_keyed_inbox_is_accepted_at_any_size),
         cmocka_unit_test(a_plan_made_for_an_empty_inbox_does_not_outlive_its_growth),
+        cmocka_unit_test(other_texts_count_from_the_next_submit_on),
+        cmocka_unit_test(other_texts_have_their_plans_checked),
         cmocka_unit_test(another_database_system_is_refused),
         cmocka_unit_test(another_timeline_is_refused),
     };

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import signal
 import subprocess
 from types import SimpleNamespace
 
@@ -68,6 +69,25 @@ class Site:
         """A backup of the first server becomes the data of the second place."""
         self.second.run("pg_basebackup", "-h", self.first.socket, "-p", self.first.port, "-U", "receiptd", "-D", self.second.data,
                         "-X", "stream", "--checkpoint=fast", "--no-sync")
+
+    def restore_to(self, point):
+        """The backup in the second place, up to a point that the first server's WAL names: a timeline of its own from there on."""
+        with open(self.second.data / "postgresql.conf", "a") as conf:
+            conf.write(f"restore_command = 'cp {self.first.data}/pg_wal/%f %p'\nrecovery_target_name = '{point}'\n"
+                       "recovery_target_action = promote\n")
+        (self.second.data / "recovery.signal").touch()
+        self.second.start()
+        self.world.wait(lambda: not self.second.value("SELECT pg_is_in_recovery()"), timeout=60, what="restored")
+        self.use(self.second)
+
+    def upgrade(self):
+        """pg_upgrade from the first place into the second: the data under another system identifier. Both have the same release here."""
+        self.second.run("initdb", "-D", self.second.data, "-U", "receiptd", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync",
+                        "--auth=trust", "--wal-segsize=4")
+        self.second.run("pg_upgrade", "-b", self.first.bin, "-B", self.second.bin, "-d", self.first.data, "-D", self.second.data,
+                        "-p", self.first.port, "-P", self.second.port, "-U", "receiptd", "-s", self.first.socket, "--no-sync")
+        self.second.start()
+        self.use(self.second)
 
     def close(self):
         for server in (self.first, self.second):
@@ -143,8 +163,59 @@ def test_a_restored_backup_replays_and_is_exact(site):
     process.stop()
 
 
+@pytest.mark.parametrize("how", ["running", "started again"])
+def test_a_restore_to_a_point_in_time_is_a_new_timeline_and_exact(site, how):
+    process = site.start()
+    site.send(5)
+    site.wait_for_all(process)
+    site.copy()
+    site.send(4)
+    site.wait_for_all(process)
+    site.first.value("SELECT pg_create_restore_point('before')::text")
+    site.send(6)
+    site.wait_for_all(process)
+    if how != "running":
+        process.stop()
+    site.first.end(signal.SIGINT)  # fast: its WAL is whole
+    site.restore_to("before")
+    assert site.second.value("SELECT timeline_id FROM pg_control_checkpoint()") == 2
+    if how != "running":
+        process = site.start()
+    site.wait_for_all(process)  # Kafka replays what came after the point; nobody is asked
+    site.pages.wait_until_ready(60)
+    site.send(3)
+    site.wait_for_all(process)
+    process.stop()
+    site.second.kill()
+    site.first.start()  # what was restored is the newer one from now on
+    process = site.start(ready=False)
+    assert "timeline 2" in accept(site, "--dry-run") and site.first.value(COUNTED, database="receipts") == 15
+    process.stop()
+
+
+def test_an_upgraded_server_is_accepted_on_purpose(site):
+    process = site.start()
+    site.send(5)
+    site.wait_for_all(process)
+    process.stop()
+    before = site.first.value("SELECT system_identifier::text FROM pg_control_system()")
+    site.first.end(signal.SIGINT)
+    site.upgrade()
+    process = site.start(ready=False)
+    assert f"accepted: it may follow system {before}, timeline 1" in accept(site)
+    site.pages.wait_until_ready(60)
+    site.send(3)
+    site.wait_for_all(process)
+    process.stop()
+    process = site.start()
+    site.send(3)
+    site.wait_for_all(process)
+    process.stop()
+    site.world.audit()
+
+
 def test_the_same_data_on_another_system_is_accepted_on_purpose(site):
-    """As pg_upgrade leaves it, and a restored dump."""
+    """As a restored dump leaves it."""
     process = site.start()
     site.send(5)
     site.wait_for_all(process)

@@ -30,12 +30,14 @@ def test_every_statement_is_its_files_joined_as_they_stand(printed):
     def same(one, other):
         return one.rstrip(";\n") == other.rstrip(";\n")
 
-    for variant, name in itertools.product(SUBSCRIBERS, ("lane/apply", "lane/wake")):
-        assert same(printed.pop(f"{name} {variant}".strip()), text_of(name, *SUBSCRIBERS[variant])), (name, variant)
+    for variant, name, since in itertools.product(SUBSCRIBERS, ("lane/apply", "lane/wake"), (None, "-infinity")):
+        full = " ".join(f"{name} {variant} {'recent' if since else ''}".split())
+        assert same(printed.pop(full), text_of(name, *SUBSCRIBERS[variant], recent_since=since)), full
     guard = (SQL / "lane/apply/91_unsubscribed.sql").read_text()
     for variant in [variant for variant in SUBSCRIBERS if "actions" in variant]:
         rest = SUBSCRIBERS[variant.removesuffix("actions").strip()]
         assert same(printed.pop(f"lane/apply_unsubscribed {variant}"), text_of("lane/apply", *rest) + guard)
+        assert same(printed.pop(f"lane/apply_unsubscribed {variant} recent"), text_of("lane/apply", *rest, recent_since="-infinity") + guard)
     assert all(same(text, text_of(name)) for name, text in printed.items())
     files = {f"{folder}/{path.stem}" for folder in FOLDERS for path in (SQL / folder).glob("*.sql")}
     assert files <= set(printed), "a file that nobody prepares"

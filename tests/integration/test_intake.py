@@ -321,6 +321,22 @@ def test_a_broker_that_has_stopped_is_a_reason_and_nobody_is_told_that_a_receipt
 
 
 @pytest.mark.alone
+def test_without_brokers_it_is_not_ready_before_a_request_has_to_wait_for_them(site, kafka):
+    process = site.start()
+    pages = Operations(process)
+    pages.wait_until_ready(60)
+    kafka.kill()
+    process.wait_for(lambda: "Kafka is in trouble: " in str(pages.get("/readyz").json["reasons"]), 60, "no request has come")
+    assert pages.get("/readyz").status == 503
+    kafka.start()
+    pages.wait_until_ready(60)
+    with Client(process.port) as client:
+        client.send(twilio("afterwards"))
+        assert client.answer().status // 100 == 2
+    process.stop()
+
+
+@pytest.mark.alone
 @pytest.mark.parametrize("how", ["second signal", "deadline"])
 def test_a_stop_that_kafka_does_not_let_end_is_ended_and_promises_nothing(site, kafka, how):
     site.receiptd.configure(shutdown={"deadline": "1s" if how == "deadline" else "1m"})

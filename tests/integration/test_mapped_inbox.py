@@ -9,6 +9,7 @@ from psycopg.conninfo import make_conninfo
 from oracle.compare import Inbox
 from support import publications
 from support.receiver import Receiver
+from support.services import ROOT
 
 TABLE = """
     CREATE SCHEMA platform;
@@ -54,6 +55,119 @@ def test_rows_that_were_there_before_count_after_a_repair(create_world):
     process = world.installation.start()
     world.finish(process)
     process.stop()
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
+
+OURS = ("message_id", "org_id", "campaign_id", "status", "prev_status", "flags", "prev_flags", "status_at", "updated_at")
+SYSTEM = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
+
+
+def words_of_sql():
+    """Every name that a statement of receiptd uses, for a column, a parameter or a variable."""
+    text = "".join(re.sub(r"--.*|'[^']*'", "", file.read_text()) for file in (ROOT / "sql").rglob("*.sql"))
+    return sorted(set(re.findall(r"\b[a-z_][a-z_0-9]*\b", text)) - {*OURS, *SYSTEM})
+
+
+def test_the_platforms_columns_may_have_any_name(create_world, create_topic):
+    """The view shows them all, so a name that a statement leaves unqualified would mean the platform's column. No operator of ours takes a
+    box, so that this fails; the text in three of them would be taken and is read back."""
+    receiver, out = Receiver(), create_topic(1)
+    endpoint = {"name": "crm", "url": receiver.url, "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]}
+    world = create_world(1_000, seed=63, partitions=2, migrate=False, inbox={"table": "public.wide"}, timeline={"retention": "1h"},
+                         folds=[{"name": "f", "group_key": ["inbox.message"], "window": "100ms", "max_hold": "1s", "publish": {"kafka": {"topic": str(out)}}}],
+                         pipelines=[{"name": "p", "on": "CLICKED", "subject": "org", "once_per": ["message_id", "Größe & Farbe"], "stages": [
+                             {"name": "s", "actions": [{"await": {"flag": "COMPLAINED", "within": "1ms"}}, {"webhook": "crm"}]}]}],
+                         actions={"allow_private": True, "endpoints": [endpoint], "poll_interval": "20ms"})
+    texts = ("message", "org", "m")
+    columns = "".join(f', "{word}" {"text DEFAULT " + repr("their " + word) if word in texts else "box"}' for word in words_of_sql())
+    world.database.execute(f"CREATE TABLE public.wide (message_id text PRIMARY KEY, org_id text, campaign_id text, \"Größe & Farbe\" text{columns})")
+    world.inbox = Inbox("public.wide", "message_id", "org_id", "campaign_id", "status", "flags")
+    world.installation.migrate()
+    world.insert(world.stream.early)
+    process = world.installation.start()
+    feeder = world.feed()
+    world.insert(world.stream.late)
+    feeder.join()
+    world.finish(process)
+    clicked = world.database.value("SELECT count(*) FROM public.wide w JOIN receiptd.status_path p ON p.code = w.status WHERE p.ancestor = 800")
+    world.wait(lambda: len(receiver.seen()) == clicked > 0, process, 60, "a call for each message that was clicked")
+    assert {call.body["subject"] for call in receiver.seen()} == {"their org"}
+    world.wait(lambda: publications.read(world.brokers, str(out), 1), process, 60, "a publication")
+    assert {tuple(one["group"].values()) for one in publications.read(world.brokers, str(out), 1)} == {("their message",)}
+    world.topic.send({"message_id": "g", "gateway_message_id": "g", "gateway": "acme", "status": "DELIVERED"})
+    world.wait_until_consumed(process)
+    world.database.execute("INSERT INTO public.wide (message_id, org_id, campaign_id) VALUES ('late', 'o', 'c')")
+    world.database.execute("INSERT INTO receiptd.message_alias (channel_account, gateway_id, message_id) VALUES ('acme', 'g', 'late')")
+    world.wait(lambda: world.database.value("SELECT status FROM public.wide WHERE message_id = 'late'") == 600, process, 60, "the alias is found")
+    world.audit()
+    assert "level=error" not in process.log(), process.log_tail()
+    process.stop()
+    receiver.close()
+
+
+# ---- partitions ------------------------------------------------------------------------------------------------------
+
+PARTITIONED = """
+    CREATE TABLE public.messages (message_id text PRIMARY KEY, org_id text, campaign_id text) PARTITION BY RANGE (message_id);
+    CREATE TABLE public.early PARTITION OF public.messages FOR VALUES FROM ('a') TO ('m') PARTITION BY RANGE (message_id);
+    CREATE TABLE public.first PARTITION OF public.early FOR VALUES FROM ('a') TO ('f');
+    CREATE TABLE public.second PARTITION OF public.early FOR VALUES FROM ('f') TO ('m')
+"""
+
+
+def targeted(world, campaign="c"):
+    return world.database.value("SELECT COALESCE(sum(messages), 0) FROM receiptd.campaign_funnel WHERE campaign_id = %s AND status = 0", campaign)
+
+
+def insert(world, table, *ids):
+    rows = ", ".join(f"('{id}', 'o', 'c')" for id in ids)
+    world.database.execute(f"INSERT INTO public.{table} (message_id, org_id, campaign_id) VALUES {rows}")
+
+
+def test_rows_that_are_inserted_into_a_partition_are_counted_once(create_world):
+    world = create_world(migrate=False, inbox={"table": "public.messages"})
+    world.database.execute(PARTITIONED)
+    world.installation.migrate()
+    for number, table in enumerate(("messages", "early", "first", "second"), 1):
+        insert(world, table, *([f"a{number}", f"b{number}"] if table == "first" else [f"f{number}", f"g{number}"]))
+        assert targeted(world) == 2 * number, table
+    insert(world, "messages", "a9", "f9")
+    world.database.execute("INSERT INTO public.second (message_id, org_id, campaign_id) VALUES ('f9', 'o', 'c') ON CONFLICT DO NOTHING")
+    assert targeted(world) == 10
+    assert world.installation.command("migrate").stdout == "nothing to do\n"
+    world.installation.command("audit")
+
+
+def test_a_new_partition_is_named_until_migrate_counts_it_and_a_detached_one_is_left_alone(create_world):
+    world = create_world(migrate=False, inbox={"table": "public.messages"})
+    world.database.execute(PARTITIONED)
+    world.installation.migrate()
+    world.database.execute("CREATE TABLE public.late PARTITION OF public.messages FOR VALUES FROM ('m') TO ('z')")
+    said = world.installation.command("check-config", "--connect").stderr
+    assert "partitions whose rows are not counted when they are inserted there directly: public.late; run receiptd migrate" in said
+    insert(world, "messages", "m1")
+    assert targeted(world) == 1
+    assert "create the trigger" in world.installation.command("migrate").stdout
+    assert "partitions whose rows" not in world.installation.command("check-config", "--connect").stderr
+    insert(world, "late", "m2", "m3")
+    assert targeted(world) == 3
+    world.database.execute("ALTER TABLE public.messages DETACH PARTITION public.late")
+    insert(world, "late", "m4")
+    assert targeted(world) == 3
+    assert "drop the trigger that counts TARGETED on public.late" in world.installation.command("migrate").stdout
+
+
+def test_without_counting_no_partition_keeps_a_trigger(create_world):
+    world = create_world(migrate=False, inbox={"table": "public.messages"})
+    world.database.execute(PARTITIONED)
+    world.installation.migrate()
+    triggers = "SELECT count(*) FROM pg_trigger WHERE tgname = 'receiptd_count_inserted'"
+    assert world.database.value(triggers) == 4
+    world.installation.configure(inbox={"table": "public.messages", "targeted": "none"})
+    world.installation.migrate()
+    assert world.database.value(triggers) == 0
+    assert world.installation.command("migrate").stdout == "nothing to do\n"
 
 
 # ---- the platform's own columns --------------------------------------------------------------------------------------
@@ -106,6 +220,17 @@ def test_pipelines_and_folds_read_every_column_of_a_mapped_table(people, create_
     assert set(groups) == {"sms", "email"}, "the enumeration is read as a text"
     people.audit()
     process.stop()
+
+
+def test_a_column_that_is_not_there_is_refused_before_the_start(people, create_topic):
+    rule = {"name": "f", "group_key": ["inbox.chanel"], "window": "100ms", "publish": {"kafka": {"topic": str(create_topic(1))}}}
+    people.installation.configure(pipelines=people.pipeline("customer"), folds=[rule])
+    people.installation.migrate()
+    check = people.installation.command("check-config", "--connect", check=False)
+    assert check.returncode == 78 and "pipelines: the inbox has no such column: p: customer\n" in check.stderr
+    assert "note: folds: the inbox has no such column: f: chanel;" in check.stderr
+    people.installation.configure(pipelines=people.pipeline("customer_id"))
+    assert "f: chanel" in people.installation.command("check-config", "--connect").stderr
 
 
 def test_the_view_follows_a_table_that_gains_columns_and_its_grants_stay(people):

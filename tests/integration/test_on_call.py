@@ -33,15 +33,31 @@ def test_whoever_holds_a_lock_is_named_and_lives(create_world):
         process.wait_for(lambda: world.database.value(
             "SELECT count(*) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))", pid), 30, "a lane waits")
         named = rf"backend {pid} \(user {user}, application somebody\), idle in transaction, transaction open for [0-9.]+ s, last query: SELECT \?, \?"
-        process.wait_for_log(f"a lane waits for {named}")
+        process.wait_for_log(f"connection lanes-[01] waits for {named}")
         process.wait_for_log(rf"will be tried again: .*lock timeout \(55P03\); HINT: the lock is held by {named}")
         time.sleep(3)  # longer than zombie_timeout, and several lock time-outs
         assert holder.execute("SELECT 1").fetchone() == (1,), "only sessions of receiptd are ended"
     world.wait_until_consumed(process)
     process.wait_for_log("no lane is rolled back any more after .* failures: [0-9]+ times canceling statement due to lock timeout")
     assert len(since(process, 0, "canceling statement due to lock timeout .55P03")) == 1
-    assert len(since(process, 0, "a lane waits for")) <= 2, "one line for each blocker and query"
+    assert len(since(process, 0, "connection .* waits for")) <= 2, "one line for each blocker and query"
     assert "+4915155501" not in process.log() and "4915155501002" not in process.log()
+    process.stop()
+
+
+def test_whoever_the_control_connection_waits_for_is_named(create_world):
+    """By a lane's connection: the one that asks otherwise waits itself."""
+    world = create_world(2_000, seed=84, partitions=2, postgres={"lock_timeout": "1s"}, counters={"rollup_interval": "200ms"})
+    world.insert(world.stream.late)
+    process = world.installation.start()
+    process.wait_for_log('msg="ready"')
+    with psycopg.connect(world.database.dsn, application_name="somebody") as holder:
+        holder.execute("LOCK TABLE receiptd.campaign_funnel_total")
+        pid = holder.info.backend_pid
+        world.produce()
+        process.wait_for_log(f"connection control waits for backend {pid} .*application somebody.*LOCK TABLE", 60)
+        process.wait_for_log(f"roll-up of counters failed, .*lock timeout.*HINT: the lock is held by backend {pid} .*application somebody", 60)
+    world.finish(process)
     process.stop()
 
 

@@ -2,9 +2,17 @@
 
 import re
 import shlex
+import shutil
+import subprocess
+import time
 
+import pytest
+
+from faults.servers import Broker, library, make_directory
 from oracle import broker
 from support.operations import Operations
+from support.ports import free_ports
+from support.services import Topic
 from support.wait import wait_for
 
 PARTITIONS = 2
@@ -174,3 +182,82 @@ def test_rows_that_somebody_deleted_are_made_again(create_world):
     process = run(world, "third", (0, ["a"]))
     assert world.database.value("SELECT count(*) FROM receiptd.consumer_progress WHERE partition = 0") == 4
     process.stop()
+
+
+# ---- another cluster
+
+
+class OtherCluster:
+    """With a topic of the same name."""
+
+    def __init__(self, topic):
+        self.directory = make_directory()
+        port, control = free_ports(2)
+        self.broker = Broker(self.directory, 1, {"PLAINTEXT": (port, port)}, {1: control}, "AbcdefghijklmnopqrstuC",
+                             library("fetch_kafka; kafka_class_path"))
+        self.brokers = f"127.0.0.1:{port}"
+        self.broker.start()
+        broker.create_topic(self.brokers, str(topic), PARTITIONS)
+        self.topic = Topic(self, str(topic), PARTITIONS)
+
+    def close(self):
+        self.broker.kill()
+        shutil.rmtree((self.directory / "socket").resolve(), ignore_errors=True)
+        subprocess.run(["rm", "-rf", str(self.directory)], check=False)
+
+
+@pytest.fixture
+def mirrored(create_world):
+    """A world whose two records are applied, and another cluster with a copy of the first one, and another second one."""
+    world = create(create_world)
+    world.insert_ids("a")
+    process = world.installation.start("first")
+    records = [{"value": '{"message_id": "a", "status": "SENT"}', "partition": p, "timestamp_ms": int(time.time()) * 1000 - p} for p in (0, 1)]
+    world.topic.send_records(records)
+    for partition in range(PARTITIONS):
+        applied(world, process, partition)
+    process.stop()
+    other = OtherCluster(world.topic)
+    other.topic.send_records([records[0], {**records[1], "timestamp_ms": records[1]["timestamp_ms"] - 5000}])
+    yield world, other
+    for process in world.installation.processes:
+        if process.running:
+            process.kill()
+    other.close()
+
+
+def test_another_cluster_is_accepted_on_purpose_and_another_log_there_is_still_found(mirrored):
+    world, other = mirrored
+    topic, former = str(world.topic), world.topic
+    world.installation.configure(kafka={"brokers": other.brokers})
+    process = world.installation.start("second")
+    process.expected_status = process.wait(60)
+    assert process.expected_status == 78
+    told = re.search(rf"topic {topic} was consumed from Kafka cluster ([\w-]+), and kafka.brokers lead to ([\w-]+).*HINT: .*receiptd (positions accept-cluster) --dry-run",
+                     process.log().replace('"', " "))
+    was, now = told.group(1), told.group(2)
+    command = shlex.split(told.group(3))
+    assert "another cluster" in world.installation.command("positions", "show").stdout
+    assert "HINT: if it is the right one: receiptd positions accept-cluster" in play(world, ["positions", "set", topic, "0", "beginning"], code=USAGE)
+    shown = play(world, command, "--dry-run")
+    assert shown == (f"would accept: topic {topic} goes on in cluster {now}, was in {was}\n"
+                     "  partition 0: at 1, the log there holds 0 up to 1\n  partition 1: at 1, the log there holds 0 up to 1\n")
+    cluster = "SELECT cluster_id FROM receiptd.consumer_topic"
+    assert world.database.value(cluster) == was
+    generation = world.database.value("SELECT generation FROM receiptd.consumer_topic")
+    assert play(world, command) == shown.replace("would accept", "accepted")
+    assert world.database.value(cluster) == now
+    assert world.database.query("SELECT DISTINCT generation FROM receiptd.consumer_progress") == [(generation + 1,)]
+    assert world.database.query("SELECT partition, before, after, reason FROM receiptd.position_change ORDER BY 1") == [
+        (p, "1,1,1,1", 1, f"cluster {was} -> {now}") for p in range(PARTITIONS)]
+    assert f"nothing to accept: the topics are consumed from cluster {now}" in play(world, command)
+
+    process = world.installation.start("third")  # one partition has the same log, the other has not
+    halt = command_of(process, rf"set {topic} 1 beginning")
+    play(world, halt)
+    process.stop()
+    world.topic = other.topic
+    process = run(world, "fourth", (0, ["a"]), (1, ["a"]))
+    world.wait(lambda: events(world, "a") == 5, process, 30, "two before, then two, and the one of the other log")
+    process.stop()
+    world.topic = former

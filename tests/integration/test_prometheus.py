@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from support.operations import Operations
-from support.prometheus import Prometheus
+from support.prometheus import Prometheus, one_target
 from support.services import ROOT
 from support.wait import wait_for
 
@@ -43,7 +43,7 @@ def prometheus(tmp_path):
     made = []
 
     def start(target):
-        made.append(Prometheus(tmp_path, target, RULES))
+        made.append(Prometheus(tmp_path, one_target(target), RULES))
         return made[-1]
 
     yield start

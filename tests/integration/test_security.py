@@ -8,6 +8,7 @@ import pytest
 
 from faults.servers import free_ports, library, make_directory
 from support.daemon import GROUP
+from support.intake import LISTENS, Client, twilio
 from support.operations import ControlSocket, Operations
 from support.secure import (ROLE, ROLE_PASSWORD, USERS, WRONG_PASSWORD, Authority, SecureBroker, SecurePair,
                             SecurePostgres, Watch)
@@ -159,6 +160,91 @@ def change_password(world, place, control):
     secure(world.installation, place, password=fresh, database=world.database.name)
     assert "postgres.dsn" in control.ctl("reload").stdout
     world.database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", ROLE)
+
+
+def everything_that_uses_kafka(world, create_topic):
+    """The consumer, a reader and producers of folds, a reader and a producer of actions, the intake."""
+    topics = {name: create_topic(1) for name in ("events", "folded", "begins", "produced", "letters")}
+    publish = {"publish": {"kafka": {"topic": str(topics["folded"])}}, "window": "300ms"}
+    world.installation.configure(
+        folds=[{"name": "r", "source": "topic", "topic": str(topics["events"]), "group_key": ["a"], **publish}],
+        pipelines=[{"name": "p", "on": {"topic": str(topics["begins"])}, "produce": {"topic": str(topics["produced"]), "key": "subject"}}],
+        intake={"enabled": True, "listen": "127.0.0.1:0", "topic": str(world.topic), "dead_letter_topic": str(topics["letters"]),
+                "accounts": [{"name": "acme", "gateway": "twilio", "org_id": "o", "verify": "off", "message_id": "?mid"}]})
+    return topics
+
+
+def use_everything(world, topics, process, port, turn):
+    """Each way through Kafka once."""
+    topics["events"].send({"a": f"group {turn}"})
+    topics["begins"].send({"subject": f"subject {turn}", "org_id": "o"})
+    with Client(port) as client:
+        client.send(twilio(f"callback-{turn}"))
+        assert client.answer().status // 100 == 2
+    for out in ("folded", "produced"):
+        process.wait_for(lambda out=out: topics[out].watermarks()[0][1] >= turn, 120, f"something new in {out}")
+    query = "SELECT count(*) FROM receiptd.parked_event WHERE message_id = %s"
+    process.wait_for(lambda: world.database.value(query, f"callback-{turn}") == 1, 60, "the callback is parked")
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.slow
+def test_a_password_of_kafka_and_a_certificate_are_changed_while_it_runs(create_world, create_topic, place, watch):
+    """All clients take the password; a restart is needed for the certificate, and the reload says so. Both are tried first."""
+    world = create_world(3_000, partitions=2, seed=313, migrate=False)
+    installation, before, fresh = world.installation, USERS["admin"], "fresh-kafka-pass-8d1e-never-shown"
+    watch.secrets += (fresh,)
+    installation.configure(postgres={"dsn": world.database.dsn})
+    installation.command("migrate", "--role", ROLE)
+    world.insert(world.stream.platform)
+    authority = installation.directory / "authority.crt"
+    shutil.copy(place.authority.path, authority)
+    topics = everything_that_uses_kafka(world, create_topic)
+
+    def write_password(password):
+        secure(installation, place, database=world.database.name, kafka={
+            "sasl.username": "admin", "ssl.ca.location": str(authority), "sasl.password": secret_file(installation.directory, "admin", password)})
+
+    write_password(before)
+    control = ControlSocket(installation)
+
+    def reload(code=0):
+        result = control.ctl("reload", check=False)
+        assert result.returncode == code, result.stdout + result.stderr
+        return watch.hear("reload", result.stdout + result.stderr)
+
+    try:
+        process = installation.start()
+        pages = Operations(process)
+        pages.wait_until_ready(90)
+        port = int(process.wait_for_log(LISTENS).group(1))
+        use_everything(world, topics, process, port, 1)
+        write_password(WRONG_PASSWORD)
+        assert "refused: kafka.properties: no connection with them: " in reload(78) and pages.get("/readyz").status == 200
+        place.broker.change_password("admin", before, fresh)
+        process.wait_for(lambda: pages.get("/readyz").status == 503, 60, "the broker does not know the former password")
+        write_password(fresh)
+        assert reload() == "applied: kafka.properties.sasl.password\n"
+        pages.wait_until_ready(90)
+        use_everything(world, topics, process, port, 2)
+        world.produce()
+        world.wait_until_consumed(process)
+
+        shutil.copy(place.stranger.path, authority)
+        assert "refused: kafka.properties: no connection with them: " in reload(78)
+        authority.write_text(place.authority.path.read_text() + "\n")
+        for _ in range(2):  # until it is restarted
+            assert reload() == "needs a restart: kafka.properties.ssl.ca.location (its file has changed)\n"
+        write_password(before)
+        place.broker.change_password("admin", fresh, before)
+        assert "applied: kafka.properties.sasl.password\nneeds a restart: kafka.properties.ssl.ca.location" in reload()
+        pages.wait_until_ready(90)
+        process.stop()
+        watch.hear("log", process.log())
+    finally:
+        control.close()
+        if fresh in place.broker.properties.read_text():
+            place.broker.change_password("admin", fresh, before)
 
 
 def test_certificates_are_enough_where_the_servers_want_them(create_world, place, watch):

@@ -1,7 +1,7 @@
 """The manifests in a real Kubernetes (scripts/test --kubernetes): pods that run as "restricted", under load, while what happens to
 pods happens: rollouts, drained nodes, a killed process, a frozen one. The ledger has the last word.
 
-One story in one test: each chapter needs the one before."""
+One story in one test: each chapter needs the one before. Another test causes alerts, which a Prometheus finds as the PodMonitor says."""
 
 import base64
 import json
@@ -10,8 +10,11 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
+from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 import yaml
 
@@ -19,6 +22,7 @@ from faults.servers import free_ports, make_directory
 from oracle import broker
 from oracle.traffic import Traffic
 from support.daemon import Receiptd
+from support.prometheus import Prometheus, shortened
 from support.secure import ROLE, ROLE_PASSWORD, USERS, Authority, SecureBroker, SecurePair, SecurePostgres
 from support.services import ROOT
 from support.wait import wait_for
@@ -26,9 +30,12 @@ from support.world import Feeder, World
 
 NODE = "10.90.0.1"
 REPLICAS = 3
+TOKEN = "token-of-the-cluster"
+TEN_MINUTES_MS = 600_000
 SIZES = (1, 1, 2, 5, 10)
 
-pytestmark = pytest.mark.skipif("RECEIPTD_TEST_CLUSTER" not in os.environ, reason="scripts/test --kubernetes makes the cluster")
+pytestmark = [pytest.mark.slow,
+              pytest.mark.skipif("RECEIPTD_TEST_CLUSTER" not in os.environ, reason="scripts/test --kubernetes makes the cluster")]
 
 
 class Cluster:
@@ -138,7 +145,7 @@ def overlay(directory, place, world):
     """The base, told where things are, and a little quicker to react."""
     secret = {"dsn": f"host={NODE} port={place.postgres.port} user={ROLE} password={ROLE_PASSWORD} dbname={world.database.name}"
                      " sslmode=verify-full sslrootcert=/etc/receiptd/secrets/ca.pem",
-              "kafka-password": USERS["receiptd"], "http-token": "token-of-the-cluster", "ca.pem": place.authority.path.read_text()}
+              "kafka-password": USERS["receiptd"], "http-token": TOKEN, "ca.pem": place.authority.path.read_text()}
     config = yaml.safe_load((ROOT / "config/kubernetes/base/receiptd.yaml").read_text())
     config["kafka"].update(brokers=place.broker.address["SASL_SSL"], topics=[str(world.topic)])
     config["kafka"]["properties"].update({"session.timeout.ms": "15000", "heartbeat.interval.ms": "1000"})
@@ -197,12 +204,23 @@ def memory_of(pid):
     return [int((group / f"memory.{name}").read_text()) for name in ("limit_in_bytes", "max_usage_in_bytes")]
 
 
-def test_what_happens_to_pods_loses_and_doubles_nothing(cluster, place, world, tmp_path):
-    directory = tmp_path / "overlay"
+def deploy(cluster, place, world, directory):
     directory.mkdir()
     applied = cluster.kubectl("apply", "--server-side", "-k", overlay(directory, place, world))
     assert "would violate PodSecurity" not in applied.stderr, applied.stderr
     cluster.wait_until_ready()
+
+
+def exact_in_the_end(world):
+    world.insert(world.stream.late)
+    world.wait_until_consumed(timeout=120)
+    world.wait_until_woken(timeout=120)
+    world.audit()
+    world.assert_exact()
+
+
+def test_what_happens_to_pods_loses_and_doubles_nothing(cluster, place, world, tmp_path):
+    deploy(cluster, place, world, tmp_path / "overlay")
     refused = cluster.kubectl("run", "careless", "--image=localhost/pause:1", "--dry-run=server", check=False)
     assert refused.returncode != 0 and "violates PodSecurity" in refused.stderr
 
@@ -240,14 +258,70 @@ def test_what_happens_to_pods_loses_and_doubles_nothing(cluster, place, world, t
 
     for pid in cluster.processes():
         limit, most = memory_of(pid)
-        assert limit == 192 * 2**20 and most < limit, (limit, most)
+        assert limit == 384 * 2**20 and most < limit, (limit, most)
     load.end()
-    world.insert(world.stream.late)
-    world.wait_until_consumed(timeout=120)
-    world.wait_until_woken(timeout=120)
-    world.audit()
-    world.assert_exact()
+    exact_in_the_end(world)
     states = [pod["status"]["containerStatuses"][0].get("lastState", {}) for pod in cluster.pods()]
     assert "OOMKilled" not in str(states)
     cluster.kubectl("delete", "deployment/receiptd", "--wait=true")
     wait_for(lambda: not cluster.pods(), 120, "pods are gone")
+
+
+def scrape_of_the_pod_monitor(cluster):
+    """What the Prometheus operator makes of it."""
+    monitor = yaml.safe_load((ROOT / "config/kubernetes/components/pod-monitor/pod-monitor.yaml").read_text())
+    spec, (endpoint,) = monitor["spec"], monitor["spec"]["podMetricsEndpoints"]
+
+    def label(name):
+        return "__meta_kubernetes_pod_label_" + "".join(letter if letter.isalnum() else "_" for letter in name)
+
+    kept = [([label(name)], value) for name, value in spec["selector"]["matchLabels"].items()]
+    kept.append((["__meta_kubernetes_pod_container_port_name"], endpoint["port"]))
+    name = f"{monitor['metadata']['namespace']}/{monitor['metadata']['name']}"
+    return {"job_name": name, "metrics_path": endpoint["path"], "authorization": {"credentials": TOKEN},
+            "kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": [monitor["metadata"]["namespace"]]},
+                                       "api_server": "https://127.0.0.1:6443", "authorization": {"credentials": "token"},
+                                       "tls_config": {"ca_file": str(cluster.directory / "run/ca.crt")}}],
+            "relabel_configs": [*({"action": "keep", "source_labels": source, "regex": value} for source, value in kept),
+                                {"action": "drop", "source_labels": ["__meta_kubernetes_pod_phase"], "regex": "(Failed|Succeeded)"},
+                                {"source_labels": [label(spec["jobLabel"])], "target_label": "job"}]}
+
+
+def test_alerts_fire_for_what_is_wrong_with_pods_and_end_with_it(cluster, place, world, tmp_path):
+    deploy(cluster, place, world, tmp_path / "overlay")
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(shortened((ROOT / "config/prometheus/rules.yaml").read_text()))
+    world.insert_ids("late")
+    load = Load(world)
+    with closing(Prometheus(tmp_path, scrape_of_the_pod_monitor(cluster), rules)) as prometheus:
+        def story():
+            return f"firing: {prometheus.firing()}\n{cluster.story()}"
+
+        def wait_until_fires(*names):
+            wait_for(lambda: set(names) <= (prometheus.firing() or set()), 180, f"{names} fire", interval=0.5, details=story)
+
+        def wait_until_quiet(*names):
+            wait_for(lambda: prometheus.firing() is not None and not set(names) & prometheus.firing(), 180, f"{names} end", interval=0.5,
+                     details=story)
+
+        wait_for(lambda: len(prometheus.query('up{job="receiptd"} == 1')) == REPLICAS, 120, "all pods are scraped", details=story)
+        all_partitions_move(world, cluster)
+        lag, down = ("ReceiptdLagging", "ReceiptdNoProgress"), ("ReceiptdDown",)
+        wait_until_quiet(*lag, *down)
+
+        with psycopg.connect(world.database.dsn, application_name="somebody") as operator:
+            operator.execute("LOCK TABLE receiptd.message_inbox IN ACCESS EXCLUSIVE MODE")
+            for partition in range(6):
+                world.topic.send({"message_id": "late", "status": "SENT"}, partition=partition,
+                                 timestamp_ms=int(time.time() * 1000) - TEN_MINUTES_MS)
+            wait_until_fires(*lag)
+        wait_until_quiet(*lag)
+
+        cluster.kubectl("scale", "deployment/receiptd", "--replicas=0")
+        wait_for(lambda: not cluster.pods(), 120, "pods are gone")
+        wait_until_fires(*down)
+        cluster.kubectl("scale", "deployment/receiptd", f"--replicas={REPLICAS}")
+        cluster.wait_until_ready()
+        wait_until_quiet(*lag, *down)
+    load.end()
+    exact_in_the_end(world)

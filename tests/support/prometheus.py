@@ -1,26 +1,36 @@
-"""Debian's Prometheus with one target."""
+"""Debian's Prometheus, and the alerts with windows as short as a test."""
 
 import json
+import re
 import socket
 import subprocess
 import urllib.parse
 import urllib.request
 
-CONFIG = """
-global: {{scrape_interval: {interval}, evaluation_interval: {interval}}}
-rule_files: [{rules}]
-scrape_configs:
-  - job_name: receiptd
-    static_configs: [{{targets: ["127.0.0.1:{target}"]}}]
-"""
+WINDOW = "15s"
+MEMORY, ENOUGH = "384 * 1024 * 1024", 96 * 1024 * 1024  # bytes
+
+
+def shortened(text):
+    """The rules with the windows of a test. They differ from production's in windows, the age of a snapshot and the limit of memory."""
+    text = re.sub(r"for: \d+m", "for: 1s", re.sub(r"\[\d+m\]", f"[{WINDOW}]", text))
+    for long, short in (("xmin_age_seconds) > 3600", "xmin_age_seconds) > 1"), (f"> 0.8 * {MEMORY}", f"> {ENOUGH}")):
+        assert long in text
+        text = text.replace(long, short)
+    return text
+
+
+def one_target(port):
+    return {"job_name": "receiptd", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
 
 
 class Prometheus:
-    def __init__(self, directory, target, rules, interval="1s"):
+    def __init__(self, directory, scrape, rules):
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.port = probe.getsockname()[1]
         config = directory / "prometheus.yml"
-        config.write_text(CONFIG.format(rules=rules, target=target, interval=interval))
+        config.write_text(json.dumps({"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": [str(rules)],
+                                      "scrape_configs": [scrape]}))  # JSON is YAML
         self.log = open(directory / "prometheus.log", "wb")
         self.process = subprocess.Popen(
             ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={directory / 'data'}",

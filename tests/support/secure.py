@@ -131,10 +131,19 @@ log.cleaner.dedupe.buffer.size=8388608
         self.spawn("sh", "-c", """
             path=$1 properties=$2
             shift 2
-            java -XX:TieredStopAtLevel=1 -cp "$path" kafka.tools.StorageTool format -t AbcdefghijklmnopqrstuA \
-                -c "$properties" "$@" || exit 1
+            java -XX:TieredStopAtLevel=1 -cp "$path" kafka.tools.StorageTool format --ignore-formatted \
+                -t AbcdefghijklmnopqrstuA -c "$properties" "$@" || exit 1
             exec java -Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
                 -cp "$path" kafka.Kafka "$properties" """, "sh", self.class_path, self.properties, *users)
+
+    def change_password(self, user, before, after):
+        """Of PLAIN, which the broker knows from its start: all clients have to show the new one."""
+        text = self.properties.read_text()
+        assert f'user_{user}="{before}"' in text
+        self.properties.write_text(text.replace(f'user_{user}="{before}"', f'user_{user}="{after}"'))
+        self.end(15)
+        self.start()
+        self.await_answer()
 
     def await_answer(self):
         wait_for(self.answers, 120, f"{self.name} answers", interval=0.2, details=self.tail)

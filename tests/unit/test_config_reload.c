@@ -1,5 +1,6 @@
 /* What a reload takes over, and what it leaves. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "config_helpers.h"
@@ -71,6 +72,95 @@ static void each_kind_of_key_is_compared_and_only_reloadable_ones_are_taken(void
         rcpt_config_free(fresh);
         rcpt_config_free(same);
     }
+}
+
+/* ---- properties of Kafka ---- */
+
+#define PROPERTIES(text)                                                                           \
+    "kafka: {brokers: b, topics: [t], properties: {" text "}}\npostgres: {dsn: x}\n"
+#define WAY_IN "security.protocol: SASL_SSL, sasl.mechanism: "
+
+/* The changes as one text: what is applied, a bar, what needs a restart. */
+static void join_changes(const struct rcpt_config_changes *changes, char text[512])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (unsigned index = 0; index < changes->applied_count; index++)
+        used += (size_t)snprintf(text + used, 512 - used, "%s ", changes->applied[index]);
+    used += (size_t)snprintf(text + used, 512 - used, "|");
+    for (unsigned index = 0; index < changes->needs_restart_count; index++)
+        used += (size_t)snprintf(text + used, 512 - used, " %s", changes->needs_restart[index]);
+}
+
+static void of_kafkas_properties_clients_take_user_and_password_alone(void **state)
+{
+    (void)state;
+#define PASSWORD "kafka.properties.sasl.password"
+    static const struct {
+        const char *before, *after, *changes;
+    } cases[] = {
+        {PROPERTIES(WAY_IN "PLAIN, sasl.username: u, sasl.password: one"),
+         PROPERTIES(WAY_IN "PLAIN, sasl.username: u, sasl.password: two"), PASSWORD " |"},
+        {PROPERTIES(WAY_IN "SCRAM-SHA-512, sasl.username: u, sasl.password: one"),
+         PROPERTIES(WAY_IN "SCRAM-SHA-512, sasl.username: v, sasl.password: two"),
+         "kafka.properties.sasl.username " PASSWORD " |"},
+        {PROPERTIES(WAY_IN "PLAIN, sasl.username: u, sasl.password: one, linger.ms: 1"),
+         PROPERTIES(WAY_IN "PLAIN, sasl.username: u, sasl.password: two, linger.ms: 2"),
+         PASSWORD " | kafka.properties.linger.ms"},
+        /* Tried in another way than the running clients come in. */
+        {PROPERTIES(WAY_IN "PLAIN, sasl.username: u, sasl.password: one"),
+         PROPERTIES(WAY_IN "SCRAM-SHA-512, sasl.username: u, sasl.password: two"),
+         "| kafka.properties.sasl.mechanism " PASSWORD},
+        {PROPERTIES(WAY_IN "OAUTHBEARER, sasl.username: u, sasl.password: one"),
+         PROPERTIES(WAY_IN "OAUTHBEARER, sasl.username: u, sasl.password: two"), "| " PASSWORD},
+        {PROPERTIES("ssl.key.location: /a, client.id: c"),
+         PROPERTIES("ssl.key.location: /b, linger.ms: 5"),
+         "| kafka.properties.ssl.key.location kafka.properties.linger.ms "
+         "kafka.properties.client.id"},
+    };
+    for (size_t index = 0; index < COUNT_OF(cases); index++) {
+        struct rcpt_config *config = parse_good(cases[index].before),
+                           *fresh = parse_good(cases[index].after);
+        struct rcpt_config_changes changes;
+        char text[512];
+        rcpt_config_take_over(config, fresh, &changes);
+        join_changes(&changes, text);
+        assert_string_equal(text, cases[index].changes);
+        rcpt_config_free(config);
+        rcpt_config_free(fresh);
+    }
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void a_file_of_tls_that_has_changed_needs_a_restart_until_there_is_one(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/test_config_reload_XXXXXX", text[256];
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    close(descriptor);
+    write_file(path, "one");
+    snprintf(text, sizeof(text), PROPERTIES("ssl.ca.location: \"%s\""), path);
+    struct rcpt_config *config = parse_good(text);
+    write_file(path, "another");
+    for (int turn = 0; turn < 2; turn++) {
+        struct rcpt_config *fresh = parse_good(text);
+        struct rcpt_config_changes changes;
+        rcpt_config_take_over(config, fresh, &changes);
+        assert_int_equal(changes.needs_restart_count, 1);
+        assert_string_equal(changes.needs_restart[0],
+                            "kafka.properties.ssl.ca.location (its file has changed)");
+        rcpt_config_free(fresh);
+    }
+    rcpt_config_free(config);
+    unlink(path);
 }
 
 static void lists_in_entries_are_compared_text_by_text(void **state)
@@ -220,6 +310,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_configuration_changes_nothing),
         cmocka_unit_test(each_kind_of_key_is_compared_and_only_reloadable_ones_are_taken),
+        cmocka_unit_test(of_kafkas_properties_clients_take_user_and_password_alone),
+        cmocka_unit_test(a_file_of_tls_that_has_changed_needs_a_restart_until_there_is_one),
         cmocka_unit_test(lists_in_entries_are_compared_text_by_text),
         cmocka_unit_test(the_logs_levels_are_those_of_the_configuration),
         cmocka_unit_test(a_secret_in_the_file_itself_is_warned_of_once),

@@ -111,7 +111,17 @@ static const struct form forms[] = {
     {"GET /echo\tx HTTP/1.1\r\nHost: h\r\n\r\n", 400, true, NULL},
     {"GET http:///echo HTTP/1.1\r\nHost: h\r\n\r\n", 400, false, NULL},
     {"\r\n\r\nGET /echo?#f HTTP/1.1\r\nHost: h\r\n\r\n", 200, false, "|||0:]"},
+    /* Raw bytes above 0x7f: */
     {"GET /echo?\xc3\xa4 HTTP/1.1\r\nHost: h\r\n\r\n", 200, false, "||\xc3\xa4|0:]"},
+    {"GET /echo/\xe4z?\xfc=\xff&\" HTTP/1.1\r\nHost: h\r\n\r\n", 200, false,
+     "|/\xe4z|\xfc=\xff&\"|0:]"},
+    {"GET \xe4 HTTP/1.1\r\nHost: h\r\n\r\n", 400, true, NULL},
+    {"GET \xe4://h/echo HTTP/1.1\r\nHost: h\r\n\r\n", 400, true, NULL},
+    {"GET http://\xe4/echo HTTP/1.1\r\nHost: h\r\n\r\n", 400, true, NULL},
+    {"GET\xe4 /echo HTTP/1.1\r\nHost: h\r\n\r\n", 400, true, NULL},
+    {"\xe4GET /echo HTTP/1.1\r\nHost: h\r\n\r\n", 400, true, NULL},
+    {"GET /echo \xe4HTTP/1.1\r\nHost: h\r\n\r\n", 400, true, NULL},
+    {"GET /echo HTTP/1.1\xe4\r\nHost: h\r\n\r\n", 505, true, NULL},
     /* Chunks: */
     {CHUNKED "3;a=b\r\nhel\r\n0\r\n\r\n", 400, true, NULL},
     {CHUNKED "3;a\nb\r\nhel\r\n0\r\n\r\n", 400, true, NULL},

@@ -40,6 +40,7 @@ static void bodies_are_taken_as_editors_leave_them(void **state)
     expect("POST /a HTTP/1.1\nContent-Length: 2\n\n{\"a\":1}", "POST", "/a", "{\"a\":1}");
     expect("POST /a HTTP/1.1\nContent-Length: 99\n\n{}", "POST", "/a", "{}");
     expect("GET /a?b=c HTTP/1.1\nHost: h\n\n", "GET", "/a", "");
+    expect("GET /\xe4?b=\xc3\xa4 HTTP/1.1\nHost: h\n\n", "GET", "/\xe4", "");
     expect("POST /a HTTP/1.1\nTransfer-Encoding: chunked\n\n2\r\n{}\r\n3\r\nabc\r\n0\r\n\r\n",
            "POST", "/a", "{}abc");
     expect("POST /a HTTP/1.1\nTransfer-Encoding: chunked\n\n2\r\n{}\r\n0\r\nTrailer: t\r\n\r\n",

@@ -31,12 +31,13 @@ static void assert_files(const char *text, const char *const *files)
 }
 #define assert_made_of(text, ...) assert_files(text, (const char *const[]){__VA_ARGS__, NULL})
 
-#define UPDATE             "lane/apply/10_update"
-#define CHANGED            "lane/apply/20_changed"
-#define CHANGED_SUBSCRIBED "lane/apply/20_changed_subscribed"
+#define CHANGED            "lane/apply/20_changed", "lane/apply/25_unchanged"
+#define CHANGED_SUBSCRIBED "lane/apply/20_changed_subscribed", "lane/apply/25_unchanged"
+#define UPDATE             "lane/apply/10_update", "lane/apply/15_returning"
+#define UPDATE_SUBSCRIBED  "lane/apply/10_update", "lane/apply/15_returning_subscribed"
 #define REST               "lane/apply/30_count", "lane/apply/40_unknown"
 #define ANSWER             "lane/apply/90_answer"
-#define WAKE               "lane/wake/10_apply"
+#define WAKE               "lane/wake/10_apply", "lane/wake/20_update", "lane/wake/30_count"
 #define WAKE_ANSWER        "lane/wake/90_answer"
 
 #define FOLDS   "lane/subscribers/folds"
@@ -61,8 +62,8 @@ static void subscribers_stand_before_the_answer_and_see_more_columns(void **stat
     const struct rcpt_lane_variant variant = {
         .subscribers = files, .count = 2, .inserts_unknown = true};
     struct rcpt_lane_statements *both = rcpt_lane_statements_new(&variant);
-    assert_made_of(text_of(both, "apply"), UPDATE, CHANGED_SUBSCRIBED, REST, FOLDS, ACTIONS,
-                   ANSWER);
+    assert_made_of(text_of(both, "apply"), UPDATE_SUBSCRIBED, CHANGED_SUBSCRIBED, REST, FOLDS,
+                   ACTIONS, ANSWER);
     assert_made_of(text_of(both, "wake"), WAKE, FOLDS, ACTIONS, WAKE_ANSWER);
     assert_made_of(text_of(both, "insert"), "lane/insert");
     assert_null(text_of(both, "apply_unsubscribed"));
@@ -75,8 +76,8 @@ static void an_unsubscribed_batch_is_without_one_and_makes_sure_that_it_may(void
     static const char *const files[] = {FOLDS, ACTIONS};
     const struct rcpt_lane_variant of_both = {.subscribers = files, .count = 2, .selective = true};
     struct rcpt_lane_statements *both = rcpt_lane_statements_new(&of_both);
-    assert_made_of(text_of(both, "apply_unsubscribed"), UPDATE, CHANGED_SUBSCRIBED, REST, FOLDS,
-                   ANSWER, "lane/apply/91_unsubscribed");
+    assert_made_of(text_of(both, "apply_unsubscribed"), UPDATE_SUBSCRIBED, CHANGED_SUBSCRIBED, REST,
+                   FOLDS, ANSWER, "lane/apply/91_unsubscribed");
     rcpt_lane_statements_free(both);
 
     const struct rcpt_lane_variant of_one = {
@@ -87,12 +88,49 @@ static void an_unsubscribed_batch_is_without_one_and_makes_sure_that_it_may(void
     rcpt_lane_statements_free(alone);
 }
 
+/* How often a part stands in a text. */
+static size_t count_of(const char *text, const char *part)
+{
+    size_t count = 0;
+    for (; (text = strstr(text, part)) != NULL; text += strlen(part))
+        count++;
+    return count;
+}
+
+static void with_a_recent_set_only_apply_and_wake_have_two_stages_with_the_boundary(void **state)
+{
+    (void)state;
+    static const char boundary[] = ">= '2026-01-02 03:04:05+00'";
+    static const char *const files[] = {FOLDS, ACTIONS};
+    const struct rcpt_lane_variant variant = {.subscribers = files,
+                                              .count = 2,
+                                              .selective = true,
+                                              .inserts_unknown = true,
+                                              .recent_since = "2026-01-02 03:04:05+00"};
+    struct rcpt_lane_statements *recent = rcpt_lane_statements_new(&variant);
+    size_t count;
+    const struct rcpt_pg_statement *list = rcpt_lane_statements_list(recent, &count);
+    for (size_t index = 0; index < count; index++) {
+        const char *name = list[index].name, *sql = list[index].sql;
+        bool has_stages = strncmp(name, "apply", 5) == 0 || strcmp(name, "wake") == 0;
+        assert_int_equal(count_of(sql, "UPDATE message_inbox"), has_stages ? 2 : 0);
+        assert_int_equal(count_of(sql, boundary), has_stages ? 2 : 0);
+        assert_null(strstr(sql, ":'recent_since'"));
+    }
+    assert_int_equal(
+        count_of(text_of(recent, "apply"), rcpt_sql("lane/apply/15_returning_subscribed")), 2);
+    assert_non_null(strstr(text_of(recent, "apply"), rcpt_sql("lane/apply/25_unchanged_recent")));
+    assert_null(strstr(text_of(recent, "apply"), rcpt_sql("lane/apply/25_unchanged")));
+    rcpt_lane_statements_free(recent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_subscribers_statements_have_nothing_of_theirs),
         cmocka_unit_test(subscribers_stand_before_the_answer_and_see_more_columns),
         cmocka_unit_test(an_unsubscribed_batch_is_without_one_and_makes_sure_that_it_may),
+        cmocka_unit_test(with_a_recent_set_only_apply_and_wake_have_two_stages_with_the_boundary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

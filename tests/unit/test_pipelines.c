@@ -54,7 +54,7 @@ static void mistakes_are_refused_where_they_stand(void **state)
         {"  - {name: p, on: SENT, webhook: crn}", "t.yaml:5:34: pipelines.p: there is no endpoint"},
         {"  - {name: p, on: SENT, produce: \"a b\"}", "is not the name of a topic"},
         {"  - {name: p, on: SENT, webhook: crm, once: [x]}", "a pipeline has no key \"once\""},
-        {"  - {name: p, on: SENT, webhook: crm, subject: \"a-b\"}", "is not the name of a field"},
+        {"  - {name: p, on: SENT, webhook: crm, subject: \"a\\tb\"}", "is not the name of a field"},
         {"  - {name: p, on: SENT, webhook: crm}\n  - {name: p, on: SENT, webhook: crm}",
          "t.yaml:6:12: pipelines: two pipelines are named"},
         {"  - name: p\n    stages: [{name: s, actions: [{move: t}]}]",
@@ -84,14 +84,14 @@ static void mistakes_are_refused_where_they_stand(void **state)
          "t.yaml:5:15: pipelines: \"name\" is given twice"},
         {"  - {name: p, [on]: SENT, webhook: crm}",
          "t.yaml:5:15: pipelines: a key must be plain text"},
-        {"  - {name: p, on: SENT, org: \"a b\", webhook: crm}",
-         "t.yaml:5:30: pipelines.p: org: \"a b\" is not the name of a field"},
+        {"  - {name: p, on: SENT, org: \"a\\nb\", webhook: crm}",
+         "t.yaml:5:30: pipelines.p: org: \"a\nb\" is not the name of a field"},
         {"  - {name: p, on: SENT, subject: [a], webhook: crm}",
          "t.yaml:5:34: pipelines.p: subject must be a text of 1 to 249 bytes"},
         {"  - {name: p, on: SENT, once_per: [], webhook: crm}",
          "t.yaml:5:35: pipelines.p: once_per must be a text or a list of texts"},
-        {"  - {name: p, on: SENT, once_per: [org_id, a b], webhook: crm}",
-         "t.yaml:5:44: pipelines.p: once_per: \"a b\" is not the name of a field"},
+        {"  - {name: p, on: SENT, once_per: [org_id, \"a\\tb\"], webhook: crm}",
+         "t.yaml:5:44: pipelines.p: once_per: \"a\tb\" is not the name of a field"},
     };
     expect_mistakes(examples, sizeof(examples) / sizeof(examples[0]));
 }

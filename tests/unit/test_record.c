@@ -919,6 +919,49 @@ static void gateways_that_are_too_long_or_too_many_are_others(void **state)
     tear_down(&bench);
 }
 
+/* "mail" is near, "sms" is not; on a status without overrides a channel changes nothing. */
+static void a_channel_that_may_be_misspelt_is_remembered(void **state)
+{
+    (void)state;
+    static const char value[] =
+        "[{\"message_id\":\"a\",\"status\":\"BOUNCED_HARD\",\"channel\":\"sms\"},"
+        "{\"message_id\":\"a\",\"status\":\"SENT\",\"channel\":\"emial\"},"
+        "{\"message_id\":\"a\",\"status\":\"BOUNCED_HARD\",\"channel\":\"EMAIL\"},"
+        "{\"message_id\":\"a\",\"status\":\"BOUNCED_HARD\",\"channel\":\"E-Mail\"},"
+        "{\"message_id\":\"a\",\"status\":\"BOUNCED_HARD\",\"channel\":\"emial\"},"
+        "{\"message_id\":\"a\",\"status\":470,\"channel\":\"EMIAL\"},"
+        "{\"message_id\":\"a\",\"status\":\"BOUNCED_HARD\"}]";
+    struct bench bench;
+    const char *near = NULL;
+    set_up(&bench, 8);
+    struct rcpt_record *record = decode(&bench, value, strlen(value));
+    assert_int_equal(record->event_count, 7);
+    assert_string_equal(rcpt_decoder_odd_channel(bench.decoder, 0, &near), "e-mail");
+    assert_string_equal(near, "email");
+    assert_string_equal(rcpt_decoder_odd_channel(bench.decoder, 1, &near), "emial");
+    assert_null(rcpt_decoder_odd_channel(bench.decoder, 2, &near));
+    rcpt_record_free(record);
+    tear_down(&bench);
+}
+
+static void no_more_than_8_odd_channels_are_remembered(void **state)
+{
+    (void)state;
+    struct bench bench;
+    const char *near;
+    set_up(&bench, 8);
+    for (char letter = 'a'; letter <= 'j'; letter++) {
+        char value[80];
+        int size =
+            snprintf(value, sizeof(value),
+                     "{\"message_id\":\"a\",\"status\":470,\"channel\":\"email%c\"}", letter);
+        rcpt_record_free(decode(&bench, value, (size_t)size));
+    }
+    assert_string_equal(rcpt_decoder_odd_channel(bench.decoder, 7, &near), "emailh");
+    assert_null(rcpt_decoder_odd_channel(bench.decoder, RCPT_RECORD_MAX_ODD_CHANNELS, &near));
+    tear_down(&bench);
+}
+
 static void reasons_have_names(void **state)
 {
     (void)state;
@@ -959,6 +1002,8 @@ int main(void)
         cmocka_unit_test(a_tracestate_is_kept_with_its_traceparent_only),
         cmocka_unit_test(gateways_are_numbered_in_order_of_appearance),
         cmocka_unit_test(gateways_that_are_too_long_or_too_many_are_others),
+        cmocka_unit_test(a_channel_that_may_be_misspelt_is_remembered),
+        cmocka_unit_test(no_more_than_8_odd_channels_are_remembered),
         cmocka_unit_test(reasons_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

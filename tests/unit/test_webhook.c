@@ -352,7 +352,9 @@ static void answers_are_told_apart(void **state)
     (void)state;
     struct fixture *fixture = begin(true);
     assert_int_equal(ask(fixture, "/hook/503"), RCPT_WEBHOOK_SERVER_ERROR);
-    assert_int_equal(fixture->answer.retry_after_ms, INT64_C(365) * 86400 * 1000); /* at most */
+    /* At most a year; newer releases of libcurl cut it to six hours. */
+    assert_in_range(fixture->answer.retry_after_ms, INT64_C(6) * 3600 * 1000,
+                    INT64_C(365) * 86400 * 1000);
     assert_int_equal(ask(fixture, "/hook/404"), RCPT_WEBHOOK_REFUSED);
     assert_int_equal(ask(fixture, "/hook/302"), RCPT_WEBHOOK_REFUSED); /* not followed */
     assert_int_equal(fixture->answer.status, 302);

@@ -1,6 +1,3 @@
-    RETURNING e.n, e.signature, COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
-              m.flags & ~m.prev_flags AS gained
-),
 -- From here on everything is per group: messages of a batch share campaigns, transitions and signatures.
 changed AS MATERIALIZED (
     SELECT u.campaign, u.old, u.new, u.gained, u.signature, count(*)::int4 AS n

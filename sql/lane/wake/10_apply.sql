@@ -43,36 +43,3 @@ folded AS (
         GROUP BY v.message_id
     ) f
 ),
--- The same UPDATE as in apply/10_update.sql, which says why it reads like this: change both.
-u AS (
-    UPDATE message_inbox m
-    SET prev_status = m.status, prev_flags = m.flags,
-        status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
-        status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
-    FROM folded, unnest(folded.id, folded.top, folded.mask, folded.at, folded.link) AS e (id, top, mask, at, link)
-    WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
-    RETURNING COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
-              m.flags & ~m.prev_flags AS gained, m.message_id AS id, COALESCE(m.org_id, '') AS org, e.link
-),
-changed AS MATERIALIZED (
-    SELECT u.campaign, u.old, u.new, u.gained, count(*) AS n, u.org, min(u.link COLLATE "C") AS link
-    FROM u GROUP BY u.campaign, u.old, u.new, u.gained, u.org
-),
-steps AS MATERIALIZED (
-    SELECT g.old, g.new, g.gained, d.code, d.delta
-    FROM (SELECT DISTINCT c.old, c.new, c.gained FROM changed c) g CROSS JOIN LATERAL transition_codes(g.old, g.new, g.gained) d
-),
-counts AS (
-    SELECT c.campaign, d.code, c.n * d.delta AS messages, 0::int8 AS events
-    FROM changed c JOIN steps d ON d.old = c.old AND d.new = c.new AND d.gained = c.gained
-    UNION ALL
-    SELECT v.campaign, v.code, 0, count(*) FROM named v GROUP BY v.campaign, v.code
-),
-delta AS (
-    INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)
-    SELECT array_agg(s.campaign), array_agg(s.code), array_agg(s.messages), array_agg(s.events)
-    FROM (SELECT c.campaign, c.code, sum(c.messages)::int8 AS messages, sum(c.events)::int8 AS events
-          FROM counts c GROUP BY c.campaign, c.code
-          HAVING sum(c.messages) <> 0 OR sum(c.events) <> 0) s
-    HAVING count(*) > 0
-)

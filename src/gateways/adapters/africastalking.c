@@ -3,10 +3,17 @@
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
-    {"Success", NULL, "DELIVERED", NULL}, {"Sent", NULL, "SENT", NULL},
-    {"Submitted", NULL, "SENT", NULL},    {"Buffered", NULL, "DEFERRED", NULL},
-    {"Rejected", NULL, "REJECTED", NULL}, {"Failed", NULL, "FAILED", NULL},
-    {"Expired", NULL, "EXPIRED", NULL},   {"AbsentSubscriber", NULL, "FAILED", NULL},
+    {"Success", NULL, "DELIVERED", NULL},
+    {"Sent", NULL, "SENT", NULL},
+    {"Submitted", NULL, "SENT", NULL},
+    {"Buffered", NULL, "DEFERRED", NULL},
+    {"*", "UserDoesNotExist", "BOUNCED_HARD", NULL},
+    {"*", "UserInBlackList", "BLOCKED", NULL},
+    {"*", "DoNotDisturb*", "BLOCKED", NULL},
+    {"Rejected", NULL, "REJECTED", NULL},
+    {"Failed", NULL, "FAILED", NULL},
+    {"Expired", NULL, "EXPIRED", NULL},
+    {"AbsentSubscriber", NULL, "FAILED", NULL},
 };
 
 const struct rcpt_gateway rcpt_gateway_africastalking = {

@@ -44,7 +44,7 @@ static void take_messaging(struct rcpt_reading *reading, struct rcpt_draft *draf
 const struct rcpt_gateway rcpt_gateway_fb_messenger = {
     .name = "fb_messenger",
     .channel = "messenger",
-    .items = "/entry/*/messaging/*",
+    .items = "/entry/*/messaging/* /entry/*/standby/*", /* standby: another app answers */
     .verify = rcpt_verify_meta,
     .challenge = rcpt_meta_challenge,
     .item = take_messaging,

@@ -8,6 +8,8 @@ static const struct rcpt_mapping statuses[] = {
     {"SUCCESS*", NULL, "DELIVERED", NULL},
     {"DELIVERED*", NULL, "DELIVERED", NULL},
     {"*", "UNKNOWN_SUBSCRIBER", "BOUNCED_HARD", NULL},
+    {"*", "DND_TIMEOUT", "REJECTED", NULL}, /* never sent: the list could not be asked */
+    {"*", "OUTSIDE_WORKING_HOURS", "REJECTED", NULL},
     {"*", "DND*", "BLOCKED", NULL},
     {"*", "BLOCKED*", "BLOCKED", NULL},
     {"*", "EXPIRED*", "EXPIRED", NULL},

@@ -1,6 +1,8 @@
 /* Infobip, all channels: up to 100 reports as JSON. The status's name counts, not its group:
  * DELIVERED_TO_OPERATOR is in the group DELIVERED, but a report of the handset follows.
- * Seen reports are webhooks of their own. infobip.com/docs/api */
+ * Seen reports are webhooks of their own, as are those of opens and clicks in e-mails, each of which
+ * comes alone. doneAt is the time of the status; a report on its way has only sentAt.
+ * infobip.com/docs/api, …/docs/email/email-over-api/tracking-notifications */
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
@@ -14,6 +16,10 @@ static const struct rcpt_mapping statuses[] = {
     {"EXPIRED*", NULL, "EXPIRED", NULL},
     {"REJECTED*", NULL, "REJECTED", NULL},
     {"SEEN", NULL, "OPENED", NULL},
+    {"OPENED", NULL, "OPENED", NULL}, /* from here on: of e-mails */
+    {"CLICKED", NULL, "CLICKED", NULL},
+    {"COMPLAINED", NULL, "DELIVERED", "COMPLAINED"},
+    {"UNSUBSCRIBED", NULL, "DELIVERED", "UNSUBSCRIBED"},
 };
 
 static bool ends_in(struct rcpt_text text, const char *end)
@@ -35,6 +41,16 @@ static void refine_undeliverable(struct rcpt_draft *draft)
         draft->mapped = (struct rcpt_mapping){.raw = "*", .status = "BOUNCED_HARD"};
 }
 
+/* What a recipient did with an e-mail. It says when the e-mail was sent, and not when this was. */
+static void take_tracking(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    draft->status = rcpt_node_text_of(draft->item, "notificationType");
+    if (draft->status.size == 0)
+        rcpt_draft_ignore(reading, draft, "no_receipt");
+    else if (draft->channel.size == 0)
+        draft->channel = RCPT_TEXT("email");
+}
+
 /* A seen report has no status, only a time. */
 static void take_report(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
@@ -43,6 +59,8 @@ static void take_report(struct rcpt_reading *reading, struct rcpt_draft *draft)
         draft->status = RCPT_TEXT("SEEN");
         draft->at = seen;
     }
+    if (draft->item == reading->source.root) /* not in `results` */
+        take_tracking(reading, draft);
     if (rcpt_text_is(draft->reason, "NO_ERROR"))
         draft->reason.size = 0;
     /* "WHATSAPP": the ladder's channels are written small. */
@@ -56,8 +74,9 @@ static void take_report(struct rcpt_reading *reading, struct rcpt_draft *draft)
 
 const struct rcpt_gateway rcpt_gateway_infobip = {
     .name = "infobip",
-    .items = "/results/*",
+    .items = "/results/* /",
     .fields = {.cost = "/price/pricePerMessage",
+               .link = "/url",
                .id = "/messageId",
                .status = "/status/name,/status/groupName",
                .reason = "/error/name,/error/id",

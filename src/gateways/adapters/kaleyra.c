@@ -1,6 +1,6 @@
 /* Kaleyra: GET or POST; the body is a template of the customer's, here with the documented
  * variables. Its times are Indian ones without saying so. A WhatsApp id ends in ":part".
- * developers.kaleyra.io/docs/sms-callback */
+ * developers.kaleyra.io/docs/sms-callback, …/sms-status-and-status-trace-codes */
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
@@ -11,11 +11,18 @@ static const struct rcpt_mapping statuses[] = {
     {"delivered", NULL, "DELIVERED", NULL},
     {"read", NULL, "OPENED", NULL},
     {"sent - no dlr", NULL, "UNKNOWN", NULL}, /* the operator's receipt never came */
+    {"not-sent", "OPT-OUT", "REJECTED", "UNSUBSCRIBED"},
+    {"not-sent", "OUTPUT-REJ", "REJECTED", "UNSUBSCRIBED"}, /* has left the group */
     {"not-sent", NULL, "REJECTED", NULL},
-    {"failed", "CON-DND", "BLOCKED", NULL}, /* the recipient wants no messages */
-    {"failed", "BLACKLIST", "BLOCKED", NULL},
-    {"undelivered", "CON-DND", "BLOCKED", NULL},
-    {"undelivered", "BLACKLIST", "BLOCKED", NULL},
+    {"*", "CON-DND", "BLOCKED", NULL}, /* the recipient wants no messages */
+    {"*", "BLACKLIST", "BLOCKED", NULL},
+    {"*", "REJECTED", "BLOCKED", NULL}, /* on a list of the operator's */
+    {"*", "SERIES-BLK", "BLOCKED", NULL},
+    {"*", "INV-NUMBER", "BOUNCED_HARD", NULL},
+    {"*", "INVALID-SUB", "BOUNCED_HARD", NULL},
+    {"*", "EXPIRED", "EXPIRED", NULL},
+    {"*", "SNDRID-NOT-ALLOTED", "REJECTED", NULL},
+    {"*", "NO-DLR-OPTR", "UNKNOWN", NULL},
     {"failed", NULL, "FAILED", NULL},
     {"undelivered", NULL, "FAILED", NULL},
     {"0", NULL, "FAILED", NULL},

@@ -15,11 +15,24 @@ static const struct {
     {8, {"8", NULL, "SENT", NULL}},     /* accepted by the SMSC */
 };
 
+/* The word of an SMPP receipt in the text. Kannel has one bit, "failed" or "queued", for several of
+ * these words; where it says more by itself, that counts. */
+static void take_word(struct rcpt_draft *draft, struct rcpt_text word)
+{
+    const char *raw = draft->mapped.raw;
+    if (raw == NULL || (strcmp(raw, "2") != 0 && strcmp(raw, "4") != 0))
+        return;
+    for (size_t index = 0; index < rcpt_smpp_status_count; index++)
+        if (rcpt_text_is_nocase(word, rcpt_smpp_statuses[index].raw) &&
+            strcmp(rcpt_smpp_statuses[index].status, "DELIVERED") != 0)
+            draft->mapped = rcpt_smpp_statuses[index];
+}
+
 /* The number is a set of bits; rows with several bits come before those with one. The text is an
  * SMPP receipt whose error is the reason. */
 static void test_bits(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
-    struct rcpt_smpp_receipt receipt;
+    struct rcpt_smpp_receipt receipt = {.stat = {NULL, 0}};
     unsigned value = 0;
     (void)reading;
     if (rcpt_smpp_parse(draft->reason, &receipt))
@@ -29,6 +42,7 @@ static void test_bits(struct rcpt_reading *reading, struct rcpt_draft *draft)
     for (size_t index = 0; index < RCPT_COUNT_OF(states) && draft->mapped.raw == NULL; index++)
         if ((value & states[index].bits) == states[index].bits)
             draft->mapped = states[index].mapping;
+    take_word(draft, receipt.stat);
 }
 
 const struct rcpt_gateway rcpt_gateway_kannel = {

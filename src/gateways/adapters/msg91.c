@@ -5,11 +5,21 @@
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
-    {"1", NULL, "DELIVERED", NULL},   {"2", NULL, "FAILED", NULL},
+    {"1", NULL, "DELIVERED", NULL},
+    {"2", NULL, "FAILED", NULL},
     {"9", NULL, "BLOCKED", NULL}, /* NDNC: the number wants no promotion */
-    {"16", NULL, "REJECTED", NULL},   {"25", NULL, "REJECTED", NULL},
-    {"17", NULL, "BLOCKED", NULL},    {"DELIVERED", NULL, "DELIVERED", NULL},
-    {"FAILED", NULL, "FAILED", NULL}, {"REJECTED", NULL, "REJECTED", NULL},
+    {"16", NULL, "REJECTED", NULL},
+    {"25", NULL, "REJECTED", NULL},
+    {"17", NULL, "BLOCKED", NULL},
+    {"DELIVERED", NULL, "DELIVERED", NULL},
+    {"FAILED", NULL, "FAILED", NULL},
+    {"REJECTED*", NULL, "REJECTED", NULL},
+    {"Submitted", NULL, "SENT", NULL},
+    {"Sent*", NULL, "SENT", NULL},
+    {"Pending", NULL, "SENT", NULL},
+    {"NDNC", NULL, "BLOCKED", NULL},
+    {"Blocked*", NULL, "BLOCKED", NULL},
+    {"Auto*", NULL, "REJECTED", NULL}, /* "Auto failed": failed too often to be sent */
 };
 
 const struct rcpt_gateway rcpt_gateway_msg91 = {

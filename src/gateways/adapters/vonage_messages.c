@@ -1,10 +1,15 @@
-/* Vonage Messages API, all channels: one receipt as JSON. `rejected` may mean expired, too.
+/* Vonage Messages API, all channels: one receipt as JSON. `rejected` covers several outcomes,
+ * which its code tells apart.
  * developer.vonage.com/en/messages/concepts/sms-status-callbacks */
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
-    {"submitted", NULL, "SENT", NULL},       {"delivered", NULL, "DELIVERED", NULL},
-    {"read", NULL, "OPENED", NULL},          {"rejected", NULL, "REJECTED", NULL},
+    {"submitted", NULL, "SENT", NULL},
+    {"delivered", NULL, "DELIVERED", NULL},
+    {"read", NULL, "OPENED", NULL},
+    {"rejected", "1360", "EXPIRED", NULL}, /* these two of SMS: expired, and unknown */
+    {"rejected", "1330", "UNKNOWN", NULL},
+    {"rejected", NULL, "REJECTED", NULL},
     {"undeliverable", NULL, "FAILED", NULL},
 };
 

@@ -1,0 +1,15 @@
+-- In place of 10_update.sql while the inbox has a recent set: an index over the rows with created_at >= recent_since alone, which is small
+-- however large the table grows. The same parameters. Stage one finds the messages of the recent set. Only those that it neither changed nor
+-- knows go to stage two, 16_older.sql. Both stages see one snapshot, so a receipt is counted or parked, never both and never neither. All
+-- transactions lock the messages of stage one by id, then those of stage two by id. The boundary is a literal, or a generic plan could
+-- not use the index. Without the index, stage one is as correct, by the key.
+WITH
+recent AS (
+    UPDATE message_inbox m
+    SET prev_status = m.status, prev_flags = m.flags,
+        status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
+        status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
+    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[], $24::text[])
+         WITH ORDINALITY AS e (id, top, mask, at, signature, org, n)
+    WHERE m.message_id = e.id AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org) AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
+      AND m.created_at >= :'recent_since'

@@ -1,0 +1,17 @@
+-- What stage one did not change: messages of the recent set that were up to date (known), and all others. Stage two is for these others.
+-- Where stage one changed all messages, nothing here is executed.
+seen AS MATERIALIZED (
+    SELECT e.n, e.id, e.top, e.mask, e.at, e.signature, e.org, m.message_id IS NOT NULL AS known, m.status,
+           COALESCE(m.campaign_id, '') AS campaign, m.org_id AS owner
+    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[], $24::text[])
+         WITH ORDINALITY AS e (id, top, mask, at, signature, org, n)
+    LEFT JOIN message_inbox m ON m.message_id = e.id AND m.created_at >= :'recent_since'
+    WHERE (SELECT count(*) FROM recent) < cardinality($1::text[]) AND e.n NOT IN (SELECT c.n FROM recent c)
+),
+older AS (
+    UPDATE message_inbox m
+    SET prev_status = m.status, prev_flags = m.flags,
+        status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
+        status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
+    FROM seen e
+    WHERE NOT e.known AND m.message_id = e.id AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org) AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)

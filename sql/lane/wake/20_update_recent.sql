@@ -1,0 +1,22 @@
+-- In place of 20_update.sql while the inbox has a recent set: the two stages of apply/10_recent.sql and 16_older.sql, one after the other.
+recent AS (
+    UPDATE message_inbox m
+    SET prev_status = m.status, prev_flags = m.flags,
+        status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
+        status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
+    FROM folded, unnest(folded.id, folded.top, folded.mask, folded.at, folded.link) AS e (id, top, mask, at, link)
+    WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0) AND m.created_at >= :'recent_since'
+    RETURNING COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
+              m.flags & ~m.prev_flags AS gained, m.message_id AS id, COALESCE(m.org_id, '') AS org, e.link
+),
+older AS (
+    UPDATE message_inbox m
+    SET prev_status = m.status, prev_flags = m.flags,
+        status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
+        status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
+    FROM folded, unnest(folded.id, folded.top, folded.mask, folded.at, folded.link) AS e (id, top, mask, at, link)
+    WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0) AND (m.created_at >= :'recent_since') IS NOT TRUE
+    RETURNING COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
+              m.flags & ~m.prev_flags AS gained, m.message_id AS id, COALESCE(m.org_id, '') AS org, e.link
+),
+u AS (SELECT * FROM recent UNION ALL SELECT * FROM older),

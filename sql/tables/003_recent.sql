@@ -1,0 +1,13 @@
+-- The recent set of the inbox. No variables; search_path = the schema.
+
+-- Since when a message is recent, and the index over those: written by `receiptd maintain` once the index is finished, read by every
+-- instance. No row: there is no recent set.
+CREATE TABLE inbox_recent (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    since timestamptz NOT NULL,
+    index_schema text NOT NULL,
+    index_name text NOT NULL,
+    made_at timestamptz NOT NULL DEFAULT now()
+);
+
+INSERT INTO schema_version (version) VALUES (3) ON CONFLICT DO NOTHING;

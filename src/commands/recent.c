@@ -1,0 +1,312 @@
+/* The recent set of the inbox (recent.h). The next index is built while batches go on, then the
+ * boundary moves, then the old index goes. Each step is complete in itself: indexes that no boundary
+ * names are dropped by the next run. Called by retire.c, migrate.c and check_config.c. */
+#include "recent.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "inbox_check.h"
+#include "postgres/bind.h"
+#include "postgres/sql.h"
+
+/* Instances ask for the boundary every 5 s (receipts/recent.c); until then they use the old index. */
+#define FOLLOW_SECONDS 10
+
+/* Above this correlation with the time of their messages, ids are in its order. */
+#define ORDERED 0.9
+
+enum way { BY_KEY_SMALL, BY_KEY_ORDERED, BY_PARTITION, BY_ALL_PARTITIONS, BY_RECENT, BY_KEY_LARGE };
+
+/* What was found of the inbox; the texts belong to the rows. */
+struct inbox {
+    struct command_context *context;
+    struct inbox_place place;
+    struct rcpt_session_rows *state, *sample; /* sample NULL: none was taken */
+    const char *since;                        /* NULL: no recent set */
+    int64_t rows, recent, most;
+    enum way way;
+};
+
+static const char *text_of(const struct inbox *inbox, const char *column)
+{
+    return rcpt_session_rows_text(inbox->state, 0, column);
+}
+
+static bool take_sample(struct inbox *inbox)
+{
+    struct rcpt_error *error = &inbox->context->error;
+    char most[24];
+    snprintf(most, sizeof(most), "%" PRId64, inbox->most);
+    const struct rcpt_pg_binding bindings[] = {{"inbox_schema", inbox->place.schema},
+                                               {"inbox_table", inbox->place.table},
+                                               {"message_id", inbox->place.columns[0]},
+                                               {"created_at", inbox->place.created_at},
+                                               {"percent", text_of(inbox, "percent")},
+                                               {"most", most},
+                                               {"since", inbox->since}};
+    char *sql = rcpt_pg_bind(rcpt_sql("command/recent_sample"), bindings,
+                             sizeof(bindings) / sizeof(bindings[0]), error);
+    if (sql != NULL)
+        inbox->sample = rcpt_session_query(inbox->context->session, sql, 0, NULL, error);
+    free(sql);
+    if (inbox->sample == NULL)
+        return false;
+    inbox->rows = rcpt_session_rows_int(inbox->sample, 0, "rows");
+    inbox->recent = rcpt_session_rows_int(inbox->sample, 0, "recent");
+    return true;
+}
+
+/* UUIDv7 and ULID begin with the time by definition; of others, the sample decides. */
+static bool is_ordered(const struct inbox *inbox)
+{
+    const char *kind = rcpt_session_rows_text(inbox->sample, 0, "kind");
+    bool by_form = kind != NULL && (strcmp(kind, "UUIDv7") == 0 || strcmp(kind, "ULID") == 0);
+    return by_form || strtod(rcpt_session_rows_text(inbox->sample, 0, "in_order"), NULL) > ORDERED;
+}
+
+static enum way way_of(const struct inbox *inbox)
+{
+    if (rcpt_session_rows_bool(inbox->state, 0, "partitioned"))
+        return rcpt_session_rows_bool(inbox->state, 0, "by_key") ? BY_PARTITION : BY_ALL_PARTITIONS;
+    if (inbox->sample == NULL)
+        return inbox->since != NULL ? BY_RECENT : BY_KEY_LARGE;
+    if (is_ordered(inbox))
+        return BY_KEY_ORDERED;
+    if (inbox->since != NULL)
+        return BY_RECENT;
+    return inbox->rows < 2 * inbox->most || inbox->most == 0 ? BY_KEY_SMALL : BY_KEY_LARGE;
+}
+
+/* False with an empty error: there is no such table. */
+static bool look(struct inbox *inbox, struct command_context *context)
+{
+    *inbox =
+        (struct inbox){.context = context, .most = (int64_t)context->config->inbox.recent_rows};
+    inbox_place_of(context->config, &inbox->place);
+    const char *const values[] = {inbox->place.schema, inbox->place.table, inbox->place.columns[0],
+                                  inbox->place.created_at};
+    context->error = (struct rcpt_error){0};
+    /* A policy of the table would run as this role: then it shall fail. */
+    if (!rcpt_session_execute(context->session, "SET row_security = off", &context->error))
+        return false;
+    inbox->state = rcpt_session_query(context->session, rcpt_sql("command/recent_state"), 4, values,
+                                      &context->error);
+    if (inbox->state == NULL || rcpt_session_rows_count(inbox->state) == 0)
+        return false;
+    inbox->since = text_of(inbox, "since");
+    bool samples = rcpt_session_rows_bool(inbox->state, 0, "readable") &&
+                   rcpt_session_rows_bool(inbox->state, 0, "has_time") &&
+                   !rcpt_session_rows_bool(inbox->state, 0, "partitioned");
+    if (samples && !take_sample(inbox))
+        return false;
+    inbox->way = way_of(inbox);
+    return true;
+}
+
+static void forget(struct inbox *inbox)
+{
+    rcpt_session_rows_free(inbox->state);
+    rcpt_session_rows_free(inbox->sample);
+}
+
+/* ---- what is said ---- */
+
+static void describe_large(const struct inbox *inbox)
+{
+    bool has_time = rcpt_session_rows_bool(inbox->state, 0, "has_time");
+    if (!has_time)
+        puts(
+            "no created_at, so there is no recent set: if it has many messages whose ids are in no "
+            "order of time, set inbox.columns.created_at");
+    else if (inbox->sample == NULL)
+        puts("this role cannot read it, so its size is not known here");
+    else
+        printf("about %" PRId64 " messages, ids in no order of time, no recent set: batches slow "
+               "down as it grows; run receiptd maintain regularly\n",
+               inbox->rows);
+}
+
+static void describe(const struct inbox *inbox)
+{
+    const char *kind =
+        inbox->sample != NULL ? rcpt_session_rows_text(inbox->sample, 0, "kind") : NULL;
+    printf("inbox %s: ", text_of(inbox, "name"));
+    switch (inbox->way) {
+    case BY_KEY_SMALL:
+        printf("about %" PRId64 " messages, found by their key: %s\n", inbox->rows,
+               inbox->most == 0 ? "inbox.recent_rows is 0" : "too few for a recent set");
+        break;
+    case BY_KEY_ORDERED:
+        printf("ids in the order of time%s%s%s: recent messages are near each other in the key, no "
+               "recent set is needed\n",
+               kind != NULL ? " (" : "", kind != NULL ? kind : "", kind != NULL ? ")" : "");
+        break;
+    case BY_PARTITION:
+        printf("partitioned by %s: a message's id leads to its partition\n",
+               text_of(inbox, "partition_key"));
+        break;
+    case BY_ALL_PARTITIONS:
+        printf(
+            "partitioned by %s, which does not follow from a message's id: each receipt is looked "
+            "up in all %s partitions; partition it by ranges of time-ordered ids, or not at all\n",
+            text_of(inbox, "partition_key"), text_of(inbox, "partitions"));
+        break;
+    case BY_RECENT:
+        printf("batches look among the messages since %s first", inbox->since);
+        if (inbox->sample != NULL)
+            printf(", about %" PRId64 " of %" PRId64, inbox->recent, inbox->rows);
+        putchar('\n');
+        break;
+    case BY_KEY_LARGE:
+        describe_large(inbox);
+        break;
+    }
+    fflush(stdout);
+}
+
+/* Large, or slow at any size. */
+static bool matters(const struct inbox *inbox)
+{
+    bool large = inbox->sample != NULL && inbox->rows >= 2 * inbox->most;
+    return inbox->way == BY_ALL_PARTITIONS || inbox->way == BY_RECENT || large;
+}
+
+bool recent_describe(struct command_context *context, bool if_it_matters)
+{
+    struct inbox inbox;
+    bool found = look(&inbox, context);
+    if (found && (!if_it_matters || matters(&inbox)))
+        describe(&inbox);
+    forget(&inbox);
+    return found || context->error.text[0] == '\0';
+}
+
+/* ---- what is done ---- */
+
+/* Indexes of earlier boundaries, and what a run that did not end has left. */
+static bool drop_unused(struct inbox *inbox)
+{
+    struct command_context *context = inbox->context;
+    const char *const values[] = {inbox->place.schema, inbox->place.table};
+    struct rcpt_session_rows *unused = rcpt_session_query(
+        context->session, rcpt_sql("command/recent_unused"), 2, values, &context->error);
+    bool good = unused != NULL;
+    for (size_t row = 0; good && row < rcpt_session_rows_count(unused); row++) {
+        good = rcpt_session_execute(context->session, rcpt_session_rows_text(unused, row, "sql"),
+                                    &context->error);
+        if (good)
+            printf("dropped index %s\n", rcpt_session_rows_text(unused, row, "name"));
+    }
+    rcpt_session_rows_free(unused);
+    return good;
+}
+
+/* The caller frees the statement. The expression is SQL that PostgreSQL has quoted. */
+static char *creation_of(const struct inbox *inbox, const char *name, const char *boundary)
+{
+    char *sql = NULL;
+    size_t size;
+    FILE *out = rcpt_open_memory(&sql, &size);
+    fprintf(out, "CREATE UNIQUE INDEX CONCURRENTLY %s ON %s (%s) WHERE :\"created_at\" >= :'since'",
+            name, text_of(inbox, "name"), text_of(inbox, "expression"));
+    RCPT_ASSERT(fclose(out) == 0);
+    const struct rcpt_pg_binding bindings[] = {{"created_at", inbox->place.created_at},
+                                               {"since", boundary}};
+    char *bound = rcpt_pg_bind(sql, bindings, 2, &inbox->context->error);
+    free(sql);
+    return bound;
+}
+
+/* Instances use the index from the moment the row is there. */
+static bool make(const struct inbox *inbox, const char *boundary)
+{
+    struct command_context *context = inbox->context;
+    char name[64];
+    snprintf(name, sizeof(name), "message_inbox_recent_%s", text_of(inbox, "next"));
+    printf("making index %s over the messages since %s\n", name, boundary);
+    fflush(stdout);
+    char *sql = creation_of(inbox, name, boundary);
+    bool good = sql != NULL && rcpt_session_execute(context->session, sql, &context->error);
+    free(sql);
+    const char *const values[] = {boundary, inbox->place.schema, name};
+    struct rcpt_session_rows *stored =
+        good ? rcpt_session_query(context->session, rcpt_sql("command/recent_store"), 3, values,
+                                  &context->error)
+             : NULL;
+    rcpt_session_rows_free(stored);
+    if (stored != NULL)
+        printf("batches look among the messages since %s first\n", boundary);
+    return stored != NULL;
+}
+
+/* A set that has grown by half is made anew. */
+static bool move(struct inbox *inbox)
+{
+    const char *boundary = rcpt_session_rows_text(inbox->sample, 0, "boundary");
+    if (inbox->since != NULL && inbox->recent <= inbox->most + inbox->most / 2) {
+        puts("the recent set is small enough");
+        return true;
+    }
+    if (boundary == NULL) {
+        printf("more than %" PRId64
+               " of the newest messages have one created_at: no boundary parts "
+               "them yet\n",
+               inbox->most);
+        return true;
+    }
+    if (!make(inbox, boundary))
+        return false;
+    if (inbox->since != NULL) {
+        fflush(stdout);
+        sleep(FOLLOW_SECONDS);
+    }
+    return drop_unused(inbox);
+}
+
+static bool remove_set(struct inbox *inbox)
+{
+    if (inbox->since != NULL)
+        puts("the recent set is needed no longer");
+    return rcpt_session_execute(inbox->context->session, "DELETE FROM inbox_recent",
+                                &inbox->context->error) &&
+           drop_unused(inbox);
+}
+
+/* What is needed no longer goes; a set stays until the table is small. */
+static bool maintain(struct inbox *inbox)
+{
+    describe(inbox);
+    if (inbox->sample == NULL)
+        return true;
+    bool wanted =
+        inbox->most > 0 && !is_ordered(inbox) &&
+        (inbox->rows >= 2 * inbox->most || (inbox->since != NULL && inbox->rows >= inbox->most));
+    return wanted ? drop_unused(inbox) && move(inbox) : remove_set(inbox);
+}
+
+static bool lock(struct command_context *context)
+{
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context->session, rcpt_sql("command/recent_lock"), 0, NULL, &context->error);
+    bool locked = rows != NULL && rcpt_session_rows_bool(rows, 0, "locked");
+    if (rows != NULL && !locked)
+        puts("another run works on the recent set: this one leaves it alone");
+    rcpt_session_rows_free(rows);
+    return locked;
+}
+
+bool recent_maintain(struct command_context *context)
+{
+    struct inbox inbox;
+    context->error = (struct rcpt_error){0};
+    if (!lock(context))
+        return context->error.text[0] == '\0';
+    bool good = look(&inbox, context) ? maintain(&inbox) : context->error.text[0] == '\0';
+    forget(&inbox);
+    return good;
+}

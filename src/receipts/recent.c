@@ -1,0 +1,58 @@
+/* The recent set of the inbox: an index over its newest rows, which `receiptd maintain` makes anew
+ * when they have become too many. Every few seconds the database is asked for the boundary, and
+ * lanes get it. A statement with an old boundary, or without the index, is slower and as exact.
+ * Started by receipts.c.
+ */
+#include <stdlib.h>
+
+#include "internal.h"
+
+#define POLL_MS 5000
+
+struct recent {
+    struct receipts *receipts;
+    struct rcpt_ask ask;
+    struct app_ticker ticker;
+};
+
+/* Columns of sql/control/recent_read. */
+enum { RECENT_SINCE };
+
+static void on_read(void *context, const struct rcpt_pg_rows *rows)
+{
+    const struct recent *recent = context;
+    bool found = rcpt_pg_rows_count(rows) > 0;
+    lanes_set_recent(recent->receipts->lanes,
+                     found ? rcpt_pg_rows_text(rows, 0, RECENT_SINCE) : NULL);
+}
+
+static void on_tick(void *context)
+{
+    struct recent *recent = context;
+    if (rcpt_ask_begin(&recent->ask) != NULL)
+        rcpt_ask_send(&recent->ask);
+}
+
+struct recent *recent_new(struct receipts *receipts)
+{
+    struct recent *recent = rcpt_calloc(1, sizeof(*recent));
+    recent->receipts = receipts;
+    recent->ask = (struct rcpt_ask){.asker = &receipts->control,
+                                    .statement = "recent_read",
+                                    .what = "reading of the inbox's recent set",
+                                    .context = recent,
+                                    .on_answer = on_read,
+                                    .every_ms = POLL_MS};
+    recent->ticker = (struct app_ticker){.tick = on_tick, .context = recent};
+    return recent;
+}
+
+void recent_start(struct recent *recent)
+{
+    app_add_ticker(recent->receipts->context, &recent->ticker);
+}
+
+void recent_free(struct recent *recent)
+{
+    free(recent);
+}

@@ -1,0 +1,229 @@
+"""The recent set of the inbox while the daemon runs: it follows the boundary between batches, and the ledger is exact whatever happens to it."""
+
+import itertools
+import time
+
+import pytest
+
+from support.wait import wait_for
+
+NUMBERS = itertools.count(1)
+
+
+def move(world, since, table="receiptd.message_inbox", column="created_at", key="message_id"):
+    """As `receiptd maintain` does it: the next index, the boundary, then the old index goes."""
+    schema, name = table.split(".")[0], f"message_inbox_recent_{next(NUMBERS)}"
+    old = world.database.query("SELECT index_schema, index_name FROM receiptd.inbox_recent")
+    world.database.execute(f"CREATE UNIQUE INDEX CONCURRENTLY {name} ON {table} ({key}) WHERE {column} >= '{since}'")
+    world.database.execute("INSERT INTO receiptd.inbox_recent (since, index_schema, index_name) VALUES (%s, %s, %s) ON CONFLICT (one) DO UPDATE"
+                           " SET since = EXCLUDED.since, index_schema = EXCLUDED.index_schema, index_name = EXCLUDED.index_name", since, schema, name)
+    for (one, index) in old:
+        world.database.execute(f"DROP INDEX CONCURRENTLY {one}.{index}")
+    return name
+
+
+def spread_ages(world, table="receiptd.message_inbox", column="created_at"):
+    world.database.execute(f"UPDATE {table} SET {column} = '2026-01-01'::timestamptz + (abs(hashtext(ctid::text)) % 1000) * interval '1 hour'")
+
+
+def follows(world, process, since, timeout=60):
+    process.wait_for_log(rf"recent set of the inbox: messages since {since}", timeout)
+
+
+def scans(world, index):
+    world.database.execute("SELECT pg_stat_clear_snapshot()")
+    return world.database.value("SELECT COALESCE(sum(idx_scan), 0)::int FROM pg_stat_user_indexes WHERE indexrelname = %s", index)
+
+
+def test_the_daemon_follows_the_boundary_between_batches_without_an_error(create_world):
+    world = create_world(60_000, seed=51, batch={"max_events": 500}, traffic={"late": 0.1, "ghost": 0.02})
+    spread_ages(world)
+    process = world.installation.start()
+    world.feed(per_second=2_500)
+    first = move(world, "2026-01-15 00:00:00+00")
+    follows(world, process, "2026-01-15 00:00:00\\+00 \\(before: never\\)")
+    world.insert(world.stream.late)
+    world.wait(lambda: scans(world, first) > 0, process, 60, "the index of the recent set is used")
+    second = move(world, "2026-01-25 00:00:00+00")
+    follows(world, process, "2026-01-25 00:00:00\\+00 \\(before: 2026-01-15 00:00:00\\+00\\)")
+    world.wait(lambda: scans(world, second) > 0, process, 60, "the index of the recent set is used")
+    world.database.execute(f"DROP INDEX receiptd.{second}")  # by hand: then there is no recent set
+    follows(world, process, "never \\(before: 2026-01-25")
+    world.feeder.join()
+    world.finish(process, timeout=120)
+    process.stop()
+    assert not [line for line in process.log().splitlines() if "WARN" in line or "ERROR" in line]
+
+
+@pytest.mark.slow
+def test_kill_9_while_the_boundary_moves_is_exact(create_world):
+    world = create_world(120_000, seed=52, kafka={"instance_id": "moving"}, batch={"max_events": 500}, traffic={"late": 0.2, "ghost": 0.02})
+    spread_ages(world)
+    world.feed(per_second=6_000)
+    process, late = world.installation.start("0"), list(world.stream.late.items())
+    for turn in range(8):
+        world.insert(dict(late[turn * len(late) // 8:(turn + 1) * len(late) // 8]))
+        move(world, f"2026-01-{3 * turn + 1:02} 12:00:00+00")
+        time.sleep(world.random.uniform(0, 6))
+        if turn % 2:
+            process.kill()
+            process = world.installation.start(str(turn))
+    world.feeder.join()
+    world.finish(process, timeout=120)
+    process.stop()
+
+
+def test_an_inbox_without_created_at_has_no_recent_set(create_world):
+    """As after another mapping: the statement would not be accepted, so the boundary counts no longer."""
+    world = create_world(2_000, seed=53)
+    move(world, "2026-01-15 00:00:00+00")
+    world.database.execute("ALTER TABLE receiptd.message_inbox RENAME COLUMN created_at TO made_at")
+    process = world.installation.start()
+    world.produce()
+    world.insert(world.stream.late)
+    world.finish(process)
+    process.stop()
+    assert "recent set of the inbox" not in process.log()
+
+
+# ---- receiptd maintain
+
+ROWS = 6000
+
+
+def fill(database, count=ROWS, table="receiptd.message_inbox", ids="gen_random_uuid()::text", columns="message_id, org_id, campaign_id, created_at"):
+    database.execute(f"INSERT INTO {table} ({columns}) SELECT {ids}, 'o', 'c', '2026-01-01'::timestamptz + i * interval '1 minute'"
+                     f" FROM generate_series((SELECT count(*) FROM {table}) + 1, (SELECT count(*) FROM {table}) + {count}) i")
+
+
+def maintain(receiptd):
+    return receiptd.command("maintain").stdout
+
+
+def recent_set(database):
+    """(since, rows in it) of each index that is there and finished, and of the one that is in use."""
+    made = database.query("SELECT c.relname FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid WHERE c.relname LIKE 'message_inbox_recent_%'")
+    return [name for (name,) in made], database.query("SELECT index_name FROM receiptd.inbox_recent")
+
+
+@pytest.fixture
+def installed(receiptd, database):
+    receiptd.configure(inbox={"recent_rows": 1000})
+    receiptd.migrate()
+    return receiptd
+
+
+def test_maintain_makes_the_set_and_makes_it_anew_when_it_has_grown_by_half(installed, database):
+    fill(database, 1500)
+    assert "too few for a recent set" in maintain(installed) and recent_set(database) == ([], [])
+    fill(database)
+    assert all("run receiptd maintain" in installed.command(*command).stdout for command in (["check-config", "--connect"], ["migrate"]))
+    assert "making index message_inbox_recent_1" in maintain(installed)
+    assert recent_set(database) == (["message_inbox_recent_1"], [("message_inbox_recent_1",)])
+    newer = "SELECT count(*) FROM receiptd.message_inbox WHERE created_at >= (SELECT since FROM receiptd.inbox_recent)"
+    assert database.value(newer) == 1000
+    assert "about 1000 of 7500" in installed.command("check-config", "--connect").stdout
+    fill(database, 400)
+    assert "small enough" in maintain(installed)
+    fill(database, 200)
+    assert "dropped index message_inbox_recent_1" in maintain(installed)
+    assert recent_set(database) == (["message_inbox_recent_2"], [("message_inbox_recent_2",)]) and database.value(newer) == 1000
+    installed.configure(inbox={"recent_rows": 0})
+    assert "needed no longer" in maintain(installed) and recent_set(database) == ([], [])
+
+
+@pytest.mark.parametrize("ids, kind", [
+    ("lpad(to_hex(1700000000000 + i), 12, '0') || '-7abc-8def-' || substr(md5(i::text), 1, 12)", ""),
+    ("overlay(lpad(to_hex(1700000000000 + i), 12, '0') placing '-' from 9 for 0) || '-7abc-8def-' || substr(md5(i::text), 1, 12)", " (UUIDv7)"),
+    ("'01HF7YAT0' || lpad(i::text, 7, '0') || upper(translate(substr(md5(i::text), 1, 10), 'abcdef', 'ABCDEF'))", " (ULID)"),
+    ("(7000000000000000000 + i * 4194304)::text", " (snowflake)"),
+    ("'2Yb' || lpad(i::text, 8, '0') || substr(md5(i::text), 1, 16)", " (KSUID)"),
+])
+def test_ids_in_the_order_of_time_are_recognised_and_need_no_set(installed, database, ids, kind):
+    fill(database, ids=ids)
+    said = maintain(installed)
+    assert f"ids in the order of time{kind}:" in said and recent_set(database) == ([], [])
+    assert said.strip() in installed.command("check-config", "--connect").stdout
+
+
+def test_messages_of_one_time_have_no_boundary(installed, database):
+    """As right after the upgrade that adds created_at."""
+    fill(database)
+    database.execute("UPDATE receiptd.message_inbox SET created_at = '2026-01-01'")
+    assert "have one created_at" in maintain(installed) and recent_set(database) == ([], [])
+    database.execute("UPDATE receiptd.message_inbox SET created_at = '2026-02-01' WHERE message_id < '1'")
+    maintain(installed)
+    assert database.value("SELECT since FROM receiptd.inbox_recent").month == 2
+
+
+def test_a_run_that_was_killed_is_mended_by_the_next(installed, database):
+    fill(database)
+    with database.connect() as holder:  # CREATE INDEX CONCURRENTLY waits for it
+        holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        holder.execute("SELECT count(*) FROM receiptd.message_inbox")
+        process = installed.start("maintain", command="maintain")
+        wait_for(lambda: database.value("SELECT count(*) FROM pg_index WHERE NOT indisvalid") == 1, 60, "an index that is not finished")
+        assert "another run" in maintain(installed)
+        process.kill()
+        database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'receiptd/maintain' AND datname = current_database()")
+        wait_for(lambda: database.value("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'receiptd/maintain'"
+                                        " AND datname = current_database()") == 0, 60, "the session is gone")
+        assert recent_set(database) == (["message_inbox_recent_1"], [])
+    said = maintain(installed)
+    assert "dropped index message_inbox_recent_1" in said
+    assert recent_set(database) == (["message_inbox_recent_2"], [("message_inbox_recent_2",)])
+
+
+def test_a_mapped_table_gets_its_set_in_the_form_of_its_key(receiptd, database):
+    """The key is a uuid: the statements see it as text, and so does the index."""
+    database.execute("CREATE SCHEMA app; CREATE TABLE app.sent (id uuid PRIMARY KEY, org text, camp text, sent_at timestamptz);"
+                     "CREATE UNIQUE INDEX ON app.sent ((id::text))")
+    receiptd.configure(inbox={"table": "app.sent", "recent_rows": 1000,
+                              "columns": {"message_id": "id", "org_id": "org", "campaign_id": "camp", "created_at": "sent_at"}})
+    receiptd.migrate()
+    fill(database, table="app.sent", ids="gen_random_uuid()", columns="id, org, camp, sent_at")
+    database.execute("UPDATE app.sent SET sent_at = NULL WHERE id::text < '1'; ANALYZE app.sent")
+    maintain(receiptd)
+    assert database.query("SELECT index_schema FROM receiptd.inbox_recent") == [("app",)]
+    since = database.value("SELECT since FROM receiptd.inbox_recent")
+    plan = database.query("EXPLAIN SELECT 1 FROM receiptd.message_inbox m WHERE m.message_id = '5' AND m.created_at >= %s", since)
+    assert "message_inbox_recent_1" in str(plan)
+
+
+def test_a_table_without_created_at_says_what_it_lacks(receiptd, database):
+    database.execute("CREATE SCHEMA app; CREATE TABLE app.flat (id text PRIMARY KEY, org text, camp text)")
+    receiptd.configure(inbox={"table": "app.flat", "columns": {"message_id": "id", "org_id": "org", "campaign_id": "camp"}})
+    receiptd.migrate()
+    assert "set inbox.columns.created_at" in receiptd.command("check-config", "--connect").stdout
+    assert "set inbox.columns.created_at" in maintain(receiptd) and recent_set(database) == ([], [])
+
+
+def test_a_daemon_follows_what_maintain_makes(create_world):
+    world = create_world(20_000, seed=54, inbox={"recent_rows": 1000})
+    spread_ages(world)
+    process = world.installation.start()
+    maintain(world.installation)
+    name = world.database.value("SELECT index_name FROM receiptd.inbox_recent")
+    follows(world, process, r"2026-")
+    world.produce()
+    world.insert(world.stream.late)
+    world.wait(lambda: scans(world, name) > 0, process, 60, "the index of the recent set is used")
+    world.finish(process)
+    process.stop()
+
+
+def test_an_inbox_in_partitions_that_an_id_does_not_lead_to_is_named_with_what_it_costs(installed, database):
+    database.execute("""DROP TABLE receiptd.message_inbox;
+        CREATE TABLE receiptd.message_inbox (message_id text COLLATE "C", org_id text COLLATE "C", campaign_id text COLLATE "C", status smallint NOT NULL DEFAULT 0,
+            prev_status smallint, flags integer NOT NULL DEFAULT 0, prev_flags integer, status_at timestamptz, updated_at timestamptz,
+            created_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (message_id, created_at)) PARTITION BY RANGE (created_at);
+        CREATE TABLE receiptd.a PARTITION OF receiptd.message_inbox FOR VALUES FROM ('2026-01-01') TO ('2026-01-02');
+        CREATE TABLE receiptd.b PARTITION OF receiptd.message_inbox FOR VALUES FROM ('2026-01-02') TO ('2026-01-03')""")
+    said = maintain(installed)
+    assert "RANGE (created_at), which does not follow from a message's id: each receipt is looked up in all 2 partitions" in said
+    assert said in installed.command("migrate").stdout and recent_set(database) == ([], [])
+    database.execute("""DROP TABLE receiptd.message_inbox;
+        CREATE TABLE receiptd.message_inbox (message_id text COLLATE "C" PRIMARY KEY, org_id text COLLATE "C", campaign_id text COLLATE "C",
+            status smallint NOT NULL DEFAULT 0, prev_status smallint, flags integer NOT NULL DEFAULT 0, prev_flags integer, status_at timestamptz,
+            updated_at timestamptz, created_at timestamptz NOT NULL DEFAULT now()) PARTITION BY HASH (message_id)""")
+    assert "partitioned by HASH (message_id): a message's id leads to its partition" in maintain(installed)

@@ -1,0 +1,222 @@
+"""The statements in two stages, while the inbox has a recent set: exact for any mix of recent and older messages, whatever sessions use."""
+import random
+import threading
+
+import pytest
+
+from sql_batch import Event, add_messages, apply, drift, effects, expected_funnel, expected_rows, fold, stored_funnel, stored_rows
+from sql_fixture import SqlError, Database, database, sql_server, wait_for_lock  # noqa: F401
+from test_sql_apply import make_events
+from test_sql_parking import parked, wake
+
+SINCE = "2026-01-02 00:00:00+00"
+BOUNDARIES = (None, "-infinity", "2026-01-01 12:00:00+00", SINCE, "infinity")
+
+
+def recent(database, since=SINCE, name="recent"):
+    session = database.session(name)
+    session.recent_since = since
+    return session
+
+
+def age(session, rng, ids):
+    """Some of the messages stand before the boundary, some exactly at it, some after it."""
+    for i in ids:
+        session.do("UPDATE message_inbox SET created_at = %s WHERE message_id = %s",
+                   [rng.choice(["2026-01-01 00:00:00+00", "2026-01-01 23:59:59.999999+00", SINCE, "2026-01-03 00:00:00+00"]), i])
+
+
+def make_index(session, since=SINCE):
+    session.do(f"CREATE UNIQUE INDEX recent ON message_inbox (message_id) WHERE created_at >= '{since}'")
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("indexed", [True, False])
+def test_any_mix_of_ages_gives_the_rows_and_counters_of_the_definition(database, seed, indexed):
+    rng = random.Random(seed)
+    platform, sessions = database.session(), [recent(database, since) for since in BOUNDARIES]
+    inbox = {f"m{rng.randrange(10**9)}": rng.choice(["a", "b"]) for _ in range(150)}
+    add_messages(platform, inbox)
+    age(platform, rng, inbox)
+    if indexed:
+        make_index(platform)
+    events = make_events(rng, list(inbox), 900)
+    events += rng.sample(events, 200)  # again, in other batches: they change nothing, and count
+    rng.shuffle(events)
+    position = 0
+    while position < len(events):
+        batch = events[position:position + rng.choice([1, 2, 50, 300])]
+        position += len(batch)
+        answer = apply(rng.choice(sessions), batch, raw=rng.random() < 0.5)
+        assert answer["events_counted"] == sum(len(e.codes) for e in batch) and answer["events_parked"] == 0
+        assert answer["messages_known"] == len({e.message_id for e in batch})
+    assert stored_rows(platform) == expected_rows(inbox, events)
+    assert stored_funnel(platform) == expected_funnel(inbox, events)
+    assert drift(platform) == []
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_both_stages_answer_as_one_does(database, raw):
+    """The same batch by one stage and by two, in turn: fates, transitions and what is parked agree."""
+    rng = random.Random(5)
+    platform = database.session()
+    inbox = {f"m{n}": rng.choice("ab") for n in range(80)}
+    add_messages(platform, inbox)
+    age(platform, rng, inbox)
+    platform.do("UPDATE message_inbox SET org_id = NULLIF(org_id, 'o') WHERE message_id < 'm2'")
+    names = list(inbox) + ([f"ghost{n}" for n in range(9)] if raw else [])
+    orgs = [None, None, "o", "other", ""] if raw else [None]
+    for number in range(6):
+        events = [Event(rng.choice(names), rng.choice([200, 300, 600, 9001, 9004]), offset=number * 1000 + n, org=rng.choice(orgs)) for n in range(90)]
+        seen = []
+        for since in BOUNDARIES:
+            session = recent(database, since)
+            session.do("BEGIN")
+            answer = session.one("lane/apply", *fold(events))
+            seen.append(({k: v for k, v in answer.items() if k.startswith(("events", "messages_"))}, effects(answer), stored_rows(session),
+                         stored_funnel(session), session.query('SELECT message_id, "offset", org_id FROM parked_event ORDER BY 1, 2'),
+                         session.query('SELECT reason, "offset" FROM dead_letter ORDER BY 2')))
+            session.do("ROLLBACK")
+            session.close()
+            database.sessions.remove(session)
+        assert all(one == seen[0] for one in seen[1:])
+        apply(platform, events)
+
+
+def test_an_unknown_message_is_parked_once_and_woken_in_either_stage(database):
+    rng = random.Random(7)
+    session = recent(database)
+    make_index(session)
+    inbox = {f"m{n}": "c" for n in range(40)}
+    events = make_events(rng, list(inbox) + ["never"], 400)
+    landed = []
+    for start in range(0, len(events), 40):
+        apply(session, events[start:start + 40])
+        fresh = [i for i in rng.sample(sorted(inbox), 8) if i not in landed]
+        add_messages(session, {i: "c" for i in fresh})
+        age(session, rng, fresh)
+        landed += fresh
+        wake(session, limit=rng.choice([1, 5, 1000]))
+    late = [i for i in inbox if i not in landed]
+    add_messages(session, {i: "c" for i in late})
+    age(session, rng, late)
+    while wake(session, limit=37)["rows"] != "0":
+        pass
+    assert parked(session) == sum(e.message_id == "never" for e in events)
+    assert stored_rows(session) == expected_rows(inbox, events)
+    assert stored_funnel(session) == expected_funnel(inbox, events)
+    assert drift(session) == []
+
+
+def test_without_raw_events_an_unknown_message_is_found_after_both_stages(database):
+    session = recent(database)
+    add_messages(session, {"new": "c", "old": "c"})
+    session.do("UPDATE message_inbox SET created_at = '2020-01-01' WHERE message_id = 'old'")
+    answer = apply(session, [Event("new", 300, 0), Event("old", 300, 1)], raw=False)
+    assert (answer["messages_changed"], answer["events_counted"]) == (2, 2)
+    with pytest.raises(SqlError) as refused:
+        apply(session, [Event("new", 600, 2), Event("old", 600, 3), Event("x", 600, 4)], raw=False)
+    assert refused.value.sqlstate == "RD004"
+    assert stored_rows(session) == {"new": (300, 0), "old": (300, 0)}
+
+
+@pytest.mark.parametrize("first", [None, SINCE])
+@pytest.mark.parametrize("created", ["2020-01-01", "2026-02-01"])
+def test_a_batch_that_waited_for_another_sees_what_that_one_wrote(database, first, created):
+    """The old status is that of the row as it was found after the wait, in either stage."""
+    one, two, watcher = recent(database, first, "one"), recent(database, SINCE, "two"), database.session("watcher")
+    add_messages(watcher, {"m": "c", "n": "c"})
+    watcher.do("UPDATE message_inbox SET created_at = %s", [created])
+    one.do("BEGIN")
+    apply(one, [Event("m", 600, 0), Event("n", 700, 1)])
+    answer = []
+    waiting = threading.Thread(target=lambda: answer.append(apply(two, [Event("m", 700, 2), Event("n", 300, 3)])), daemon=True)
+    waiting.start()
+    wait_for_lock(watcher, two)
+    one.do("COMMIT")
+    waiting.join(30)
+    assert answer[0]["messages_changed"] == 1 and answer[0]["events_counted"] == 2
+    events = [Event("m", 600, 0), Event("n", 700, 1), Event("m", 700, 2), Event("n", 300, 3)]
+    assert stored_rows(watcher) == {"m": (700, 0), "n": (700, 0)}
+    assert stored_funnel(watcher) == expected_funnel({"m": "c", "n": "c"}, events) and drift(watcher) == []
+
+
+def test_sessions_of_several_boundaries_at_once_count_everything_once(database):
+    """A boundary moves while batches of several instances are in flight: what deadlocks is sent again, and nothing is lost or doubled."""
+    rng = random.Random(11)
+    watcher = database.session("watcher")
+    inbox = {f"m{n}": rng.choice("ab") for n in range(60)}
+    add_messages(watcher, inbox)
+    age(watcher, rng, inbox)
+    events = make_events(rng, list(inbox), 1600)
+    failed = []
+
+    def work(number, session):
+        mine = [e for e in events if e.offset % 4 == number]
+        for start in range(0, len(mine), 40):
+            while True:
+                try:
+                    apply(session, mine[start:start + 40])
+                    break
+                except SqlError as error:
+                    session.do("DEALLOCATE ALL")
+                    session.prepared.clear()
+                    if error.sqlstate != "40P01":
+                        failed.append(error)
+                        return
+
+    threads = [threading.Thread(target=work, args=(n, recent(database, since, f"s{n}")))
+               for n, since in enumerate((None, SINCE, "2026-01-01 12:00:00+00", SINCE))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert failed == []
+    assert stored_rows(watcher) == expected_rows(inbox, events)
+    assert stored_funnel(watcher) == expected_funnel(inbox, events) and drift(watcher) == []
+
+
+def test_stage_one_is_by_the_index_of_the_recent_set_and_stage_two_by_the_key(database):
+    session = recent(database)
+    session.do("""INSERT INTO message_inbox (message_id, campaign_id, created_at)
+                  SELECT 'm' || i, 'c', '2026-01-01'::timestamptz + i * interval '10 seconds' FROM generate_series(1, 20000) i""")
+    make_index(session)
+    session.do("ANALYZE message_inbox")
+    for name, count in (("lane/apply", 25), ("lane/wake", 4)):
+        lines = session.explain(name, *[None] * count).split("\n")
+        scans = [line.split(" on ")[0].split("using ")[1] for line in lines if "message_inbox m" in line and "using" in line]
+        assert "Seq Scan" not in "".join(lines) and scans.count("recent") >= 1 and "message_inbox_pkey" in scans
+        assert scans.count("recent") == (2 if name == "lane/apply" else 1)
+
+
+def test_where_all_messages_are_recent_stage_two_is_never_executed(database):
+    session = recent(database)
+    add_messages(session, {f"m{n}": "c" for n in range(50)})
+    make_index(session)
+    session.prepare("lane/apply")
+    for status, again in ((300, False), (300, True)):  # the second time nothing changes, and stage one knows all of them
+        plan = session.explain("lane/apply", *fold([Event(f"m{n}", status, n) for n in range(50)]), options="ANALYZE, COSTS OFF, TIMING OFF")
+        read = {line.split("message_inbox ")[1][:3]: "never executed" not in line for line in plan.split("\n") if " Scan " in line and "message_inbox" in line}
+        assert read == {"m (": True, "m_1": again, "m_2": False, "m_3": False}, plan
+
+
+def test_a_mapped_table_whose_rows_may_be_without_a_time(sql_server):
+    """A row without a time is in no recent set, and found by the key."""
+    setup = """CREATE SCHEMA app; CREATE TABLE app.messages (id text PRIMARY KEY, org text, camp text, created_at timestamptz)"""
+    made = Database(sql_server, inbox={"inbox_schema": "app", "inbox_table": "messages", "message_id": "id", "org_id": "org", "campaign_id": "camp"},
+                    setup=setup)
+    try:
+        rng = random.Random(3)
+        platform = made.session()
+        inbox = {f"m{n}": "c" for n in range(60)}
+        for i in inbox:
+            platform.do("INSERT INTO app.messages (id, org, camp, created_at) VALUES (%s, 'o', 'c', %s)",
+                        [i, rng.choice([None, "2026-01-01", SINCE, "2026-01-05"])])
+        platform.do(f"CREATE UNIQUE INDEX recent ON app.messages (id) WHERE created_at >= '{SINCE}'")
+        events = make_events(rng, list(inbox), 500)
+        for start in range(0, len(events), 50):
+            apply(recent(made, SINCE if start % 100 else None), events[start:start + 50])
+        assert stored_rows(platform) == expected_rows(inbox, events)
+        assert stored_funnel(platform) == expected_funnel(inbox, events) and drift(platform) == []
+    finally:
+        made.drop()
