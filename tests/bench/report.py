@@ -226,6 +226,20 @@ checkpoint already. Shares are of the fewest rows with the same fillfactor, pair
 """ + table(("when", "rows", "fillfactor", "table, MiB", "index of the key, MiB", "events/s", "of the fewest", "server, µs an event", "WAL bytes an event"), rows))
 
 
+def section_retention(result):
+    names = {"row": "row of the inbox, at fillfactor 50", "key": "its entry in the key", "campaign": "its entry in the index of campaigns",
+             "alias": "alias with its key", "remembered": "id that is remembered after its message went", "wal": "WAL of retiring it"}
+    rows = [(names[name], spread(found)) for name, found in result["bytes"].items()]
+    return (f"""## Retention
+
+{number(result['old'])} messages with random ids that are older than their retention, beside {number(result['events'])} young ones.
+
+""" + table(("of a message", "bytes"), rows) + f"""
+`receiptd retire` deleted and booked {spread(result['retired_per_second'])} messages a second. Receipts for the young messages came at {spread(result['share'], 2)} of the rate
+without it; the longest batch took {spread(result['longest_ms'])} ms beside it and {spread(result['longest_without_ms'])} ms without.
+""")
+
+
 def section_recent(result):
     rows = [(number(case["rows"]), "yes" if case["recent_set"] else "no", spread(case["events_per_second"]), spread(case["share"], 2),
              spread(case["server_us_per_event"], 1), spread(case["server_share"], 2), spread(case["wal_bytes_per_event"])) for case in result["cases"]]
@@ -423,6 +437,7 @@ SECTIONS = {
     "records": ("One event a record", section_records), "latency": ("Latency", section_latency),
     "cost": ("Cost", section_cost), "replaced": ("What it replaces", section_replaced), "rivals": ("Rivals", section_rivals),
     "growth": ("Growth", section_growth), "folding": ("Folding", section_folding), "rows": ("Rows in the inbox", section_rows),
+    "retention": ("Retention", section_retention),
     "recent": ("Receipts of the last hours", section_recent),
     "mapped": ("A mapped table", section_mapped),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from support.operations import Operations
-from test_commands import COLUMNS, CONFIG, command_server, empty, installed  # noqa: F401
+from test_commands import COLUMNS, CONFIG, NOPERM, command_server, empty, installed, stranger  # noqa: F401
 
 DAY = "interval '1 day'"
 
@@ -178,3 +178,13 @@ def test_receipts_of_messages_that_go_meanwhile_are_counted_or_named_late(create
     assert Operations(process).figures().get_one("receiptd_events_dead_total", reason="retired_message") == late
     world.audit()
     process.stop()
+
+
+def test_the_daemons_role_may_say_what_would_go_and_not_delete_it(installed, stranger):
+    installed.write(inbox={"retention": "90d"})
+    installed.run("migrate", "--dsn", installed.dsn, "--role", stranger)
+    fill(installed, 100)
+    assert "55 rows of message_inbox would go" in installed.run("retire", "--dry-run").out
+    refused = installed.run("retire", code=NOPERM)
+    assert "permission denied" in refused.err and "--dsn" in refused.err and rows(installed) == 100
+    assert "messages: 55 deleted" in installed.run("retire", "--dsn", installed.dsn).out
