@@ -238,6 +238,20 @@ line, pair by pair.
 """ + table(("messages", "recent set", "events/s", "of the first", "server, µs an event", "of the first", "WAL bytes an event"), rows))
 
 
+def section_retention(result):
+    names = {"row": "row of the inbox, at fillfactor 50", "key": "its entry in the key", "campaign": "its entry in the index of campaigns",
+             "alias": "alias with its key", "remembered": "id that is remembered after its message went", "wal": "WAL of retiring it"}
+    rows = [(names[name], spread(found)) for name, found in result["bytes"].items()]
+    return (f"""## Retention
+
+{number(result['old'])} messages with random ids that are older than their retention, beside {number(result['events'])} young ones.
+
+""" + table(("of a message", "bytes"), rows) + f"""
+`receiptd retire` deleted and booked {spread(result['retired_per_second'])} messages a second. Receipts for the young messages came at {spread(result['share'], 2)} of the rate
+without it; the longest batch took {spread(result['longest_ms'])} ms beside it and {spread(result['longest_without_ms'])} ms without.
+""")
+
+
 def section_mapped(result):
     rows = [(case["fillfactor"], "yes" if case["indexed"] else "no", spread(case["figures"]["events_per_second"]), spread(case["share"], 2),
              spread(case["figures"]["server_us_per_event"], 1), spread(case["figures"]["wal_bytes_per_event"]),
@@ -424,6 +438,7 @@ SECTIONS = {
     "cost": ("Cost", section_cost), "replaced": ("What it replaces", section_replaced), "rivals": ("Rivals", section_rivals),
     "growth": ("Growth", section_growth), "folding": ("Folding", section_folding), "rows": ("Rows in the inbox", section_rows),
     "recent": ("Receipts of the last hours", section_recent),
+    "retention": ("Retention", section_retention),
     "mapped": ("A mapped table", section_mapped),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),
     "actions": ("Actions", section_actions), "imports": ("Imports", section_imports), "folds": ("Folds", section_folds),

@@ -2,16 +2,13 @@
 -- cost nothing. Parked are also the receipts of a message that name several organisations, and those beside refused ones that name none:
 -- the wake decides one by one. A message that has been deleted is not waited for.
 , x AS MATERIALIZED (
-    SELECT r.id, r.signature, r.org, e.kept, i AS event,
-           CASE WHEN r.fate = 'other_organisation' AND e.kept[1] IS NULL THEN 'parked'
-                WHEN r.status IS NULL AND (SELECT true FROM retired_message t WHERE t.hash = hashtextextended(r.id COLLATE "C", 0) LIMIT 1)
-                THEN 'retired_message' ELSE r.fate END AS fate,
+    SELECT r.id, r.signature, r.org, e.kept, i AS event, record_link($19::bytea, e.record) AS link,
+           CASE WHEN r.fate = 'other_organisation' AND e.kept[1] IS NULL THEN 'parked' WHEN r.status IS NULL AND (SELECT true
+                FROM retired_message t WHERE t.hash = hashtextextended(r.id COLLATE "C", 0) LIMIT 1) THEN 'retired_message' ELSE r.fate END AS fate,
            ($16::text[])[e.record] AS topic, ($17::int4[])[e.record] AS partition, ($18::int8[])[e.record] AS at_offset,
-           ($13::int4[])[i] AS index, ($14::int4[])[i] AS first,
-           ($14::int4[])[i + 1] - ($14::int4[])[i] AS size, record_link($19::bytea, e.record) AS link
+           ($13::int4[])[i] AS index, ($14::int4[])[i] AS first, ($14::int4[])[i + 1] - ($14::int4[])[i] AS size
     FROM r, generate_series(($9::int4[])[r.n], ($9::int4[])[r.n + 1] - 1) i,
-         LATERAL (SELECT ($12::int4[])[i] AS record, batch_texts($15::bytea, $25::int4[], i) AS kept) e
-    WHERE r.fate <> 'known'
+         LATERAL (SELECT ($12::int4[])[i] AS record, batch_texts($15::bytea, $25::int4[], i) AS kept) e WHERE r.fate <> 'known'
 ),
 -- A position can come again only after an operator's reset; then the row that is there stays.
 parked AS (
@@ -25,8 +22,7 @@ parked AS (
 dead AS (
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
     SELECT x.topic, x.partition, x.at_offset, x.index, $20::int4, x.fate,
-           letter_detail(CASE x.fate WHEN 'other_organisation' THEN organisations_differ(x.kept[1], x.org)
-                                     WHEN 'retired_message' THEN 'its message was deleted' END, x.size),
+           letter_detail(CASE x.fate WHEN 'other_organisation' THEN organisations_differ(x.kept[1], x.org) END, x.size),
            substr($15::bytea, x.first, LEAST(x.size, 65536)), x.link
     FROM x WHERE x.fate <> 'parked' AND cardinality($10::int2[]) > 0 ON CONFLICT DO NOTHING
 )
