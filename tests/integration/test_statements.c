@@ -264,6 +264,7 @@ static int migrate(void **state)
     run_file("functions/check_counted", NULL, 0);
     run_file("functions/check_inbox_columns", NULL, 0);
     run_file("functions/fence", NULL, 0);
+    run_file("functions/inbox_trigger_targets", NULL, 0);
     run_file("functions/install_inbox_trigger", NULL, 0);
     run_file("functions/install_retired_trigger", NULL, 0);
     run_file("functions/ladder_fill", NULL, 0);
