@@ -197,7 +197,7 @@ static bool retire_messages(struct command_context *context, bool dry_run)
     struct overrides overrides;
     char keep[24];
     if (config->inbox.retention_ms == 0 && config->inbox.overrides_count == 0)
-        return puts("messages: inbox.retention is 0s, none is deleted") >= 0;
+        return puts("messages: inbox.retention is not set, so none is deleted") >= 0;
     inbox_place_of(config, &place);
     overrides_init(&overrides, config);
     snprintf(keep, sizeof(keep), "%" PRId64, config->inbox.retention_ms);

@@ -100,6 +100,12 @@ def maintain(receiptd):
     return receiptd.command("maintain").stdout
 
 
+def layout(said):
+    """The line that says how batches find their messages."""
+    (line,) = [line for line in said.splitlines() if line.startswith("inbox ")]
+    return line
+
+
 def recent_set(database):
     """(since, rows in it) of each index that is there and finished, and of the one that is in use."""
     made = database.query("SELECT c.relname FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid WHERE c.relname LIKE 'message_inbox_recent_%'")
@@ -143,7 +149,7 @@ def test_ids_in_the_order_of_time_are_recognised_and_need_no_set(installed, data
     fill(database, ids=ids)
     said = maintain(installed)
     assert f"ids in the order of time{kind}:" in said and recent_set(database) == ([], [])
-    assert said.strip() in installed.command("check-config", "--connect").stdout
+    assert layout(said) == layout(installed.command("check-config", "--connect").stdout)
 
 
 def test_messages_of_one_time_have_no_boundary(installed, database):
@@ -221,7 +227,7 @@ def test_an_inbox_in_partitions_that_an_id_does_not_lead_to_is_named_with_what_i
         CREATE TABLE receiptd.b PARTITION OF receiptd.message_inbox FOR VALUES FROM ('2026-01-02') TO ('2026-01-03')""")
     said = maintain(installed)
     assert "RANGE (created_at), which does not follow from a message's id: each receipt is looked up in all 2 partitions" in said
-    assert said in installed.command("migrate").stdout and recent_set(database) == ([], [])
+    assert layout(said) == layout(installed.command("migrate").stdout) and recent_set(database) == ([], [])
     database.execute("""DROP TABLE receiptd.message_inbox;
         CREATE TABLE receiptd.message_inbox (message_id text COLLATE "C" PRIMARY KEY, org_id text COLLATE "C", campaign_id text COLLATE "C",
             status smallint NOT NULL DEFAULT 0, prev_status smallint, flags integer NOT NULL DEFAULT 0, prev_flags integer, status_at timestamptz,

@@ -32,7 +32,7 @@ def test_a_late_receipt_is_told_from_one_that_came_too_early(database, unknown):
     answer = apply(session, [Event("old", 600, 0), Event("young", 600, 1), Event("old", 9001, 2), Event("early", 300, 3)], unknown=unknown)
     assert (answer["events_retired"], answer["events_counted"]) == (2, 1)
     letters = session.query('SELECT "offset", reason, detail FROM dead_letter WHERE reason = \'retired_message\' ORDER BY 1')
-    assert letters == [(0, "retired_message", None), (2, "retired_message", None)]
+    assert letters == [(0, "retired_message", "its message was deleted"), (2, "retired_message", "its message was deleted")]
     assert session.query("SELECT count(*) FROM parked_event WHERE message_id = 'old'") == [(0,)]
     assert session.query("SELECT count(*) FROM message_inbox WHERE message_id = 'old'") == [(0,)] and drift(session) == []
     # A message that comes again under its id is known, whatever is remembered.
