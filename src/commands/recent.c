@@ -244,7 +244,7 @@ static bool make(const struct inbox *inbox, const char *boundary)
     return stored != NULL;
 }
 
-/* A set that has grown by half is made anew. */
+/* A set that has grown by half is made again. */
 static bool move(struct inbox *inbox)
 {
     const char *boundary = rcpt_session_rows_text(inbox->sample, 0, "boundary");

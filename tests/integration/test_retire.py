@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from support.wait import wait_for
 from support.operations import Operations
 from test_commands import COLUMNS, CONFIG, NOPERM, command_server, empty, installed, stranger  # noqa: F401
 
@@ -84,7 +85,9 @@ def test_killed_at_any_moment_and_run_twice_at_once_it_stays_exact(installed):
     assert killed > 0
     both = [installed.start("retire") for _ in range(2)]
     assert [process.wait(60) for process in both] == [0, 0]
-    assert rows(installed) < 600 and funnel(installed) == before
+    # The server may go on with the step of a run that was killed: its rows are held until then, and are left to the next run.
+    wait_for(lambda: installed.run("retire") and rows(installed) < 600, 60, "messages that another transaction held are retired, too", interval=1)
+    assert funnel(installed) == before
     assert installed.run("audit").out.endswith(", 0 cells drift\n")
 
 
