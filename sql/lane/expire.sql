@@ -30,8 +30,8 @@ taken AS (
 dead AS (
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
     SELECT t.topic, t.partition, t."offset", t.index, t.lane, CASE WHEN t.retired THEN 'retired_message' ELSE 'aged_out' END,
-           letter_detail(CASE WHEN NOT t.retired THEN format('parked for %s s', floor(extract(epoch FROM now() - t.parked_at))) END,
-                         octet_length(t.payload)),
+           letter_detail(CASE WHEN t.retired THEN 'its message was deleted'
+                              ELSE format('parked for %s s', floor(extract(epoch FROM now() - t.parked_at))) END, octet_length(t.payload)),
            substr(t.payload, 1, 65536), t.traceparent
     FROM taken t
     ON CONFLICT DO NOTHING

@@ -50,7 +50,7 @@ def test_a_parked_receipt_whose_message_is_deleted_does_not_wait(database):
     session.run("lane/insert_parked", [Event("m", 600, 0).topic], [0], 4, 10, 3_600_000)
     answer = session.one("lane/expire", [Event("m", 600, 0).topic], [0], 4, 10, 3_600_000)
     assert (answer["rows"], answer["retired"]) == ("1", "1")
-    assert session.query("SELECT reason FROM dead_letter") == [("retired_message",)]
+    assert session.query("SELECT reason, detail FROM dead_letter") == [("retired_message", "its message was deleted")]
     assert session.query("SELECT message_id FROM parked_event") == [("other",)] and session.query("SELECT count(*) FROM message_inbox") == [(0,)]
 
 
