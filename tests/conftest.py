@@ -19,6 +19,26 @@ PAIR = "pytest"
 SLOW_LIMIT = 1200  # seconds for a test with the mark slow; pytest.ini has those of the others
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(AtOnce(config))
+
+
+class AtOnce:
+    """Shows a failure when it happens: pytest keeps them until the end of a run, which may be half an hour away."""
+
+    def __init__(self, config):
+        self.config = config
+
+    def pytest_runtest_logreport(self, report):
+        terminal = self.config.pluginmanager.getplugin("terminalreporter")
+        if report.failed and terminal is not None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            terminal.write_line("")
+            terminal.write_line(f"failed ({report.when}): {report.nodeid}: {crash.message.splitlines()[0] if crash else ''}")
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
