@@ -15,7 +15,7 @@ def functions_of(path):
 
 def test_each_feature_names_tests_that_are_there():
     rows = list(ROW.finditer((ROOT / "docs/features.md").read_text()))
-    assert len(rows) == 25
+    assert len(rows) >= 25
     for row in rows:
         named = NAMED.findall(row["tests"])
         assert named or row["mark"] == "n", row["feature"]
