@@ -950,7 +950,7 @@ static void no_more_than_8_odd_channels_are_remembered(void **state)
     struct bench bench;
     const char *near;
     set_up(&bench, 8);
-    for (char letter = 'a'; letter <= 'j'; letter++) {
+    for (int letter = 'a'; letter <= 'j'; letter++) {
         char value[80];
         int size =
             snprintf(value, sizeof(value),
