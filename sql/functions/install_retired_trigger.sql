@@ -2,7 +2,7 @@
 -- this again where this file has changed. Parameters and errors: as for install_inbox_trigger().
 --
 -- count_deleted() books what the messages have counted (campaign_retired), in the transaction that deletes them: counters stay, and live and
--- retired messages together are what they say. It remembers the ids, so that a late receipt is told from one that came too early.
+-- retired messages together are what they say. It remembers the ids, so that a late receipt is not taken for one that came too early.
 -- It has the rights of the same role as count_inserted(), by the same rules.
 --
 -- Each partition gets the trigger for DELETE as well, as for inserts. TRUNCATE of the table fires the triggers of its partitions, too, so

@@ -133,7 +133,7 @@ static const struct command commands[] = {
         .doc =
             "Deletes what its retention says, as `retire` does. Then it makes the recent set of a "
             "large inbox,\n"
-            "or makes it anew where it has grown by half: an index over the newest messages, in "
+            "or makes it again where it has grown by half: an index over the newest messages, in "
             "which batches\n"
             "look first (inbox.recent_rows). Instances follow within seconds; batches wait for "
             "nothing.\n"

@@ -207,8 +207,8 @@ static const struct rcpt_config_row rows[] = {
      .doc = "campaigns and organisations whose messages are kept longer or shorter"},
     {"inbox.remember_retired", RCPT_CONFIG_DURATION, RELOADABLE, AT(inbox.remember_ms),
      .initial = "30d", .min = 0, .max = 3650 * DAY,
-     .doc = "how long a receipt of a deleted message is told from one that came before its "
-            "message"},
+     .doc = "how long the id of a deleted message is kept, by which a late receipt is "
+            "recognised"},
     {"inbox.alias_retention", RCPT_CONFIG_DURATION, 0, AT(inbox.alias_retention_ms),
      .initial = "0s", .min = 0, .max = 3650 * DAY,
      .doc = "age from which `receiptd retire` deletes aliases whose message has gone and is no "

@@ -73,7 +73,7 @@ static void make_statements(struct lanes *lanes)
     lanes->statements = new_statements(lanes);
 }
 
-/* Between batches; connections that are about to be made anew begin with it. */
+/* Between batches; connections that are about to be made again begin with it. */
 void lanes_set_recent(struct lanes *lanes, const char *since)
 {
     const char *before = lanes->recent_since;
