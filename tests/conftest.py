@@ -26,7 +26,10 @@ def pytest_configure(config):
 
 
 class AtOnce:
-    """Shows a failure when it happens: pytest keeps them until the end of a run, which may be half an hour away."""
+    """Shows a failure when it happens: pytest keeps them until the end of a run, which may be half an hour away.
+
+    RECEIPTD_TEST_FAILED names a file that gets a line for each, for the second try of scripts/test.
+    """
 
     def __init__(self, config):
         self.config = config
@@ -37,6 +40,9 @@ class AtOnce:
             crash = getattr(report.longrepr, "reprcrash", None)
             terminal.write_line("")
             terminal.write_line(f"failed ({report.when}): {report.nodeid}: {crash.message.splitlines()[0] if crash else ''}")
+            if os.environ.get("RECEIPTD_TEST_FAILED"):
+                with open(os.environ["RECEIPTD_TEST_FAILED"], "a", encoding="utf-8") as names:
+                    names.write(f"{self.config.rootpath}/{report.nodeid}\n")
 
 
 def pytest_collection_modifyitems(items):
