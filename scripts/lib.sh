@@ -11,7 +11,7 @@ PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-de
     postgresql default-jre-headless maven ca-certificates procps python3 python3-psycopg python3-confluent-kafka"
 PACKAGES_PACKAGE="dpkg-dev gzip"
 PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest python3-pytest-xdist python3-pytest-timeout clang-14|clang
-    libclang-rt-14-dev|libclang-rt-dev clang-tidy-14|clang-tidy clang-format-14|python3-pip cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client
+    libclang-rt-14-dev|libclang-rt-dev clang-tidy-14|clang-tidy clang-format-14|python3-pip cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils libyajl-dev prometheus python3-prometheus-client
     systemd-container dbus lintian man-db bash-completion zsh python3-pip python3-yaml python3-h2 pgbouncer
     libct4 libhiredis0.14|libhiredis1.1.0 libmariadb3 libpcre3|libpcre2-8-0 libxml2"
 PACKAGES_CONTAINER="podman runc mmdebstrap ca-certificates"

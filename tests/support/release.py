@@ -34,7 +34,7 @@ def _build(archive, folder, stamp, wanted):
         subprocess.run(["tar", "-xJf", archive, "-C", folder], check=True)
         made = subprocess.run(["make", "-j2", "CFLAGS=-O1 -g", "all"], cwd=folder, text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, env={**os.environ, "MAKEFLAGS": "", "MAKELEVEL": "0"})
-        assert made.returncode == 0, f"{release.name} does not build\n{made.stdout[-3000:]}"
+        assert made.returncode == 0, f"{folder.name} does not build\n{made.stdout[-3000:]}"
         stamp.write_text(wanted)
 
 
