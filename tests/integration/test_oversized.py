@@ -41,9 +41,9 @@ def receipt(id, status):
 
 
 def send_batch(topic, values, codec):
-    """All values in one batch."""
+    """All values in one batch: it goes when all are there, with flush(), which does not wait for the linger."""
     producer = topic.producer(compression_type=codec, message_max_bytes=1_000_000_000, batch_size=1_500_000_000,
-                              queue_buffering_max_kbytes=2_000_000, linger_ms=3000, batch_num_messages=1_000_000,
+                              queue_buffering_max_kbytes=2_000_000, linger_ms=100_000, batch_num_messages=1_000_000,
                               enable_idempotence=False)
     for value in values:
         producer.produce(str(topic), value, partition=0)
