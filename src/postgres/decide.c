@@ -51,6 +51,8 @@ static const struct {
     {"57P03", "the server starts up or shuts down: wait, or see its log"},
     {"26000",
      "the connection lost its prepared statements: use a direct connection or session pooling"},
+    {"42P05", "another client's session was handed over with its prepared statements: use a direct "
+              "connection or session pooling"},
     {"0A000", "a table was altered: the next connection prepares the statements again"},
     {"55P03", "another session holds the row: see pg_blocking_pids()"},
     {"57014", "the statement took too long: see postgres.statement_timeout and the server's load"},

@@ -82,6 +82,7 @@ static void operators_are_told_what_to_do(void **state)
         {"42P01", "receiptd migrate"}, {"3F000", "receiptd migrate"}, {"42501", "grant"},
         {"28P01", "password"},         {"28000", "pg_hba.conf"},      {"53300", "max_connections"},
         {"25006", "standby"},          {"57P03", "starts up"},        {"3D000", "database"},
+        {"26000", "session pooling"},  {"42P05", "session pooling"},
     };
     for (size_t index = 0; index < sizeof(rows) / sizeof(rows[0]); index++)
         assert_non_null(strstr(rcpt_pg_hint(rows[index].code), rows[index].part));
