@@ -167,8 +167,7 @@ static uint32_t number_of(const struct rcpt_intake *intake, const char *name)
 /* Columns of sql/intake/aliases. */
 enum { ALIAS_CHANNEL_ACCOUNT, ALIAS_GATEWAY_ID, ALIAS_MESSAGE_ID };
 
-/* Ids without a row are not
- * cached, since their row may appear at any moment. */
+/* Ids without a row are not cached, since their row may appear at any moment. */
 static void remember(struct rcpt_intake *intake, const struct rcpt_pg_rows *rows)
 {
     size_t count = rcpt_pg_rows_count(rows);
@@ -184,6 +183,17 @@ static void remember(struct rcpt_intake *intake, const struct rcpt_pg_rows *rows
 
 static void ask(struct rcpt_intake *intake);
 
+/* One line for each cause, not one for each query: those come as often as requests. */
+static void log_outcome(struct rcpt_intake *intake, const struct rcpt_error *error)
+{
+    int64_t now_ms = (int64_t)uv_now(intake->loop);
+    if (error == NULL)
+        rcpt_outage_end(&intake->lookups, &intake->lookups_fail, now_ms, "intake",
+                        "looking up aliases works again");
+    else if (rcpt_outage_note(&intake->lookups, &intake->lookups_fail, now_ms, error))
+        rcpt_log_failure(RCPT_LOG_WARN, "intake", error, "looking up aliases failed");
+}
+
 /* Whatever the outcome, the deliveries of this query go on now; the cache has what was found. */
 static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                       const struct rcpt_error *error)
@@ -196,8 +206,7 @@ static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t ro
         remember(intake, rows[0]);
     else
         intake->totals.alias_failed++;
-    if (error != NULL)
-        rcpt_log_failure(RCPT_LOG_WARN, "intake", error, "looking up aliases failed");
+    log_outcome(intake, error);
     while (delivery != NULL) {
         struct delivery *next = delivery->next;
         if (refuse)

@@ -10,6 +10,7 @@
 #ifndef RECEIPTD_INTAKE_INTERNAL_H
 #define RECEIPTD_INTAKE_INTERNAL_H
 
+#include "base/outage.h"
 #include "gateways/aggregate.h"
 #include "gateways/memory.h"
 #include "host/context.h"
@@ -121,6 +122,8 @@ struct rcpt_intake {
     enum intake_database database;
     struct delivery *waiting, *last_waiting; /* for the next look-up */
     struct intake_lookup lookup;
+    struct rcpt_outage lookups;
+    bool lookups_fail;
 
     struct intake_certificate certificates[INTAKE_CERTIFICATES], failures[INTAKE_CERTIFICATES];
     struct intake_fetch fetches[INTAKE_FETCHES];

@@ -192,6 +192,9 @@ def test_a_look_up_that_fails_keeps_nobody_waiting(site, database, alias, how):
         return found and "ours-1" in {event["message_id"] for event in intake.read_events(site.events)}
 
     process.wait_for(is_found, what="the alias is found as soon as it can be")
+    if how == "locked":
+        process.wait_for_log("looking up aliases works again")
+        assert lookups(pages, "failed") >= 2 and intake.log_count(process, "looking up aliases failed") == 1
     for client in clients:
         client.close()
     process.stop()
