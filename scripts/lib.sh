@@ -344,7 +344,7 @@ shared_buffers = 256MB
 max_connections = 200
 max_wal_size = 4GB
 checkpoint_timeout = 15min
-log_line_prefix = '%m [%p] %a '
+log_line_prefix = '%m [%p] %d %a '
 CONF
 }
 

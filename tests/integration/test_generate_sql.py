@@ -86,12 +86,12 @@ CONFIGURED = {
 }
 
 
-def prepared_since(log, begin):
-    """[(name, text)] as the server's log tells, which begins the following lines of a message with a tab."""
+def prepared_since(log, begin, database):
+    """[(name, text)] in a database as the server's log tells, which begins the following lines of a message with a tab."""
     with log.open("rb") as file:
         file.seek(begin)
         messages = re.split(r"^(?!\t)", file.read().decode(), flags=re.MULTILINE)
-    found = [re.search(r"duration: [\d.]+ ms  parse (\w+): (.*)", message, re.DOTALL) for message in messages]
+    found = [re.search(rf"\] {database} .*duration: [\d.]+ ms  parse (\w+): (.*)", message, re.DOTALL) for message in messages]
     return [(match[1], match[2].replace("\n\t", "\n")) for match in found if match]
 
 
@@ -109,12 +109,12 @@ def test_what_is_printed_is_what_the_daemon_prepares(create_world, create_topic,
     process = world.installation.start()
     required = {"apply", "wake", "fence", "rollup"} | ({"gather", "positions"} if "folds" in variant else set()) \
         | ({"claim", "apply_unsubscribed"} if "actions" in variant else set())
-    process.wait_for(lambda: required <= {name for name, _ in prepared_since(log, begin)}, 60, f"{required} are prepared")
+    process.wait_for(lambda: required <= {name for name, _ in prepared_since(log, begin, world.database.name)}, 60, f"{required} are prepared")
     process.stop()
     expected = {}  # texts of a name in any folder; of a lane's statements, those of the variant
     for name, text in printed.items():
         path, _, suffix = name.partition(" ")
         if suffix == variant or not suffix and f"{name} {variant}" not in printed:
             expected.setdefault(path.split("/")[1], []).append(text)
-    for name, text in prepared_since(log, begin):
+    for name, text in prepared_since(log, begin, world.database.name):
         assert text.strip().rstrip(";") in expected[name], name

@@ -236,7 +236,7 @@ static struct rcpt_webhook_endpoint *endpoint_at(struct fixture *fixture, const 
                                                       .secret_count = 2,
                                                       .headers = headers,
                                                       .header_count = 1,
-                                                      .connect_timeout_ms = 10000,
+                                                      .connect_timeout_ms = 60000,
                                                       .timeout_ms = timeout_ms,
                                                       .max_answer_bytes = 10,
                                                       .concurrency = concurrency};
@@ -516,7 +516,7 @@ static void without_a_secret_a_call_has_its_id_and_no_signature(void **state)
     snprintf(url, sizeof(url), "http://127.0.0.1:%d/hook/200", rcpt_http_port(fixture->server));
     const struct rcpt_webhook_endpoint_settings settings = {.name = "open",
                                                             .url = url,
-                                                            .connect_timeout_ms = 10000,
+                                                            .connect_timeout_ms = 60000,
                                                             .timeout_ms = 60000,
                                                             .concurrency = 1};
     struct rcpt_webhook_endpoint *endpoint =
