@@ -47,10 +47,9 @@ static void test_whole_ids_have_the_time_they_begin_with(void **state)
 
 static void test_a_bound_stands_between_the_ids_of_two_milliseconds(void **state)
 {
-    static const char *const rests[][2] = {[RCPT_ID_UUIDV7] = {"-7000-8000-000000000000",
-                                                               "-7fff-bfff-ffffffffffff"},
-                                           [RCPT_ID_ULID] = {"0000000000000000",
-                                                             "ZZZZZZZZZZZZZZZZ"}};
+    static const char *const rests[][2] = {
+        [RCPT_ID_UUIDV7] = {"-7000-8000-000000000000", "-7fff-bfff-ffffffffffff"},
+        [RCPT_ID_ULID] = {"0000000000000000", "ZZZZZZZZZZZZZZZZ"}};
     (void)state;
     srand(1);
     for (int turn = 0; turn < 20000; turn++) {
@@ -67,10 +66,10 @@ static void test_a_bound_stands_between_the_ids_of_two_milliseconds(void **state
 
 static void test_what_is_no_such_id_has_no_time(void **state)
 {
-    static const char *const others[] = {"", "017f22e2", "017f22e279b0", "017F22E2-79B0",
-                                         "017f22e2-79bg", "m1", "017f22e2_79b0"};
-    static const char *const no_ulids[] = {"", "01ARYZ6S4", "01aryz6s41", "8ZZZZZZZZZ",
-                                           "01ARYZ6SI1", "01ARYZ6S-1"};
+    static const char *const others[] = {
+        "", "017f22e2", "017f22e279b0", "017F22E2-79B0", "017f22e2-79bg", "m1", "017f22e2_79b0"};
+    static const char *const no_ulids[] = {"",           "01ARYZ6S4",  "01aryz6s41",
+                                           "8ZZZZZZZZZ", "01ARYZ6SI1", "01ARYZ6S-1"};
     int64_t ms = 7;
     (void)state;
     for (size_t index = 0; index < sizeof(others) / sizeof(others[0]); index++)
