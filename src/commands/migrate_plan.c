@@ -103,10 +103,6 @@ bool migrate_add(struct migrate_plan *plan, const char *file, const char *format
 
 /* ---- the inbox ---- */
 
-#define REFUSED_HINT                                                                               \
-    "only an inbox without messages can be partitioned: leave inbox.partitions out, receiptd "     \
-    "maintain keeps a flat table of time-ordered ids fast enough"
-
 static const struct rcpt_config *config_of(const struct migrate_plan *plan)
 {
     return plan->context->config;
@@ -191,7 +187,7 @@ static bool refuse_filled(struct migrate_plan *plan)
         error, EX_CONFIG,
         "inbox.partitions is %s, but message_inbox has messages and is not partitioned",
         config_of(plan)->inbox.partitions == RCPT_PARTITIONS_OWN ? "own" : "external");
-    rcpt_error_hint(error, REFUSED_HINT);
+    rcpt_error_hint(error, "run receiptd adopt, which partitions it beside the daemon");
     return false;
 }
 

@@ -335,6 +335,18 @@ static bool refuse_flat(struct command_context *context)
     return false;
 }
 
+/* The check that a killed adopt has left would refuse messages when its time comes. */
+static bool forget_adoption(const struct layout *layout)
+{
+    struct script script;
+    if (!layout_is(layout, "pending"))
+        return true;
+    script_begin(&script, layout->context);
+    add_other(&script, "partitions/bounds_drop", "message_inbox");
+    puts("partitions: what an interrupted receiptd adopt has left is taken away; run it again");
+    return script_run(&script, "drop a check of message_inbox");
+}
+
 /* A table that has become a partition leaves a range above it to be made: hence twice at most. */
 static bool make_all(struct command_context *context)
 {
@@ -343,7 +355,7 @@ static bool make_all(struct command_context *context)
         struct layout layout;
         good = layout_read(&layout, context);
         if (good && !layout_is(&layout, "by_id"))
-            good = refuse_flat(context);
+            good = forget_adoption(&layout) && refuse_flat(context);
         good = good && make(&layout);
         layout_forget(&layout);
     }

@@ -259,7 +259,11 @@ int command_maintain(const struct command_call *call)
     int exit_code = EX_USAGE;
     if (!command_open_as(&context, call, command_option(call, "dsn"), false, &exit_code))
         return exit_code;
-    return finish(call, &context,
-                  partitions_maintain(&context) && retire(&context, false) &&
-                      recent_maintain(&context));
+    /* Partitions that could not be made are an error in the end; the rest is done in any case. */
+    bool made = partitions_maintain(&context);
+    struct rcpt_error missed = context.error;
+    bool good = retire(&context, false) && recent_maintain(&context);
+    if (good && !made)
+        context.error = missed;
+    return finish(call, &context, good && made);
 }

@@ -366,6 +366,8 @@ def test_receipts_flow_while_partitions_are_made_moved_booked_and_dropped(create
     everything = everything[::2] + everything[1::2]
     for first in range(0, len(everything), 100):
         world.topic.send([{"message_id": id, "status": "SENT"} for id in everything[first:first + 100]])
+        if first == 3000:
+            world.installation.command("maintain")
         if first % 1500 == 600:
             killed = world.installation.start("maintain", command="maintain")
             time.sleep(world.random.uniform(0.01, 0.1))
@@ -401,3 +403,106 @@ def test_the_batchs_join_reads_the_partition_that_the_id_leads_to(own):
     scans = [line for line in plan.splitlines() if "Index Scan" in line or "Seq Scan" in line]
     assert len(scans) >= 30 and sum("loops=100" in line for line in scans) == 1, plan
     assert sum("never executed" in line for line in scans) == len(scans) - 1, plan
+
+
+# ---- receiptd adopt
+
+FLAT = {"partitions": "none"}
+
+
+def fill_flat(installation, n=20_000):
+    installation.do(f"""INSERT INTO {INBOX} (message_id, org_id, campaign_id, status, created_at)
+        SELECT overlay(lpad(to_hex({start_of(-90)} + i::int8 * {90 * DAY // n}), 12, '0') PLACING '-' FROM 9 FOR 0) || '-7000-8000-' || lpad(i::text, 12, '0'),
+               'o', 'c' || i % 3, 300, '{time.strftime("%Y-%m-%d", time.gmtime(start_of(-90) / 1000))}'::timestamptz + i * interval '{90 * DAY // n} milliseconds'
+        FROM generate_series(0, {n - 1}) i""")
+
+
+@pytest.fixture
+def flat(installed):
+    fill_flat(installed)
+    installed.write(inbox=OWN)
+    return installed
+
+
+def test_a_flat_inbox_becomes_a_partition_and_empties_by_its_retention(flat):
+    before = funnel(flat)
+    said = flat.run("adopt", "--dry-run").out
+    assert "20000 messages, all with ids that are UUIDv7s" in said and "nothing was changed" in said
+    assert "message_inbox is partitioned" in flat.run("adopt").out
+    assert parts(flat) == {"message_inbox_before": 20000} and made(flat) == ["message_inbox_before", "message_inbox_other"]
+    assert "already" in flat.run("adopt").out and "nothing to do" in flat.migrate().out
+    exact(flat)
+    insert(flat, [v7(now(), 1), "order-1"], campaign="c1")
+    insert(flat, [v7(start_of(9), 1)], campaign="c1")
+    exact(flat)
+    flat.write(inbox=OWN | {"retention": "30d"})
+    assert "messages: 13333 deleted" in flat.run("maintain").out or parts(flat)["message_inbox_before"] < 7000
+    exact(flat)
+    flat.do(f"TRUNCATE {INBOX}")
+    exact(flat)
+    after = dict(((campaign, status), n) for campaign, status, n in funnel(flat))
+    assert all(after[campaign, status] in (n, n + 3) for campaign, status, n in before)
+
+
+@pytest.mark.parametrize("what, why", (
+    (f"INSERT INTO {INBOX} (message_id) VALUES ('order-1')", "no UUIDv7, for example order-1"),
+    (f"INSERT INTO {INBOX} (message_id) VALUES ('{v7(start_of(900))}')", "ids of a time in the future"),
+    (f"CREATE VIEW public.mine AS SELECT message_id FROM {INBOX}", "view"),
+    (f"CREATE TABLE public.sent (id text COLLATE \"C\" REFERENCES {INBOX})", "foreign key")))
+def test_what_cannot_be_adopted_is_refused_with_the_reason(flat, what, why):
+    flat.do(what)
+    for arguments in (["adopt", "--dry-run"], ["adopt"]):
+        result = flat.start(*arguments)
+        _, said = result.communicate()
+        assert result.returncode in (65, 78) and why in said
+    assert parts(flat) == {"message_inbox": 20000 + ("INSERT" in what)}
+
+
+def test_killed_at_any_moment_an_adoption_is_exact_and_goes_on(flat):
+    before = funnel(flat)
+    for n in range(12):
+        process = flat.start("adopt")
+        time.sleep(0.015 * (n + 1))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        exact(flat)
+        insert(flat, [v7(now(), n)], campaign="new")
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'receiptd/adopt'"
+    wait_for(lambda: flat.query(sessions) == [(0,)], 30, "the session of the killed run has ended")
+    flat.run("adopt")
+    assert parts(flat) == {"message_inbox_before": 20012}
+    exact(flat)
+    assert [row for row in funnel(flat) if row[0] != "new"] == before
+
+
+def test_the_check_of_a_killed_adoption_is_taken_away_by_maintain(flat):
+    flat.do(f"ALTER TABLE {INBOX} ADD CONSTRAINT receiptd_bounds CHECK (message_id < '0') NOT VALID")
+    assert "interrupted receiptd adopt" in flat.run("maintain", code=CONFIG).out
+    insert(flat, [v7(now())])
+    exact(flat)
+
+
+def test_receipts_flow_while_an_inbox_is_adopted(create_world):
+    world = create_world(partitions=2, lanes=4, inbox={"retention": "0s"}, batch={"max_events": 100})
+    ids = [v7(start_of(-30) + n * 60_000, n) for n in range(20_000)]
+    world.insert_ids(*ids[:15_000])
+    world.installation.configure(inbox=OWN)
+    process = world.installation.start()
+    killed = None
+    for first in range(0, len(ids), 100):
+        world.topic.send([{"message_id": id, "status": "SENT"} for id in ids[first:first + 100]])
+        if first == 4_000:
+            killed = world.installation.start("adopt", command="adopt")
+        if first == 4_500:
+            killed.kill()
+        if first == 8_000:
+            world.installation.command("adopt")
+            world.audit()
+    world.insert_ids(*ids[15_000:])
+    world.wait_until_consumed(process)
+    world.wait_until_woken(process)
+    world.audit()
+    assert world.database.query("SELECT status, messages::int, events::int FROM receiptd.campaign_funnel WHERE status IN (0, 300) ORDER BY 1") == [
+        (0, 20_000, 0), (300, 20_000, 20_000)]
+    assert world.database.value(f"SELECT count(*)::int FROM {INBOX} WHERE status = 300") == 20_000
+    process.stop()
