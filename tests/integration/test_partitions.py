@@ -388,6 +388,31 @@ def test_receipts_flow_while_partitions_are_made_moved_booked_and_dropped(create
     process.stop()
 
 
+def test_the_daemons_statements_read_the_partitions_of_their_ids_alone(create_world):
+    """Updates, look-ups of what did not change, of unknown messages and of parked receipts."""
+    world = create_world(partitions=2, lanes=4, inbox=OWN | {"recent_rows": 0})
+    low = start_of(-1)
+    known, unknown = [v7(low + n, n) for n in range(3000)], [v7(low + n, n) for n in range(3000, 3100)]
+    world.insert_ids(*known)
+    world.database.execute(f"INSERT INTO {INBOX} (message_id) SELECT overlay(lpad(to_hex({low} + {DAY} * (i % 9) + 60000000 + i), 12, '0') PLACING '-'"
+                           " FROM 9 FOR 0) || '-7000-8000-' || lpad(i::text, 12, '0') FROM generate_series(0, 199999) i")
+    world.database.execute(f"ANALYZE {INBOX}")
+    process = world.installation.start()
+    for some in (known, unknown, known):
+        world.topic.send([{"message_id": id, "status": "SENT"} for id in some])
+    world.wait_until_consumed(process)
+    world.insert_ids(*unknown)
+    world.wait_until_woken(process)
+    process.stop()
+    world.audit()
+    scans = """SELECT relname::text, idx_scan::int FROM pg_stat_user_indexes WHERE relname LIKE 'message_inbox_%%' AND indexrelname LIKE '%%pkey'
+               AND schemaname = 'receiptd' AND relname <> %s"""
+    name = name_of(low)
+    mine = "SELECT idx_scan::int FROM pg_stat_user_indexes WHERE relname = %s AND indexrelname LIKE '%%pkey'"
+    world.wait(lambda: world.database.value(mine, name) >= 3100, None, 30, "the scans of the daemon are known")
+    assert {name: n for name, n in world.database.query(scans, name) if n > 0} == {}
+
+
 def test_the_batchs_join_reads_the_partition_that_the_id_leads_to(own):
     """With the settings of a lane: of 30 partitions each id descends into the index of one."""
     for days in range(2, 24):
