@@ -1,5 +1,5 @@
--- Campaigns ('': messages without one) recounted, against their counters: a row for each campaign and status: how many messages, live or
--- retired, have it on their path, or the flag, and what the counter says. targeted: with TARGETED, the root, which someone else counts where inbox.targeted is
+-- Campaigns ('': messages without one) recounted, against their counters: a row for each campaign and status: how many messages, live,
+-- detached or retired, have it on their path, or the flag, and what the counter says. targeted: with TARGETED, the root, which someone else counts where inbox.targeted is
 -- none. A plain query, so that it becomes part of the statement that asks, and sees that statement's snapshot.
 CREATE OR REPLACE FUNCTION campaign_recount(campaigns text[], targeted boolean)
 RETURNS TABLE (campaign_id text, status int2, rows int8, counter int8) LANGUAGE sql STABLE AS $$
@@ -7,6 +7,12 @@ RETURNS TABLE (campaign_id text, status int2, rows int8, counter int8) LANGUAGE 
         SELECT COALESCE(m.campaign_id, '') AS campaign_id, m.status, m.flags, count(*) AS n
         FROM message_inbox m
         WHERE m.campaign_id = ANY (campaign_recount.campaigns) OR ('' = ANY (campaign_recount.campaigns) AND m.campaign_id IS NULL)
+        GROUP BY 1, 2, 3
+        UNION ALL
+        -- After message_inbox: tables are locked in this order, so a partition that is detached meanwhile is counted once.
+        SELECT COALESCE(d.campaign_id, ''), d.status, d.flags, count(*)
+        FROM inbox_detached d
+        WHERE d.campaign_id = ANY (campaign_recount.campaigns) OR ('' = ANY (campaign_recount.campaigns) AND d.campaign_id IS NULL)
         GROUP BY 1, 2, 3
         UNION ALL
         SELECT r.campaign_id, r.status, r.flags, sum(r.messages)::int8 FROM campaign_retired r WHERE r.campaign_id = ANY (campaigns) GROUP BY 1, 2, 3

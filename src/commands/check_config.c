@@ -9,6 +9,7 @@
 #include "config/pipelines.h"
 #include "inbox_check.h"
 #include "kafka/consumer.h"
+#include "partitions.h"
 #include "postgres/sql.h"
 #include "recent.h"
 
@@ -143,7 +144,7 @@ static bool describe_inbox(struct command_context *context)
     bool there = rows != NULL && rcpt_session_rows_text(rows, 0, "there") != NULL;
     bool good = rows != NULL;
     rcpt_session_rows_free(rows);
-    return good && (!there || recent_describe(context, false));
+    return good && (!there || (recent_describe(context, false) && partitions_note(context)));
 }
 
 /* In a transaction that reads: planning a statement runs nothing. */

@@ -118,7 +118,8 @@ static const struct command commands[] = {
                "inbox.alias_retention, in short transactions beside the daemon. What goes is "
                "booked, so "
                "that\n"
-               "funnels and audits stay exact. It may be interrupted and run again. Run it as the "
+               "funnels and audits stay exact. Partitions of the inbox go as a whole. It may be "
+               "interrupted and run again. Run it as the "
                "owner of\n"
                "the schema (--dsn): the daemon's role may not delete messages.",
         .options = {{"dry-run", NULL, "say what would go; delete nothing"},
@@ -129,8 +130,9 @@ static const struct command commands[] = {
     },
     {
         .name = "maintain",
-        .summary = "what a timer runs: retire, then the recent set of a large inbox",
+        .summary = "what a timer runs: partitions, retire, the recent set of a large inbox",
         .doc =
+            "Makes the inbox's partitions of the next spans, where inbox.partitions is own.\n"
             "Deletes what its retention says, as `retire` does. Then it makes the recent set of a "
             "large inbox,\n"
             "or makes it again where it has grown by half: an index over the newest messages, in "
@@ -144,6 +146,24 @@ static const struct command commands[] = {
                      "the owner's connection string, or file:PATH; default: "
                      "postgres.dsn"}},
         .run = command_maintain,
+    },
+    {
+        .name = "adopt",
+        .summary = "partition an inbox that has messages, beside the daemon",
+        .doc = "For inbox.partitions: own. The table becomes the partition of all ids up to seven "
+               "spans "
+               "from now;\n"
+               "nothing is copied. Reads the table twice, then changes it in a short transaction. "
+               "Refused where\n"
+               "ids have another form, with an example. It may be interrupted and run again. Run "
+               "it as "
+               "the owner\n"
+               "of the schema (--dsn).",
+        .options = {{"dry-run", NULL, "say what would be done, or why not; change nothing"},
+                    {"dsn", "DSN",
+                     "the owner's connection string, or file:PATH; default: "
+                     "postgres.dsn"}},
+        .run = command_adopt,
     },
     {
         /* One command lists and moves, since both choose by the same options. */

@@ -97,6 +97,7 @@ int command_check_config(const struct command_call *call);
 int command_funnel(const struct command_call *call);
 int command_audit(const struct command_call *call);
 int command_retire(const struct command_call *call);
+int command_adopt(const struct command_call *call);
 int command_maintain(const struct command_call *call);
 int command_dead_letters(const struct command_call *call);
 int command_ctl(const struct command_call *call);

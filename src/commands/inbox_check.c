@@ -11,6 +11,7 @@
 #include "actions/actions.h"
 #include "config/pipelines.h"
 #include "folds/folds.h"
+#include "partitions.h"
 #include "postgres/array_text.h"
 #include "postgres/bind.h"
 #include "postgres/sql.h"
@@ -71,7 +72,7 @@ bool inbox_check_table(struct command_context *context)
     size_t found = 0;
     inbox_place_of(config, &place);
     if (!place.mapped)
-        return true;
+        return partitions_check(context);
     rcpt_array_text_init(&columns);
     for (size_t index = 0; index < INBOX_COLUMNS; index++)
         rcpt_array_text_add(&columns, place.columns[index], strlen(place.columns[index]));
@@ -86,6 +87,7 @@ bool inbox_check_table(struct command_context *context)
     bool good = list_problems(context, "migrate/inbox_problems", 4, values, &found) &&
                 list_problems(context, "migrate/inbox_hazards", 6, values, &found);
     rcpt_array_text_fini(&columns);
+    good = good && (found > 0 || partitions_check(context));
     return good && (found == 0 ||
                     rcpt_error_fatal(&context->error, EX_CONFIG,
                                      "inbox table %s.%s cannot be the inbox as it is: %zu problems "

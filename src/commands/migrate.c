@@ -8,6 +8,7 @@
 #include "command.h"
 #include "inbox_check.h"
 #include "migrate.h"
+#include "partitions.h"
 #include "postgres/sql.h"
 #include "recent.h"
 
@@ -147,7 +148,8 @@ static bool migrate(struct migrate_plan *plan)
         puts(plan->note);
     if (has_rows)
         puts("the inbox has rows that no counter knows yet: receiptd audit --repair counts them");
-    return recent_describe(plan->context, true);
+    return partitions_make(plan->context) && recent_describe(plan->context, true) &&
+           partitions_note(plan->context);
 }
 
 /* A dry run's session is read-only, so it needs fewer rights. */

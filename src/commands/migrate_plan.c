@@ -11,6 +11,7 @@
 
 #include "inbox_check.h"
 #include "migrate.h"
+#include "partitions.h"
 #include "postgres/sql.h"
 
 /* In order; a database that knows fewer gets the rest. The files of a version write its row into
@@ -19,9 +20,9 @@ static const struct {
     int version;
     const char *file;
 } migrations[] = {
-    {1, "tables/001_core"},   {1, "tables/001_folds"},     {1, "tables/001_actions"},
-    {2, "tables/002_origin"}, {2, "tables/002_positions"}, {3, "tables/003_retention"},
-    {3, "tables/003_recent"},
+    {1, "tables/001_core"},   {1, "tables/001_folds"},      {1, "tables/001_actions"},
+    {2, "tables/002_origin"}, {2, "tables/002_positions"},  {3, "tables/003_retention"},
+    {3, "tables/003_recent"}, {4, "tables/004_partitions"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
@@ -171,12 +172,61 @@ static bool refuse_kind(struct migrate_plan *plan, bool is_view)
     return false;
 }
 
+/* A table with messages is not partitioned by a migration: that would keep batches waiting. */
+static bool refuse_filled(struct migrate_plan *plan)
+{
+    struct rcpt_error *error = &plan->context->error;
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(plan->context->session,
+                           "SELECT EXISTS (SELECT FROM message_inbox) AS filled", 0, NULL, error);
+    bool filled = rows != NULL && rcpt_session_rows_bool(rows, 0, "filled");
+    rcpt_session_rows_free(rows);
+    if (!filled)
+        return rows != NULL;
+    rcpt_error_fatal(
+        error, EX_CONFIG,
+        "inbox.partitions is %s, but message_inbox has messages and is not partitioned",
+        config_of(plan)->inbox.partitions == RCPT_PARTITIONS_OWN ? "own" : "external");
+    rcpt_error_hint(error, "run receiptd adopt, which partitions it beside the daemon");
+    return false;
+}
+
+/* The flat table is made first, as it always is, so that its columns stand in one place. Triggers go
+ * with it. */
+static bool plan_partitioned_inbox(struct migrate_plan *plan, bool exists)
+{
+    if (config_of(plan)->inbox.ids == RCPT_ID_ANY) {
+        rcpt_error_fatal(&plan->context->error, EX_CONFIG,
+                         "inbox.partitions is external, and message_inbox is not partitioned yet: "
+                         "inbox.ids has to say what its ids are");
+        return false;
+    }
+    if (exists && !refuse_filled(plan))
+        return false;
+    bool good =
+        exists ? migrate_add(plan, "partitions/lock_all",
+                             "partition message_inbox, which has no message yet, by ranges of ids")
+               : migrate_add(plan, "migrate/inbox_table",
+                             "create table message_inbox, partitioned by ranges of ids");
+    return good && migrate_append(plan, "partitions/parent") &&
+           migrate_append(plan, "partitions/drop_empty") &&
+           migrate_append(plan, "partitions/first_other") &&
+           (!exists || !config_of(plan)->inbox.count_targeted ||
+            (migrate_append(plan, "migrate/inbox_trigger") &&
+             migrate_append(plan, "migrate/inbox_trigger_comment")));
+}
+
 /* `kind` is PostgreSQL's relkind: r a table, p a partitioned one, v a view; NULL: there is nothing
  * yet. */
 static bool plan_own_inbox(struct migrate_plan *plan, const char *kind, int64_t fillfactor)
 {
     if (kind != NULL && strcmp(kind, "v") == 0)
         return refuse_kind(plan, true);
+    bool partitions = config_of(plan)->inbox.partitions != RCPT_PARTITIONS_NONE;
+    if (partitions && (kind == NULL || strcmp(kind, "r") == 0))
+        return plan_partitioned_inbox(plan, kind != NULL);
+    if (kind != NULL && strcmp(kind, "p") == 0 && !partitions_check(plan->context))
+        return false;
     if (kind == NULL)
         return migrate_add(plan, "migrate/inbox_table", "create table message_inbox, fillfactor %s",
                            migrate_binding(plan, "fillfactor"));

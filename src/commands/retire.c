@@ -1,7 +1,8 @@
 /* `receiptd retire`: deletes messages that are older than inbox.retention, and aliases that lead to
- * none of them any longer. It walks the tables page by page: each step is one statement and one
- * transaction, and the trigger books in it what goes. So it may be ended at any time, run again, or
- * run twice at once. `receiptd maintain` is what a timer calls: this, then recent.c. */
+ * none of them any longer. Whole partitions go first (partitions_drop.c). The tables are walked page by
+ * page: each step is one statement and one transaction, and the trigger books in it what goes. So it
+ * may be ended at any time, run again, or run twice at once. `receiptd maintain` is what a timer calls:
+ * partitions.c, this, then recent.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 
 #include "command.h"
 #include "inbox_check.h"
-#include "postgres/array_text.h"
+#include "keeps.h"
+#include "partitions.h"
 #include "postgres/bind.h"
 #include "postgres/sql.h"
 #include "recent.h"
@@ -33,52 +35,9 @@ struct walk {
     size_t binding_count;
     const char *values[MOST_PARAMS]; /* from the third on */
     size_t value_count;
-    bool needs_trigger;
+    bool is_inbox; /* needs the trigger; partitions that are young as a whole are left out */
     int64_t rows;
 };
-
-/* ---- retentions as parameters ---- */
-
-struct overrides {
-    struct rcpt_array_text campaigns, orgs;
-    char *campaign_keeps, *org_keeps; /* array literals */
-};
-
-static char *keeps_of(const struct rcpt_config *config, bool of_campaigns,
-                      struct rcpt_array_text *names)
-{
-    size_t used = 1, size = 3 + config->inbox.overrides_count * 24;
-    char *keeps = rcpt_malloc(size);
-    keeps[0] = '{';
-    for (size_t index = 0; index < config->inbox.overrides_count; index++) {
-        const struct rcpt_config_retention *given = &config->inbox.overrides[index];
-        const char *name = of_campaigns ? given->campaign : given->org_id;
-        if (name == NULL)
-            continue;
-        rcpt_array_text_add(names, name, strlen(name));
-        used += (size_t)snprintf(keeps + used, size - used, "%s%" PRId64, used > 1 ? "," : "",
-                                 given->keep_ms);
-    }
-    keeps[used] = '}';
-    keeps[used + 1] = '\0';
-    return keeps;
-}
-
-static void overrides_init(struct overrides *overrides, const struct rcpt_config *config)
-{
-    rcpt_array_text_init(&overrides->campaigns);
-    rcpt_array_text_init(&overrides->orgs);
-    overrides->campaign_keeps = keeps_of(config, true, &overrides->campaigns);
-    overrides->org_keeps = keeps_of(config, false, &overrides->orgs);
-}
-
-static void overrides_fini(struct overrides *overrides)
-{
-    rcpt_array_text_fini(&overrides->campaigns);
-    rcpt_array_text_fini(&overrides->orgs);
-    free(overrides->campaign_keeps);
-    free(overrides->org_keeps);
-}
 
 /* ---- walking a table ---- */
 
@@ -149,7 +108,7 @@ static bool print_due(struct walk *walk, const struct rcpt_session_rows *parts, 
         printf("%s: %s rows of %s would go, the oldest of %s", walk->name,
                rcpt_session_rows_text(rows, 0, "rows"), rcpt_session_rows_text(parts, part, "name"),
                rcpt_session_rows_text(rows, 0, "oldest"));
-        if (walk->needs_trigger)
+        if (walk->is_inbox)
             printf(", of %s campaigns", rcpt_session_rows_text(rows, 0, "campaigns"));
         putchar('\n');
         walk->rows += rcpt_session_rows_int(rows, 0, "rows");
@@ -162,7 +121,7 @@ static bool print_due(struct walk *walk, const struct rcpt_session_rows *parts, 
 /* Without the trigger the counters would be ahead of the messages. */
 static bool check_trigger(const struct walk *walk, const struct rcpt_session_rows *parts)
 {
-    if (!walk->needs_trigger || rcpt_session_rows_count(parts) == 0 ||
+    if (!walk->is_inbox || rcpt_session_rows_count(parts) == 0 ||
         rcpt_session_rows_bool(parts, 0, "booked"))
         return true;
     rcpt_error_fatal(&walk->context->error, EX_CONFIG,
@@ -173,6 +132,13 @@ static bool check_trigger(const struct walk *walk, const struct rcpt_session_row
     return false;
 }
 
+static bool is_young(const struct walk *walk, const struct rcpt_session_rows *parts, size_t part)
+{
+    return partitions_is_young(walk->context->config, rcpt_session_rows_int(parts, part, "now_ms"),
+                               rcpt_session_rows_text(parts, part, "lower"),
+                               rcpt_session_rows_text(parts, part, "upper"));
+}
+
 static bool walk_table(struct walk *walk, bool dry_run)
 {
     const char *const values[] = {walk->schema, walk->table};
@@ -180,7 +146,8 @@ static bool walk_table(struct walk *walk, bool dry_run)
         walk->context->session, rcpt_sql("retire/parts"), 2, values, &walk->context->error);
     bool good = parts != NULL && check_trigger(walk, parts);
     for (size_t part = 0; good && part < rcpt_session_rows_count(parts); part++)
-        good = dry_run ? print_due(walk, parts, part) : walk_part(walk, parts, part);
+        if (!walk->is_inbox || !is_young(walk, parts, part))
+            good = dry_run ? print_due(walk, parts, part) : walk_part(walk, parts, part);
     if (good)
         printf("%s: %" PRId64 " %s\n", walk->name, walk->rows,
                dry_run ? "would go; nothing was deleted" : "deleted");
@@ -190,37 +157,40 @@ static bool walk_table(struct walk *walk, bool dry_run)
 
 /* ---- what is retired ---- */
 
+static bool walk_messages(struct command_context *context, const struct keeps *keeps, bool dry_run)
+{
+    struct inbox_place place;
+    inbox_place_of(context->config, &place);
+    struct walk walk = {.context = context,
+                        .name = "messages",
+                        .step = "retire/messages",
+                        .due = "retire/messages_due",
+                        .schema = place.schema,
+                        .table = place.table,
+                        .bindings = {{NULL, NULL},
+                                     {NULL, NULL},
+                                     {"message_id", place.columns[0]},
+                                     {"org_id", place.columns[1]},
+                                     {"campaign_id", place.columns[2]},
+                                     {"created_at", place.created_at}},
+                        .binding_count = 6,
+                        .value_count = KEEPS_VALUES,
+                        .is_inbox = true};
+    memcpy(walk.values, keeps->values, sizeof(keeps->values));
+    return walk_table(&walk, dry_run);
+}
+
+/* Whole partitions first: what they held need not be deleted row by row. */
 static bool retire_messages(struct command_context *context, bool dry_run)
 {
-    const struct rcpt_config *config = context->config;
-    struct inbox_place place;
-    struct overrides overrides;
-    char keep[24];
-    if (config->inbox.retention_ms == 0 && config->inbox.overrides_count == 0)
-        return puts("messages: inbox.retention is not set, so none is deleted") >= 0;
-    inbox_place_of(config, &place);
-    overrides_init(&overrides, config);
-    snprintf(keep, sizeof(keep), "%" PRId64, config->inbox.retention_ms);
-    struct walk walk = {
-        .context = context,
-        .name = "messages",
-        .step = "retire/messages",
-        .due = "retire/messages_due",
-        .schema = place.schema,
-        .table = place.table,
-        .bindings = {{NULL, NULL},
-                     {NULL, NULL},
-                     {"message_id", place.columns[0]},
-                     {"org_id", place.columns[1]},
-                     {"campaign_id", place.columns[2]},
-                     {"created_at", place.created_at}},
-        .binding_count = 6,
-        .values = {rcpt_array_text_finish(&overrides.campaigns), overrides.campaign_keeps,
-                   rcpt_array_text_finish(&overrides.orgs), overrides.org_keeps, keep},
-        .value_count = 5,
-        .needs_trigger = true};
-    bool good = walk_table(&walk, dry_run);
-    overrides_fini(&overrides);
+    struct keeps keeps;
+    keeps_init(&keeps, context->config);
+    bool good = partitions_retire(context, &keeps, dry_run);
+    if (keeps_shortest(context->config) == 0)
+        puts("messages: inbox.retention is not set, so none is deleted");
+    else
+        good = good && walk_messages(context, &keeps, dry_run);
+    keeps_fini(&keeps);
     return good;
 }
 
@@ -289,5 +259,11 @@ int command_maintain(const struct command_call *call)
     int exit_code = EX_USAGE;
     if (!command_open_as(&context, call, command_option(call, "dsn"), false, &exit_code))
         return exit_code;
-    return finish(call, &context, retire(&context, false) && recent_maintain(&context));
+    /* Partitions that could not be made are an error in the end; the rest is done in any case. */
+    bool made = partitions_maintain(&context);
+    struct rcpt_error missed = context.error;
+    bool good = retire(&context, false) && recent_maintain(&context);
+    if (good && !made)
+        context.error = missed;
+    return finish(call, &context, good && made);
 }

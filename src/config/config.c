@@ -132,6 +132,16 @@ static bool check_retention(struct loading *loading)
                              "%s", problem);
 }
 
+/* A partition's bounds are made from the time in ids. */
+static bool check_partitions(struct loading *loading)
+{
+    const char *problem = rcpt_config_partitions_problem(loading->config);
+    return problem == NULL ||
+           rcpt_config_error(loading->file.error, loading->file.name,
+                             place_of(loading, "inbox.partitions", "inbox.partition_span"), "%s",
+                             problem);
+}
+
 /* Checks that need the values of several rows. They run on the loaded struct, where defaults are
  * filled in. */
 static bool check_together(struct loading *loading)
@@ -141,7 +151,7 @@ static bool check_together(struct loading *loading)
            check_order(loading, "postgres.retry_min", config->postgres.retry_min_ms,
                        "postgres.retry_max", config->postgres.retry_max_ms) &&
            check_columns(loading) && check_log_levels(loading) && check_tls(loading) &&
-           check_retention(loading);
+           check_retention(loading) && check_partitions(loading);
 }
 
 /* The ladder checks itself (core/ladder.c); its errors get the place of `ladder`. */

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "core/fold_kind.h"
+#include "core/id_time.h"
 #include "core/ladder.h"
 #include "gateways/adapter.h"
 #include "http/webhook.h"
@@ -21,6 +22,7 @@
 enum rcpt_unknown_policy { RCPT_UNKNOWN_PARK, RCPT_UNKNOWN_INSERT, RCPT_UNKNOWN_DEAD_LETTER };
 enum rcpt_gap_policy { RCPT_GAP_HALT, RCPT_GAP_SKIP };
 enum rcpt_alias_policy { RCPT_ALIAS_OPTIONAL, RCPT_ALIAS_REQUIRED, RCPT_ALIAS_OFF };
+enum rcpt_partitions { RCPT_PARTITIONS_NONE, RCPT_PARTITIONS_OWN, RCPT_PARTITIONS_EXTERNAL };
 enum rcpt_letter_payload { RCPT_LETTER_RAW, RCPT_LETTER_MASKED, RCPT_LETTER_NONE };
 
 struct rcpt_config_pair {
@@ -172,10 +174,13 @@ struct rcpt_config {
         int64_t retention_ms; /* inbox.retention; 0: messages are not deleted */
         struct rcpt_config_retention *overrides; /* inbox.retention_overrides */
         size_t overrides_count;
-        int64_t remember_ms;        /* inbox.remember_retired */
-        int64_t alias_retention_ms; /* inbox.alias_retention; 0: aliases are not deleted */
-        unsigned fillfactor;        /* inbox.fillfactor */
-        uint64_t recent_rows;       /* inbox.recent_rows; 0: no recent set */
+        int64_t remember_ms;             /* inbox.remember_retired */
+        int64_t alias_retention_ms;      /* inbox.alias_retention; 0: aliases are not deleted */
+        unsigned fillfactor;             /* inbox.fillfactor */
+        uint64_t recent_rows;            /* inbox.recent_rows; 0: no recent set */
+        enum rcpt_partitions partitions; /* inbox.partitions */
+        enum rcpt_id_kind ids;           /* inbox.ids */
+        int64_t partition_span_ms;       /* inbox.partition_span */
     } inbox;
     struct {
         int64_t retention_ms; /* dead_letters.retention; 0: they are not deleted */

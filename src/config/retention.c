@@ -1,5 +1,5 @@
-/* The fields of an entry of inbox.retention_overrides, and what retention needs of the inbox.
- * src/commands/retire.c uses them. */
+/* The fields of an entry of inbox.retention_overrides, and what retention and partitions need of the
+ * inbox. The commands retire and maintain use them. */
 #include "rows.h"
 
 #define FIELD(member) MEMBER(struct rcpt_config_retention, member)
@@ -33,5 +33,19 @@ const char *rcpt_config_retention_problem(const struct rcpt_config *config)
     if (!config->inbox.count_targeted)
         return "inbox.retention needs the trigger that books what is deleted: inbox.targeted is "
                "none";
+    return NULL;
+}
+
+const char *rcpt_config_partitions_problem(const struct rcpt_config *config)
+{
+    if (config->inbox.partitions != RCPT_PARTITIONS_OWN)
+        return NULL;
+    if (config->inbox.table != NULL)
+        return "inbox.partitions: own is for receiptd's own inbox, but inbox.table is set: where "
+               "somebody else makes that table's partitions, say external";
+    if (config->inbox.ids == RCPT_ID_ANY)
+        return "inbox.partitions: own needs message ids that begin with the time, and inbox.ids is "
+               "any: say uuidv7 or ulid; for other ids leave inbox.partitions out, receiptd "
+               "maintain makes a recent set for them";
     return NULL;
 }

@@ -2,50 +2,11 @@
  * accounts.c, endpoints.c, folds.c and ladder.c. table.h explains the columns of a row. To add a
  * key, add a member to struct rcpt_config and a row here, then run scripts/update-docs
  * (docs/contributing.md). */
+#include "choices.h"
 #include "rows.h"
 
 #define AT(member)            MEMBER(struct rcpt_config, member)
 #define LIST_AT(member, size) MEMBER_LIST(struct rcpt_config, member, size)
-
-/* The names of choices, in the order in which errors and pages list them. */
-static const cyaml_strval_t gap_policies[] = {
-    {"halt", RCPT_GAP_HALT},
-    {"skip", RCPT_GAP_SKIP},
-};
-static const cyaml_strval_t unknown_policies[] = {
-    {"park", RCPT_UNKNOWN_PARK},
-    {"insert", RCPT_UNKNOWN_INSERT},
-    {"dead-letter", RCPT_UNKNOWN_DEAD_LETTER},
-};
-/* Some choices are bools with telling names, so that a third value may come without a new key. */
-static const cyaml_strval_t targeted_policies[] = {
-    {"trigger", true},
-    {"none", false},
-};
-static const cyaml_strval_t log_levels[] = {
-    {"error", RCPT_LOG_ERROR},
-    {"warn", RCPT_LOG_WARN},
-    {"info", RCPT_LOG_INFO},
-    {"debug", RCPT_LOG_DEBUG},
-};
-static const cyaml_strval_t log_formats[] = {
-    {"logfmt", RCPT_LOG_LOGFMT},
-    {"json", RCPT_LOG_JSON},
-};
-static const cyaml_strval_t alias_policies[] = {
-    {"optional", RCPT_ALIAS_OPTIONAL},
-    {"required", RCPT_ALIAS_REQUIRED},
-    {"off", RCPT_ALIAS_OFF},
-};
-static const cyaml_strval_t letter_payloads[] = {
-    {"raw", RCPT_LETTER_RAW},
-    {"masked", RCPT_LETTER_MASKED},
-    {"none", RCPT_LETTER_NONE},
-};
-static const cyaml_strval_t message_id_forms[] = {
-    {"hash", false},
-    {"plain", true},
-};
 
 /* Rows of a section stand together, in the order of `sections`: print.c opens and closes mappings
  * by it. Ranges are wide: they refuse mistakes of a unit, not bad ideas. RELOADABLE is set only
@@ -222,6 +183,16 @@ static const struct rcpt_config_row rows[] = {
      .doc =
          "of a table with twice as many messages, ids in no order of time and created_at: so many "
          "of the newest get an index of their own from `receiptd maintain`. 0: none"},
+    {"inbox.partitions", RCPT_CONFIG_CHOICE, 0, AT(inbox.partitions), .initial = "none",
+     CHOICES(partition_makers),
+     .doc = "who partitions the inbox: `own` lets `receiptd maintain` make and drop partitions of "
+            "receiptd's own table, by the time in message ids; `external` leaves that to somebody "
+            "else"},
+    {"inbox.ids", RCPT_CONFIG_CHOICE, 0, AT(inbox.ids), .initial = "any", CHOICES(id_kinds),
+     .doc = "what message ids are: `uuidv7` (in lower case) and `ulid` (in upper case) begin with "
+            "the time, as `inbox.partitions: own` needs"},
+    {"inbox.partition_span", RCPT_CONFIG_DURATION, 0, AT(inbox.partition_span_ms), .initial = "1d",
+     .min = HOUR, .max = 31 * DAY, .doc = "time of one partition's messages"},
 
     /* Keys of the intake count for `receiptd intake`, and for `run` where intake.enabled is set. */
     {"intake.enabled", RCPT_CONFIG_CHOICE, 0, AT(intake.enabled), .initial = "false",

@@ -88,6 +88,8 @@ const char *rcpt_config_type_name(enum rcpt_config_type type);
 
 /* What keeps the inbox from having a retention: a sentence; NULL: nothing. */
 const char *rcpt_config_retention_problem(const struct rcpt_config *config);
+/* The same for partitions of its own. */
+const char *rcpt_config_partitions_problem(const struct rcpt_config *config);
 
 /* Index of a row, -1 if there is none. */
 int rcpt_config_find(const struct rcpt_config_table *where, const char *path);

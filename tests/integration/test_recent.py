@@ -227,7 +227,7 @@ def test_an_inbox_in_partitions_that_an_id_does_not_lead_to_is_named_with_what_i
         CREATE TABLE receiptd.b PARTITION OF receiptd.message_inbox FOR VALUES FROM ('2026-01-02') TO ('2026-01-03')""")
     said = maintain(installed)
     assert "RANGE (created_at), which does not follow from a message's id: each receipt is looked up in all 2 partitions" in said
-    assert layout(said) == layout(installed.command("migrate").stdout) and recent_set(database) == ([], [])
+    assert recent_set(database) == ([], [])
     database.execute("""DROP TABLE receiptd.message_inbox;
         CREATE TABLE receiptd.message_inbox (message_id text COLLATE "C" PRIMARY KEY, org_id text COLLATE "C", campaign_id text COLLATE "C",
             status smallint NOT NULL DEFAULT 0, prev_status smallint, flags integer NOT NULL DEFAULT 0, prev_flags integer, status_at timestamptz,

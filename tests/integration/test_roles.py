@@ -27,7 +27,7 @@ EXPECTED = {
     "retired_message": READ | {"DELETE"},
 }
 NEVER_WRITTEN = ("message_inbox", "message_alias", "message_status_priority", "status_path", "path_delta", "status_override",
-                 "status_ladder", "schema_version")
+                 "status_ladder", "schema_version", "inbox_detached")
 EXPECTED_COLUMNS = {
     *(("message_inbox", column, "INSERT") for column in ("message_id", "org_id", "campaign_id")),
     *(("message_inbox", column, "UPDATE")

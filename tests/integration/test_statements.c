@@ -262,6 +262,7 @@ static int migrate(void **state)
     run_file("tables/001_core", NULL, 0);
     run_file("tables/002_origin", NULL, 0);
     run_file("tables/003_retention", NULL, 0);
+    run_file("tables/004_partitions", NULL, 0);
     run_file("functions/check_counted", NULL, 0);
     run_file("functions/check_inbox_columns", NULL, 0);
     run_file("functions/fence", NULL, 0);

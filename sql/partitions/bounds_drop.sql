@@ -1,0 +1,2 @@
+-- Variables: other.
+ALTER TABLE :"other" DROP CONSTRAINT IF EXISTS receiptd_bounds;

@@ -1,0 +1,2 @@
+-- Variables: part_schema, part.
+DROP TABLE :"part_schema".:"part";

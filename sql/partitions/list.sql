@@ -1,0 +1,10 @@
+-- The partitions of the inbox but the default one, by their bounds. $1 text schema and $2 text name of the inbox. Columns: schema, name, lower and
+-- upper (texts; NULL: without a bound on this side, or the bound is no single text).
+SELECT n.nspname AS schema, c.relname AS name, substring(b.bound FROM '^FOR VALUES FROM \(''([^'']*)''\)') AS lower,
+       substring(b.bound FROM ' TO \(''([^'']*)''\)$') AS upper
+FROM pg_inherits i
+JOIN pg_class c ON c.oid = i.inhrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL (SELECT pg_get_expr(c.relpartbound, c.oid) AS bound) b
+WHERE i.inhparent = to_regclass(format('%I.%I', $1::text, $2::text)) AND b.bound <> 'DEFAULT'
+ORDER BY upper;

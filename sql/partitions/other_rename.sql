@@ -1,0 +1,2 @@
+-- Variables: other, part (its new name).
+ALTER TABLE :"other" RENAME TO :"part";

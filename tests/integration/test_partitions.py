@@ -1,0 +1,533 @@
+"""Partitions of the own inbox: made ahead, moved into, booked and dropped; a message is counted once at every moment, whoever is killed."""
+import signal
+import time
+
+import psycopg
+import pytest
+
+from support.wait import wait_for
+from test_commands import CONFIG, command_server, empty, installed, stranger  # noqa: F401
+
+DAY = 86_400_000
+OWN = {"partitions": "own", "ids": "uuidv7"}
+INBOX = "receiptd.message_inbox"
+
+
+def v7(ms, n=0):
+    digits = f"{int(ms):012x}"
+    return f"{digits[:8]}-{digits[8:]}-7{n % 4096:03x}-8{n // 4096 % 4096:03x}-{n:012x}"
+
+
+def now():
+    return int(time.time() * 1000)
+
+
+def start_of(day):
+    """The first millisecond of the UTC day that is so many days from today."""
+    return (now() // DAY + day) * DAY
+
+
+def name_of(ms):
+    return "message_inbox_p" + time.strftime("%Y%m%d", time.gmtime(ms / 1000))
+
+
+@pytest.fixture
+def own(empty):
+    empty.write(inbox=OWN)
+    empty.migrate()
+    return empty
+
+
+def insert(installation, ids, days_old=0, campaign="c", status=0, org="o"):
+    with installation.connection.cursor() as cursor:
+        cursor.executemany(f"INSERT INTO {INBOX} (message_id, org_id, campaign_id, status, created_at)"
+                           " VALUES (%s, %s, %s, %s, now() - %s * interval '1 day')", [(id, org, campaign, status, days_old) for id in ids])
+
+
+def parts(installation):
+    """name: number of messages, without empty ones."""
+    return dict(installation.query(f"SELECT c.relname::text, count(*)::int FROM {INBOX} m JOIN pg_class c ON c.oid = m.tableoid GROUP BY 1"))
+
+
+def made(installation):
+    return [name for name, in installation.query("SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+                                                 f" WHERE i.inhparent = '{INBOX}'::regclass ORDER BY c.relname::text COLLATE \"C\"")]
+
+
+def funnel(installation):
+    return installation.query("SELECT campaign_id, status, messages FROM receiptd.campaign_funnel ORDER BY 1, 2")
+
+
+def exact(installation):
+    assert installation.run("audit").out.endswith(", 0 cells drift\n")
+
+
+def drop_spans(installation):
+    for name in made(installation)[1:]:
+        installation.do(f"DROP TABLE receiptd.{name}")
+
+
+def age(installation, days):
+    """A partition of that age, with its messages, as if maintain had made it then."""
+    low, high = start_of(-days), start_of(-days + 1)
+    installation.do(f"""CREATE TABLE receiptd.{name_of(low)} PARTITION OF {INBOX} FOR VALUES FROM ('{v7(low)[:13]}') TO ('{v7(high)[:13]}')""")
+    return low
+
+
+# ---- made ahead
+
+def test_migrate_makes_the_inbox_in_partitions_for_seven_days_ahead(own):
+    names = made(own)
+    assert names == ["message_inbox_other", *(name_of(start_of(day)) for day in range(-1, 8))]
+    insert(own, [v7(now(), n) for n in range(10)])
+    assert parts(own) == {name_of(now()): 10} and funnel(own)[0][1:] == (0, 10)
+    assert "nothing to do" in own.migrate().out
+    own.run("maintain")
+    assert made(own) == names
+    own.do(f"INSERT INTO receiptd.{name_of(now())} (message_id, campaign_id) VALUES ('{v7(now(), 99)}', 'c')")  # by its own name
+    exact(own)
+    assert funnel(own)[0][1:] == (0, 11)
+    said = own.run("check-config", "--connect")
+    assert "partitioned by RANGE (message_id)" in said.out and "warning" not in said.err
+
+
+def test_an_empty_flat_inbox_is_partitioned_with_its_rights_and_a_filled_one_is_refused(installed, stranger):
+    installed.run("migrate", "--dsn", installed.dsn, "--role", stranger)
+    installed.write(inbox=OWN)
+    insert(installed, ["m1"])
+    assert "has messages and is not partitioned" in installed.run("migrate", "--dsn", installed.dsn, code=CONFIG).err
+    assert "not partitioned" in installed.run("check-config", "--connect", code=CONFIG).err
+    installed.do(f"DELETE FROM {INBOX}")
+    rights = """SELECT grantee, privilege_type, column_name::text FROM information_schema.column_privileges
+                WHERE table_name = 'message_inbox' AND grantee <> current_user ORDER BY 1, 2, 3"""
+    before = installed.query(rights)
+    installed.run("migrate", "--dsn", installed.dsn)
+    assert installed.query(rights) == before and len(made(installed)) == 10
+    insert(installed, [v7(now(), n) for n in range(10)])
+    exact(installed)
+    before = funnel(installed)
+    installed.do(f"TRUNCATE {INBOX}")
+    exact(installed)
+    assert funnel(installed) == before and "nothing to do" in installed.run("migrate", "--dsn", installed.dsn).out
+
+
+@pytest.mark.parametrize("inbox, why", (
+    ({"partitions": "own"}, "inbox.ids is any"),
+    ({"partitions": "own", "ids": "ulid", "table": "app.messages"}, "say external"),
+    (OWN | {"partition_span": "1m"}, "partition_span")))
+def test_partitions_that_cannot_be_are_refused_by_check_config(installed, inbox, why):
+    installed.write(inbox=inbox)
+    assert why in installed.run("check-config", code=CONFIG).err
+
+
+def test_partitions_that_do_not_follow_from_the_id_are_refused(installed):
+    """PostgreSQL accepts one id on two days there: one receipt would change two messages."""
+    installed.do(f"DROP TABLE {INBOX}")
+    installed.do(f"""CREATE TABLE {INBOX} (message_id text COLLATE "C", org_id text COLLATE "C", campaign_id text COLLATE "C",
+        status smallint NOT NULL DEFAULT 0, prev_status smallint, flags integer NOT NULL DEFAULT 0, prev_flags integer, status_at timestamptz,
+        updated_at timestamptz, created_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (message_id, created_at)) PARTITION BY RANGE (created_at)""")
+    for command in (["migrate"], ["check-config", "--connect"]):
+        assert "accepts one id in two of them" in installed.run(*command, code=CONFIG).err
+
+
+def test_ulids_have_partitions_too(empty):
+    empty.write(inbox={"partitions": "own", "ids": "ulid", "partition_span": "6h"})
+    empty.migrate()
+    alphabet, value, text = "0123456789ABCDEFGHJKMNPQRSTVWXYZ", now(), ""
+    for _ in range(10):
+        text, value = alphabet[value % 32] + text, value // 32
+    insert(empty, [text + "TSV4RRFFQ69G5FAV", text.lower() + "tsv4rrffq69g5fav"])
+    assert sorted(parts(empty).values()) == [1, 1]
+    assert "with ids that are no ULID" in empty.run("maintain").err
+    exact(empty)
+
+
+# ---- the default partition
+
+def test_messages_without_a_partition_are_moved_and_nothing_is_counted_twice(own):
+    """Few of them: partitions were not made in time, and ids come from last year; some are of another form."""
+    drop_spans(own)
+    age(own, 20)
+    insert(own, [v7(start_of(-3) + n, n) for n in range(50)] + [v7(now(), n) for n in range(50)], status=300)
+    insert(own, [v7(start_of(-400) + n, n) for n in range(20)] + ["order-1", v7(start_of(900))], campaign="d")
+    before = funnel(own)
+    said = own.run("check-config", "--connect")
+    assert "no partition for messages of now" in said.err and "120 messages are in the default partition" in said.err
+    said = own.run("maintain")
+    assert "moved 120 messages" in said.out and "order-1" in said.err
+    assert parts(own) == {name_of(start_of(-19)): 50, name_of(now()): 50, name_of(start_of(-400)): 20, "message_inbox_other": 2}
+    assert funnel(own) == before and own.query("SELECT count(*) FROM receiptd.campaign_retired") == [(0,)]
+    exact(own)
+    insert(own, [v7(now(), 7000)])
+    own.do(f"INSERT INTO receiptd.message_inbox_other (message_id, campaign_id) VALUES ('order-2', 'c')")
+    exact(own)
+    assert funnel(own)[0] == ("c", 0, before[0][2] + 2)
+
+
+def test_a_default_partition_with_many_messages_becomes_one_of_their_time(own):
+    drop_spans(own)
+    age(own, 20)
+    own.do(f"""INSERT INTO {INBOX} (message_id, campaign_id) SELECT overlay(lpad(to_hex({start_of(-3)} + n * 20000), 12, '0') PLACING '-' FROM 9 FOR 0)
+        || '-7000-8000-' || lpad(n::text, 12, '0'), 'c' FROM generate_series(1, 10000) n""")
+    said = own.run("maintain")
+    assert "10000 messages of message_inbox_other become partition" in said.out
+    assert parts(own) == {name_of(start_of(-19)): 10000} and len(made(own)) == 3
+    insert(own, ["order-1"])
+    assert parts(own)["message_inbox_other"] == 1
+    exact(own)
+    own.do(f"DELETE FROM receiptd.{name_of(start_of(-19))} WHERE message_id LIKE '%7'")
+    exact(own)
+
+
+def test_many_messages_of_other_ids_are_named_and_nothing_waits_for_them(own):
+    own.do(f"DROP TABLE receiptd.{made(own)[-1]}")
+    own.do(f"INSERT INTO {INBOX} (message_id) SELECT 'order-' || n FROM generate_series(1, 3000) n")
+    said = own.run("maintain", code=65)
+    assert "3000 messages are in the default partition" in said.err and "order-1" in said.err
+    exact(own)
+
+
+def test_a_check_that_a_killed_run_has_left_is_taken_away(own):
+    own.do("ALTER TABLE receiptd.message_inbox_other ADD CONSTRAINT receiptd_bounds CHECK (message_id >= 'a' AND message_id < 'b') NOT VALID")
+    own.run("maintain")
+    insert(own, ["order-1"])
+    assert parts(own) == {"message_inbox_other": 1}
+
+
+# ---- dropped
+
+def old_day(own, days=40, n=200, **options):
+    low = age(own, days)
+    own.migrate()  # triggers
+    insert(own, [v7(low + i, i) for i in range(n)], days_old=days, **options)
+    return name_of(low)
+
+
+def test_a_partition_goes_as_a_whole_when_all_of_it_is_past_its_retention(own):
+    name, kept = old_day(own), old_day(own, 45, campaign="kept")
+    insert(own, [v7(start_of(-45) + 9_000, 1)], days_old=45)
+    own.write(inbox=OWN | {"retention": "30d", "retention_overrides": [{"campaign": "kept", "keep": "90d"}]})
+    before = funnel(own)
+    said = own.run("retire", "--dry-run").out
+    assert f"partition {name} would be booked and dropped" in said and kept + " would be" not in said
+    said = own.run("maintain").out
+    assert f"partition {name}: booked 200 messages and dropped" in said and "messages: 1 deleted" in said
+    assert parts(own) == {kept: 200} and funnel(own) == before
+    assert own.query("SELECT count(*)::int FROM receiptd.retired_message") == [(201,)]
+    exact(own)
+    own.write(inbox=OWN | {"retention": "30d"})
+    own.run("maintain")
+    assert parts(own) == {} and funnel(own) == before and own.query("SELECT count(*)::int FROM receiptd.retired_message") == [(401,)]
+    exact(own)
+
+
+def hold(installation, what):
+    holder = psycopg.connect(installation.dsn)
+    holder.execute(what)
+    return holder
+
+
+def killed_at(installation, waiting_for):
+    """maintain, killed while its session waits for the lock of this table; the session's end."""
+    process = installation.start("maintain")
+    waits = f"""SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted AND a.datname = current_database()
+                AND a.application_name = 'receiptd/maintain' AND l.relation = 'receiptd.{waiting_for}'::regclass"""
+    wait_for(lambda: installation.query(waits) == [(1,)], 30, f"maintain waits for {waiting_for}", interval=0.001)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def wait_for_end(installation):
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'receiptd/maintain'"
+    wait_for(lambda: installation.query(sessions) == [(0,)], 30, "the session of the killed run has ended")
+
+
+@pytest.mark.parametrize("what, table, left", (
+    (f"LOCK TABLE ONLY {INBOX} IN ACCESS SHARE MODE", "message_inbox", 0),  # before it is detached
+    ("LOCK TABLE receiptd.campaign_retired IN SHARE MODE", "campaign_retired", 1),  # detached, not booked
+    ("SELECT FROM receiptd.inbox_detached", None, 1)))  # booked, not dropped
+def test_killed_in_each_step_it_is_exact_and_goes_on(own, what, table, left):
+    name = old_day(own, status=300)
+    own.write(inbox=OWN | {"retention": "30d"})
+    before = funnel(own)
+    if table is None:
+        first = hold(own, "LOCK TABLE receiptd.campaign_retired IN SHARE MODE")
+        killed_at(own, "campaign_retired")
+        first.close()
+        wait_for_end(own)
+        table = name
+    holder = hold(own, what)
+    killed_at(own, table)
+    exact(own)
+    assert funnel(own) == before
+    holder.close()
+    wait_for_end(own)
+    assert own.query("SELECT count(*)::int FROM pg_inherits WHERE inhparent = 'receiptd.inbox_detached'::regclass") == [(left,)]
+    exact(own)
+    own.do("SET search_path = receiptd")
+    assert own.query(f"SELECT message_is_retired('{v7(start_of(-40))}')") == [(bool(left),)]
+    assert "booked 200 messages and dropped" in own.run("maintain").out
+    exact(own)
+    assert funnel(own) == before and parts(own) == {} and own.query("SELECT count(*)::int FROM receiptd.retired_message") == [(200,)]
+
+
+def test_killed_at_any_moment_it_is_exact(own):
+    for days in range(40, 60):
+        old_day(own, days, 50, status=440)
+    own.write(inbox=OWN | {"retention": "30d"})
+    before, killed = funnel(own), 0
+    for n in range(25):
+        process = own.start("maintain")
+        time.sleep(0.004 * (n + 1))
+        killed += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        exact(own)
+        assert funnel(own) == before
+    assert killed > 0
+    wait_for_end(own)
+    own.run("maintain")
+    exact(own)
+    assert parts(own) == {} and funnel(own) == before and own.query("SELECT count(*)::int FROM receiptd.retired_message") == [(1000,)]
+
+
+def test_a_message_that_came_after_the_partition_was_read_stays(own):
+    """The run was killed when the partition was detached; the retention has grown meanwhile, which has the same end."""
+    name = old_day(own)
+    own.write(inbox=OWN | {"retention": "30d"})
+    before = funnel(own)
+    holder = hold(own, "LOCK TABLE receiptd.campaign_retired IN SHARE MODE")
+    killed_at(own, "campaign_retired")
+    holder.close()
+    wait_for_end(own)
+    own.do(f"UPDATE receiptd.{name} SET created_at = now() WHERE message_id = '{v7(start_of(-40))}'")
+    assert "so it stays" in own.run("maintain").out
+    assert parts(own) == {name: 1} and funnel(own) == before  # the others went one by one
+    exact(own)
+    assert "so it stays" not in own.run("maintain").out
+
+
+def test_a_partition_that_somebody_else_hands_over_is_booked(empty):
+    empty.write(inbox=OWN | {"partitions": "external"})
+    empty.migrate()
+    assert made(empty) == ["message_inbox_other"]
+    name = old_day(empty)
+    before = funnel(empty)
+    with empty.connection.transaction():
+        empty.do(f"ALTER TABLE {INBOX} DETACH PARTITION receiptd.{name}")
+        empty.do(f"ALTER TABLE receiptd.{name} INHERIT receiptd.inbox_detached")
+    exact(empty)
+    said = empty.run("maintain")
+    assert "booked 200 messages and dropped" in said.out and "no partition for messages of now" in said.err
+    exact(empty)
+    assert funnel(empty) == before and parts(empty) == {}
+
+
+def test_a_query_that_holds_the_inbox_does_not_make_batches_wait(own):
+    """maintain gives way after 40 ms each time, and goes on when the query has ended."""
+    old_day(own)
+    own.write(inbox=OWN | {"retention": "30d"})
+    holder = hold(own, f"SELECT count(*) FROM {INBOX}")
+    process = own.start("maintain")
+    waits = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted AND a.application_name = 'receiptd/maintain' AND a.datname = current_database()"
+    wait_for(lambda: own.query(waits) == [(1,)], 30, "it waits", interval=0.001)
+    for n in range(20):
+        own.do("SET statement_timeout = '5s'")
+        own.do(f"UPDATE {INBOX} SET flags = 0 WHERE message_id = '{v7(start_of(-40), 1)}'")
+    assert process.poll() is None
+    holder.close()
+    assert process.wait(60) == 0
+    assert parts(own) == {}
+
+
+# ---- with receipts
+
+def old_ids(world, days, n):
+    return [v7(start_of(-days) + i, i) for i in range(n)]
+
+
+def test_receipts_flow_while_partitions_are_made_moved_booked_and_dropped(create_world):
+    world = create_world(partitions=2, lanes=4, inbox=OWN | {"retention": "30d", "recent_rows": 0}, batch={"max_events": 200}, unknown="insert")
+    query, execute = world.database.query, world.database.execute
+    ids = {}
+    for days in (40, 41, 42, 0):
+        low = start_of(-days)
+        if days:
+            execute(f"CREATE TABLE receiptd.{name_of(low)} PARTITION OF {INBOX} FOR VALUES FROM ('{v7(low)[:13]}') TO ('{v7(low + DAY)[:13]}')")
+        ids[days] = old_ids(world, days, 1500)
+    world.installation.migrate()
+    for days, some in ids.items():
+        world.insert_ids(*some, campaign="c")
+        execute(f"UPDATE {INBOX} SET created_at = now() - interval '{days} days' WHERE message_id = ANY (%s)", some)
+    strange = [f"order-{n}" for n in range(500)] + [v7(start_of(-300) + n, n) for n in range(1000)]
+    world.insert_ids(*strange, campaign="c")
+    process = world.installation.start()
+    everything = [id for some in ids.values() for id in some] + strange
+    everything = everything[::2] + everything[1::2]
+    for first in range(0, len(everything), 100):
+        world.topic.send([{"message_id": id, "status": "SENT"} for id in everything[first:first + 100]])
+        if first == 3000:
+            world.installation.command("maintain")
+        if first % 1500 == 600:
+            killed = world.installation.start("maintain", command="maintain")
+            time.sleep(world.random.uniform(0.01, 0.1))
+            killed.kill()
+            world.audit()
+    world.installation.command("maintain")
+    world.wait_until_consumed(process)
+    world.audit()
+    funnel = dict(query("SELECT status, events::int FROM receiptd.campaign_funnel WHERE campaign_id = 'c'"))
+    letters = "SELECT count(*)::int FROM receiptd.dead_letter WHERE reason = 'retired_message'"
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.parked_event") == 0, process, 30, "late receipts are letters")
+    late = world.database.value(letters)
+    assert late > 0 and funnel[300] + late == len(everything)
+    assert world.database.value("SELECT messages::int FROM receiptd.campaign_funnel WHERE campaign_id = 'c' AND status = 0") == len(everything)
+    assert world.database.value(f"SELECT count(*)::int FROM {INBOX}") == 3000
+    assert world.database.value("SELECT count(*)::int FROM receiptd.message_inbox_other") == 500
+    assert world.database.value(f"SELECT count(*)::int FROM {INBOX} WHERE status = 300") == 3000
+    process.stop()
+
+
+def test_the_daemons_statements_read_the_partitions_of_their_ids_alone(create_world):
+    """Updates, look-ups of what did not change, of unknown messages and of parked receipts."""
+    world = create_world(partitions=2, lanes=4, inbox=OWN | {"recent_rows": 0})
+    low = start_of(-1)
+    known, unknown = [v7(low + n, n) for n in range(3000)], [v7(low + n, n) for n in range(3000, 3100)]
+    world.insert_ids(*known)
+    world.database.execute(f"INSERT INTO {INBOX} (message_id) SELECT overlay(lpad(to_hex({low} + {DAY} * (i % 9) + 60000000 + i), 12, '0') PLACING '-'"
+                           " FROM 9 FOR 0) || '-7000-8000-' || lpad(i::text, 12, '0') FROM generate_series(0, 199999) i")
+    world.database.execute(f"ANALYZE {INBOX}")
+    process = world.installation.start()
+    for some in (known, unknown, known):
+        world.topic.send([{"message_id": id, "status": "SENT"} for id in some])
+    world.wait_until_consumed(process)
+    world.insert_ids(*unknown)
+    world.wait_until_woken(process)
+    process.stop()
+    world.audit()
+    scans = """SELECT relname::text, idx_scan::int FROM pg_stat_user_indexes WHERE relname LIKE 'message_inbox_%%' AND indexrelname LIKE '%%pkey'
+               AND schemaname = 'receiptd' AND relname <> %s"""
+    name = name_of(low)
+    mine = "SELECT idx_scan::int FROM pg_stat_user_indexes WHERE relname = %s AND indexrelname LIKE '%%pkey'"
+    world.wait(lambda: world.database.value(mine, name) >= 3100, None, 30, "the scans of the daemon are known")
+    assert {name: n for name, n in world.database.query(scans, name) if n > 0} == {}
+
+
+def test_the_batchs_join_reads_the_partition_that_the_id_leads_to(own):
+    """With the settings of a lane: of 30 partitions each id descends into the index of one."""
+    for days in range(2, 24):
+        low = age(own, days)
+        own.do(f"""INSERT INTO {INBOX} (message_id) SELECT overlay(lpad(to_hex({low} + n), 12, '0') PLACING '-' FROM 9 FOR 0)
+            || '-7000-8000-' || lpad(n::text, 12, '0') FROM generate_series(0, 9999) n""")
+    own.do(f"ANALYZE {INBOX}")
+    for setting in ("plan_cache_mode = force_generic_plan", "enable_seqscan = off", "jit = off", "search_path = receiptd"):
+        own.do(f"SET {setting}")
+    own.do("""PREPARE batch (text[]) AS UPDATE message_inbox m SET flags = 1 FROM unnest($1) AS e (id) WHERE m.message_id = e.id""")
+    ids = "{" + ",".join(f"{v7(start_of(-5) + n)[:13]}-7000-8000-{n:012}" for n in range(100)) + "}"
+    plan = "\n".join(line for line, in own.query(f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE batch ('{ids}')"))
+    scans = [line for line in plan.splitlines() if "Index Scan" in line or "Seq Scan" in line]
+    assert len(scans) >= 30 and sum("loops=100" in line for line in scans) == 1, plan
+    assert sum("never executed" in line for line in scans) == len(scans) - 1, plan
+
+
+# ---- receiptd adopt
+
+FLAT = {"partitions": "none"}
+
+
+def fill_flat(installation, n=20_000):
+    installation.do(f"""INSERT INTO {INBOX} (message_id, org_id, campaign_id, status, created_at)
+        SELECT overlay(lpad(to_hex({start_of(-90)} + i::int8 * {90 * DAY // n}), 12, '0') PLACING '-' FROM 9 FOR 0) || '-7000-8000-' || lpad(i::text, 12, '0'),
+               'o', 'c' || i % 3, 300, '{time.strftime("%Y-%m-%d", time.gmtime(start_of(-90) / 1000))}'::timestamptz + i * interval '{90 * DAY // n} milliseconds'
+        FROM generate_series(0, {n - 1}) i""")
+
+
+@pytest.fixture
+def flat(installed):
+    fill_flat(installed)
+    installed.write(inbox=OWN)
+    return installed
+
+
+def test_a_flat_inbox_becomes_a_partition_and_empties_by_its_retention(flat):
+    before = funnel(flat)
+    said = flat.run("adopt", "--dry-run").out
+    assert "20000 messages, all with ids that are UUIDv7s" in said and "nothing was changed" in said
+    assert "message_inbox is partitioned" in flat.run("adopt").out
+    assert parts(flat) == {"message_inbox_before": 20000} and made(flat) == ["message_inbox_before", "message_inbox_other"]
+    assert "already" in flat.run("adopt").out and "nothing to do" in flat.migrate().out
+    exact(flat)
+    insert(flat, [v7(now(), 1), "order-1"], campaign="c1")
+    insert(flat, [v7(start_of(9), 1)], campaign="c1")
+    exact(flat)
+    flat.write(inbox=OWN | {"retention": "30d"})
+    assert "messages: 13333 deleted" in flat.run("maintain").out or parts(flat)["message_inbox_before"] < 7000
+    exact(flat)
+    flat.do(f"TRUNCATE {INBOX}")
+    exact(flat)
+    after = dict(((campaign, status), n) for campaign, status, n in funnel(flat))
+    assert all(after[campaign, status] in (n, n + 3) for campaign, status, n in before)
+
+
+@pytest.mark.parametrize("what, why", (
+    (f"INSERT INTO {INBOX} (message_id) VALUES ('order-1')", "no UUIDv7, for example order-1"),
+    (f"INSERT INTO {INBOX} (message_id) VALUES ('{v7(start_of(900))}')", "ids of a time in the future"),
+    (f"CREATE VIEW public.mine AS SELECT message_id FROM {INBOX}", "view"),
+    (f"CREATE TABLE public.sent (id text COLLATE \"C\" REFERENCES {INBOX})", "foreign key")))
+def test_what_cannot_be_adopted_is_refused_with_the_reason(flat, what, why):
+    flat.do(what)
+    for arguments in (["adopt", "--dry-run"], ["adopt"]):
+        result = flat.start(*arguments)
+        _, said = result.communicate()
+        assert result.returncode in (65, 78) and why in said
+    assert parts(flat) == {"message_inbox": 20000 + ("INSERT" in what)}
+
+
+def test_killed_at_any_moment_an_adoption_is_exact_and_goes_on(flat):
+    before = funnel(flat)
+    for n in range(12):
+        process = flat.start("adopt")
+        time.sleep(0.015 * (n + 1))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        exact(flat)
+        insert(flat, [v7(now(), n)], campaign="new")
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'receiptd/adopt'"
+    wait_for(lambda: flat.query(sessions) == [(0,)], 30, "the session of the killed run has ended")
+    flat.run("adopt")
+    assert parts(flat) == {"message_inbox_before": 20012}
+    exact(flat)
+    assert [row for row in funnel(flat) if row[0] != "new"] == before
+
+
+def test_the_check_of_a_killed_adoption_is_taken_away_by_maintain(flat):
+    flat.do(f"ALTER TABLE {INBOX} ADD CONSTRAINT receiptd_bounds CHECK (message_id < '0') NOT VALID")
+    assert "interrupted receiptd adopt" in flat.run("maintain", code=CONFIG).out
+    insert(flat, [v7(now())])
+    exact(flat)
+
+
+def test_receipts_flow_while_an_inbox_is_adopted(create_world):
+    world = create_world(partitions=2, lanes=4, inbox={"retention": "0s"}, batch={"max_events": 100})
+    ids = [v7(start_of(-30) + n * 60_000, n) for n in range(20_000)]
+    world.insert_ids(*ids[:15_000])
+    world.installation.configure(inbox=OWN)
+    process = world.installation.start()
+    killed = None
+    for first in range(0, len(ids), 100):
+        world.topic.send([{"message_id": id, "status": "SENT"} for id in ids[first:first + 100]])
+        if first == 4_000:
+            killed = world.installation.start("adopt", command="adopt")
+        if first == 4_500:
+            killed.kill()
+        if first == 8_000:
+            world.installation.command("adopt")
+            world.audit()
+    world.insert_ids(*ids[15_000:])
+    world.wait_until_consumed(process)
+    world.wait_until_woken(process)
+    world.audit()
+    assert world.database.query("SELECT status, messages::int, events::int FROM receiptd.campaign_funnel WHERE status IN (0, 300) ORDER BY 1") == [
+        (0, 20_000, 0), (300, 20_000, 20_000)]
+    assert world.database.value(f"SELECT count(*)::int FROM {INBOX} WHERE status = 300") == 20_000
+    process.stop()
