@@ -1,5 +1,6 @@
 """Two PostgreSQL servers in one dsn: after a fail-over no process takes the old primary, however it is started; what is meant is accepted."""
 
+import os
 import re
 import shlex
 import signal
@@ -143,6 +144,63 @@ def test_the_old_primary_is_refused_by_a_new_process_and_by_a_running_one(site):
     site.use(site.first)
     site.wait_for_all(process)  # Kafka replays what it has not
     site.pages.wait_until_ready(60)
+    process.stop()
+
+
+def freeze_standby(site):
+    """The standby gets nothing from now on."""
+    with site.first.connect() as connection:
+        senders = [pid for (pid,) in connection.execute("SELECT pid FROM pg_stat_replication")]
+    assert senders
+    for pid in senders:
+        os.kill(pid, signal.SIGSTOP)
+    return senders
+
+
+def promote_behind(site, senders):
+    """The first server dies at once; what the frozen senders hold is lost."""
+    site.first.signal(signal.SIGSTOP)
+    for pid in senders:
+        os.kill(pid, signal.SIGKILL)
+    site.first.kill()
+    site.second.value("SELECT pg_promote(true, 60)")
+    site.use(site.second)
+
+
+def counts(site):
+    """(messages there, booked, remembered, letters retired_message, receipts counted)"""
+    return site.world.database.query(f"""SELECT (SELECT count(*) FROM receiptd.message_inbox), (SELECT COALESCE(sum(messages), 0)::int FROM receiptd.campaign_retired),
+        (SELECT count(*) FROM receiptd.retired_message), (SELECT count(*) FROM receiptd.dead_letter WHERE reason = 'retired_message'), ({COUNTED})""")[0]
+
+
+def test_deletions_that_the_new_primary_does_not_have_go_back_with_receipts_and_positions(site):
+    world, ids = site.world, [f"old {n}" for n in range(200)]
+    world.installation.configure(inbox={"retention": "1h"})
+    world.insert_ids(*ids)
+    world.database.execute("UPDATE receiptd.message_inbox SET created_at = now() - interval '2 hours' WHERE message_id LIKE 'old %'")
+    site.second.follow(site.first)
+    process = site.start()
+    world.topic.send([{"message_id": id, "status": "SENT"} for id in ids], partition=0)
+    world.wait_until_consumed(process)
+    flushed = site.first.value("SELECT pg_current_wal_insert_lsn()::text")
+    site.execute(site.first, "CHECKPOINT")
+    world.wait(lambda: site.second.value("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", flushed), timeout=60, what="replayed")
+    senders = freeze_standby(site)
+    assert "messages: 200 deleted" in world.installation.command("retire").stdout
+    world.topic.send([{"message_id": id, "status": "DELIVERED"} for id in ids], partition=0)
+    world.wait_until_consumed(process)
+    assert counts(site) == (1, 200, 200, 200, 200)
+
+    promote_behind(site, senders)
+    world.wait(lambda: counts(site) == (201, 0, 0, 0, 400), process, 60, "the messages are back, and their receipts are counted")
+    world.wait_until_consumed(process)
+    world.assert_exact(process)
+    assert "messages: 200 deleted" in world.installation.command("retire").stdout
+    world.topic.send([{"message_id": id, "status": "OPENED"} for id in ids], partition=0)
+    world.wait_until_consumed(process)
+    assert counts(site) == (1, 200, 200, 200, 400)
+    assert world.database.query("SELECT status, flags, sum(messages)::int FROM receiptd.campaign_retired GROUP BY 1, 2") == [(600, 0, 200)]
+    world.audit()
     process.stop()
 
 

@@ -56,6 +56,41 @@ def test_a_message_that_lands_while_its_batch_waits_is_parked_and_woken(database
     assert stored_funnel(lane) == expected_funnel({"a": "c", "m": "c"}, events)
 
 
+@pytest.mark.parametrize("since", (None, "-infinity", "infinity"), ids=("one stage", "in stage one", "in stage two"))
+@pytest.mark.parametrize("end", ("deleted", "up to date"))
+def test_a_batch_that_waits_for_a_deletion_finds_its_receipt_late(database, since, end):
+    """The batch's snapshot still has the message: counted, its receipt would be missing in what the deletion has booked."""
+    lane, other, platform = (database.session(name) for name in ("lane", "other", "platform"))
+    lane.recent_since = since
+    add_messages(platform, {"a": "c", "b": "c"})
+    change = "DELETE FROM message_inbox" if end == "deleted" else "UPDATE message_inbox SET status = 600"
+    other.do(f"BEGIN; {change} WHERE message_id = 'a'")
+    events = [Event("a", 600, 0), Event("b", 300, 1)]
+    batch = Waiting(platform, lane, apply, lane, events)
+    other.do("COMMIT")
+    answer = batch.done()
+    if end == "deleted":
+        assert isinstance(answer, SqlError) and answer.sqlstate == "40001"
+        answer = apply(lane, events)
+        assert (answer["events_counted"], answer["events_retired"]) == (1, 1) and drift(platform) == []
+    else:
+        assert (answer["events_counted"], answer["events_retired"]) == (2, 0)
+
+
+@pytest.mark.parametrize("since", (None, "-infinity", "infinity"), ids=("one stage", "in stage one", "in stage two"))
+def test_a_wake_that_waits_for_a_deletion_leaves_its_receipt_to_expire(database, since):
+    lane, other, platform = (database.session(name) for name in ("lane", "other", "platform"))
+    lane.recent_since = since
+    apply(platform, [Event("a", 600, 0)])
+    add_messages(platform, {"a": "c"})
+    other.do("BEGIN; DELETE FROM message_inbox WHERE message_id = 'a'")
+    woken = Waiting(platform, lane, wake, lane)
+    other.do("COMMIT")
+    assert woken.done().sqlstate == "40001"
+    assert wake(lane)["rows"] == "0" and parked(lane) == 1 and drift(platform) == []
+    assert lane.one("lane/expire", [Event("a", 600, 0).topic], [0], 0, 10, 3_600_000)["retired"] == "1"
+
+
 def test_a_message_that_lands_while_the_fence_waits_is_known(database):
     """The fence is a statement of its own: the snapshot of what follows is taken after the wait for its rows."""
     lane, rival, platform = (database.session(name) for name in ("lane", "rival", "platform"))

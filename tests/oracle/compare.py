@@ -9,7 +9,7 @@ import json
 import re
 from collections import defaultdict, namedtuple
 
-from oracle import ladder
+from oracle import ladder, retired
 from oracle.ledger import WHOLE_RECORD
 
 EXAMPLES = 5
@@ -59,8 +59,8 @@ def copy_rows(connection, query):
     return [[unescape(field) for field in line.split("\t")] for line in text.split("\n")[:-1]]
 
 
-def compare_inbox(report, connection, ledger, inbox):
-    """Statuses and flags of every message; returns the (status, flags) found, by campaign."""
+def compare_inbox(report, connection, ledger, inbox, may_go):
+    """Statuses and flags of every message; returns the (status, flags) found, by campaign. may_go: ids that need no row."""
     found, states = set(), defaultdict(list)
     columns = ", ".join(inbox[1:])
     for id, org, campaign, status, flags in copy_rows(connection, f"SELECT {columns} FROM {inbox.table}"):
@@ -77,8 +77,11 @@ def compare_inbox(report, connection, ledger, inbox):
             report.add("wrong status", f"{id!r}: {status}, expected {ledger.status[id]}")
         if flags != ledger.flags.get(id, 0):
             report.add("wrong flag", f"{id!r}: {flags:#x}, expected {ledger.flags.get(id, 0):#x}")
-    for id in ledger.platform.keys() - found:
+    gone = ledger.platform.keys() - found
+    for id in gone - may_go:
         report.add("missing row", repr(id))
+    if may_go:
+        retired.compare_booked(report, connection, ledger, gone, states)
     return states
 
 
@@ -165,10 +168,10 @@ def compare_parked(report, connection, ledger, schema):
             report.add("missing parked" if key not in there else "wrong parked", f"{key}")
 
 
-def compare(connection, ledger, lanes=8, schema="receiptd", inbox=OWN_INBOX):
+def compare(connection, ledger, lanes=8, schema="receiptd", inbox=OWN_INBOX, may_go=frozenset()):
     """Compares everything. Concurrent changes are seen in part: the caller first waits until nothing changes."""
     report = Report()
-    states = compare_inbox(report, connection, ledger, inbox)
+    states = compare_inbox(report, connection, ledger, inbox, may_go)
     compare_funnel(report, connection, ledger, states, schema)
     compare_positions(report, connection, ledger, lanes, schema)
     compare_letters(report, connection, ledger, schema)

@@ -191,13 +191,13 @@ class Ledger:
 
     platform: {message_id: Row} of every row that was ever inserted. `unknown`: the fate of receipts whose message
     never appears: "park", "aged_out" (parked longer than allowed), "dead-letter" or "insert". `refused`: ids that the
-    database does not accept.
+    database does not accept. `late`: keys of receipts that came after their message was deleted, as oracle/retired.py finds them.
     """
 
-    def __init__(self, platform, unknown="park", refused=()):
+    def __init__(self, platform, unknown="park", refused=(), late=()):
         self.platform = dict(platform)
         self.unknown = unknown
-        self.refused = frozenset(refused)
+        self.refused, self.late = frozenset(refused), frozenset(late)
         self.status = dict.fromkeys(self.platform, ladder.ROOT)
         self.flags = {}
         self.events = defaultdict(int)  # (campaign, code) → receipts of known messages
@@ -220,6 +220,8 @@ class Ledger:
                 reason = "other_organisation"
             if reason is None and id in self.refused:
                 reason = "database"
+            if reason is None and id in self.platform and (*place, record.offset, index) in self.late:
+                reason = "retired_message"
             if reason is not None:
                 payload = element.element if type(element) is Broken else element
                 self.letters[(*place, record.offset, index)] = Letter(reason, payload, record.value)

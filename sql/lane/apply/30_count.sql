@@ -1,6 +1,6 @@
 same AS MATERIALIZED (
     SELECT r.campaign, r.status AS old, r.status AS new, 0 AS gained, r.signature, count(*)::int4 AS n
-    FROM r WHERE r.fate = 'known' GROUP BY r.campaign, r.status, r.signature
+    FROM r WHERE r.fate = 'known' AND (NOT r.stale OR message_still_there(r.id)) GROUP BY r.campaign, r.status, r.signature
 ),
 -- All groups of known messages, changed or not.
 known AS NOT MATERIALIZED (SELECT c.campaign, c.old, c.new, c.gained, c.signature, c.n FROM changed c UNION ALL SELECT * FROM same),

@@ -10,7 +10,9 @@ counts AS (
     SELECT c.campaign, d.code, c.n * d.delta AS messages, 0::int8 AS events
     FROM changed c JOIN steps d ON d.old = c.old AND d.new = c.new AND d.gained = c.gained
     UNION ALL
-    SELECT v.campaign, v.code, 0, count(*) FROM named v GROUP BY v.campaign, v.code
+    SELECT v.campaign, v.code, 0, count(*) FROM named v
+    WHERE v.message_id IN (SELECT u.id FROM u) OR message_still_there(v.message_id)
+    GROUP BY v.campaign, v.code
 ),
 delta AS (
     INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)
