@@ -1,7 +1,7 @@
 /* `receiptd retire`: deletes messages that are older than inbox.retention, and aliases that lead to
  * none of them any longer. It walks the tables page by page (walk.c): each step is one statement and
  * one transaction, and the trigger books in it what goes. So it may be ended at any time, run again,
- * or run twice at once. `receiptd maintain` is what a timer calls: this, then recent.c. */
+ * or run twice at once. `receiptd maintain` is what a timer calls: expire.c, this, then recent.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include <sysexits.h>
 
 #include "command.h"
+#include "expire.h"
 #include "inbox_check.h"
 #include "postgres/array_text.h"
 #include "postgres/sql.h"
@@ -161,5 +162,7 @@ int command_maintain(const struct command_call *call)
     int exit_code = EX_USAGE;
     if (!command_open_as(&context, call, command_option(call, "dsn"), false, &exit_code))
         return exit_code;
-    return finish(call, &context, retire(&context, false) && recent_maintain(&context));
+    return finish(call, &context,
+                  expire_messages(&context, false) && retire(&context, false) &&
+                      recent_maintain(&context));
 }
