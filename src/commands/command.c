@@ -147,12 +147,11 @@ static const struct command commands[] = {
         .summary = "what a timer runs: expire, retire, then the recent set of a large inbox",
         .doc =
             "Expires and deletes messages, as `expire` and `retire` do. Then it makes the recent "
-            "set "
-            "of a large inbox,\n"
-            "or makes it again where it has grown by half: an index over the newest messages, in "
-            "which batches\n"
-            "look first (inbox.recent_rows). Instances follow within seconds; batches wait for "
-            "nothing.\n"
+            "set of a\n"
+            "large inbox, or makes it again where it has grown by half: an index over the newest "
+            "messages,\n"
+            "in which batches look first (inbox.recent_rows). Instances follow within seconds;\n"
+            "batches wait for nothing.\n"
             "Run it once a day or more often as the owner of the schema and of the table (--dsn). "
             "Two at once\n"
             "do no harm. What an interrupted run leaves, the next one mends.",
