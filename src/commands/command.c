@@ -112,6 +112,21 @@ static const struct command commands[] = {
         .run = command_audit,
     },
     {
+        .name = "expire",
+        .summary = "give messages whose receipts never came another status, such as UNKNOWN",
+        .doc =
+            "Does what inbox.expiry says, in short transactions beside the daemon: funnels, folds "
+            "and\n"
+            "actions see it like a receipt, and a late receipt still corrects it. It may be "
+            "interrupted and\n"
+            "run again. Run it as the owner of the schema (--dsn).",
+        .options = {{"dry-run", NULL, "say how many messages would expire; change nothing"},
+                    {"dsn", "DSN",
+                     "the owner's connection string, or file:PATH; default: "
+                     "postgres.dsn"}},
+        .run = command_expire,
+    },
+    {
         .name = "retire",
         .summary = "delete messages that are older than their retention; counters stay",
         .doc = "Deletes messages by inbox.retention and inbox.retention_overrides, and aliases by\n"
@@ -130,15 +145,15 @@ static const struct command commands[] = {
     },
     {
         .name = "maintain",
-        .summary = "what a timer runs: partitions, retire, the recent set of a large inbox",
+        .summary = "what a timer runs: partitions, expire, retire, the recent set of a large inbox",
         .doc =
             "Makes the inbox's partitions of the next spans, where inbox.partitions is own.\n"
-            "Deletes what its retention says, as `retire` does. Then it makes the recent set of a "
-            "large inbox,\n"
-            "or makes it again where it has grown by half: an index over the newest messages, in "
-            "which batches\n"
-            "look first (inbox.recent_rows). Instances follow within seconds; batches wait for "
-            "nothing.\n"
+            "Expires and deletes messages, as `expire` and `retire` do. Then it makes the recent "
+            "set of a\n"
+            "large inbox, or makes it again where it has grown by half: an index over the newest "
+            "messages,\n"
+            "in which batches look first (inbox.recent_rows). Instances follow within seconds;\n"
+            "batches wait for nothing.\n"
             "Run it once a day or more often as the owner of the schema and of the table (--dsn). "
             "Two at once\n"
             "do no harm. What an interrupted run leaves, the next one mends.",

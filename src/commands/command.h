@@ -96,6 +96,7 @@ int command_migrate(const struct command_call *call);
 int command_check_config(const struct command_call *call);
 int command_funnel(const struct command_call *call);
 int command_audit(const struct command_call *call);
+int command_expire(const struct command_call *call);
 int command_retire(const struct command_call *call);
 int command_adopt(const struct command_call *call);
 int command_maintain(const struct command_call *call);

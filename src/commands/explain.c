@@ -66,6 +66,12 @@ static const char *explain_unknown(const struct rcpt_session_rows *rows, size_t 
     return "woken";
 }
 
+/* No receipt: sql/expiry/90_answer.sql has noted that none came. */
+static bool is_expiry(const struct rcpt_session_rows *rows, size_t row)
+{
+    return rcpt_session_rows_text(rows, row, "topic")[0] == '\0';
+}
+
 /* Without `old` the receipt met no row. */
 static const char *explain_receipt(const struct explanation *explanation, size_t row,
                                    char why[WHY_BYTES])
@@ -84,6 +90,10 @@ static const char *explain_receipt(const struct explanation *explanation, size_t
                         (int16_t)rcpt_session_rows_int(rows, row, "status"), is_first(rows, row));
     const char *from = status_name(ladder, old, old_text), *to = status_name(ladder, new, new_text);
     /* The default is LOST: the message has a status of higher priority on another branch. */
+    if (is_expiry(rows, row)) {
+        snprintf(why, WHY_BYTES, "%s → %s, since no receipt came in time", from, to);
+        return "expired";
+    }
     switch (outcome) {
     case RCPT_OUTCOME_APPLIED:
         if (old == new)
@@ -264,7 +274,10 @@ static void print_receipts(const struct explanation *explanation)
         printf("  %s  %-14s %-13s %s  (", rcpt_session_rows_text(rows, row, "recorded_at"),
                status_name(explanation->ladder, rcpt_session_rows_int(rows, row, "status"), text),
                effect, why);
-        print_place(rows, row);
+        if (is_expiry(rows, row))
+            fputs("inbox.expiry", stdout);
+        else
+            print_place(rows, row);
         puts(")");
     }
 }

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "command.h"
+#include "expire.h"
 #include "postgres/sql.h"
 #include "report.h"
 
@@ -39,7 +40,8 @@ struct part {
 /* What the command reads, and the one campaign that next_funnel() has moved on to. */
 struct funnel {
     struct rcpt_session_rows *counts, *ladder, *kpis, *undefined; /* results */
-    struct status *statuses;                                      /* by code: flags come last */
+    struct rcpt_session_rows *pending; /* of one campaign, with inbox.expiry; NULL otherwise */
+    struct status *statuses;           /* by code: flags come last */
     struct part *parts;
     size_t status_count, part_count, next_row;
     const char *campaign, *org; /* org NULL: of several organisations, or of none */
@@ -207,6 +209,7 @@ static void write_funnel(const struct funnel *funnel, struct rcpt_json *json)
     write_counts(funnel, true, json);
     rcpt_json_key(json, "kpis");
     write_kpis(funnel, json);
+    expire_write_pending(json, funnel->pending);
     rcpt_json_end_object(json);
 }
 
@@ -326,6 +329,7 @@ static void print_funnel(const struct funnel *funnel)
     print_counts(funnel);
     putchar('\n');
     print_kpis(funnel);
+    expire_print_pending(funnel->pending);
 }
 
 /* ---- CSV ---- */
@@ -417,7 +421,12 @@ static bool read_funnels(struct command_context *context, const char *campaign, 
     if (funnel->kpis != NULL)
         funnel->undefined =
             rcpt_session_query(session, rcpt_sql("command/kpis_undefined"), 0, NULL, error);
-    if (funnel->undefined == NULL || !rcpt_session_commit(session, error))
+    bool asks =
+        funnel->undefined != NULL && campaign != NULL && context->config->inbox.expiry_count > 0;
+    if (asks)
+        funnel->pending = expire_pending(context, campaign);
+    if (funnel->undefined == NULL || (asks && funnel->pending == NULL) ||
+        !rcpt_session_commit(session, error))
         return false;
     take_ladder(funnel);
     take_parts(funnel);
@@ -426,6 +435,7 @@ static bool read_funnels(struct command_context *context, const char *campaign, 
 
 static void free_funnels(struct funnel *funnel)
 {
+    rcpt_session_rows_free(funnel->pending);
     rcpt_session_rows_free(funnel->undefined);
     rcpt_session_rows_free(funnel->kpis);
     rcpt_session_rows_free(funnel->ladder);

@@ -36,6 +36,12 @@ struct rcpt_config_retention { /* an entry of inbox.retention_overrides */
     int64_t keep_ms;           /* 0: without limit */
 };
 
+struct rcpt_config_expiry { /* an entry of inbox.expiry */
+    char *column, *value;   /* of the messages that it is for; NULL: of all */
+    char *status, *to;      /* NULL: SENT, UNKNOWN */
+    int64_t after_ms;       /* 0: never */
+};
+
 enum rcpt_fold_source { RCPT_FOLD_TRANSITIONS, RCPT_FOLD_TOPIC };
 struct rcpt_fold_collect_config { /* an entry of folds.collect */
     char *name;
@@ -174,6 +180,8 @@ struct rcpt_config {
         int64_t retention_ms; /* inbox.retention; 0: messages are not deleted */
         struct rcpt_config_retention *overrides; /* inbox.retention_overrides */
         size_t overrides_count;
+        struct rcpt_config_expiry *expiry; /* inbox.expiry; none: nothing expires */
+        size_t expiry_count;
         int64_t remember_ms;             /* inbox.remember_retired */
         int64_t alias_retention_ms;      /* inbox.alias_retention; 0: aliases are not deleted */
         unsigned fillfactor;             /* inbox.fillfactor */
@@ -320,6 +328,10 @@ const char *rcpt_config_kafka_property(const struct rcpt_config *config, const c
  * the values in effect, and the caller frees `fresh`. The paths may point into `changes`. */
 void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh,
                            struct rcpt_config_changes *changes);
+
+/* What an entry of inbox.expiry names, or the default. */
+const char *rcpt_config_expiry_status(const struct rcpt_config_expiry *rule);
+const char *rcpt_config_expiry_to(const struct rcpt_config_expiry *rule);
 
 /* The effective configuration as YAML, every key, secrets as "<redacted>". Without secrets, loading
  * the printed text gives the same configuration. */

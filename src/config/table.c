@@ -166,6 +166,9 @@ static const struct rcpt_config_row rows[] = {
      LIST_AT(inbox.overrides, inbox.overrides_count), .initial = "[]", .max = 1000,
      .record = &rcpt_config_retention_record,
      .doc = "campaigns and organisations whose messages are kept longer or shorter"},
+    {"inbox.expiry", RCPT_CONFIG_RECORDS, 0, LIST_AT(inbox.expiry, inbox.expiry_count),
+     .initial = "[]", .max = 100, .record = &rcpt_config_expiry_record,
+     .doc = "when `receiptd expire` stops to wait for a final status; the first entry that fits"},
     {"inbox.remember_retired", RCPT_CONFIG_DURATION, RELOADABLE, AT(inbox.remember_ms),
      .initial = "30d", .min = 0, .max = 3650 * DAY,
      .doc = "how long the id of a deleted message is kept, by which a late receipt is "

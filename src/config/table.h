@@ -65,10 +65,11 @@ struct rcpt_config_section {
     const char *doc;  /* a sentence or two */
 };
 
-/* Fields of the entries of lists of records: accounts.c, endpoints.c, folds.c, ladder.c,
- * retention.c. */
+/* Fields of the entries of lists of records: accounts.c, endpoints.c, expiry.c, folds.c,
+ * ladder.c, retention.c. */
 extern const struct rcpt_config_table rcpt_config_account_record;
 extern const struct rcpt_config_table rcpt_config_endpoint_record;
+extern const struct rcpt_config_table rcpt_config_expiry_record;
 extern const struct rcpt_config_table rcpt_config_retention_record;
 extern const struct rcpt_config_table rcpt_config_fold_record;
 extern const struct rcpt_config_table rcpt_config_status_record;
@@ -90,6 +91,10 @@ const char *rcpt_config_type_name(enum rcpt_config_type type);
 const char *rcpt_config_retention_problem(const struct rcpt_config *config);
 /* The same for partitions of its own. */
 const char *rcpt_config_partitions_problem(const struct rcpt_config *config);
+
+/* Whether inbox.expiry fits the ladder. */
+RCPT_MUST_CHECK bool rcpt_config_check_expiry(const struct rcpt_config *config,
+                                              struct rcpt_error *error);
 
 /* Index of a row, -1 if there is none. */
 int rcpt_config_find(const struct rcpt_config_table *where, const char *path);

@@ -1,0 +1,135 @@
+/* The walk of a table page by page, in steps: see walk.h. A step that finds little makes the next one
+ * larger, and one that finds much makes it smaller. */
+#include "walk.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <time.h>
+
+#include "partitions.h"
+#include "postgres/sql.h"
+
+#define PAGES_MIN      16
+#define PAGES_MAX      512
+#define ROWS_FEW       1000
+#define ROWS_MANY      10000
+#define PROGRESS_EVERY 10 /* seconds */
+
+static char *bind_part(struct command_walk *walk, const char *text,
+                       const struct rcpt_session_rows *parts, size_t part)
+{
+    walk->bindings[0] =
+        (struct rcpt_pg_binding){"part_schema", rcpt_session_rows_text(parts, part, "schema")};
+    walk->bindings[1] =
+        (struct rcpt_pg_binding){"part_table", rcpt_session_rows_text(parts, part, "name")};
+    return rcpt_pg_bind(text, walk->bindings, walk->binding_count, &walk->context->error);
+}
+
+/* Returns the rows that went, -1 on error. */
+static int64_t step(struct command_walk *walk, const char *sql, int64_t first, int64_t end)
+{
+    char from[32], to[32];
+    const char *values[COMMAND_WALK_PARAMS + 2] = {from, to};
+    snprintf(from, sizeof(from), "(%" PRId64 ",0)", first);
+    snprintf(to, sizeof(to), "(%" PRId64 ",0)", end);
+    memcpy(values + 2, walk->values, walk->value_count * sizeof(values[0]));
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        walk->context->session, sql, walk->value_count + 2, values, &walk->context->error);
+    int64_t gone = rows != NULL ? rcpt_session_rows_int(rows, 0, "rows") : -1;
+    rcpt_session_rows_free(rows);
+    return gone;
+}
+
+static void print_progress(const struct command_walk *walk, const char *part, int64_t page,
+                           int64_t pages, time_t *next)
+{
+    if (time(NULL) < *next)
+        return;
+    printf("%s: %" PRId64 " %s, page %" PRId64 " of %" PRId64 " of %s\n", walk->name, walk->rows,
+           walk->done, page, pages, part);
+    fflush(stdout);
+    *next = time(NULL) + PROGRESS_EVERY;
+}
+
+/* Rows that come meanwhile are young: the pages are those that there are at the start. */
+static bool walk_part(struct command_walk *walk, const struct rcpt_session_rows *parts, size_t part)
+{
+    char *sql = bind_part(walk, walk->step, parts, part);
+    int64_t pages = rcpt_session_rows_int(parts, part, "pages"), size = PAGES_MIN, gone = 0;
+    time_t next = time(NULL) + PROGRESS_EVERY;
+    for (int64_t page = 0; sql != NULL && gone >= 0 && page < pages; page += size) {
+        if (gone > ROWS_MANY && size > PAGES_MIN)
+            size /= 2;
+        else if (gone < ROWS_FEW && size < PAGES_MAX)
+            size *= 2;
+        gone = step(walk, sql, page, page + size);
+        walk->rows += gone > 0 ? gone : 0;
+        print_progress(walk, rcpt_session_rows_text(parts, part, "name"), page, pages, &next);
+    }
+    free(sql);
+    return sql != NULL && gone >= 0;
+}
+
+/* What would go: one read of the part. */
+static bool print_due(struct command_walk *walk, const struct rcpt_session_rows *parts, size_t part)
+{
+    char *sql = bind_part(walk, walk->due, parts, part);
+    struct rcpt_session_rows *rows =
+        sql != NULL ? rcpt_session_query(walk->context->session, sql, walk->value_count,
+                                         walk->values, &walk->context->error)
+                    : NULL;
+    if (rows != NULL && rcpt_session_rows_int(rows, 0, "rows") > 0) {
+        printf("%s: %s rows of %s would go, the oldest of %s", walk->name,
+               rcpt_session_rows_text(rows, 0, "rows"), rcpt_session_rows_text(parts, part, "name"),
+               rcpt_session_rows_text(rows, 0, "oldest"));
+        if (walk->retires)
+            printf(", of %s campaigns", rcpt_session_rows_text(rows, 0, "campaigns"));
+        putchar('\n');
+        walk->rows += rcpt_session_rows_int(rows, 0, "rows");
+    }
+    rcpt_session_rows_free(rows);
+    free(sql);
+    return rows != NULL;
+}
+
+/* Without the trigger the counters would be ahead of the messages. */
+static bool check_trigger(const struct command_walk *walk, const struct rcpt_session_rows *parts)
+{
+    if (!walk->retires || rcpt_session_rows_count(parts) == 0 ||
+        rcpt_session_rows_bool(parts, 0, "booked"))
+        return true;
+    rcpt_error_fatal(&walk->context->error, EX_CONFIG,
+                     "table %s.%s has no trigger receiptd_count_deleted that is enabled: what is "
+                     "deleted would not be booked",
+                     walk->schema, walk->table);
+    rcpt_error_hint(&walk->context->error, "run receiptd migrate, or ALTER TABLE … ENABLE TRIGGER");
+    return false;
+}
+
+static bool is_left_out(const struct command_walk *walk, const struct rcpt_session_rows *parts,
+                        size_t part)
+{
+    return walk->retires &&
+           partitions_is_young(walk->context->config, rcpt_session_rows_int(parts, part, "now_ms"),
+                               rcpt_session_rows_text(parts, part, "lower"),
+                               rcpt_session_rows_text(parts, part, "upper"));
+}
+
+bool command_walk(struct command_walk *walk, bool dry_run)
+{
+    const char *const values[] = {walk->schema, walk->table};
+    struct rcpt_session_rows *parts = rcpt_session_query(
+        walk->context->session, rcpt_sql("retire/parts"), 2, values, &walk->context->error);
+    bool good = parts != NULL && check_trigger(walk, parts);
+    for (size_t part = 0; good && part < rcpt_session_rows_count(parts); part++)
+        if (!is_left_out(walk, parts, part))
+            good = dry_run ? print_due(walk, parts, part) : walk_part(walk, parts, part);
+    if (good)
+        printf("%s: %" PRId64 " %s\n", walk->name, walk->rows,
+               dry_run ? "would go; nothing was deleted" : walk->done);
+    rcpt_session_rows_free(parts);
+    return good;
+}

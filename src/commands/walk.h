@@ -1,0 +1,32 @@
+/* A walk over a table, page by page, with a statement for each step. Each step is a transaction, so a
+ * walk may be ended at any time, run again, or run twice at once. Private to this folder. */
+#ifndef RECEIPTD_COMMANDS_WALK_H
+#define RECEIPTD_COMMANDS_WALK_H
+
+#include "command.h"
+#include "postgres/bind.h"
+
+#define COMMAND_WALK_PARAMS 5
+
+/* A table that is walked. All texts are borrowed. */
+struct command_walk {
+    struct command_context *context;
+    const char *name, *done; /* what its rows are called, and what has become of them: "deleted" */
+    const char *step;        /* SQL; $1 and $2 are the range of pages; returns `rows` */
+    const char *due;         /* SQL for a dry run, without the range; NULL: there is no dry run */
+    const char *schema, *table;
+    struct rcpt_pg_binding bindings[6]; /* of both; the part's come first */
+    size_t binding_count;
+    const char *values[COMMAND_WALK_PARAMS]; /* from the third parameter on */
+    size_t value_count;
+    /* Messages are deleted: the trigger that books them is there, and partitions that are young as a
+     * whole are left out. */
+    bool retires;
+    int64_t rows; /* that the walk has found so far */
+};
+
+/* Walks all parts of the table and says on stdout what was done, or in a dry run what would be.
+ * False: the error is in the context. */
+RCPT_MUST_CHECK bool command_walk(struct command_walk *walk, bool dry_run);
+
+#endif
