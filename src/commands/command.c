@@ -146,6 +146,30 @@ static const struct command commands[] = {
         .run = command_maintain,
     },
     {
+        .name = "erase",
+        .summary = "erase a person: messages and all that is stored of them; counters stay",
+        .doc =
+            "Deletes the messages of a customer (inbox.columns.customer_id), or those that are "
+            "named, with their\n"
+            "parked receipts, dead letters, timeline, aliases, runs and actions, and what folds "
+            "collected of\n"
+            "them, in transactions of some hundred messages beside the daemon. Counters and "
+            "audits stay exact.\n"
+            "It may be interrupted: run it again. The table erasure records that it was done, "
+            "without an id.\n"
+            "Run it as the owner of the schema (--dsn). What it cannot reach: docs/retention.md.",
+        .options = {{"customer", "ID", "whose messages go"},
+                    {"message", "ID", "this message goes"},
+                    {"messages-from", "FILE", "these go, one id in a line; -: standard input"},
+                    {"reference", "TEXT",
+                     "what the record names instead of a salted hash, such as a ticket"},
+                    {"dry-run", NULL, "do it, say what went, and roll it back"},
+                    {"dsn", "DSN",
+                     "the owner's connection string, or file:PATH; default: "
+                     "postgres.dsn"}},
+        .run = command_erase,
+    },
+    {
         /* One command lists and moves, since both choose by the same options. */
         .name = "dead-letters",
         .summary = "list what could not be applied, or give it another chance",

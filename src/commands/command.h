@@ -98,6 +98,7 @@ int command_funnel(const struct command_call *call);
 int command_audit(const struct command_call *call);
 int command_retire(const struct command_call *call);
 int command_maintain(const struct command_call *call);
+int command_erase(const struct command_call *call);
 int command_dead_letters(const struct command_call *call);
 int command_ctl(const struct command_call *call);
 /* The verbs of ctl that go to the database. */
