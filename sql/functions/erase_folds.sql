@@ -1,7 +1,8 @@
 -- Part of erase_messages(): takes these ids out of what folds have collected and not yet handed over, where they become null, and deletes the
 -- groups whose key holds one. Numbers of new groups begin above those, as in fold/forget.sql. Returns how many rows changed.
-CREATE OR REPLACE FUNCTION erase_folds(needles text[]) RETURNS int8 LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION erase_folds(ids text[]) RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE
+    needles text[] := ARRAY(SELECT to_json(i.id)::text FROM unnest(ids) i (id));
     n int8;
     sum int8 := 0;
 BEGIN
@@ -30,8 +31,8 @@ BEGIN
     GET DIAGNOSTICS n = ROW_COUNT;
     sum := sum + n;
     UPDATE fold_outbox o SET payload = erase_text(o.payload, needles),
-                             message_key = CASE WHEN o.message_key = ANY (needles) THEN NULL ELSE erase_text(o.message_key, needles) END
-    WHERE o.message_key = ANY (needles) OR erase_text(o.payload, needles) <> o.payload;
+                             message_key = CASE WHEN o.message_key = ANY (ids) THEN NULL ELSE erase_text(o.message_key, needles) END
+    WHERE o.message_key = ANY (ids) OR erase_text(o.payload, needles) <> o.payload;
     GET DIAGNOSTICS n = ROW_COUNT;
     sum := sum + n;
     UPDATE fold_call c SET payload = erase_text(c.payload, needles), error = NULL WHERE erase_text(c.payload, needles) <> c.payload;

@@ -144,11 +144,11 @@ def test_what_cannot_be_is_refused(people):
 
 def test_killed_half_way_and_run_again_nothing_is_left(people):
     people.do("""INSERT INTO receiptd.message_inbox (message_id, campaign_id, customer_id)
-                 SELECT 'anna-more-' || i, 'c' || i % 3, 'customer-anna' FROM generate_series(1, 20000) i""")
+                 SELECT 'anna-more-' || i, 'c' || i % 3, 'customer-anna' FROM generate_series(1, 6000) i""")
     before, killed = funnel(people), 0
     for n in range(6):
         process = people.start("erase", "--customer", "customer-anna")
-        time.sleep(0.05 * (n + 1))
+        time.sleep(0.1 * (n + 1))
         killed += process.poll() is None
         process.send_signal(signal.SIGKILL)
         process.communicate()
