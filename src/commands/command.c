@@ -186,6 +186,21 @@ static const struct command commands[] = {
         .run = command_dead_letters,
     },
     {
+        .name = "parked",
+        .summary = "list receipts that wait for a message, and why they find none",
+        .doc = "Lists the oldest first. --why tries each id in other case, without leading zeros, "
+               "as hex and as\n"
+               "decimal, without hyphens, a suffix, or what stands around it, and says which of "
+               "these has a message\n"
+               "or an alias, and what to configure (message_id_form). Reads only.",
+        .options = {{"why", NULL, "try other forms of each id, and sum up"},
+                    {"source", "NAME", "only of this account or gateway"},
+                    {"topic", "TOPIC", "only of this topic"},
+                    {"limit", "N", "at most so many (default: 100)"},
+                    FORMAT_OPTION},
+        .run = command_parked,
+    },
+    {
         .name = "explain",
         .argument = "MESSAGE",
         .summary = "show a message's row and what each known receipt did to it",
