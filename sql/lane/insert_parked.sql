@@ -10,7 +10,8 @@ picked AS (
     CROSS JOIN LATERAL (SELECT (SELECT true FROM message_inbox m WHERE m.message_id = p.message_id) AS known OFFSET 0) c
     WHERE p.parked_at < now() - $5::int8 * interval '1 millisecond' AND c.known IS NULL
       AND (SELECT true FROM inbox_detached d WHERE d.message_id = p.message_id) IS NULL
-      AND (SELECT true FROM retired_message r WHERE r.hash = hashtextextended(p.message_id COLLATE "C", 0) LIMIT 1) IS NULL
+      AND (SELECT true FROM retired_message r
+           WHERE r.hash IN (hashtextextended(p.message_id COLLATE "C", 0), erased_alias_hash(p.account, p.gateway_id)) LIMIT 1) IS NULL
       AND COALESCE(alias_target(p.account, COALESCE(p.gateway_id, p.message_id)) = p.message_id, true)
     LIMIT $4::int4
 ),

@@ -181,6 +181,30 @@ static const struct command commands[] = {
         .run = command_adopt,
     },
     {
+        .name = "erase",
+        .summary = "erase a person: messages and all that is stored of them; counters stay",
+        .doc =
+            "Deletes the messages of a customer (inbox.columns.customer_id), or those that are "
+            "named, with their\n"
+            "parked receipts, dead letters, timeline, aliases, runs and actions, and what folds "
+            "collected of\n"
+            "them, in transactions of some hundred messages beside the daemon. Counters and "
+            "audits stay exact.\n"
+            "It may be interrupted: run it again. The table erasure records that it was done, "
+            "without an id.\n"
+            "Run it as the owner of the schema (--dsn). What it cannot reach: docs/retention.md.",
+        .options = {{"customer", "ID", "whose messages go"},
+                    {"message", "ID", "this message goes"},
+                    {"messages-from", "FILE", "these go, one id in a line; -: standard input"},
+                    {"reference", "TEXT",
+                     "what the record names instead of a salted hash, such as a ticket"},
+                    {"dry-run", NULL, "do it, say what went, and roll it back"},
+                    {"dsn", "DSN",
+                     "the owner's connection string, or file:PATH; default: "
+                     "postgres.dsn"}},
+        .run = command_erase,
+    },
+    {
         /* One command lists and moves, since both choose by the same options. */
         .name = "dead-letters",
         .summary = "list what could not be applied, or give it another chance",
@@ -195,6 +219,21 @@ static const struct command commands[] = {
                     {"redrive", NULL, "decode again and park what is valid"},
                     FORMAT_OPTION},
         .run = command_dead_letters,
+    },
+    {
+        .name = "parked",
+        .summary = "list receipts that wait for a message, and why they find none",
+        .doc = "Lists the oldest first. --why tries each id in other case, without leading zeros, "
+               "as hex and as\n"
+               "decimal, without hyphens, a suffix, or what stands around it, and says which of "
+               "these has a message\n"
+               "or an alias, and what to configure (message_id_form). Reads only.",
+        .options = {{"why", NULL, "try other forms of each id, and sum up"},
+                    {"source", "NAME", "only of this account or gateway"},
+                    {"topic", "TOPIC", "only of this topic"},
+                    {"limit", "N", "at most so many (default: 100)"},
+                    FORMAT_OPTION},
+        .run = command_parked,
     },
     {
         .name = "explain",

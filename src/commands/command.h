@@ -100,6 +100,7 @@ int command_expire(const struct command_call *call);
 int command_retire(const struct command_call *call);
 int command_adopt(const struct command_call *call);
 int command_maintain(const struct command_call *call);
+int command_erase(const struct command_call *call);
 int command_dead_letters(const struct command_call *call);
 int command_ctl(const struct command_call *call);
 /* The verbs of ctl that go to the database. */
@@ -107,6 +108,7 @@ int command_org(const struct command_call *call, enum command_format format);
 int command_pipeline(const struct command_call *call, enum command_format format);
 int command_actions(const struct command_call *call);
 int command_positions(const struct command_call *call);
+int command_parked(const struct command_call *call);
 int command_explain(const struct command_call *call);
 int command_generate(const struct command_call *call);
 int command_folds(const struct command_call *call);

@@ -114,6 +114,11 @@ static const struct rcpt_config_row rows[] = {
             "remembered; longer than the gateway retries; 0: without limit"},
     TEMPLATE("message_id", message_id, "template of our own message id, where requests carry it"),
     TEMPLATE("campaign_id", campaign_id, "template of the campaign's id"),
+    {"message_id_form", RCPT_CONFIG_LIST, 0, LIST(id_forms, id_forms_count), .initial = "[]",
+     .max = 8,
+     .doc = "what is made of each id before it is looked up, in this order: `trim`, `lower`, "
+            "`upper`, `strip_hyphens`, `strip_zeros`, `strip_suffix`, `hex_to_decimal`, "
+            "`decimal_to_hex`"},
     {"channel", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(channel), .min = 1, .max = 63,
      .doc = "channel of all receipts, instead of the adapter's"},
     {"time_zone", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(time_zone), .min = 1, .max = 6,

@@ -176,6 +176,7 @@ struct rcpt_config {
 #define RCPT_CONFIG_COLUMN(column, written, doc) char *column;
         RCPT_INBOX_COLUMNS(RCPT_CONFIG_COLUMN) /* inbox.columns.*: their names in that table */
         char *created_at;     /* inbox.columns.created_at; NULL: an existing table has none */
+        char *customer_id;    /* inbox.columns.customer_id; NULL: nothing says whose messages are */
         bool count_targeted;  /* inbox.targeted: trigger | none */
         int64_t retention_ms; /* inbox.retention; 0: messages are not deleted */
         struct rcpt_config_retention *overrides; /* inbox.retention_overrides */

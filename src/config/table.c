@@ -154,6 +154,10 @@ static const struct rcpt_config_row rows[] = {
          .min = 1, .max = 63, .example = "created_at",
          .doc = "column of the time when the message was inserted (timestamptz), which nothing "
                 "changes later; never added. Without it an existing table has no retention"},
+    {"inbox.columns.customer_id", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.customer_id), .min = 1,
+     .max = 63, .example = "customer_id",
+     .doc = "column of the person that a message goes to, for `receiptd erase --customer`; never "
+            "added or changed, and best with an index"},
     {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
      CHOICES(targeted_policies),
      .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "

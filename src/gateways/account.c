@@ -322,6 +322,48 @@ static bool check_credentials(struct rcpt_intake_account *account,
     return check_secrets(account, config, error);
 }
 
+/* ---- forms of ids ---- */
+
+/* Of two forms that undo each other only the last would count. */
+static bool check_form(const struct rcpt_intake_account *account, enum rcpt_id_form form,
+                       const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+{
+    static const enum rcpt_id_form opposite[RCPT_ID_FORM__COUNT] = {
+        [RCPT_ID_FORM_LOWER] = RCPT_ID_FORM_UPPER,
+        [RCPT_ID_FORM_UPPER] = RCPT_ID_FORM_LOWER,
+        [RCPT_ID_FORM_HEX_TO_DECIMAL] = RCPT_ID_FORM_DECIMAL_TO_HEX,
+        [RCPT_ID_FORM_DECIMAL_TO_HEX] = RCPT_ID_FORM_HEX_TO_DECIMAL,
+    };
+    for (size_t index = 0; index < account->id_form_count; index++) {
+        if (account->id_forms[index] == form)
+            return rcpt_account_fail(error, config, "message_id_form", "names a form twice");
+        if (opposite[form] != RCPT_ID_FORM_TRIM && account->id_forms[index] == opposite[form])
+            return rcpt_account_fail(error, config, "message_id_form",
+                                     "names two forms that undo each other");
+    }
+    return true;
+}
+
+static bool copy_forms(struct rcpt_intake_account *account,
+                       const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+{
+    for (unsigned index = 0; index < config->id_forms_count; index++) {
+        enum rcpt_id_form form = rcpt_id_form_find(config->id_forms[index]);
+        if (form == RCPT_ID_FORM__COUNT) {
+            rcpt_error_fatal(error, EX_CONFIG,
+                             "intake account %s: message_id_form: there is no form \"%.40s\"",
+                             config->name, config->id_forms[index]);
+            rcpt_error_hint(error, "trim, lower, upper, strip_hyphens, strip_zeros, strip_suffix, "
+                                   "hex_to_decimal or decimal_to_hex");
+            return false;
+        }
+        if (!check_form(account, form, config, error))
+            return false;
+        account->id_forms[account->id_form_count++] = form;
+    }
+    return true;
+}
+
 /* ---- the whole ---- */
 
 /* The name stands in URLs and metrics. */
@@ -347,8 +389,9 @@ static bool fill(struct rcpt_intake_account *account,
     if (account->time_zone != NULL && !rcpt_moment_is_zone(account->time_zone))
         return rcpt_account_fail(error, config, "time_zone",
                                  "must be an offset such as +05:30 or Z");
-    return compile_fields(account, config, error) && copy_secrets(account, config, error) &&
-           copy_networks(account, config, error) && check_credentials(account, config, error) &&
+    return copy_forms(account, config, error) && compile_fields(account, config, error) &&
+           copy_secrets(account, config, error) && copy_networks(account, config, error) &&
+           check_credentials(account, config, error) &&
            rcpt_account_check_coverage(account, config, error);
 }
 

@@ -2,6 +2,7 @@
 #ifndef RECEIPTD_GATEWAYS_ACCOUNT_H
 #define RECEIPTD_GATEWAYS_ACCOUNT_H
 
+#include "base/id_form.h"
 #include "base/network.h"
 #include "gateway.h"
 
@@ -22,6 +23,8 @@ struct rcpt_intake_account {
     size_t allow_count;
     int64_t max_age_us;
     bool machine_opens;
+    enum rcpt_id_form id_forms[RCPT_ID_FORM__COUNT];
+    size_t id_form_count;
     const struct rcpt_ladder *ladder;
     const struct rcpt_gateway *gateway;
     struct rcpt_gateway own; /* `gateway: custom` */

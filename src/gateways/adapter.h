@@ -105,9 +105,11 @@ struct rcpt_intake_account_config {
     unsigned allow_count;
     int64_t max_age_ms; /* signatures that carry a time: older ones are stale; 0: any age */
     char *message_id, *campaign_id; /* templates: our ids where the request carries them */
-    char *channel;                  /* instead of the adapter's */
-    char *time_zone;                /* "+05:30": zone of times that carry none */
-    bool machine_opens;             /* opens by machines move the status, as others do */
+    char **id_forms;                /* message_id_form: what is made of each id, in this order */
+    unsigned id_forms_count;
+    char *channel;      /* instead of the adapter's */
+    char *time_zone;    /* "+05:30": zone of times that carry none */
+    bool machine_opens; /* opens by machines move the status, as others do */
     struct rcpt_intake_custom custom;
 };
 

@@ -212,13 +212,24 @@ static struct rcpt_text good_text(struct rcpt_text text)
     return good ? text : (struct rcpt_text){NULL, 0};
 }
 
+/* An id that cannot have a form of the account's stays as it is, and so does one that our URL signs. */
+static struct rcpt_text form_id(const struct rcpt_reading *reading, struct rcpt_text id)
+{
+    const struct rcpt_intake_account *account = reading->account;
+    char made[RCPT_ID_FORM_BYTES];
+    for (size_t index = 0; index < account->id_form_count && reading->signed_id.size == 0; index++)
+        if (rcpt_id_form_make(account->id_forms[index], id, made))
+            id = rcpt_text_copy(reading->arena, rcpt_text_of(made));
+    return id;
+}
+
 /* A reason counts for failures only, and only if it says something. */
 static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *draft,
                        const struct rcpt_mapping *mapping)
 {
     struct rcpt_intake_event event = {
-        .message_id = draft->message_id,
-        .gateway_message_id = draft->id,
+        .message_id = form_id(reading, draft->message_id),
+        .gateway_message_id = form_id(reading, draft->id),
         .gateway_status = draft->status,
         .status = rcpt_text_of(mapping->status),
         .campaign_id = draft->campaign_id,

@@ -133,6 +133,35 @@ static void machine_opens_follow_the_account(void **state)
     fixture_fini(&fixture);
 }
 
+static void ids_take_the_forms_of_the_account(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "jasmin", hex[] = "hex_to_decimal", cut[] = "strip_suffix", odd[] = "tirm",
+         lower[] = "lower", upper[] = "upper";
+    char *forms[] = {cut, hex}, *unknown[] = {odd}, *both[] = {lower, upper};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_error error;
+    (void)state;
+    setup(&fixture, "jasmin");
+    config.id_forms = forms;
+    config.id_forms_count = 2;
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?id=00fF-1&message_status=DELIVRD&level=2");
+    assert_true(rcpt_text_is(fixture.result.events[0].gateway_message_id, "255"));
+    fixture_get(&fixture, "?id=x-1&message_status=DELIVRD&level=2&message_id=7B");
+    assert_true(rcpt_text_is(fixture.result.events[0].gateway_message_id, "x"));
+    assert_true(rcpt_text_is(fixture.result.events[0].message_id, "123"));
+    config.id_forms = unknown;
+    config.id_forms_count = 1;
+    assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+    assert_non_null(strstr(error.text, "no form \"tirm\""));
+    config.id_forms = both;
+    config.id_forms_count = 2;
+    assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+    assert_non_null(strstr(error.text, "undo each other"));
+    fixture_fini(&fixture);
+}
+
 static void a_zone_makes_a_hint_exact(void **state)
 {
     struct fixture fixture;
@@ -1039,6 +1068,7 @@ int main(void)
         cmocka_unit_test(one_bad_element_does_not_hold_up_its_neighbours),
         cmocka_unit_test(an_id_that_the_core_refuses_is_refused_here),
         cmocka_unit_test(machine_opens_follow_the_account),
+        cmocka_unit_test(ids_take_the_forms_of_the_account),
         cmocka_unit_test(a_zone_makes_a_hint_exact),
         cmocka_unit_test(a_custom_gateway_is_described_by_its_account),
         cmocka_unit_test(mistakes_in_an_account_are_named),

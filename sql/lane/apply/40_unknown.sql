@@ -1,14 +1,14 @@
 -- The raw events of messages that are unknown or of another organisation; the arrays are sliced here and nowhere else, so known messages
 -- cost nothing. Parked are also the receipts of a message that name several organisations, and those beside refused ones that name none:
--- the wake decides one by one. A message that has been deleted is not waited for.
+-- the wake decides one by one. A message that has been deleted is not waited for; of one that was erased nothing is kept.
 , x AS MATERIALIZED (
     SELECT r.id, r.signature, r.org, e.kept, i AS event,
            CASE WHEN r.fate = 'other_organisation' AND e.kept[1] IS NULL THEN 'parked'
-                WHEN r.status IS NULL AND message_is_retired(r.id) THEN 'retired_message' ELSE r.fate END AS fate,
+                WHEN e.erased IS NOT NULL THEN 'retired_message' ELSE r.fate END AS fate, e.erased IS TRUE AS erased,
            ($16::text[])[e.record] AS topic, ($17::int4[])[e.record] AS partition, ($18::int8[])[e.record] AS at_offset,
            ($13::int4[])[i] AS index, ($14::int4[])[i] AS first, ($14::int4[])[i + 1] - ($14::int4[])[i] AS size, record_link($19::bytea, e.record) AS link
     FROM r, generate_series(($9::int4[])[r.n], ($9::int4[])[r.n + 1] - 1) i,
-         LATERAL (SELECT ($12::int4[])[i] AS record, batch_texts($15::bytea, $25::int4[], i) AS kept) e
+         LATERAL (SELECT ($12::int4[])[i] AS record, batch_texts($15::bytea, $25::int4[], i) AS kept, CASE WHEN r.status IS NULL THEN message_is_erased(r.id) END AS erased) e
     WHERE r.fate <> 'known'
 ),
 -- A position can come again only after an operator's reset; then the row that is there stays.
@@ -22,6 +22,6 @@ parked AS (
 dead AS (
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
     SELECT x.topic, x.partition, x.at_offset, x.index, $20::int4, x.fate,
-           letter_detail(fate_detail(x.fate, x.kept[1], x.org), x.size), substr($15::bytea, x.first, LEAST(x.size, 65536)), x.link
+           letter_detail(fate_detail(x.fate, x.kept[1], x.org), CASE WHEN NOT x.erased THEN x.size END), CASE WHEN NOT x.erased THEN substr($15::bytea, x.first, LEAST(x.size, 65536)) END, x.link
     FROM x WHERE x.fate <> 'parked' AND cardinality($10::int2[]) > 0 ON CONFLICT DO NOTHING
 )

@@ -1,0 +1,34 @@
+-- Part of erase_messages(): ends and deletes the runs of these messages, and those whose subject is the customer: of pipelines that take
+-- their subject from this column of the inbox, or that an import or a topic began. The answer of a call in flight changes nothing any more.
+-- Intents come first: who is about to make runs of one is waited for. Returns how many runs and intents went.
+CREATE OR REPLACE FUNCTION erase_runs(ids text[], customer text, customer_column text) RETURNS int8 LANGUAGE plpgsql AS $$
+DECLARE
+    intents int8;
+    gone int8[];
+BEGIN
+    SELECT COALESCE(sum(cardinality(ARRAY(SELECT m FROM unnest(i.messages) m WHERE m = ANY (ids)))), 0) INTO intents
+    FROM run_intent i WHERE i.messages && ids;
+    UPDATE run_intent i
+    SET (messages, orgs, campaigns) = (
+        SELECT COALESCE(array_agg(w.message ORDER BY w.n), '{}'),
+               CASE WHEN i.orgs IS NOT NULL THEN COALESCE(array_agg(w.org ORDER BY w.n), '{}') END,
+               COALESCE(array_agg(w.campaign ORDER BY w.n), '{}')
+        FROM unnest(i.messages, i.orgs, i.campaigns) WITH ORDINALITY AS w (message, org, campaign, n)
+        WHERE w.message <> ALL (ids))
+    WHERE i.messages && ids;
+    DELETE FROM run_intent i WHERE cardinality(i.messages) = 0;
+    WITH r AS (
+        DELETE FROM run r
+        WHERE r.message_id = ANY (ids) OR r.subject = ANY (ids)
+           OR r.subject = customer
+              AND EXISTS (SELECT FROM pipeline p WHERE p.id = r.pipeline_id AND p.subject_field IN (customer_column, 'subject'))
+        RETURNING r.id
+    )
+    SELECT COALESCE(array_agg(r.id), '{}') INTO gone FROM r;
+    WITH a AS (
+        DELETE FROM action a WHERE a.run_id = ANY (gone) OR a.message_id = ANY (ids) RETURNING a.id
+    )
+    DELETE FROM action_overlap o USING a WHERE o.action_id = a.id;
+    RETURN intents + cardinality(gone);
+END
+$$;

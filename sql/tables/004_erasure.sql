@@ -1,0 +1,26 @@
+-- Persons that were erased. No variables; search_path = the schema.
+
+-- A message that was erased, not only deleted: the dead letter of a late receipt keeps none of it. Of a receipt under the gateway's id, the
+-- hash is that of account and id (erased_alias_hash()).
+ALTER TABLE retired_message ADD COLUMN IF NOT EXISTS erased boolean NOT NULL DEFAULT false;
+
+-- Each run of `receiptd erase`: that it was done, by whom, and how many rows went. Never an id.
+CREATE TABLE erasure (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    begun_at timestamptz NOT NULL DEFAULT now(),
+    finished_at timestamptz, -- NULL: it was interrupted, or is under way
+    erased_by text NOT NULL DEFAULT session_user,
+    subject text COLLATE "C" NOT NULL CHECK (subject IN ('customer', 'messages')),
+    reference text COLLATE "C", -- of the operator's
+    subject_salt bytea, -- without a reference: SHA-256 of the salt and the customer's id, or of the message ids
+    subject_hash bytea,
+    messages bigint NOT NULL DEFAULT 0,
+    parked bigint NOT NULL DEFAULT 0,
+    letters bigint NOT NULL DEFAULT 0,
+    timeline bigint NOT NULL DEFAULT 0,
+    aliases bigint NOT NULL DEFAULT 0,
+    runs bigint NOT NULL DEFAULT 0,
+    folds bigint NOT NULL DEFAULT 0
+);
+
+INSERT INTO schema_version (version) VALUES (4) ON CONFLICT DO NOTHING;
