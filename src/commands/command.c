@@ -130,16 +130,17 @@ static const struct command commands[] = {
     {
         .name = "maintain",
         .summary = "what a timer runs: retire, then the recent set of a large inbox",
-        .doc =
-            "Deletes what its retention says, as `retire` does. Then it makes the recent set of a "
-            "large inbox,\n"
-            "or makes it again where it has grown by half: an index over the newest messages, in "
-            "which batches\n"
-            "look first (inbox.recent_rows). Instances follow within seconds; batches wait for "
-            "nothing.\n"
-            "Run it once a day or more often as the owner of the schema and of the table (--dsn). "
-            "Two at once\n"
-            "do no harm. What an interrupted run leaves, the next one mends.",
+        .doc = "Deletes what its retention says, as `retire` does, once a day. Then it makes the "
+               "recent set of a "
+               "large inbox,\n"
+               "or makes it again where it has grown by a quarter: an index over the newest "
+               "messages, in "
+               "which batches\n"
+               "look first (inbox.recent_rows). Instances follow within seconds; batches wait for "
+               "nothing.\n"
+               "Run it every hour as the owner of the schema and of the table (--dsn). "
+               "Two at once\n"
+               "do no harm. What an interrupted run leaves, the next one mends.",
         .options = {{"dsn", "DSN",
                      "the owner's connection string, or file:PATH; default: "
                      "postgres.dsn"}},

@@ -1,7 +1,7 @@
 /* `receiptd retire`: deletes messages that are older than inbox.retention, and aliases that lead to
  * none of them any longer. It walks the tables page by page: each step is one statement and one
  * transaction, and the trigger books in it what goes. So it may be ended at any time, run again, or
- * run twice at once. `receiptd maintain` is what a timer calls: this, then recent.c. */
+ * run twice at once. `receiptd maintain` is what a timer calls: this once a day, then recent.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -284,10 +284,34 @@ static bool compact(struct command_context *context)
     return left == 0;
 }
 
+static bool note_end(struct command_context *context)
+{
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(context->session, rcpt_sql("retire/ended"), 0, NULL, &context->error);
+    rcpt_session_rows_free(rows);
+    return rows != NULL;
+}
+
 static bool retire(struct command_context *context, bool dry_run)
 {
     return retire_messages(context, dry_run) && retire_aliases(context, dry_run) &&
-           (dry_run || compact(context));
+           (dry_run || (compact(context) && note_end(context)));
+}
+
+/* A walk reads the whole inbox, so `maintain` walks once a day, however often a timer calls it. */
+static bool retire_if_due(struct command_context *context)
+{
+    struct rcpt_session_rows *last =
+        rcpt_session_query(context->session, rcpt_sql("retire/last"), 0, NULL, &context->error);
+    bool good = last != NULL;
+    if (good && rcpt_session_rows_count(last) > 0)
+        printf("messages and aliases: the tables were walked until %s, and are again a day later; "
+               "receiptd retire walks them at once\n",
+               rcpt_session_rows_text(last, 0, "ended"));
+    else
+        good = good && retire(context, false);
+    rcpt_session_rows_free(last);
+    return good;
 }
 
 /* The daemon's role may not delete messages. */
@@ -319,5 +343,5 @@ int command_maintain(const struct command_call *call)
     int exit_code = EX_USAGE;
     if (!command_open_as(&context, call, command_option(call, "dsn"), false, &exit_code))
         return exit_code;
-    return finish(call, &context, retire(&context, false) && recent_maintain(&context));
+    return finish(call, &context, retire_if_due(&context) && recent_maintain(&context));
 }
