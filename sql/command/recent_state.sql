@@ -1,16 +1,18 @@
 -- How the inbox is laid out, and its recent set. $1 text its schema, $2 text its name, $3 text the name there of message_id, $4 text that of
 -- created_at ('': none). One row, or none where there is no such table. expression: as the statements see message_id (functions/map_inbox),
--- which an index must have. next: number of the next index. by_key: of a partitioned table, whether the message's id alone leads to the
+-- which an index must have. next: name of the next index; it holds a hash of receiptd's schema, since several schemas may share a table,
+-- and each may drop its own indexes alone (recent_unused.sql). by_key: of a partitioned table, whether the message's id alone leads to the
 -- partition. since: of a recent set whose index is there.
 WITH t AS (
     SELECT c.oid, c.relkind, n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, pg_relation_size(c.oid) AS bytes
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = $1::name AND c.relname = $2::name AND c.relkind IN ('r', 'p')
 ),
+own AS (SELECT 'message_inbox_recent_' || left(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 8) || '_' AS prefix),
 made AS (
     SELECT i.relname, x.indisvalid, substring(i.relname FROM '\d+$')::int8 AS number
-    FROM t JOIN pg_index x ON x.indrelid = t.oid JOIN pg_class i ON i.oid = x.indexrelid
-    WHERE i.relname ~ '^message_inbox_recent_\d{1,9}$'
+    FROM own JOIN t ON true JOIN pg_index x ON x.indrelid = t.oid JOIN pg_class i ON i.oid = x.indexrelid
+    WHERE i.relname ~ ('^' || own.prefix || '\d{1,9}$')
 )
 SELECT t.name, t.relkind = 'p' AS partitioned, has_table_privilege(t.oid, 'SELECT') AS readable,
        LEAST(100, 100 * 4000 * current_setting('block_size')::float8 / GREATEST(t.bytes, 1))::numeric(9, 4) AS percent,
@@ -21,5 +23,5 @@ SELECT t.name, t.relkind = 'p' AS partitioned, has_table_privilege(t.oid, 'SELEC
        (SELECT count(*) FROM pg_inherits h WHERE h.inhparent = t.oid) AS partitions, pg_get_partkeydef(t.oid) AS partition_key,
        COALESCE((SELECT p.partattrs::text = a.attnum::text FROM pg_partitioned_table p WHERE p.partrelid = t.oid), false) AS by_key,
        (SELECT r.since FROM inbox_recent r JOIN made m ON m.relname = r.index_name AND m.indisvalid WHERE r.index_schema = t.nspname) AS since,
-       COALESCE((SELECT max(m.number) FROM made m), 0) + 1 AS next
-FROM t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = $3::name AND NOT a.attisdropped LEFT JOIN pg_collation l ON l.oid = a.attcollation
+       own.prefix || COALESCE((SELECT max(m.number) FROM made m), 0) + 1 AS next
+FROM own JOIN t ON true JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = $3::name AND NOT a.attisdropped LEFT JOIN pg_collation l ON l.oid = a.attcollation

@@ -147,16 +147,18 @@ static const struct command commands[] = {
         .name = "maintain",
         .summary = "what a timer runs: partitions, expire, retire, the recent set of a large inbox",
         .doc =
-            "Makes the inbox's partitions of the next spans, where inbox.partitions is own.\n"
-            "Expires and deletes messages, as `expire` and `retire` do. Then it makes the recent "
-            "set of a\n"
-            "large inbox, or makes it again where it has grown by half: an index over the newest "
-            "messages,\n"
-            "in which batches look first (inbox.recent_rows). Instances follow within seconds;\n"
-            "batches wait for nothing.\n"
-            "Run it once a day or more often as the owner of the schema and of the table (--dsn). "
-            "Two at once\n"
-            "do no harm. What an interrupted run leaves, the next one mends.",
+            "Makes the inbox's partitions of the next spans and drops those that are past their "
+            "retention,\n"
+            "where inbox.partitions is own. Expires and deletes messages, as `expire` and `retire` "
+            "do, once a\n"
+            "day. Then it makes the recent set of a large inbox, or makes it again where it has "
+            "grown by a\n"
+            "quarter: an index over the newest messages, in which batches look first "
+            "(inbox.recent_rows).\n"
+            "Instances follow within seconds; batches wait for nothing.\n"
+            "Run it every hour as the owner of the schema and of the table (--dsn). Two at once do "
+            "no harm.\n"
+            "What an interrupted run leaves, the next one mends.",
         .options = {{"dsn", "DSN",
                      "the owner's connection string, or file:PATH; default: "
                      "postgres.dsn"}},

@@ -20,9 +20,10 @@ static const struct {
     int version;
     const char *file;
 } migrations[] = {
-    {1, "tables/001_core"},   {1, "tables/001_folds"},      {1, "tables/001_actions"},
-    {2, "tables/002_origin"}, {2, "tables/002_positions"},  {3, "tables/003_retention"},
-    {3, "tables/003_recent"}, {4, "tables/004_partitions"}, {4, "tables/004_erasure"},
+    {1, "tables/001_core"},       {1, "tables/001_folds"},      {1, "tables/001_actions"},
+    {2, "tables/002_origin"},     {2, "tables/002_positions"},  {3, "tables/003_retention"},
+    {3, "tables/003_recent"},     {4, "tables/004_partitions"}, {4, "tables/004_erasure"},
+    {4, "tables/004_maintained"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 

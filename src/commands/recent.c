@@ -226,8 +226,7 @@ static char *creation_of(const struct inbox *inbox, const char *name, const char
 static bool make(const struct inbox *inbox, const char *boundary)
 {
     struct command_context *context = inbox->context;
-    char name[64];
-    snprintf(name, sizeof(name), "message_inbox_recent_%s", text_of(inbox, "next"));
+    const char *name = text_of(inbox, "next");
     printf("making index %s over the messages since %s\n", name, boundary);
     fflush(stdout);
     char *sql = creation_of(inbox, name, boundary);
@@ -244,11 +243,11 @@ static bool make(const struct inbox *inbox, const char *boundary)
     return stored != NULL;
 }
 
-/* A set that has grown by half is made again. */
+/* A set that has grown by a quarter is made again. */
 static bool move(struct inbox *inbox)
 {
     const char *boundary = rcpt_session_rows_text(inbox->sample, 0, "boundary");
-    if (inbox->since != NULL && inbox->recent <= inbox->most + inbox->most / 2) {
+    if (inbox->since != NULL && inbox->recent <= inbox->most + inbox->most / 4) {
         puts("the recent set is small enough");
         return true;
     }
@@ -291,8 +290,11 @@ static bool maintain(struct inbox *inbox)
 
 static bool lock(struct command_context *context)
 {
+    struct inbox_place place;
+    inbox_place_of(context->config, &place);
+    const char *const values[] = {place.schema, place.table};
     struct rcpt_session_rows *rows = rcpt_session_query(
-        context->session, rcpt_sql("command/recent_lock"), 0, NULL, &context->error);
+        context->session, rcpt_sql("command/recent_lock"), 2, values, &context->error);
     bool locked = rows != NULL && rcpt_session_rows_bool(rows, 0, "locked");
     if (rows != NULL && !locked)
         puts("another run works on the recent set: this one leaves it alone");

@@ -2,7 +2,7 @@
  * none of them any longer. Whole partitions go first (partitions_drop.c). The tables are walked page by
  * page (walk.c): each step is one statement and one transaction, and the trigger books in it what goes.
  * So it may be ended at any time, run again, or run twice at once. `receiptd maintain` is what a timer
- * calls: partitions.c, expire.c, this, then recent.c. */
+ * calls: partitions.c, once a day expire.c and this, then recent.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,16 +41,22 @@ static bool walk_messages(struct command_context *context, const struct keeps *k
     return command_walk(&walk, dry_run);
 }
 
-/* Whole partitions first: what they held need not be deleted row by row. */
-static bool retire_messages(struct command_context *context, bool dry_run)
+static bool retire_partitions(struct command_context *context, bool dry_run)
 {
     struct keeps keeps;
     keeps_init(&keeps, context->config);
     bool good = partitions_retire(context, &keeps, dry_run);
+    keeps_fini(&keeps);
+    return good;
+}
+
+static bool retire_messages(struct command_context *context, bool dry_run)
+{
+    struct keeps keeps;
     if (keeps_shortest(context->config) == 0)
-        puts("messages: inbox.retention is not set, so none is deleted");
-    else
-        good = good && walk_messages(context, &keeps, dry_run);
+        return puts("messages: inbox.retention is not set, so none is deleted") >= 0;
+    keeps_init(&keeps, context->config);
+    bool good = walk_messages(context, &keeps, dry_run);
     keeps_fini(&keeps);
     return good;
 }
@@ -86,10 +92,11 @@ static bool compact(struct command_context *context)
     return left == 0;
 }
 
+/* Whole partitions first: what they held need not be deleted row by row. */
 static bool retire(struct command_context *context, bool dry_run)
 {
-    return retire_messages(context, dry_run) && retire_aliases(context, dry_run) &&
-           (dry_run || compact(context));
+    return retire_partitions(context, dry_run) && retire_messages(context, dry_run) &&
+           retire_aliases(context, dry_run) && (dry_run || compact(context));
 }
 
 /* The daemon's role may not delete messages. */
@@ -115,18 +122,56 @@ int command_retire(const struct command_call *call)
     return finish(call, &context, retire(&context, dry_run));
 }
 
+/* ---- maintain ---- */
+
+/* A task that fails does not keep the next ones from their work; the first error is reported. */
+static bool note(struct command_context *context, bool done, struct rcpt_error *first)
+{
+    if (!done && first->text[0] == '\0')
+        *first = context->error;
+    context->error = (struct rcpt_error){0};
+    return done;
+}
+
+static bool note_end(struct command_context *context)
+{
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(context->session, rcpt_sql("retire/ended"), 0, NULL, &context->error);
+    rcpt_session_rows_free(rows);
+    return rows != NULL;
+}
+
+/* A walk reads the whole inbox, so there is one a day, however often a timer calls. */
+static void walk_if_due(struct command_context *context, struct rcpt_error *first)
+{
+    struct rcpt_session_rows *last =
+        rcpt_session_query(context->session, rcpt_sql("retire/last"), 0, NULL, &context->error);
+    if (!note(context, last != NULL, first))
+        return;
+    if (rcpt_session_rows_count(last) > 0) {
+        printf("messages and aliases: the tables were walked until %s, and are again a day later; "
+               "receiptd expire and receiptd retire walk them at once\n",
+               rcpt_session_rows_text(last, 0, "ended"));
+    } else {
+        bool expired = note(context, expire_messages(context, false), first);
+        bool retired = note(context, retire(context, false), first);
+        if (expired && retired)
+            note(context, note_end(context), first);
+    }
+    rcpt_session_rows_free(last);
+}
+
 int command_maintain(const struct command_call *call)
 {
     struct command_context context;
+    struct rcpt_error first = {0};
     int exit_code = EX_USAGE;
     if (!command_open_as(&context, call, command_option(call, "dsn"), false, &exit_code))
         return exit_code;
-    /* Partitions that could not be made are an error in the end; the rest is done in any case. */
-    bool made = partitions_maintain(&context);
-    struct rcpt_error missed = context.error;
-    bool good =
-        expire_messages(&context, false) && retire(&context, false) && recent_maintain(&context);
-    if (good && !made)
-        context.error = missed;
-    return finish(call, &context, good && made);
+    note(&context, partitions_maintain(&context), &first);
+    note(&context, retire_partitions(&context, false), &first);
+    walk_if_due(&context, &first);
+    note(&context, recent_maintain(&context), &first);
+    context.error = first;
+    return finish(call, &context, first.text[0] == '\0');
 }

@@ -1,5 +1,4 @@
-/* The walk of a table page by page, in steps: see walk.h. A step that finds little makes the next one
- * larger, and one that finds much makes it smaller. */
+/* The walk of a table page by page, in steps: see walk.h. Called by expire.c and retire.c. */
 #include "walk.h"
 
 #include <inttypes.h>
@@ -12,10 +11,16 @@
 #include "partitions.h"
 #include "postgres/sql.h"
 
-#define PAGES_MIN      16
+/* A batch may wait for a step, so a step is short: it takes twice as many pages where it took less
+ * than STEP_SHORT, and half as many where it took longer than STEP_LONG. */
+#define PAGES_MIN      1
+#define PAGES_START    16
 #define PAGES_MAX      512
-#define ROWS_FEW       1000
-#define ROWS_MANY      10000
+#define STEP_SHORT     (20 * NS_PER_MS)
+#define STEP_LONG      (50 * NS_PER_MS)
+#define NS_PER_MS      INT64_C(1000000)
+#define NS_PER_S       (1000 * NS_PER_MS)
+#define PAUSE_MOST     (250 * NS_PER_MS)
 #define PROGRESS_EVERY 10 /* seconds */
 
 static char *bind_part(struct command_walk *walk, const char *text,
@@ -54,20 +59,45 @@ static void print_progress(const struct command_walk *walk, const char *part, in
     *next = time(NULL) + PROGRESS_EVERY;
 }
 
-/* Rows that come meanwhile are young: the pages are those that there are at the start. */
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+/* As long as the step took: receipts have the server at least half of the time. */
+static void pause_after(int64_t took_ns)
+{
+    int64_t pause = took_ns < PAUSE_MOST ? took_ns : PAUSE_MOST;
+    const struct timespec wait = {.tv_sec = pause / NS_PER_S, .tv_nsec = pause % NS_PER_S};
+    nanosleep(&wait, NULL);
+}
+
+static int64_t next_size(int64_t size, int64_t took_ns)
+{
+    if (took_ns > STEP_LONG && size > PAGES_MIN)
+        return size / 2;
+    return took_ns < STEP_SHORT && size < PAGES_MAX ? size * 2 : size;
+}
+
+/* Rows that come meanwhile are young: the pages are those that there are at the start. A step that
+ * changes nothing holds nothing that a batch waits for, so no pause follows. */
 static bool walk_part(struct command_walk *walk, const struct rcpt_session_rows *parts, size_t part)
 {
     char *sql = bind_part(walk, walk->step, parts, part);
-    int64_t pages = rcpt_session_rows_int(parts, part, "pages"), size = PAGES_MIN, gone = 0;
+    int64_t pages = rcpt_session_rows_int(parts, part, "pages"), size = PAGES_START, gone = 0;
     time_t next = time(NULL) + PROGRESS_EVERY;
-    for (int64_t page = 0; sql != NULL && gone >= 0 && page < pages; page += size) {
-        if (gone > ROWS_MANY && size > PAGES_MIN)
-            size /= 2;
-        else if (gone < ROWS_FEW && size < PAGES_MAX)
-            size *= 2;
+    for (int64_t page = 0; sql != NULL && gone >= 0 && page < pages;) {
+        int64_t begun_ns = now_ns();
         gone = step(walk, sql, page, page + size);
+        int64_t took_ns = now_ns() - begun_ns;
         walk->rows += gone > 0 ? gone : 0;
+        page += size;
+        size = next_size(size, took_ns);
         print_progress(walk, rcpt_session_rows_text(parts, part, "name"), page, pages, &next);
+        if (gone > 0)
+            pause_after(took_ns);
     }
     free(sql);
     return sql != NULL && gone >= 0;

@@ -1,5 +1,6 @@
 """The recent set of the inbox while the daemon runs: it follows the boundary between batches, and the ledger is exact whatever happens to it."""
 
+import hashlib
 import itertools
 import time
 
@@ -12,7 +13,7 @@ NUMBERS = itertools.count(1)
 
 def move(world, since, table="receiptd.message_inbox", column="created_at", key="message_id"):
     """As `receiptd maintain` does it: the next index, the boundary, then the old index goes."""
-    schema, name = table.split(".")[0], f"message_inbox_recent_{next(NUMBERS)}"
+    schema, name = table.split(".")[0], f"message_inbox_recent_by_hand_{next(NUMBERS)}"
     old = world.database.query("SELECT index_schema, index_name FROM receiptd.inbox_recent")
     world.database.execute(f"CREATE UNIQUE INDEX CONCURRENTLY {name} ON {table} ({key}) WHERE {column} >= '{since}'")
     world.database.execute("INSERT INTO receiptd.inbox_recent (since, index_schema, index_name) VALUES (%s, %s, %s) ON CONFLICT (one) DO UPDATE"
@@ -96,6 +97,11 @@ def fill(database, count=ROWS, table="receiptd.message_inbox", ids="gen_random_u
                      f" FROM generate_series((SELECT count(*) FROM {table}) + 1, (SELECT count(*) FROM {table}) + {count}) i")
 
 
+def recent_index(number, schema="receiptd"):
+    """The name of an index that `receiptd maintain` makes: it says whose it is."""
+    return f"message_inbox_recent_{hashlib.sha256(schema.encode()).hexdigest()[:8]}_{number}"
+
+
 def maintain(receiptd):
     return receiptd.command("maintain").stdout
 
@@ -119,21 +125,21 @@ def installed(receiptd, database):
     return receiptd
 
 
-def test_maintain_makes_the_set_and_makes_it_anew_when_it_has_grown_by_half(installed, database):
+def test_maintain_makes_the_set_and_makes_it_anew_when_it_has_grown_by_a_quarter(installed, database):
     fill(database, 1500)
     assert "too few for a recent set" in maintain(installed) and recent_set(database) == ([], [])
     fill(database)
     assert all("run receiptd maintain" in installed.command(*command).stdout for command in (["check-config", "--connect"], ["migrate"]))
-    assert "making index message_inbox_recent_1" in maintain(installed)
-    assert recent_set(database) == (["message_inbox_recent_1"], [("message_inbox_recent_1",)])
+    assert f"making index {recent_index(1)} " in maintain(installed)
+    assert recent_set(database) == ([recent_index(1)], [(recent_index(1),)])
     newer = "SELECT count(*) FROM receiptd.message_inbox WHERE created_at >= (SELECT since FROM receiptd.inbox_recent)"
     assert database.value(newer) == 1000
     assert "about 1000 of 7500" in installed.command("check-config", "--connect").stdout
-    fill(database, 400)
-    assert "small enough" in maintain(installed)
     fill(database, 200)
-    assert "dropped index message_inbox_recent_1" in maintain(installed)
-    assert recent_set(database) == (["message_inbox_recent_2"], [("message_inbox_recent_2",)]) and database.value(newer) == 1000
+    assert "small enough" in maintain(installed)
+    fill(database, 100)
+    assert f"dropped index {recent_index(1)}\n" in maintain(installed)
+    assert recent_set(database) == ([recent_index(2)], [(recent_index(2),)]) and database.value(newer) == 1000
     installed.configure(inbox={"recent_rows": 0})
     assert "needed no longer" in maintain(installed) and recent_set(database) == ([], [])
 
@@ -174,10 +180,10 @@ def test_a_run_that_was_killed_is_mended_by_the_next(installed, database):
         database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'receiptd/maintain' AND datname = current_database()")
         wait_for(lambda: database.value("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'receiptd/maintain'"
                                         " AND datname = current_database()") == 0, 60, "the session is gone")
-        assert recent_set(database) == (["message_inbox_recent_1"], [])
+        assert recent_set(database) == ([recent_index(1)], [])
     said = maintain(installed)
-    assert "dropped index message_inbox_recent_1" in said
-    assert recent_set(database) == (["message_inbox_recent_2"], [("message_inbox_recent_2",)])
+    assert f"dropped index {recent_index(1)}\n" in said
+    assert recent_set(database) == ([recent_index(2)], [(recent_index(2),)])
 
 
 def test_a_mapped_table_gets_its_set_in_the_form_of_its_key(receiptd, database):
@@ -193,7 +199,24 @@ def test_a_mapped_table_gets_its_set_in_the_form_of_its_key(receiptd, database):
     assert database.query("SELECT index_schema FROM receiptd.inbox_recent") == [("app",)]
     since = database.value("SELECT since FROM receiptd.inbox_recent")
     plan = database.query("EXPLAIN SELECT 1 FROM receiptd.message_inbox m WHERE m.message_id = '5' AND m.created_at >= %s", since)
-    assert "message_inbox_recent_1" in str(plan)
+    assert recent_index(1) in str(plan)
+
+
+def test_two_schemas_on_one_table_keep_their_own_sets(receiptd, database):
+    """Each drops its own older indexes alone."""
+    database.execute("CREATE SCHEMA app; CREATE TABLE app.sent (id text COLLATE \"C\" PRIMARY KEY, org text, camp text, sent_at timestamptz)")
+    inbox = {"table": "app.sent", "columns": {"message_id": "id", "org_id": "org", "campaign_id": "camp", "created_at": "sent_at"}}
+    made = "SELECT relname FROM pg_class WHERE relname LIKE 'message_inbox_recent_%' ORDER BY relname"
+    fill(database, table="app.sent", columns="id, org, camp, sent_at")
+    schemas = {"receiptd": 1000, "second": 2000}
+    for turn in (1, 2):
+        for schema, rows in schemas.items():
+            receiptd.configure(inbox=inbox | {"recent_rows": rows}, postgres={"schema": schema})
+            receiptd.migrate()
+            maintain(receiptd)
+            assert database.query(f"SELECT index_name FROM {schema}.inbox_recent") == [(recent_index(turn, schema),)]
+        assert database.query(made) == sorted((recent_index(turn, schema),) for schema in schemas)
+        fill(database, 1000, table="app.sent", columns="id, org, camp, sent_at")
 
 
 def test_a_table_without_created_at_says_what_it_lacks(receiptd, database):
