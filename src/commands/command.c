@@ -115,13 +115,13 @@ static const struct command commands[] = {
         .name = "retire",
         .summary = "delete messages that are older than their retention; counters stay",
         .doc = "Deletes messages by inbox.retention and inbox.retention_overrides, and aliases by\n"
-               "inbox.alias_retention, in short transactions beside the daemon. What goes is "
-               "booked, so "
-               "that\n"
-               "funnels and audits stay exact. Partitions of the inbox go as a whole. It may be "
-               "interrupted and run again. Run it as the "
-               "owner of\n"
-               "the schema (--dsn): the daemon's role may not delete messages.",
+               "inbox.alias_retention, in short transactions beside the daemon. Partitions of the "
+               "inbox go\n"
+               "as a whole. What goes is booked, so that funnels and audits stay exact. It may be "
+               "interrupted\n"
+               "and run again. Run it as the owner of the schema (--dsn): the daemon's role may "
+               "not delete\n"
+               "messages.",
         .options = {{"dry-run", NULL, "say what would go; delete nothing"},
                     {"dsn", "DSN",
                      "the owner's connection string, or file:PATH; default: "
@@ -131,17 +131,17 @@ static const struct command commands[] = {
     {
         .name = "maintain",
         .summary = "what a timer runs: partitions, retire, the recent set of a large inbox",
-        .doc =
-            "Makes the inbox's partitions of the next spans, where inbox.partitions is own.\n"
-            "Deletes what its retention says, as `retire` does. Then it makes the recent set of a "
-            "large inbox,\n"
-            "or makes it again where it has grown by half: an index over the newest messages, in "
-            "which batches\n"
-            "look first (inbox.recent_rows). Instances follow within seconds; batches wait for "
-            "nothing.\n"
-            "Run it once a day or more often as the owner of the schema and of the table (--dsn). "
-            "Two at once\n"
-            "do no harm. What an interrupted run leaves, the next one mends.",
+        .doc = "Makes the inbox's partitions of the next spans, where inbox.partitions is own; "
+               "batches wait\n"
+               "40 ms for it at most. Deletes what its retention says, as `retire` does. Then it "
+               "makes the\n"
+               "recent set of a large inbox, or makes it again where it has grown by half: an "
+               "index over the\n"
+               "newest messages, in which batches look first (inbox.recent_rows). Instances follow "
+               "within\n"
+               "seconds. Run it once a day or more often as the owner of the schema and of the "
+               "table (--dsn).\n"
+               "Two at once do no harm. What an interrupted run leaves, the next one mends.",
         .options = {{"dsn", "DSN",
                      "the owner's connection string, or file:PATH; default: "
                      "postgres.dsn"}},
@@ -151,14 +151,12 @@ static const struct command commands[] = {
         .name = "adopt",
         .summary = "partition an inbox that has messages, beside the daemon",
         .doc = "For inbox.partitions: own. The table becomes the partition of all ids up to seven "
-               "spans "
-               "from now;\n"
-               "nothing is copied. Reads the table twice, then changes it in a short transaction. "
-               "Refused where\n"
-               "ids have another form, with an example. It may be interrupted and run again. Run "
-               "it as "
-               "the owner\n"
-               "of the schema (--dsn).",
+               "spans from\n"
+               "now; nothing is copied. Reads the table twice, then changes it in a short "
+               "transaction. Refused\n"
+               "where ids have another form, with an example. It may be interrupted and run again. "
+               "Run it as\n"
+               "the owner of the schema (--dsn).",
         .options = {{"dry-run", NULL, "say what would be done, or why not; change nothing"},
                     {"dsn", "DSN",
                      "the owner's connection string, or file:PATH; default: "
