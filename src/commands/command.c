@@ -133,7 +133,7 @@ static const struct command commands[] = {
         .summary = "what a timer runs: partitions, retire, the recent set of a large inbox",
         .doc = "Makes the inbox's partitions of the next spans, where inbox.partitions is own; "
                "batches wait\n"
-               "40 ms for it at most. Deletes what its retention says, as `retire` does. Then it "
+               "some 40 ms for it. Deletes what its retention says, as `retire` does. Then it "
                "makes the\n"
                "recent set of a large inbox, or makes it again where it has grown by half: an "
                "index over the\n"
