@@ -130,13 +130,13 @@ static const struct command commands[] = {
         .name = "retire",
         .summary = "delete messages that are older than their retention; counters stay",
         .doc = "Deletes messages by inbox.retention and inbox.retention_overrides, and aliases by\n"
-               "inbox.alias_retention, in short transactions beside the daemon. What goes is "
-               "booked, so "
-               "that\n"
-               "funnels and audits stay exact. Partitions of the inbox go as a whole. It may be "
-               "interrupted and run again. Run it as the "
-               "owner of\n"
-               "the schema (--dsn): the daemon's role may not delete messages.",
+               "inbox.alias_retention, in short transactions beside the daemon. Partitions of the "
+               "inbox go\n"
+               "as a whole. What goes is booked, so that funnels and audits stay exact. It may be "
+               "interrupted\n"
+               "and run again. Run it as the owner of the schema (--dsn): the daemon's role may "
+               "not delete\n"
+               "messages.",
         .options = {{"dry-run", NULL, "say what would go; delete nothing"},
                     {"dsn", "DSN",
                      "the owner's connection string, or file:PATH; default: "
@@ -155,7 +155,7 @@ static const struct command commands[] = {
             "grown by a\n"
             "quarter: an index over the newest messages, in which batches look first "
             "(inbox.recent_rows).\n"
-            "Instances follow within seconds; batches wait for nothing.\n"
+            "Instances follow within seconds; batches wait some 40 ms where partitions change.\n"
             "Run it every hour as the owner of the schema and of the table (--dsn). Two at once do "
             "no harm.\n"
             "What an interrupted run leaves, the next one mends.",
@@ -168,14 +168,12 @@ static const struct command commands[] = {
         .name = "adopt",
         .summary = "partition an inbox that has messages, beside the daemon",
         .doc = "For inbox.partitions: own. The table becomes the partition of all ids up to seven "
-               "spans "
-               "from now;\n"
-               "nothing is copied. Reads the table twice, then changes it in a short transaction. "
-               "Refused where\n"
-               "ids have another form, with an example. It may be interrupted and run again. Run "
-               "it as "
-               "the owner\n"
-               "of the schema (--dsn).",
+               "spans from\n"
+               "now; nothing is copied. Reads the table twice, then changes it in a short "
+               "transaction. Refused\n"
+               "where ids have another form, with an example. It may be interrupted and run again. "
+               "Run it as\n"
+               "the owner of the schema (--dsn).",
         .options = {{"dry-run", NULL, "say what would be done, or why not; change nothing"},
                     {"dsn", "DSN",
                      "the owner's connection string, or file:PATH; default: "
