@@ -30,4 +30,4 @@ u AS (
               COALESCE(m.org_id, '') AS org, NULL::text AS link
 ),
 -- No receipt has come, so none is counted.
-named AS (SELECT NULL::text AS campaign, NULL::int2 AS code WHERE false),
+named AS (SELECT NULL::text AS campaign, NULL::int2 AS code, NULL::text AS message_id WHERE false),

@@ -172,6 +172,11 @@ class Session:
         assert len(rows) == 1
         return rows[0]
 
+    def forget(self):
+        """After a transaction that was rolled back: psycopg may have deallocated all statements then."""
+        self.do("DEALLOCATE ALL")
+        self.prepared.clear()
+
     @contextlib.contextmanager
     def transaction(self):
         with self.connection.transaction():

@@ -91,6 +91,7 @@ def apply_again(session, events):
         apply(session, events)
     except SqlError as error:
         assert error.sqlstate == "40001"
+        session.forget()
         apply_again(session, events)
 
 
