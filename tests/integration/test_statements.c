@@ -253,18 +253,20 @@ static int migrate(void **state)
         {"message_id", "message_id"},
     };
     static const char *const of_lanes[] = {
-        "functions/alias_target",        "functions/batch_texts",
-        "functions/letter_detail",       "functions/receipt_fate",
-        "functions/receipt_codes",       "functions/transition_codes",
-        "functions/record_link",         "functions/parked_applicable",
-        "functions/fate_detail",         "functions/message_is_retired",
-        "functions/message_still_there",
+        "functions/alias_target",       "functions/batch_texts",
+        "functions/letter_detail",      "functions/receipt_fate",
+        "functions/receipt_codes",      "functions/transition_codes",
+        "functions/record_link",        "functions/parked_applicable",
+        "functions/fate_detail",        "functions/message_is_erased",
+        "functions/message_is_retired", "functions/message_still_there",
+        "functions/erased_alias_hash",
     };
     admin("DROP SCHEMA IF EXISTS " MY_SCHEMA " CASCADE; CREATE SCHEMA " MY_SCHEMA);
     run_file("tables/001_core", NULL, 0);
     run_file("tables/002_origin", NULL, 0);
     run_file("tables/003_retention", NULL, 0);
     run_file("tables/004_partitions", NULL, 0);
+    run_file("tables/004_erasure", NULL, 0);
     run_file("functions/check_counted", NULL, 0);
     run_file("functions/check_inbox_columns", NULL, 0);
     run_file("functions/fence", NULL, 0);
