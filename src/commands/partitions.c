@@ -408,11 +408,19 @@ bool partitions_check(struct command_context *context)
     return good && (found || context->error.text[0] == '\0');
 }
 
-/* By what is read of the catalogs first, so that a role without rights on the partition hears of it. */
+static bool note_other(const struct layout *layout)
+{
+    struct other other;
+    if (!read_other(layout, &other))
+        return false;
+    warn_other(layout, &other);
+    return true;
+}
+
+/* What the catalogs say comes first: a role without rights on the default partition learns that, too. */
 bool partitions_note(struct command_context *context)
 {
     struct layout layout;
-    struct other other;
     if (context->config->inbox.partitions == RCPT_PARTITIONS_NONE ||
         context->config->inbox.ids == RCPT_ID_ANY)
         return true;
@@ -420,10 +428,7 @@ bool partitions_note(struct command_context *context)
     bool good = found || context->error.text[0] == '\0';
     if (found && layout_is(&layout, "by_id")) {
         warn_late(&layout);
-        if (layout_is(&layout, "readable"))
-            good = read_other(&layout, &other);
-        if (good && layout_is(&layout, "readable"))
-            warn_other(&layout, &other);
+        good = !layout_is(&layout, "readable") || note_other(&layout);
     }
     layout_forget(&layout);
     return good;

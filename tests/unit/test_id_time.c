@@ -51,10 +51,11 @@ static void test_a_bound_stands_between_the_ids_of_two_milliseconds(void **state
         [RCPT_ID_UUIDV7] = {"-7000-8000-000000000000", "-7fff-bfff-ffffffffffff"},
         [RCPT_ID_ULID] = {"0000000000000000", "ZZZZZZZZZZZZZZZZ"}};
     (void)state;
-    srand(1);
+    uint64_t bits = 1;
     for (int turn = 0; turn < 20000; turn++) {
         enum rcpt_id_kind kind = turn % 2 == 0 ? RCPT_ID_UUIDV7 : RCPT_ID_ULID;
-        int64_t ms = ((int64_t)rand() << 17 ^ rand()) & (RCPT_ID_MOST_MS - 1);
+        bits = bits * UINT64_C(6364136223846793005) + 1442695040888963407;
+        int64_t ms = (int64_t)(bits >> 16) & (RCPT_ID_MOST_MS - 1);
         char bound[RCPT_ID_BOUND_SIZE], next[RCPT_ID_BOUND_SIZE], first[64], last[64];
         rcpt_id_bound(kind, ms, bound);
         rcpt_id_bound(kind, ms + 1, next);
