@@ -143,8 +143,5 @@ int command_adopt(const struct command_call *call)
     int exit_code = EX_USAGE;
     if (!command_open_as(&context, call, command_option(call, "dsn"), dry_run, &exit_code))
         return exit_code;
-    bool good = adopt(&context, dry_run);
-    exit_code = good ? command_printed(EX_OK) : command_fail_in(call, &context.error);
-    command_close(&context);
-    return exit_code;
+    return command_end_as_owner(call, &context, adopt(&context, dry_run), NULL);
 }

@@ -9,6 +9,10 @@
     {                                                                                              \
         "format", "table|json|csv", "how to print (default: table)"                                \
     }
+#define OWNER_OPTION                                                                               \
+    {                                                                                              \
+        "dsn", "DSN", "the owner's connection string, or file:PATH; default: postgres.dsn"         \
+    }
 
 /* The order is that of --help: the two daemons, the schema, the configuration, then the
  * questions. */
@@ -62,9 +66,7 @@ static const struct command commands[] = {
             "other role\n"
             "(docs/security.md).",
         .options = {{"dry-run", NULL, "print the SQL that would run; write nothing"},
-                    {"dsn", "DSN",
-                     "the owner's connection string, or file:PATH; default: "
-                     "postgres.dsn"},
+                    OWNER_OPTION,
                     {"role", "NAME", "the daemon's role: no more rights than it needs"},
                     {"platform-role", "NAME", "the platform's role: inserts messages, reads"},
                     {"intake-role", "NAME", "the intake's role: looks up aliases"},
@@ -121,9 +123,7 @@ static const struct command commands[] = {
             "interrupted and\n"
             "run again. Run it as the owner of the schema (--dsn).",
         .options = {{"dry-run", NULL, "say how many messages would expire; change nothing"},
-                    {"dsn", "DSN",
-                     "the owner's connection string, or file:PATH; default: "
-                     "postgres.dsn"}},
+                    OWNER_OPTION},
         .run = command_expire,
     },
     {
@@ -137,10 +137,7 @@ static const struct command commands[] = {
                "and run again. Run it as the owner of the schema (--dsn): the daemon's role may "
                "not delete\n"
                "messages.",
-        .options = {{"dry-run", NULL, "say what would go; delete nothing"},
-                    {"dsn", "DSN",
-                     "the owner's connection string, or file:PATH; default: "
-                     "postgres.dsn"}},
+        .options = {{"dry-run", NULL, "say what would go; delete nothing"}, OWNER_OPTION},
         .run = command_retire,
     },
     {
@@ -159,9 +156,7 @@ static const struct command commands[] = {
             "Run it every hour as the owner of the schema and of the table (--dsn). Two at once do "
             "no harm.\n"
             "What an interrupted run leaves, the next one mends.",
-        .options = {{"dsn", "DSN",
-                     "the owner's connection string, or file:PATH; default: "
-                     "postgres.dsn"}},
+        .options = {OWNER_OPTION},
         .run = command_maintain,
     },
     {
@@ -175,9 +170,7 @@ static const struct command commands[] = {
                "Run it as\n"
                "the owner of the schema (--dsn).",
         .options = {{"dry-run", NULL, "say what would be done, or why not; change nothing"},
-                    {"dsn", "DSN",
-                     "the owner's connection string, or file:PATH; default: "
-                     "postgres.dsn"}},
+                    OWNER_OPTION},
         .run = command_adopt,
     },
     {
@@ -199,9 +192,7 @@ static const struct command commands[] = {
                     {"reference", "TEXT",
                      "what the record names instead of a salted hash, such as a ticket"},
                     {"dry-run", NULL, "do it, say what went, and roll it back"},
-                    {"dsn", "DSN",
-                     "the owner's connection string, or file:PATH; default: "
-                     "postgres.dsn"}},
+                    OWNER_OPTION},
         .run = command_erase,
     },
     {

@@ -84,6 +84,11 @@ RCPT_MUST_CHECK bool command_open_as(struct command_context *context,
 RCPT_MUST_CHECK bool command_connect(struct command_context *context,
                                      const struct command_call *call, bool read_only);
 void command_close(struct command_context *context);
+/* Ends a command that the owner of the schema runs, and closes the context. False for `good`: the error
+ * is in there. `grants`: what the owner needs on an inbox.table of another role; NULL: the command is
+ * for receiptd's own. Returns the exit code. */
+int command_end_as_owner(const struct command_call *call, struct command_context *context,
+                         bool good, const char *grants);
 /* Flushes stdout. Returns `exit_code`, or EX_IOERR if the output did not get through. */
 int command_printed(int exit_code);
 

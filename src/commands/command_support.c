@@ -147,3 +147,19 @@ int command_printed(int exit_code)
     fputs("receiptd: cannot write to standard output\n", stderr);
     return EX_IOERR;
 }
+
+int command_end_as_owner(const struct command_call *call, struct command_context *context,
+                         bool good, const char *grants)
+{
+    struct rcpt_error *error = &context->error;
+    if (!good && error->exit_code == EX_NOPERM && grants != NULL)
+        rcpt_error_hint(error,
+                        "run it with --dsn, as the owner of the schema; where inbox.table is "
+                        "another role's, that role has to GRANT %s on it to the owner",
+                        grants);
+    else if (!good && error->exit_code == EX_NOPERM)
+        rcpt_error_hint(error, "run it with --dsn, as the owner of the schema");
+    int exit_code = good ? command_printed(EX_OK) : command_fail_in(call, error);
+    command_close(context);
+    return exit_code;
+}

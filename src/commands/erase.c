@@ -15,6 +15,7 @@
 #include "postgres/array_text.h"
 #include "postgres/bind.h"
 #include "postgres/sql.h"
+#include "walk.h"
 
 #define STEP_ROWS 500
 
@@ -213,7 +214,6 @@ static bool erase_one(struct erasure *erasure, const char *id)
 
 /* ---- the whole ---- */
 
-/* Without the trigger the counters would be ahead of the messages. */
 static bool check_trigger(const struct erasure *erasure)
 {
     struct command_context *context = erasure->context;
@@ -221,19 +221,9 @@ static bool check_trigger(const struct erasure *erasure)
     const char *const values[] = {place->schema, place->table};
     struct rcpt_session_rows *parts =
         rcpt_session_query(context->session, rcpt_sql("retire/parts"), 2, values, &context->error);
-    if (parts == NULL)
-        return false;
-    bool booked = rcpt_session_rows_count(parts) == 0 || rcpt_session_rows_bool(parts, 0, "booked");
+    bool good = parts != NULL && command_check_booked(context, place->schema, place->table, parts);
     rcpt_session_rows_free(parts);
-    if (booked)
-        return true;
-    rcpt_error_fatal(&context->error, EX_CONFIG,
-                     "table %s.%s has no trigger receiptd_count_deleted that is enabled: what is "
-                     "deleted would not be booked",
-                     place->schema, place->table);
-    rcpt_error_hint(&context->error, "run receiptd migrate, or ALTER TABLE … ENABLE TRIGGER; with "
-                                     "inbox.targeted: none there is none");
-    return false;
+    return good;
 }
 
 /* A dry run has no record. */
@@ -291,7 +281,7 @@ static void print(const struct erasure *erasure)
         printf("recorded as erasure %s\n", erasure->id);
 }
 
-static int run(const struct command_call *call, struct erasure *erasure)
+static bool run(const struct command_call *call, struct erasure *erasure)
 {
     struct rcpt_error *error = &erasure->context->error;
     if (erasure->customer != NULL && erasure->context->config->inbox.customer_id == NULL) {
@@ -300,19 +290,13 @@ static int run(const struct command_call *call, struct erasure *erasure)
                          "whose messages these are");
         rcpt_error_hint(error, "name the column of the inbox that holds the customer's id, or the "
                                "messages with --messages-from");
-        return command_fail_in(call, error);
+        return false;
     }
     inbox_place_of(erasure->context->config, &erasure->place);
-    if (erase(erasure, call)) {
-        print(erasure);
-        return command_printed(EX_OK);
-    }
-    if (error->exit_code == EX_NOPERM)
-        rcpt_error_hint(error,
-                        "run it with --dsn, as the owner of the schema; where inbox.table is "
-                        "another role's, that role has to GRANT him SELECT, UPDATE and DELETE on "
-                        "it");
-    return command_fail_in(call, error);
+    if (!erase(erasure, call))
+        return false;
+    print(erasure);
+    return true;
 }
 
 int command_erase(const struct command_call *call)
@@ -330,7 +314,5 @@ int command_erase(const struct command_call *call)
         return command_usage(call, "--customer is empty");
     if (!command_open_as(&context, call, command_option(call, "dsn"), false, &exit_code))
         return exit_code;
-    exit_code = run(call, &erasure);
-    command_close(&context);
-    return exit_code;
+    return command_end_as_owner(call, &context, run(call, &erasure), "SELECT, UPDATE and DELETE");
 }

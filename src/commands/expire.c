@@ -172,12 +172,6 @@ int command_expire(const struct command_call *call)
     int exit_code = EX_USAGE;
     if (!command_open_as(&context, call, command_option(call, "dsn"), dry_run, &exit_code))
         return exit_code;
-    bool good = expire_messages(&context, dry_run);
-    if (!good && context.error.exit_code == EX_NOPERM)
-        rcpt_error_hint(&context.error,
-                        "run it with --dsn, as the owner of the schema; where inbox.table is "
-                        "another role's, that role has to GRANT him SELECT and UPDATE on it");
-    exit_code = good ? command_printed(EX_OK) : command_fail_in(call, &context.error);
-    command_close(&context);
-    return exit_code;
+    return command_end_as_owner(call, &context, expire_messages(&context, dry_run),
+                                "SELECT and UPDATE");
 }

@@ -99,19 +99,6 @@ static bool retire(struct command_context *context, bool dry_run)
            retire_aliases(context, dry_run) && (dry_run || compact(context));
 }
 
-/* The daemon's role may not delete messages. */
-static int finish(const struct command_call *call, struct command_context *context, bool good)
-{
-    struct rcpt_error *error = &context->error;
-    if (!good && error->exit_code == EX_NOPERM)
-        rcpt_error_hint(error,
-                        "run it with --dsn, as the owner of the schema; where inbox.table is "
-                        "another role's, that role has to GRANT him DELETE on it");
-    int exit_code = good ? command_printed(EX_OK) : command_fail_in(call, error);
-    command_close(context);
-    return exit_code;
-}
-
 int command_retire(const struct command_call *call)
 {
     struct command_context context;
@@ -119,7 +106,7 @@ int command_retire(const struct command_call *call)
     int exit_code = EX_USAGE;
     if (!command_open_as(&context, call, command_option(call, "dsn"), dry_run, &exit_code))
         return exit_code;
-    return finish(call, &context, retire(&context, dry_run));
+    return command_end_as_owner(call, &context, retire(&context, dry_run), "DELETE");
 }
 
 /* ---- maintain ---- */
@@ -173,5 +160,5 @@ int command_maintain(const struct command_call *call)
     walk_if_due(&context, &first);
     note(&context, recent_maintain(&context), &first);
     context.error = first;
-    return finish(call, &context, first.text[0] == '\0');
+    return command_end_as_owner(call, &context, first.text[0] == '\0', "SELECT, UPDATE and DELETE");
 }

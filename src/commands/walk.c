@@ -125,17 +125,17 @@ static bool print_due(struct command_walk *walk, const struct rcpt_session_rows 
     return rows != NULL;
 }
 
-/* Without the trigger the counters would be ahead of the messages. */
-static bool check_trigger(const struct command_walk *walk, const struct rcpt_session_rows *parts)
+bool command_check_booked(struct command_context *context, const char *schema, const char *table,
+                          const struct rcpt_session_rows *parts)
 {
-    if (!walk->retires || rcpt_session_rows_count(parts) == 0 ||
-        rcpt_session_rows_bool(parts, 0, "booked"))
+    if (rcpt_session_rows_count(parts) == 0 || rcpt_session_rows_bool(parts, 0, "booked"))
         return true;
-    rcpt_error_fatal(&walk->context->error, EX_CONFIG,
+    rcpt_error_fatal(&context->error, EX_CONFIG,
                      "table %s.%s has no trigger receiptd_count_deleted that is enabled: what is "
                      "deleted would not be booked",
-                     walk->schema, walk->table);
-    rcpt_error_hint(&walk->context->error, "run receiptd migrate, or ALTER TABLE … ENABLE TRIGGER");
+                     schema, table);
+    rcpt_error_hint(&context->error, "run receiptd migrate, or ALTER TABLE … ENABLE TRIGGER; with "
+                                     "inbox.targeted: none there is none");
     return false;
 }
 
@@ -153,7 +153,9 @@ bool command_walk(struct command_walk *walk, bool dry_run)
     const char *const values[] = {walk->schema, walk->table};
     struct rcpt_session_rows *parts = rcpt_session_query(
         walk->context->session, rcpt_sql("retire/parts"), 2, values, &walk->context->error);
-    bool good = parts != NULL && check_trigger(walk, parts);
+    bool good =
+        parts != NULL &&
+        (!walk->retires || command_check_booked(walk->context, walk->schema, walk->table, parts));
     for (size_t part = 0; good && part < rcpt_session_rows_count(parts); part++)
         if (!is_left_out(walk, parts, part))
             good = dry_run ? print_due(walk, parts, part) : walk_part(walk, parts, part);

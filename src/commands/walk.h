@@ -29,4 +29,9 @@ struct command_walk {
  * False: the error is in the context. */
 RCPT_MUST_CHECK bool command_walk(struct command_walk *walk, bool dry_run);
 
+/* Whether deletions of a table's rows are booked: without the trigger the counters would be ahead of
+ * the messages. `parts`: the rows of sql/retire/parts of it. False: the error is in the context. */
+RCPT_MUST_CHECK bool command_check_booked(struct command_context *context, const char *schema,
+                                          const char *table, const struct rcpt_session_rows *parts);
+
 #endif

@@ -194,3 +194,16 @@ def test_the_daemons_role_may_say_what_would_go_and_not_delete_it(installed, str
     refused = installed.run("retire", code=NOPERM)
     assert "permission denied" in refused.err and "--dsn" in refused.err and rows(installed) == 100
     assert "messages: 55 deleted" in installed.run("retire", "--dsn", installed.dsn).out
+
+
+@pytest.mark.parametrize("command, inbox", (
+    (("erase", "--message", "m1"), {}),
+    (("adopt",), {"partitions": "own", "ids": "uuidv7"})))
+def test_a_command_of_the_owner_that_the_daemons_role_runs_says_whose_it_is(installed, stranger, command, inbox):
+    fill(installed, 10)
+    installed.run("migrate", "--dsn", installed.dsn, "--role", stranger)
+    before = rows(installed)
+    installed.write(inbox=inbox)
+    refused = installed.run(*command, code=NOPERM)
+    assert "permission denied" in refused.err or "must be owner" in refused.err
+    assert "run it with --dsn, as the owner of the schema" in refused.err and rows(installed) == before
