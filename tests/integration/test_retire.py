@@ -200,10 +200,8 @@ def test_the_daemons_role_may_say_what_would_go_and_not_delete_it(installed, str
     (("erase", "--message", "m1"), {}),
     (("adopt",), {"partitions": "own", "ids": "uuidv7"})))
 def test_a_command_of_the_owner_that_the_daemons_role_runs_says_whose_it_is(installed, stranger, command, inbox):
-    fill(installed, 10)
     installed.run("migrate", "--dsn", installed.dsn, "--role", stranger)
-    before = rows(installed)
     installed.write(inbox=inbox)
     refused = installed.run(*command, code=NOPERM)
     assert "permission denied" in refused.err or "must be owner" in refused.err
-    assert "run it with --dsn, as the owner of the schema" in refused.err and rows(installed) == before
+    assert "run it with --dsn, as the owner of the schema" in refused.err
