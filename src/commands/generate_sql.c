@@ -47,48 +47,59 @@ static bool is_among(const struct rcpt_lane_statements *statements,
 #define ACTIONS       "lane/subscribers/actions"
 #define BOUNDARY      "-infinity" /* the daemon puts that of inbox_recent here */
 
+/* All of them, as with every one switched on. */
+static const char *const rules[] = {"lane/rules/dedup", "lane/rules/series", "lane/rules/reasons",
+                                    "lane/rules/gateways"};
+
+struct variant {
+    const char *name, *subscribers[2], *recent_since;
+    bool has_rules;
+};
+
 /* Those statements that are not as in `plain`. */
-static void write_variant(FILE *out, const struct rcpt_lane_statements *plain, const char *name,
-                          const char *const subscribers[2], const char *recent_since)
+static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
+                          const struct variant *of)
 {
+    const char *const *subscribers = of->subscribers;
     size_t count, used = subscribers[1] != NULL ? 2 : subscribers[0] != NULL ? 1 : 0;
     const struct rcpt_lane_variant variant = {
         .subscribers = subscribers,
         .count = used,
+        .rules = rules,
+        .rule_count = of->has_rules ? sizeof(rules) / sizeof(rules[0]) : 0,
         .selective = used > 0 && strcmp(subscribers[used - 1], ACTIONS) == 0,
         .inserts_unknown = true,
-        .recent_since = recent_since};
+        .recent_since = of->recent_since};
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     for (size_t index = 0; index < count; index++)
         if (plain == NULL || !is_among(plain, &list[index]))
-            write_statement(out, "lane", name, &list[index]);
+            write_statement(out, "lane", of->name, &list[index]);
     rcpt_lane_statements_free(statements);
 }
 
-/* Statements of lanes depend on who subscribes to transitions, and on whether the inbox has a recent
- * set; every combination is a variant. */
+/* Statements of lanes depend on who subscribes to transitions, on rules, and on whether the inbox has
+ * a recent set; every combination without rules is a variant. */
 static void write_lane(FILE *out)
 {
-    static const struct {
-        const char *name, *subscribers[2], *recent_since;
-    } variants[] = {{"", {NULL}, NULL},
-                    {" folds", {FOLDS}, NULL},
-                    {" folds_columns", {FOLDS_COLUMNS}, NULL},
-                    {" actions", {ACTIONS}, NULL},
-                    {" folds actions", {FOLDS, ACTIONS}, NULL},
-                    {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}, NULL},
-                    {" recent", {NULL}, BOUNDARY},
-                    {" folds recent", {FOLDS}, BOUNDARY},
-                    {" folds_columns recent", {FOLDS_COLUMNS}, BOUNDARY},
-                    {" actions recent", {ACTIONS}, BOUNDARY},
-                    {" folds actions recent", {FOLDS, ACTIONS}, BOUNDARY},
-                    {" folds_columns actions recent", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY}};
+    static const struct variant variants[] = {
+        {.name = ""},
+        {" folds", {FOLDS}, NULL, false},
+        {" folds_columns", {FOLDS_COLUMNS}, NULL, false},
+        {" actions", {ACTIONS}, NULL, false},
+        {" folds actions", {FOLDS, ACTIONS}, NULL, false},
+        {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}, NULL, false},
+        {" recent", {NULL}, BOUNDARY, false},
+        {" folds recent", {FOLDS}, BOUNDARY, false},
+        {" folds_columns recent", {FOLDS_COLUMNS}, BOUNDARY, false},
+        {" actions recent", {ACTIONS}, BOUNDARY, false},
+        {" folds actions recent", {FOLDS, ACTIONS}, BOUNDARY, false},
+        {" folds_columns actions recent", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY, false},
+        {.name = " rules", .has_rules = true}};
     struct rcpt_lane_statements *plain =
         rcpt_lane_statements_new(&(struct rcpt_lane_variant){.inserts_unknown = true});
     for (size_t index = 0; index < sizeof(variants) / sizeof(variants[0]); index++)
-        write_variant(out, index > 0 ? plain : NULL, variants[index].name,
-                      variants[index].subscribers, variants[index].recent_since);
+        write_variant(out, index > 0 ? plain : NULL, &variants[index]);
     rcpt_lane_statements_free(plain);
 }
 
@@ -97,7 +108,8 @@ void generate_sql(FILE *out)
     fputs(
         "-- What receiptd prepares, by folder and file of sql/. Set search_path to its schema.\n"
         "-- \"lane/apply folds\": the variant where folds subscribe to transitions; \"lane/apply\n"
-        "-- recent\": while the inbox has a recent set, here with the boundary " BOUNDARY ".\n",
+        "-- recent\": while the inbox has a recent set, here with the boundary " BOUNDARY ";\n"
+        "-- \"lane/apply rules\": with all rules, which may be combined with the others.\n",
         out);
     write_lane(out);
     write_list(out, "control", rcpt_control_statements);

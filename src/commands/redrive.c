@@ -139,7 +139,7 @@ static void add_event(struct event_arrays *arrays, const struct redriver *redriv
     rcpt_array_text_add_int(&arrays->flags, event->flags);
     rcpt_array_text_add_bytea(&arrays->payloads, record->value + event->payload,
                               event->payload_size);
-    const char *gateway = rcpt_decoder_gateway(redriver->decoder, event->gateway);
+    const char *gateway = rcpt_decoder_facet(redriver->decoder, RCPT_FACET_GATEWAY, event->gateway);
     if (event->gateway == RCPT_RECORD_NO_GATEWAY)
         rcpt_array_text_add_null(&arrays->gateways);
     else

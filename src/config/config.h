@@ -170,7 +170,13 @@ struct rcpt_config {
     struct {
         int64_t rollup_interval_ms; /* counters.rollup_interval */
         uint64_t rollup_rows;       /* counters.rollup_rows */
+        int64_t series_ms;          /* counters.series; 0: not counted */
+        int64_t gateways_ms;        /* counters.gateways; 0: not counted */
+        bool reasons;               /* counters.reasons */
     } counters;
+    struct {
+        int64_t window_ms; /* dedup.window; 0: every receipt counts */
+    } dedup;
     struct {
         char *table; /* inbox.table: NULL = own message_inbox; "schema.table" otherwise */
 #define RCPT_CONFIG_COLUMN(column, written, doc) char *column;

@@ -13,6 +13,7 @@ static const struct rcpt_config_section sections[] = {
     {"progress", "How positions are kept moving and compared with the database."},
     {"parked", "Receipts whose message row does not exist yet."},
     {"counters", "Every transaction appends what it counted; the roll-up adds it to the totals."},
+    {"dedup", "Receipts that come again count as duplicates and not as events."},
     {"inbox", "The table of messages: receiptd's own, or one that exists."},
     {"intake",
      "Webhooks of gateways come in here and go to Kafka: `receiptd intake`, or beside `run` "

@@ -134,6 +134,20 @@ static const struct rcpt_config_row rows[] = {
      .doc = "how often appended counts are added to the totals; less often where that takes long"},
     {"counters.rollup_rows", RCPT_CONFIG_INTEGER, RELOADABLE, AT(counters.rollup_rows),
      .initial = "10000", .min = 1, .max = 10000000, .doc = "appended rows of one roll-up"},
+    {"counters.series", RCPT_CONFIG_DURATION, 0, AT(counters.series_ms), .initial = "0s", .min = 0,
+     .max = 3650 * DAY,
+     .doc = "how long the funnel is kept as a series by hour (by minute: one day). 0s: no series"},
+    {"counters.reasons", RCPT_CONFIG_CHOICE, 0, AT(counters.reasons), .initial = "false",
+     CHOICES(booleans),
+     .doc = "counts receipts by the `reason_class` that they name, per campaign and gateway"},
+    {"counters.gateways", RCPT_CONFIG_DURATION, 0, AT(counters.gateways_ms), .initial = "0s",
+     .min = 0, .max = 3650 * DAY,
+     .doc = "how long hourly figures of gateways are kept, for `receiptd gateways`. 0s: none"},
+
+    {"dedup.window", RCPT_CONFIG_DURATION, 0, AT(dedup.window_ms), .initial = "0s", .min = 0,
+     .max = 7 * DAY,
+     .doc = "for how long after its event time a receipt is remembered, so that a second copy is "
+            "not an event. At least the time in which a gateway repeats. 0s: every copy counts"},
 
     {"inbox.table", RCPT_CONFIG_TABLE, NULLABLE, AT(inbox.table), .min = 3, .max = 127,
      .example = "messaging.outbound",

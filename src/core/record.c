@@ -55,14 +55,15 @@ const char *rcpt_reject_name(enum rcpt_reject_reason reason)
     return names[reason];
 }
 
-/* Gateway number 0 is "none", so the count starts at 1. */
+/* Number 0 of a facet is "none", so the count starts at 1. */
 struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder, uint32_t lanes)
 {
     RCPT_ASSERT(lanes >= 1 && lanes <= RCPT_RECORD_MAX_LANES && (lanes & (lanes - 1)) == 0);
     struct rcpt_decoder *decoder = rcpt_calloc(1, sizeof(*decoder));
     decoder->ladder = ladder;
     decoder->lanes = lanes;
-    decoder->gateway_count = 1;
+    for (size_t facet = 0; facet < RCPT_FACET__COUNT; facet++)
+        decoder->facets[facet].count = 1;
     decoder->chunks = rcpt_calloc(lanes, sizeof(struct rcpt_record_chunk *));
     rcpt_arena_init(&decoder->strings, STRING_CHUNK_BYTES);
     return decoder;
@@ -274,17 +275,18 @@ static const uint32_t *group_events(struct rcpt_decoder *decoder, struct parts *
 {
     uint32_t cursors[RCPT_RECORD_MAX_LANES];
     uint64_t mask = decoder->lanes - 1;
+    struct rcpt_record_name *gateways = decoder->facets[RCPT_FACET_GATEWAY].names;
     if (decoder->event_count == 0)
         return step_by_lane;
     if (decoder->event_count == 1) {
-        decoder->gateways[decoder->events[0].gateway].events++;
+        gateways[decoder->events[0].gateway].events++;
         parts->events[0] = decoder->events[0];
         return step_at((uint32_t)(decoder->events[0].hash & mask));
     }
     memset(parts->lane_events, 0, (decoder->lanes + 1) * sizeof(uint32_t));
     for (uint32_t i = 0; i < decoder->event_count; i++) {
         parts->lane_events[(decoder->events[i].hash & mask) + 1]++;
-        decoder->gateways[decoder->events[i].gateway].events++;
+        gateways[decoder->events[i].gateway].events++;
     }
     sum_up(parts->lane_events, decoder->lanes, cursors);
     for (uint32_t i = 0; i < decoder->event_count; i++)

@@ -19,7 +19,15 @@
 #define RCPT_RECORD_MAX_ID_BYTES      255
 #define RCPT_RECORD_TRACEPARENT_BYTES 55 /* W3C Trace Context, version 00 */
 
-/* Gateways are distinguished for figures only: by number, in order of appearance. */
+/* What receipts are told apart by for figures: texts that events name, by number, in order of
+ * appearance. Channels and reasons only for rules (rcpt_decoder_set_rules). */
+enum rcpt_facet {
+    RCPT_FACET_GATEWAY,
+    RCPT_FACET_CHANNEL,
+    RCPT_FACET_REASON, /* its class */
+    RCPT_FACET__COUNT,
+};
+
 #define RCPT_RECORD_MAX_GATEWAYS      16
 #define RCPT_RECORD_MAX_GATEWAY_BYTES 40
 #define RCPT_RECORD_NO_GATEWAY        0                              /* the event names none */
@@ -68,6 +76,9 @@ struct rcpt_event {
     bool refused; /* set by the engine: PostgreSQL refuses this event, it leaves as a dead letter */
     uint8_t org_size; /* of the organisation that it names; 0: none */
     uint16_t org;     /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
+    uint8_t channel, reason; /* the decoder's numbers, like the gateway's; 0: not wanted */
+    uint64_t key; /* the same for two copies of one event of a message: of its event_id, else of its
+                     time, with what it names; 0: not wanted */
 };
 
 #define RCPT_RECORD_ORG_ELSEWHERE UINT16_MAX /* escaped, long, or far behind */
@@ -132,9 +143,13 @@ struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder,
                                       uint32_t lanes /* power of two, 1…256 */);
 void rcpt_decoder_free(struct rcpt_decoder *decoder);
 
-/* Name of a gateway's number ("" for none, "other"), NULL for a number that is not in use; and how
- * many events have named it since the start. */
-const char *rcpt_decoder_gateway(const struct rcpt_decoder *decoder, uint32_t gateway);
+/* From now on events get what rules read: channel, reason, and with `keys` a key. */
+void rcpt_decoder_set_rules(struct rcpt_decoder *decoder, bool keys);
+
+/* Name of a number ("" for none, "other"), NULL for a number that is not in use; and how many events
+ * have named a gateway since the start. */
+const char *rcpt_decoder_facet(const struct rcpt_decoder *decoder, enum rcpt_facet facet,
+                               uint32_t number);
 uint64_t rcpt_decoder_gateway_events(const struct rcpt_decoder *decoder, uint32_t gateway);
 
 /* A channel without an override that events have named for a status that has one on a channel of

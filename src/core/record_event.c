@@ -9,6 +9,8 @@
 #include "record_internal.h"
 #include "timestamp.h"
 
+#define DAY_US (INT64_C(86400) * 1000000)
+
 /* What is wrong with an event in the making; filled by the check that fails. */
 struct draft {
     enum rcpt_reject_reason reason;
@@ -177,6 +179,33 @@ static void set_org(const struct rcpt_decoder *decoder, const struct rcpt_token 
     event->org_size = is_near ? (uint8_t)org->size : UINT8_MAX;
 }
 
+/* What copies of an event share: its id, else its time. The day of that time is part of both, since
+ * PostgreSQL forgets by days (sql/lane/rules/dedup.sql); so is what it names, since some gateways
+ * give one id to all events of a request. */
+static uint64_t key_of(const struct rcpt_token *id, int16_t code, const struct rcpt_event *event)
+{
+    struct {
+        int64_t time;
+        uint32_t flags;
+        int32_t code;
+    } named = {.flags = event->flags, .code = code};
+    bool has_id = (id->kind == RCPT_TOKEN_STRING || id->kind == RCPT_TOKEN_NUMBER) && id->size > 0;
+    named.time = has_id ? event->at_us / DAY_US : event->at_us;
+    uint64_t key = rcpt_hash_text_extended(&named, sizeof(named), 1);
+    if (has_id)
+        key = rcpt_hash_text_extended(id->text, id->size, key);
+    return key != 0 ? key : 1;
+}
+
+static void set_for_rules(struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
+                          int16_t code, struct rcpt_event *event)
+{
+    event->channel = rcpt_record_facet_of(decoder, RCPT_FACET_CHANNEL, &tokens[RCPT_FIELD_CHANNEL]);
+    event->reason = rcpt_record_facet_of(decoder, RCPT_FACET_REASON, &tokens[RCPT_FIELD_REASON]);
+    if (decoder->keys)
+        event->key = key_of(&tokens[RCPT_FIELD_EVENT_ID], code, event);
+}
+
 /* Of a key that occurs twice, the last one counts. */
 void rcpt_record_open_flags(struct rcpt_record_fields *fields)
 {
@@ -230,7 +259,9 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         .flags = fields->flags & ~found->mask,
         .id_size = (uint8_t)id->size,
         .entry = (uint8_t)entry,
-        .gateway = rcpt_record_gateway_of(decoder, &tokens[RCPT_FIELD_GATEWAY]),
+        .gateway = rcpt_record_facet_of(decoder, RCPT_FACET_GATEWAY, &tokens[RCPT_FIELD_GATEWAY]),
     };
     set_org(decoder, &tokens[RCPT_FIELD_ORG], event);
+    if (decoder->for_rules)
+        set_for_rules(decoder, tokens, found->code, event);
 }

@@ -1,59 +1,69 @@
-/* Gives each gateway that events name a small number, in order of appearance. For figures only: a
- * name that is too long, or one too many, counts as "other". Called by record_event.c for each
- * event, and by src/operate for metrics.
+/* Gives each gateway, channel and class of reasons that events name a small number, in order of
+ * appearance. For figures only: a name that is too long, or one too many, counts as "other". Called
+ * by record_event.c for each event, and by src/operate for metrics.
  */
 #include <string.h>
 
 #include "record_internal.h"
 
-static bool is_named(const struct rcpt_record_gateway *gateway, const struct rcpt_token *name)
+static bool is_named(const struct rcpt_record_name *name, const struct rcpt_token *token)
 {
-    return gateway->size == name->size && memcmp(gateway->name, name->text, name->size) == 0;
+    return name->size == token->size && memcmp(name->text, token->text, token->size) == 0;
 }
 
-/* Numbers are never given up: the label of a metric keeps its meaning until the process ends. */
-static uint32_t add(struct rcpt_decoder *decoder, const struct rcpt_token *name)
+/* Numbers are never given up: the label of a metric keeps its meaning until the process ends. What
+ * PostgreSQL's text cannot hold is no name. */
+static uint32_t add(struct rcpt_record_names *names, const struct rcpt_token *token)
 {
-    if (decoder->gateway_count == RCPT_RECORD_OTHER_GATEWAY ||
-        name->size > RCPT_RECORD_MAX_GATEWAY_BYTES)
+    if (names->count == RCPT_RECORD_OTHER_GATEWAY || token->size > RCPT_RECORD_MAX_GATEWAY_BYTES ||
+        memchr(token->text, '\0', token->size) != NULL)
         return RCPT_RECORD_OTHER_GATEWAY;
-    struct rcpt_record_gateway *gateway = &decoder->gateways[decoder->gateway_count];
-    memcpy(gateway->name, name->text, name->size);
-    gateway->size = (uint8_t)name->size;
-    return decoder->gateway_count++;
+    struct rcpt_record_name *name = &names->names[names->count];
+    memcpy(name->text, token->text, token->size);
+    name->size = (uint8_t)token->size;
+    return names->count++;
 }
 
 /* Receipts come in runs of one gateway, so the last one is tried first. */
-static uint32_t find(struct rcpt_decoder *decoder, const struct rcpt_token *name)
+static uint32_t find(struct rcpt_record_names *names, const struct rcpt_token *token)
 {
-    if (name->kind != RCPT_TOKEN_STRING || name->size == 0)
+    if (token->kind != RCPT_TOKEN_STRING || token->size == 0)
         return RCPT_RECORD_NO_GATEWAY;
-    if (is_named(&decoder->gateways[decoder->last_gateway], name))
-        return decoder->last_gateway;
-    for (uint32_t index = 1; index < decoder->gateway_count; index++) {
-        if (is_named(&decoder->gateways[index], name))
+    if (is_named(&names->names[names->last], token))
+        return names->last;
+    for (uint32_t index = 1; index < names->count; index++) {
+        if (is_named(&names->names[index], token))
             return index;
     }
-    return add(decoder, name);
+    return add(names, token);
 }
 
-uint8_t rcpt_record_gateway_of(struct rcpt_decoder *decoder, const struct rcpt_token *name)
+uint8_t rcpt_record_facet_of(struct rcpt_decoder *decoder, enum rcpt_facet facet,
+                             const struct rcpt_token *name)
 {
-    uint32_t gateway = find(decoder, name);
-    decoder->last_gateway = gateway;
-    return (uint8_t)gateway;
+    struct rcpt_record_names *names = &decoder->facets[facet];
+    names->last = find(names, name);
+    return (uint8_t)names->last;
 }
 
-const char *rcpt_decoder_gateway(const struct rcpt_decoder *decoder, uint32_t gateway)
+void rcpt_decoder_set_rules(struct rcpt_decoder *decoder, bool keys)
 {
-    RCPT_ASSERT(gateway < RCPT_RECORD_MAX_GATEWAYS);
-    if (gateway == RCPT_RECORD_OTHER_GATEWAY)
+    decoder->for_rules = true;
+    decoder->keys = keys;
+}
+
+const char *rcpt_decoder_facet(const struct rcpt_decoder *decoder, enum rcpt_facet facet,
+                               uint32_t number)
+{
+    const struct rcpt_record_names *names = &decoder->facets[facet];
+    RCPT_ASSERT(number < RCPT_RECORD_MAX_GATEWAYS);
+    if (number == RCPT_RECORD_OTHER_GATEWAY)
         return "other";
-    return gateway < decoder->gateway_count ? decoder->gateways[gateway].name : NULL;
+    return number < names->count ? names->names[number].text : NULL;
 }
 
 uint64_t rcpt_decoder_gateway_events(const struct rcpt_decoder *decoder, uint32_t gateway)
 {
     RCPT_ASSERT(gateway < RCPT_RECORD_MAX_GATEWAYS);
-    return decoder->gateways[gateway].events;
+    return decoder->facets[RCPT_FACET_GATEWAY].names[gateway].events;
 }

@@ -18,6 +18,8 @@ enum rcpt_field {
     RCPT_FIELD_CHANNEL,
     RCPT_FIELD_GATEWAY,
     RCPT_FIELD_ORG,
+    RCPT_FIELD_EVENT_ID,
+    RCPT_FIELD_REASON,
     RCPT_FIELD_FLAGS, /* absent for a list: see struct rcpt_record_fields */
     RCPT_FIELD__COUNT,
     RCPT_FIELD_OTHER = RCPT_FIELD__COUNT, /* of no interest here */
@@ -45,10 +47,16 @@ struct rcpt_record_fields {
     struct rcpt_token wrong_flag; /* the list's first element that names none */
 };
 
-struct rcpt_record_gateway {
-    char name[RCPT_RECORD_MAX_GATEWAY_BYTES + 1];
+struct rcpt_record_name {
+    char text[RCPT_RECORD_MAX_GATEWAY_BYTES + 1];
     uint8_t size;
     uint64_t events;
+};
+
+/* Names of one facet: the first is none, the last "other". */
+struct rcpt_record_names {
+    struct rcpt_record_name names[RCPT_RECORD_MAX_GATEWAYS];
+    uint32_t count, last; /* in use, but for "other"; found last */
 };
 
 /* A channel that may be misspelt. */
@@ -67,9 +75,8 @@ struct rcpt_record_chunk {
 struct rcpt_decoder {
     const struct rcpt_ladder *ladder;
     uint32_t lanes;
-    struct rcpt_record_gateway
-        gateways[RCPT_RECORD_MAX_GATEWAYS]; /* the first: none, the last: other */
-    uint32_t gateway_count, last_gateway;   /* in use, but for the last */
+    bool for_rules, keys; /* rcpt_decoder_set_rules */
+    struct rcpt_record_names facets[RCPT_FACET__COUNT];
     struct rcpt_record_channel odd_channels[RCPT_RECORD_MAX_ODD_CHANNELS];
     uint32_t odd_channel_count;
 
@@ -118,8 +125,9 @@ void rcpt_record_advise_time(const struct rcpt_token *at, char *detail, size_t s
 void rcpt_record_note_channel(struct rcpt_decoder *decoder, int entry,
                               const struct rcpt_token *channel);
 
-/* Number of the gateway that the field names. */
-uint8_t rcpt_record_gateway_of(struct rcpt_decoder *decoder, const struct rcpt_token *name);
+/* Number of the gateway, channel or reason that the field names. */
+uint8_t rcpt_record_facet_of(struct rcpt_decoder *decoder, enum rcpt_facet facet,
+                             const struct rcpt_token *name);
 
 /* Adds a reject; the caller fills its detail. */
 struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,

@@ -184,8 +184,12 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
         if (memcmp(key, "channel", 7) == 0)
             return RCPT_FIELD_CHANNEL;
         return memcmp(key, "gateway", 7) == 0 ? RCPT_FIELD_GATEWAY : RCPT_FIELD_OTHER;
+    case 8:
+        return memcmp(key, "event_id", 8) == 0 ? RCPT_FIELD_EVENT_ID : RCPT_FIELD_OTHER;
     case 10:
         return memcmp(key, "message_id", 10) == 0 ? RCPT_FIELD_ID : RCPT_FIELD_OTHER;
+    case 12:
+        return memcmp(key, "reason_class", 12) == 0 ? RCPT_FIELD_REASON : RCPT_FIELD_OTHER;
     default:
         return RCPT_FIELD_OTHER;
     }

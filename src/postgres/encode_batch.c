@@ -33,13 +33,11 @@ static void put_traceparent(struct rcpt_pg_encoder *encoder, const struct rcpt_r
         put_text(encoder, record->traceparent);
 }
 
-/* What the parameters are written from. `raw`: with the raw events, which only unknown messages
- * need; otherwise their arrays are empty. */
+/* What the parameters are written from. */
 struct content {
     const struct rcpt_batch *batch;
-    const char *unknown_policy;
-    const struct rcpt_gateway_names *gateways;
-    bool raw;
+    struct rcpt_encode_form form;
+    const struct rcpt_encode_facets *facets; /* NULL without rules */
     const struct rcpt_text *kept; /* of the raw events, RCPT_KEPT_TEXTS each; NULL without them */
 };
 
@@ -148,20 +146,26 @@ NUMBERS(add_counts, int4, batch->signature_code_count, batch->signature_counts[i
 /* 0 while the raw events stay here. */
 static uint32_t raw_events(const struct content *content)
 {
-    return content->raw ? content->batch->event_count : 0;
+    return content->form.raw ? content->batch->event_count : 0;
+}
+
+/* Rules read what each receipt names also without the other arrays of raw events. */
+static uint32_t named_events(const struct content *content)
+{
+    return content->form.rules ? content->batch->event_count : raw_events(content);
 }
 
 NUMBERS(add_first_events, int4, (size_t)batch->message_count + 1,
         one_based(index < batch->message_count ? batch->messages[index].first_event
                                                : batch->event_count))
-NUMBERS(add_event_codes, int2, raw_events(content), batch->events[index].code)
-NUMBERS(add_event_times, timestamp, raw_events(content), batch->events[index].event->at_us)
+NUMBERS(add_event_codes, int2, named_events(content), batch->events[index].code)
+NUMBERS(add_event_times, timestamp, named_events(content), batch->events[index].event->at_us)
 /* Subscribers look up the traceparents of known messages, too. */
 NUMBERS(add_event_records, int4, batch->has_traceparents ? batch->event_count : raw_events(content),
         one_based(batch->events[index].record_index))
 NUMBERS(add_event_indexes, int4, raw_events(content), (int32_t)batch->events[index].event->index)
 /* Most batches have no such flags: then the array is empty, which reads as NULL everywhere. */
-NUMBERS(add_event_flags, int4, batch->has_flags ? raw_events(content) : 0,
+NUMBERS(add_event_flags, int4, batch->has_flags ? named_events(content) : 0,
         (int32_t)batch->events[index].event->flags)
 
 /* Payloads lie one behind the other in one bytea; this says where each begins. */
@@ -169,12 +173,12 @@ static void add_first_payload_bytes(struct rcpt_pg_encoder *encoder, const struc
 {
     uint32_t count = raw_events(content);
     uint64_t used = 0;
-    uint8_t *place = rcpt_pg_add_int4_array(encoder, content->raw ? (size_t)count + 1 : 0);
+    uint8_t *place = rcpt_pg_add_int4_array(encoder, content->form.raw ? (size_t)count + 1 : 0);
     for (uint32_t index = 0; index < count; index++) {
         place = rcpt_pg_write_int4(place, one_based(used));
         used += content->batch->events[index].event->payload_size;
     }
-    if (content->raw)
+    if (content->form.raw)
         place = rcpt_pg_write_int4(place, one_based(used));
     rcpt_pg_end_array(encoder, place);
 }
@@ -207,15 +211,15 @@ static void add_first_text_bytes(struct rcpt_pg_encoder *encoder, const struct c
 {
     uint32_t count = raw_events(content);
     uint64_t used = 0;
-    uint8_t *place =
-        rcpt_pg_add_int4_array(encoder, content->raw ? (size_t)count * RCPT_KEPT_TEXTS + 1 : 0);
+    uint8_t *place = rcpt_pg_add_int4_array(
+        encoder, content->form.raw ? (size_t)count * RCPT_KEPT_TEXTS + 1 : 0);
     for (uint32_t index = 0; index < count; index++)
         used += content->batch->events[index].event->payload_size;
     for (size_t at = 0; at < (size_t)count * RCPT_KEPT_TEXTS; at++) {
         place = rcpt_pg_write_int4(place, one_based(used));
         used += content->kept[at].size;
     }
-    if (content->raw)
+    if (content->form.raw)
         place = rcpt_pg_write_int4(place, one_based(used));
     rcpt_pg_end_array(encoder, place);
 }
@@ -225,7 +229,7 @@ static void add_first_text_bytes(struct rcpt_pg_encoder *encoder, const struct c
 /* 0 as for raw events: only parked rows and dead letters name their record. */
 static uint32_t raw_records(const struct content *content)
 {
-    return content->raw ? content->batch->record_count : 0;
+    return content->form.raw ? content->batch->record_count : 0;
 }
 
 ELEMENTS(add_record_topics, text, raw_records(content),
@@ -254,23 +258,7 @@ static void add_traceparents(struct rcpt_pg_encoder *encoder, const struct conte
 
 static void add_unknown_policy(struct rcpt_pg_encoder *encoder, const struct content *content)
 {
-    rcpt_pg_add_text(encoder, content->unknown_policy);
-}
-
-/* A signature without a gateway's name gets NULL. */
-static void add_gateways(struct rcpt_pg_encoder *encoder, const struct content *content)
-{
-    const struct rcpt_batch *batch = content->batch;
-    const struct rcpt_gateway_names *gateways = content->gateways;
-    uint32_t count = gateways != NULL && gateways->name != NULL ? batch->signature_count : 0;
-    rcpt_pg_begin_text_array(encoder, count);
-    for (uint32_t index = 0; index < count; index++) {
-        const char *name = gateways->name(gateways->context, batch->signatures[index].gateway);
-        if (name == NULL || name[0] == '\0')
-            rcpt_pg_put_null(encoder);
-        else
-            put_text(encoder, name);
-    }
+    rcpt_pg_add_text(encoder, content->form.unknown_policy);
 }
 
 /* NULL: the message's receipts name none; empty: they differ, and parking decides one by one. */
@@ -317,7 +305,41 @@ static void add_reached_flags(struct rcpt_pg_encoder *encoder, const struct cont
     rcpt_pg_add_int4(encoder, (int32_t)mask);
 }
 
-/* $1 … of sql/lane/apply, and behind RCPT_APPLY_PARAMETERS those of its unsubscribed form alone. */
+/* ---- rules ---- */
+
+ELEMENTS(add_event_keys, int8, content->form.keys ? named_events(content) : 0,
+         rcpt_pg_put_int8(encoder, (int64_t)batch->events[index].event->key))
+NUMBERS(add_event_facets, int4, content->facets != NULL ? batch->event_count : 0,
+        content->facets->of_events[index])
+
+static void put_name(struct rcpt_pg_encoder *encoder, const struct content *content,
+                     enum rcpt_facet facet, uint32_t number)
+{
+    const char *name = rcpt_lane_name(content->form.names, facet, number);
+    if (name == NULL || name[0] == '\0')
+        rcpt_pg_put_null(encoder);
+    else
+        put_text(encoder, name);
+}
+
+static uint32_t facet_count(const struct content *content)
+{
+    return content->facets != NULL ? content->facets->count : 0;
+}
+
+#define FACET_NAMES(NAME, FACET, MEMBER)                                                           \
+    static void NAME(struct rcpt_pg_encoder *encoder, const struct content *content)               \
+    {                                                                                              \
+        rcpt_pg_begin_text_array(encoder, facet_count(content));                                   \
+        for (uint32_t index = 0; index < facet_count(content); index++)                            \
+            put_name(encoder, content, FACET, content->facets->first[index]->MEMBER);              \
+    }
+FACET_NAMES(add_facet_gateways, RCPT_FACET_GATEWAY, gateway)
+FACET_NAMES(add_facet_channels, RCPT_FACET_CHANNEL, channel)
+FACET_NAMES(add_facet_reasons, RCPT_FACET_REASON, reason)
+
+/* $1 … of sql/lane/apply; behind RCPT_APPLY_PARAMETERS those of its unsubscribed form, then those of
+ * rules. */
 static const struct {
     struct rcpt_apply_parameter declared;
     add_parameter add;
@@ -344,31 +366,39 @@ static const struct {
     {{"lane", "int4"}, add_lane},
     {{"what to do with unknown messages", "text"}, add_unknown_policy},
     {{"flags that raw events name", "int4[]"}, add_event_flags},
-    {{"gateway of each signature", "text[]"}, add_gateways},
     {{"organisations", "text[]"}, add_orgs},
     {{"first byte in $15", "int4[]"}, add_first_text_bytes},
     {{"statuses of $2", "int2[]"}, add_reached_statuses},
     {{"all flags of $3", "int4"}, add_reached_flags},
+    {{"keys of the raw events", "int8[]"}, add_event_keys},
+    {{"facet of each raw event", "int4[]"}, add_event_facets},
+    {{"gateways", "text[]"}, add_facet_gateways},
+    {{"channels", "text[]"}, add_facet_channels},
+    {{"reasons of the facets", "text[]"}, add_facet_reasons},
 };
 _Static_assert(sizeof(apply_parameters) / sizeof(apply_parameters[0]) ==
-                   RCPT_APPLY_PARAMETERS_UNSUBSCRIBED,
+                   RCPT_APPLY_PARAMETERS_RULES,
                "the declared number of parameters");
 
 const struct rcpt_apply_parameter *rcpt_apply_parameter(size_t number)
 {
-    RCPT_ASSERT(number >= 1 && number <= RCPT_APPLY_PARAMETERS_UNSUBSCRIBED);
+    RCPT_ASSERT(number >= 1 && number <= RCPT_APPLY_PARAMETERS_RULES);
     return &apply_parameters[number - 1].declared;
 }
 
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
-                       const char *unknown_policy, const struct rcpt_gateway_names *gateways,
-                       bool raw, bool unsubscribed)
+                       const struct rcpt_encode_form *form)
 {
     struct rcpt_arena arena;
     rcpt_arena_init(&arena, 64 * 1024);
-    const struct content content = {batch, unknown_policy, gateways, raw,
-                                    raw ? rcpt_encode_kept(batch, &arena) : NULL};
-    size_t count = unsubscribed ? RCPT_APPLY_PARAMETERS_UNSUBSCRIBED : RCPT_APPLY_PARAMETERS;
+    const struct content content = {
+        .batch = batch,
+        .form = *form,
+        .facets = form->rules ? rcpt_encode_facets(batch, &arena) : NULL,
+        .kept = form->raw ? rcpt_encode_kept(batch, form->names, &arena) : NULL};
+    size_t count = form->rules          ? RCPT_APPLY_PARAMETERS_RULES
+                   : form->unsubscribed ? RCPT_APPLY_PARAMETERS_UNSUBSCRIBED
+                                        : RCPT_APPLY_PARAMETERS;
     rcpt_pg_encoder_reset(encoder);
     for (size_t index = 0; index < count; index++)
         apply_parameters[index].add(encoder, &content);
@@ -384,7 +414,7 @@ static const add_parameter timeline_parameters[] = {
 void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
     rcpt_pg_encoder_reset(encoder);
-    ADD_ALL(encoder, &((struct content){.batch = batch, .raw = true}), timeline_parameters);
+    ADD_ALL(encoder, &((struct content){.batch = batch, .form.raw = true}), timeline_parameters);
 }
 
 /* ---- dead letters ---- */

@@ -10,22 +10,24 @@
 #include "core/batch.h"
 #include "statements.h"
 
-struct rcpt_gateway_names {
-    rcpt_gateway_name name; /* NULL: no gateway has a name */
-    const void *context;
-};
-
 void rcpt_encode_fence(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
-/* `raw`: with the raw events, which only unknown messages need. `unsubscribed`: for the form of
- * apply without the selective subscriber, which checks what the messages may reach. */
+
+struct rcpt_encode_form {
+    const char *unknown_policy;
+    const struct rcpt_lane_names *names; /* NULL: nothing has a name */
+    bool raw;                            /* with the raw events, which only unknown messages need */
+    bool unsubscribed; /* for the form of apply without the selective subscriber, which checks what
+                          the messages may reach */
+    bool rules, keys;  /* the statement has rules; they recognise echoes */
+};
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
-                       const char *unknown_policy, const struct rcpt_gateway_names *gateways,
-                       bool raw, bool unsubscribed);
+                       const struct rcpt_encode_form *form);
 
 /* The parameters of apply as they are written; sql/lane/apply/10_update.sql describes them by the
  * same words. */
-#define RCPT_APPLY_PARAMETERS              25u
-#define RCPT_APPLY_PARAMETERS_UNSUBSCRIBED 27u
+#define RCPT_APPLY_PARAMETERS              24u
+#define RCPT_APPLY_PARAMETERS_UNSUBSCRIBED 26u
+#define RCPT_APPLY_PARAMETERS_RULES        31u
 
 struct rcpt_apply_parameter {
     const char *name, *type;
@@ -33,11 +35,23 @@ struct rcpt_apply_parameter {
 
 const struct rcpt_apply_parameter *rcpt_apply_parameter(size_t number /* from 1 on */);
 
-/* What a parked row keeps of its event beside the payload: organisation, account, campaign, and the
- * gateway's id where the receipt came under that. */
-#define RCPT_KEPT_TEXTS 4u
+/* What a parked row keeps of its event beside the payload: organisation, account, campaign, the
+ * gateway's id where the receipt came under that; for rules channel, class of the reason, key;
+ * the gateway's name for figures. */
+#define RCPT_KEPT_TEXTS 8u
 /* RCPT_KEPT_TEXTS for each event of the batch, in the arena or in the records; empty: none. */
-const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch, struct rcpt_arena *arena);
+const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
+                                         const struct rcpt_lane_names *names,
+                                         struct rcpt_arena *arena);
+
+/* Gateway, channel and reason of receipts, numbered together; in the arena. */
+struct rcpt_encode_facets {
+    int32_t *of_events;              /* of each event, 1-based */
+    const struct rcpt_event **first; /* with each number */
+    uint32_t count;
+};
+const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
+                                                    struct rcpt_arena *arena);
 
 /* `aliases`: without the messages whose receipts came under the gateway's id alone: they wait for
  * an alias. */

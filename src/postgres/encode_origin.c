@@ -1,8 +1,13 @@
 /* What batches with unknown messages need of each event's own JSON: texts that a parked row keeps, and
  * the bare rows of `unknown: insert`. Called by encode_batch.c and statements.c.
  */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "core/origin.h"
 #include "encode_batch.h"
+
+#define KEY_BYTES 24u /* a 64-bit number in decimal */
 
 static struct rcpt_origin origin_of(const struct rcpt_batch_event *raw, struct rcpt_arena *arena)
 {
@@ -10,7 +15,23 @@ static struct rcpt_origin origin_of(const struct rcpt_batch_event *raw, struct r
                             arena);
 }
 
-const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch, struct rcpt_arena *arena)
+/* Numbers stand for "none" where rules do not want them. */
+static void keep_for_rules(const struct rcpt_event *event, const struct rcpt_lane_names *names,
+                           struct rcpt_text *texts, struct rcpt_arena *arena)
+{
+    texts[0] = rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_CHANNEL, event->channel));
+    texts[1] = rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_REASON, event->reason));
+    texts[2] = (struct rcpt_text){NULL, 0};
+    if (event->key == 0)
+        return;
+    char *key = rcpt_arena_alloc(arena, KEY_BYTES);
+    int size = snprintf(key, KEY_BYTES, "%" PRId64, (int64_t)event->key);
+    texts[2] = (struct rcpt_text){key, (size_t)size};
+}
+
+const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
+                                         const struct rcpt_lane_names *names,
+                                         struct rcpt_arena *arena)
 {
     struct rcpt_text *kept =
         rcpt_arena_alloc(arena, batch->event_count * RCPT_KEPT_TEXTS * sizeof(*kept));
@@ -23,6 +44,8 @@ const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch, struct 
         texts[2] = origin.campaign_id;
         texts[3] = rcpt_origin_is_gateways(&origin, raw->event) ? origin.gateway_message_id
                                                                 : (struct rcpt_text){NULL, 0};
+        keep_for_rules(raw->event, names, &texts[4], arena);
+        texts[7] = rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_GATEWAY, raw->event->gateway));
     }
     return kept;
 }

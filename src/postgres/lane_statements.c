@@ -18,9 +18,11 @@ enum {
     PLAIN = 1 << 0,        /* nothing subscribes to transitions */
     SUBSCRIBED = 1 << 1,   /* something does */
     UNSUBSCRIBED = 1 << 2, /* the selective subscriber has nothing in this batch */
+    RULED = 1 << 3,        /* rules count receipts */
 };
 #define ALWAYS      (PLAIN | SUBSCRIBED)
-#define SUBSCRIBERS "" /* in place of a file: those of the subscribers */
+#define SUBSCRIBERS ""  /* in place of a file: those of the subscribers */
+#define RULES       "/" /* likewise those of the rules */
 
 /* And with how many stages: two while the inbox has a recent set. */
 enum stages { ANY_STAGES, ONE_STAGE, TWO_STAGES };
@@ -46,6 +48,8 @@ static const struct piece apply_pieces[] = {
     {"lane/apply/25_unchanged_recent", ALWAYS, TWO_STAGES},
     {"lane/apply/30_count", ALWAYS, ANY_STAGES},
     {"lane/apply/40_unknown", ALWAYS, ANY_STAGES},
+    {"lane/apply/45_receipts", RULED, ANY_STAGES},
+    {RULES, RULED, ANY_STAGES},
     {SUBSCRIBERS, SUBSCRIBED, ANY_STAGES},
     {"lane/apply/90_answer", ALWAYS, ANY_STAGES},
     {"lane/apply/91_unsubscribed", UNSUBSCRIBED, ANY_STAGES},
@@ -56,6 +60,8 @@ static const struct piece wake_pieces[] = {
     {"lane/wake/20_update", ALWAYS, ONE_STAGE},
     {"lane/wake/20_update_recent", ALWAYS, TWO_STAGES},
     {"lane/wake/30_count", ALWAYS, ANY_STAGES},
+    {"lane/wake/45_receipts", RULED, ANY_STAGES},
+    {RULES, RULED, ANY_STAGES},
     {SUBSCRIBERS, SUBSCRIBED, ANY_STAGES},
     {"lane/wake/90_answer", ALWAYS, ANY_STAGES},
     {NULL, 0, ANY_STAGES},
@@ -104,9 +110,17 @@ struct rcpt_lane_statements {
 struct composition {
     const char *const *subscribers; /* names of their files */
     size_t count;
+    const char *const *rules; /* likewise */
+    size_t rule_count;
     unsigned when;
     const char *recent_since; /* NULL: one stage */
 };
+
+static void write_files(FILE *out, const char *const *files, size_t count)
+{
+    for (size_t index = 0; index < count; index++)
+        fputs(rcpt_sql(files[index]), out);
+}
 
 /* Texts are joined as they stand, so what is prepared can be read in sql/. */
 static void write_piece(FILE *out, const struct piece *piece, const struct composition *composition)
@@ -114,11 +128,12 @@ static void write_piece(FILE *out, const struct piece *piece, const struct compo
     enum stages other = composition->recent_since != NULL ? ONE_STAGE : TWO_STAGES;
     if ((piece->when & composition->when) == 0 || piece->stages == other)
         return;
-    if (strcmp(piece->file, SUBSCRIBERS) != 0)
+    if (strcmp(piece->file, SUBSCRIBERS) == 0)
+        write_files(out, composition->subscribers, composition->count);
+    else if (strcmp(piece->file, RULES) == 0)
+        write_files(out, composition->rules, composition->rule_count);
+    else
         fputs(rcpt_sql(piece->file), out);
-    for (size_t index = 0; strcmp(piece->file, SUBSCRIBERS) == 0 && index < composition->count;
-         index++)
-        fputs(rcpt_sql(composition->subscribers[index]), out);
 }
 
 /* The boundary of the recent set as a literal, or a generic plan could not use its index. Takes the
@@ -159,21 +174,32 @@ static void add_statement(struct rcpt_lane_statements *statements, const struct 
     statements->list[index].sql = statements->texts[index];
 }
 
+/* Rules read the same columns as subscribers do. */
+static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers)
+{
+    if (variant->rule_count > 0)
+        return SUBSCRIBED | RULED;
+    return subscribers > 0 ? SUBSCRIBED : PLAIN;
+}
+
 /* The texts live as long as the list, since connections prepare them again after each reconnect. One
  * subscriber at most is selective, so one more form of apply is enough. */
 struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_variant *variant)
 {
     struct rcpt_lane_statements *statements = rcpt_calloc(1, sizeof(*statements));
-    struct composition composition = {variant->subscribers, variant->count,
-                                      variant->count > 0 ? SUBSCRIBED : PLAIN,
-                                      variant->recent_since};
+    struct composition composition = {.subscribers = variant->subscribers,
+                                      .count = variant->count,
+                                      .rules = variant->rules,
+                                      .rule_count = variant->rule_count,
+                                      .when = when(variant, variant->count),
+                                      .recent_since = variant->recent_since};
     for (size_t index = 0; index < STATEMENT_COUNT; index++)
         add_statement(statements, &sources[index], &composition);
     for (size_t index = 0; variant->inserts_unknown && index < INSERT_COUNT; index++)
         add_statement(statements, &inserts[index], &composition);
     if (variant->selective) {
         composition.count--;
-        composition.when = (composition.count > 0 ? SUBSCRIBED : PLAIN) | UNSUBSCRIBED;
+        composition.when = when(variant, composition.count) | UNSUBSCRIBED;
         add_statement(statements, &unsubscribed, &composition);
     }
     return statements;

@@ -69,7 +69,8 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "timeline_trim"},  {.name = "ladder_read"},
         {.name = "letter_trim"},    {.name = "retired_trim"},
         {.name = "folds_left"},     {.name = "places"},
-        {.name = "recent_read"},
+        {.name = "recent_read"},    {.name = "rollup_tally"},
+        {.name = "tally_trim"},     {.name = "dedup_trim"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");
@@ -134,7 +135,8 @@ struct rcpt_lane_sender {
     bool writes_timeline;
     rcpt_lane_on_effects on_effects; /* NULL: no observer */
     void *effects_context;
-    struct rcpt_gateway_names gateways;
+    struct rcpt_lane_names names;
+    bool has_rules, has_keys;
     struct rcpt_lane_subscription *subscription; /* NULL: everything may be */
     uint32_t raw_batches; /* batches still to be sent with their raw events */
 };
@@ -194,10 +196,22 @@ void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effe
     sender->effects_context = context;
 }
 
-void rcpt_lane_sender_name_gateways(struct rcpt_lane_sender *sender, rcpt_gateway_name name,
-                                    const void *context)
+void rcpt_lane_sender_set_names(struct rcpt_lane_sender *sender,
+                                const struct rcpt_lane_names *names)
 {
-    sender->gateways = (struct rcpt_gateway_names){.name = name, .context = context};
+    sender->names = *names;
+}
+
+const char *rcpt_lane_name(const struct rcpt_lane_names *names, enum rcpt_facet facet,
+                           uint32_t number)
+{
+    return names != NULL && names->name != NULL ? names->name(names->context, facet, number) : NULL;
+}
+
+void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender, bool rules, bool keys)
+{
+    sender->has_rules = rules;
+    sender->has_keys = keys;
 }
 
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on)
@@ -283,8 +297,13 @@ static void add_messages(struct submission *submission, const struct rcpt_lane_s
 {
     if (batch->message_count == 0)
         return;
-    rcpt_encode_apply(sender->work, batch, sender->unknown_policy, &sender->gateways,
-                      sends_raw(sender, batch), unsubscribed);
+    const struct rcpt_encode_form form = {.unknown_policy = sender->unknown_policy,
+                                          .names = &sender->names,
+                                          .raw = sends_raw(sender, batch),
+                                          .unsubscribed = unsubscribed,
+                                          .rules = sender->has_rules,
+                                          .keys = sender->has_keys};
+    rcpt_encode_apply(sender->work, batch, &form);
     add_query(submission, unsubscribed ? "apply_unsubscribed" : "apply", sender->work);
     if (sender->writes_timeline && batch->kind == RCPT_BATCH_APPLY) {
         rcpt_encode_timeline(sender->timeline, batch);

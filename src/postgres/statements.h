@@ -16,10 +16,14 @@
  * link), one per changed message, `changed` (org, campaign, old, new, gained, n, link), which is `u` in
  * groups (a group may come in several rows); `steps` (old, new, gained, code, delta), what each kind
  * of transition does to the counters. Parameters are out of its reach: the two
- * statements number them differently. */
+ * statements number them differently. `rules` are such files, too; they also see `receipts`, one row
+ * for each receipt of a known message (sql/lane/apply/45_receipts.sql), and behind the first of them
+ * `counted`, those that are no echo. */
 struct rcpt_lane_variant {
     const char *const *subscribers;
     size_t count;
+    const char *const *rules; /* "lane/rules/dedup" or "lane/rules/no_dedup", then the others */
+    size_t rule_count;        /* 0: the statements hold nothing of rules */
     bool selective;           /* the last one is: there is also apply_unsubscribed, without it, for
                              batches in which it has nothing (rcpt_lane_sender_set_subscription) */
     bool inserts_unknown;     /* the policy that makes rows, which not every inbox allows */
@@ -95,8 +99,14 @@ struct rcpt_lane_effects {
     uint32_t refused_gateway_count;
 };
 
+/* Names of a batch's gateways, channels and reasons by the decoder's numbers. */
+struct rcpt_lane_names {
+    const char *(*name)(const void *context, enum rcpt_facet facet, uint32_t number);
+    const void *context;
+};
 /* NULL or "": none. */
-typedef const char *(*rcpt_gateway_name)(const void *context, uint32_t gateway);
+const char *rcpt_lane_name(const struct rcpt_lane_names *names, enum rcpt_facet facet,
+                           uint32_t number);
 
 /* Called before on_result of a commit; the effects are borrowed. */
 typedef void (*rcpt_lane_on_effects)(void *context, uint32_t lane,
@@ -107,9 +117,9 @@ struct rcpt_lane_sender *rcpt_lane_sender_new(
 void rcpt_lane_sender_free(struct rcpt_lane_sender *sender);
 void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effects on_effects,
                               void *context);
-/* Names of the gateways of a batch's signatures, to be kept with what is parked. */
-void rcpt_lane_sender_name_gateways(struct rcpt_lane_sender *sender, rcpt_gateway_name name,
-                                    const void *context);
+/* Names that rules count by, and that are kept with what is parked. */
+void rcpt_lane_sender_set_names(struct rcpt_lane_sender *sender,
+                                const struct rcpt_lane_names *names);
 /* Whether what each receipt did is written down, in the same transaction. */
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
 /* With it, a batch that reaches nothing subscribed is sent in the unsubscribed form, which has to
@@ -117,6 +127,9 @@ void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
  * NULL, as at first: never. Copied. */
 void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
                                        const struct rcpt_lane_subscription *subscription);
+/* The statements have rules, so batches bring what each receipt names; with `keys` also by what
+ * echoes are recognised. At first: no. */
+void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender, bool rules, bool keys);
 void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms);
 /* With `insert`: how long a receipt that came under the gateway's id waits for an alias before its
  * row is made. Negative, as at first: not at all. */

@@ -56,8 +56,11 @@ static struct connection *connection_of(const struct lanes *lanes, uint32_t lane
 static struct rcpt_lane_statements *new_statements(const struct lanes *lanes)
 {
     const struct rcpt_config *config = lanes->receipts->context->config;
+    const struct rules rules = rules_of(config);
     const struct rcpt_lane_variant variant = {.subscribers = lanes->files.all,
                                               .count = lanes->files.count,
+                                              .rules = rules.files,
+                                              .rule_count = rules.count,
                                               .selective = lanes->files.selective,
                                               .inserts_unknown =
                                                   config->unknown == RCPT_UNKNOWN_INSERT,
@@ -279,12 +282,6 @@ static const char *unknown_policy(enum rcpt_unknown_policy policy)
     }
 }
 
-static const char *name_gateway(const void *context, uint32_t gateway)
-{
-    const struct receipts *receipts = context;
-    return rcpt_decoder_gateway(receipts->decoder, gateway);
-}
-
 /* What a reload may change. */
 static void configure_sender(struct rcpt_lane_sender *sender, const struct rcpt_config *config)
 {
@@ -307,7 +304,7 @@ static void start_connection(struct lanes *lanes, uint32_t index)
         rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
     configure_sender(connection->sender, config);
     rcpt_lane_sender_observe(connection->sender, on_effects, connection);
-    rcpt_lane_sender_name_gateways(connection->sender, name_gateway, lanes->receipts);
+    rules_give(lanes->receipts, connection->sender);
     give_subscription(lanes, connection);
     connection->encoder = rcpt_pg_encoder_new();
     struct rcpt_pg_settings settings = app_pg_settings(context, connection->name);

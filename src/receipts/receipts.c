@@ -82,6 +82,8 @@ static void make_engine(struct receipts *receipts)
     };
     receipts->engine = rcpt_engine_new(&settings, config->ladder, &ports);
     receipts->decoder = rcpt_decoder_new(config->ladder, config->lanes);
+    if (rules_of(config).count > 0)
+        rcpt_decoder_set_rules(receipts->decoder, rules_of(config).keys);
 }
 
 /* ---- the control connection ---- */
@@ -293,7 +295,7 @@ struct rcpt_engine *receipts_engine(const struct receipts *receipts)
 
 const char *receipts_gateway(const struct receipts *receipts, uint32_t gateway)
 {
-    return rcpt_decoder_gateway(receipts->decoder, gateway);
+    return rcpt_decoder_facet(receipts->decoder, RCPT_FACET_GATEWAY, gateway);
 }
 
 uint64_t receipts_gateway_events(const struct receipts *receipts, uint32_t gateway)

@@ -1,9 +1,10 @@
 /* Housekeeping in the database: counters that lanes have appended are added to their totals every
  * counters.rollup_interval, and rows that are too old are deleted: of the timeline, dead letters,
- * ids of deleted messages. Any instance does this for all; two at once do no harm. Started by
+ * ids of deleted messages, counts by time, receipts remembered for dedup. Any instance does this for all; two at once do no harm. Started by
  * receipts.c.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -12,25 +13,31 @@
 #define WHOLE_MS    60000 /* between two whole passes, at least */
 #define TRIM_EVERY  10000
 #define TRIM_ROWS   10000
-#define TRIMS       3
+#define TRIMS       5
+#define PASSES      2
 
 /* A table whose old rows are deleted. */
 struct trim {
     struct rollup *rollup;
     struct rcpt_ask ask;
-    int64_t (*keep_ms)(const struct rcpt_config *config);
+    int64_t (*keep_ms[2])(const struct rcpt_config *config); /* one parameter each */
 };
 
 /* A roll-up reads above `bound` only, but a whole pass now and then reads all; see
  * sql/control/rollup.sql. */
+struct pass {
+    struct rollup *rollup;
+    struct rcpt_ask ask;
+    int64_t bound, last, rest_until_ms, whole_at_ms;
+    bool whole;
+};
+
 struct rollup {
     struct receipts *receipts;
-    struct rcpt_ask ask;
+    struct pass passes[PASSES];
     struct trim trims[TRIMS];
     struct app_ticker ticker;
     uv_timer_t timer;
-    int64_t bound, last, rest_until_ms, whole_at_ms;
-    bool whole;
 };
 
 /* Columns of sql/control/rollup. */
@@ -38,47 +45,48 @@ enum { ROLLUP_ROWS, ROLLUP_LAST };
 
 /* The next pass begins where the one before the last ended: a transaction that takes longer than an
  * interval to commit is found by the next whole pass. */
-static void note(struct rollup *rollup, int64_t last)
+static void note(struct pass *pass, int64_t last)
 {
-    int64_t now = app_now(rollup->receipts->context);
-    rollup->bound = rollup->last;
-    if (last > rollup->last)
-        rollup->last = last;
-    if (!rollup->whole)
+    int64_t now = app_now(pass->rollup->receipts->context);
+    pass->bound = pass->last;
+    if (last > pass->last)
+        pass->last = last;
+    if (!pass->whole)
         return;
-    int64_t wait = (now - rollup->ask.sent_ms) * WHOLE_SHARE;
-    rollup->whole_at_ms = now + (wait > WHOLE_MS ? wait : WHOLE_MS);
+    int64_t wait = (now - pass->ask.sent_ms) * WHOLE_SHARE;
+    pass->whole_at_ms = now + (wait > WHOLE_MS ? wait : WHOLE_MS);
 }
 
-static void roll_up(struct rollup *rollup)
+static void roll_up(struct pass *pass)
 {
-    const struct app_context *context = rollup->receipts->context;
-    struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&rollup->ask);
+    const struct app_context *context = pass->rollup->receipts->context;
+    struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&pass->ask);
     if (encoder == NULL)
         return;
-    rollup->whole = app_now(context) >= rollup->whole_at_ms;
+    pass->whole = app_now(context) >= pass->whole_at_ms;
     rcpt_pg_add_int4(encoder, (int32_t)context->config->counters.rollup_rows);
-    rcpt_pg_add_int8(encoder, rollup->whole ? 0 : rollup->bound);
-    rcpt_ask_send(&rollup->ask);
+    rcpt_pg_add_int8(encoder, pass->whole ? 0 : pass->bound);
+    rcpt_ask_send(&pass->ask);
 }
 
 /* A full pass is followed by another at once: there may be more rows. */
 static void on_rolled_up(void *context, const struct rcpt_pg_rows *rows)
 {
-    struct rollup *rollup = context;
-    const struct app_context *app = rollup->receipts->context;
-    note(rollup, rcpt_pg_rows_int(rows, 0, ROLLUP_LAST));
+    struct pass *pass = context;
+    const struct app_context *app = pass->rollup->receipts->context;
+    note(pass, rcpt_pg_rows_int(rows, 0, ROLLUP_LAST));
     int64_t now = app_now(app);
-    rollup->rest_until_ms = now + (now - rollup->ask.sent_ms) * REST;
+    pass->rest_until_ms = now + (now - pass->ask.sent_ms) * REST;
     if (rcpt_pg_rows_int(rows, 0, ROLLUP_ROWS) >= (int64_t)app->config->counters.rollup_rows)
-        roll_up(rollup);
+        roll_up(pass);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct rollup *rollup = timer->data;
-    if (app_now(rollup->receipts->context) >= rollup->rest_until_ms)
-        roll_up(rollup);
+    for (size_t index = 0; index < PASSES; index++)
+        if (app_now(rollup->receipts->context) >= rollup->passes[index].rest_until_ms)
+            roll_up(&rollup->passes[index]);
 }
 
 /* ---- rows that are too old ---- */
@@ -98,14 +106,39 @@ static int64_t retired_keep(const struct rcpt_config *config)
     return config->inbox.remember_ms;
 }
 
+static int64_t series_keep(const struct rcpt_config *config)
+{
+    return config->counters.series_ms;
+}
+
+static int64_t gateways_keep(const struct rcpt_config *config)
+{
+    return config->counters.gateways_ms;
+}
+
+static int64_t dedup_keep(const struct rcpt_config *config)
+{
+    return config->dedup.window_ms;
+}
+
 static const struct {
     const char *statement, *what;
-    int64_t (*keep_ms)(const struct rcpt_config *config);
+} passes[PASSES] = {
+    {"rollup", "roll-up of counters"},
+    {"rollup_tally", "roll-up of what rules counted"},
+};
+
+static const struct {
+    const char *statement, *what;
+    int64_t (*keep_ms[2])(const struct rcpt_config *config);
 } trims[TRIMS] = {
     /* also after the timeline has been switched off, until it is empty */
-    {"timeline_trim", "trimming of the timeline", timeline_keep},
-    {"letter_trim", "trimming of dead letters", letters_keep},
-    {"retired_trim", "trimming of ids of deleted messages", retired_keep},
+    {"timeline_trim", "trimming of the timeline", {timeline_keep, NULL}},
+    {"letter_trim", "trimming of dead letters", {letters_keep, NULL}},
+    {"retired_trim", "trimming of ids of deleted messages", {retired_keep, NULL}},
+    /* also after a rule has been switched off */
+    {"tally_trim", "trimming of counts by time", {series_keep, gateways_keep}},
+    {"dedup_trim", "trimming of receipts remembered for dedup", {dedup_keep, NULL}},
 };
 
 static void trim(struct trim *trim)
@@ -113,7 +146,8 @@ static void trim(struct trim *trim)
     struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&trim->ask);
     if (encoder == NULL)
         return;
-    rcpt_pg_add_int8(encoder, trim->keep_ms(trim->rollup->receipts->context->config));
+    for (size_t index = 0; index < 2 && trim->keep_ms[index] != NULL; index++)
+        rcpt_pg_add_int8(encoder, trim->keep_ms[index](trim->rollup->receipts->context->config));
     rcpt_pg_add_int4(encoder, TRIM_ROWS);
     rcpt_ask_send(&trim->ask);
 }
@@ -141,15 +175,19 @@ struct rollup *rollup_new(struct receipts *receipts)
 {
     struct rollup *rollup = rcpt_calloc(1, sizeof(*rollup));
     rollup->receipts = receipts;
-    rollup->ask = (struct rcpt_ask){.asker = &receipts->control,
-                                    .statement = "rollup",
-                                    .what = "roll-up of counters",
-                                    .context = rollup,
-                                    .on_answer = on_rolled_up};
+    for (size_t index = 0; index < PASSES; index++) {
+        struct pass *made = &rollup->passes[index];
+        made->rollup = rollup;
+        made->ask = (struct rcpt_ask){.asker = &receipts->control,
+                                      .statement = passes[index].statement,
+                                      .what = passes[index].what,
+                                      .context = made,
+                                      .on_answer = on_rolled_up};
+    }
     for (size_t index = 0; index < TRIMS; index++) {
         struct trim *made = &rollup->trims[index];
         made->rollup = rollup;
-        made->keep_ms = trims[index].keep_ms;
+        memcpy(made->keep_ms, trims[index].keep_ms, sizeof(made->keep_ms));
         made->ask = (struct rcpt_ask){.asker = &receipts->control,
                                       .statement = trims[index].statement,
                                       .what = trims[index].what,
@@ -180,8 +218,11 @@ void rollup_apply_config(struct rollup *rollup)
 
 void rollup_forget(struct rollup *rollup)
 {
-    rollup->bound = rollup->last = rollup->rest_until_ms = rollup->whole_at_ms = 0;
-    rollup->whole = false;
+    for (size_t index = 0; index < PASSES; index++) {
+        struct pass *pass = &rollup->passes[index];
+        pass->bound = pass->last = pass->rest_until_ms = pass->whole_at_ms = 0;
+        pass->whole = false;
+    }
 }
 
 void rollup_close(struct rollup *rollup)

@@ -291,7 +291,7 @@ static void make_batch(struct maker *maker, struct rcpt_batch *batch, struct que
     *made = (struct prepared){.messages = batch->message_count, .events = batch->event_count};
     rcpt_encode_fence(maker->encoder, batch);
     made->fence = store(maker->encoder);
-    rcpt_encode_apply(maker->encoder, batch, "park", NULL, false, false);
+    rcpt_encode_apply(maker->encoder, batch, &(struct rcpt_encode_form){.unknown_policy = "park"});
     made->work = store(maker->encoder);
     if (maker->options->uuids)
         pack_ids(&made->work, made->messages);

@@ -25,6 +25,9 @@ class Event:
     marks: tuple = ()  # bits of the flags that it names beside its status
     org: str = None
     own: bool = False  # it came under the gateway's id
+    channel: str = None
+    reason: str = None
+    key: int = None  # copies of one event share it
 
     @property
     def payload(self):
@@ -41,10 +44,12 @@ class Event:
 
     @property
     def kept(self):
-        """What a parked row keeps beside the payload: organisation, account, campaign, the gateway's id."""
+        """What a parked row keeps beside the payload: organisation, account, campaign, the gateway's id, channel, class of the reason, key,
+        the gateway's name for figures."""
         fields = json.loads(self.payload)
         own = self.message_id if self.own else None
-        return [(text or "").encode() for text in (fields.get("org_id"), self.gateway, self.campaign_id, own)]
+        return [(text or "").encode() for text in (fields.get("org_id"), self.gateway, self.campaign_id, own, self.channel, self.reason,
+                                                 None if self.key is None else str(self.key), self.gateway)]
 
     @property
     def top(self):
@@ -116,13 +121,23 @@ def fold(events, lane=0, unknown="park"):
         [e.index for e in raw], payload_ends, b"".join([*(e.payload for e in raw), *kept]),
         topics, partitions, offsets, links, lane, unknown,
         [e.marked for e in raw] if any(e.marks for e in raw) else [],
-        [gateway for _, gateway in signatures],
         columns["org"] if any(org is not None for org in columns["org"]) else [],
         list(itertools.accumulate((len(text) for text in kept), initial=payload_ends[-1])),
     ]
 
 
 ARRAYS = ("was", "is", "gained", "signature", "messages", "unknown", "unknown_events", "refused", "refused_events", "retired", "retired_events")
+
+
+def for_rules(events):
+    """What the statement with rules needs beside `fold`: $25 and $26 are read by no rule."""
+    messages = collections.defaultdict(list)
+    for event in events:
+        messages[event.message_id].append(event)
+    raw = [event for message_id in sorted(messages, key=str.encode) for event in messages[message_id]]
+    facets = {}
+    numbers = [facets.setdefault((e.gateway, e.channel, e.reason), len(facets) + 1) for e in raw]
+    return [[], 0, [e.key for e in raw], numbers, *([facet[part] for facet in facets] for part in range(3))]
 
 
 def effects(row):
@@ -132,9 +147,9 @@ def effects(row):
 
 
 def without_raw_events(parameters):
-    """The same batch as it is sent while all messages are known: $9 and $12 say which records it is from."""
+    """The same batch as it is sent while all messages are known: $9 and $12 say which records it is from. Rules keep codes, times and flags."""
     bare = list(parameters)
-    for number in (10, 11, 13, 14, 22, 25):
+    for number in (13, 14, 24) if len(parameters) > 26 else (10, 11, 13, 14, 22, 24):
         bare[number - 1] = []
     bare[15 - 1] = b""
     return bare
@@ -144,6 +159,8 @@ def apply(session, events, lane=0, unknown="park", raw=True):
     """apply, and insert where the policy asks for it, as the daemon sends them. Numbers of the answer."""
     with session.transaction():
         parameters = fold(events, lane, "dead-letter" if unknown == "dead-letter" else "park")
+        if session.rules:
+            parameters += for_rules(events)
         row = session.one("lane/apply", *(parameters if raw else without_raw_events(parameters)))
         if unknown == "insert":
             campaigns = {}

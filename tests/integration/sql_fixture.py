@@ -103,9 +103,9 @@ STAGES = {  # of lane/apply and lane/wake, without a recent set of the inbox and
 }
 
 
-def text_of(name, *subscribers, recent_since=None):
-    """The text of a statement. lane/apply and lane/wake are folders: their files in order, before the answer those that subscribe to
-    transitions (texts). src/postgres/lane_statements.c composes them likewise; test_generate_sql.py compares."""
+def text_of(name, *subscribers, recent_since=None, rules=()):
+    """The text of a statement. lane/apply and lane/wake are folders: their files in order, before the answer the rules (names) and those that
+    subscribe to transitions (texts). src/postgres/lane_statements.c composes them likewise; test_generate_sql.py compares."""
     if (SQL / f"{name}.sql").exists():
         return (SQL / f"{name}.sql").read_text()
     if name not in STAGES:
@@ -113,9 +113,10 @@ def text_of(name, *subscribers, recent_since=None):
 
     def read(file):
         subscribed = SQL / name / f"{file}_subscribed.sql"
-        return (subscribed if subscribers and subscribed.exists() else SQL / name / f"{file}.sql").read_text()
+        return (subscribed if (subscribers or rules) and subscribed.exists() else SQL / name / f"{file}.sql").read_text()
     files = STAGES[name][recent_since is not None].split()
-    text = "".join([*map(read, files), *subscribers, read("90_answer")])
+    ruled = [read("45_receipts"), *((SQL / "lane/rules" / f"{rule}.sql").read_text() for rule in rules)] if rules else []
+    text = "".join([*map(read, files), *ruled, *subscribers, read("90_answer")])
     return text if recent_since is None else text.replace(":'recent_since'", f"'{recent_since}'")
 
 
@@ -146,11 +147,12 @@ class Session:
         self.connection.execute(SESSION)
         self.prepared = set()
         self.subscribers = ()  # to transitions: CTEs of lane/apply and lane/wake; set before the first call
+        self.rules = ()  # names of files of lane/rules; likewise
         self.recent_since = None  # the boundary of the inbox's recent set; likewise
 
     def prepare(self, name):
         if name not in self.prepared:
-            self.check(self.connection.pgconn.prepare(name.encode(), text_of(name, *self.subscribers, recent_since=self.recent_since).encode()))
+            self.check(self.connection.pgconn.prepare(name.encode(), text_of(name, *self.subscribers, recent_since=self.recent_since, rules=self.rules).encode()))
             self.prepared.add(name)
 
     @staticmethod

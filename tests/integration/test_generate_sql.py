@@ -33,6 +33,8 @@ def test_every_statement_is_its_files_joined_as_they_stand(printed):
     for variant, name, since in itertools.product(SUBSCRIBERS, ("lane/apply", "lane/wake"), (None, "-infinity")):
         full = " ".join(f"{name} {variant} {'recent' if since else ''}".split())
         assert same(printed.pop(full), text_of(name, *SUBSCRIBERS[variant], recent_since=since)), full
+    for name in ("lane/apply", "lane/wake"):
+        assert same(printed.pop(f"{name} rules"), text_of(name, rules=("dedup", "series", "reasons", "gateways")))
     guard = (SQL / "lane/apply/91_unsubscribed.sql").read_text()
     for variant in [variant for variant in SUBSCRIBERS if "actions" in variant]:
         rest = SUBSCRIBERS[variant.removesuffix("actions").strip()]

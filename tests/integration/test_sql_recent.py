@@ -182,7 +182,7 @@ def test_stage_one_is_by_the_index_of_the_recent_set_and_stage_two_by_the_key(da
                   SELECT 'm' || i, 'c', '2026-01-01'::timestamptz + i * interval '10 seconds' FROM generate_series(1, 20000) i""")
     make_index(session)
     session.do("ANALYZE message_inbox")
-    for name, count in (("lane/apply", 25), ("lane/wake", 4)):
+    for name, count in (("lane/apply", 24), ("lane/wake", 4)):
         lines = session.explain(name, *[None] * count).split("\n")
         scans = [line.split(" on ")[0].split("using ")[1] for line in lines if "message_inbox m" in line and "using" in line]
         assert "Seq Scan" not in "".join(lines) and scans.count("recent") >= 1 and "message_inbox_pkey" in scans

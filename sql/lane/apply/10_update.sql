@@ -12,11 +12,14 @@
 -- Records: $16 text[] topic, $17 int4[] partition, $18 int8[] offset, empty without raw events; $19 bytea traceparents: 55 bytes for each
 -- record, blanks for one without; empty if no record has one, else $12 is there without raw events, too.
 -- $20 int4 lane, $21 text what to do with unknown messages: dead-letter; anything else parks them.
--- $22 int4[] flags that raw events name beside their status, as a mask; empty: none does. $23 text[] gateway of each signature.
--- $24 text[] organisations that the messages' receipts name: NULL: none; empty: they differ. An empty array: no message has one.
--- $25 int4[] first byte in $15, behind the payloads, of four texts of each raw event (1-based, one more): organisation, account (the
--- gateway that it names), campaign, and the gateway's id where the receipt came under that; empty: none. Only with raw events.
--- Only with 91_unsubscribed.sql: $26 int2[] statuses of $2, each once, $27 int4 all flags of $3.
+-- $22 int4[] flags that raw events name beside their status, as a mask; empty: none does.
+-- $23 text[] organisations that the messages' receipts name: NULL: none; empty: they differ. An empty array: no message has one.
+-- $24 int4[] first byte in $15, behind the payloads, of eight texts of each raw event (1-based, one more): organisation, account (the
+-- gateway that it names), campaign, the gateway's id where the receipt came under that, channel, class of the reason, key of the event, name of the
+-- gateway for figures; empty: none. Only with raw events.
+-- Only with 91_unsubscribed.sql: $25 int2[] statuses of $2, each once, $26 int4 all flags of $3.
+-- Only with rules (45_receipts.sql, ../rules), which also need $10, $11 and $22 without raw events: $27 int8[] keys of the raw events, by which echoes
+-- are recognised, $28 int4[] facet of each raw event (1-based): $29 text[] gateways, $30 text[] channels, $31 text[] reasons of the facets, NULL: none.
 -- src/postgres/encode_batch.c writes these parameters by one table in the same order; tests/unit/test_encode_batch.c compares the two.
 --
 -- 90_answer.sql says what it returns.
@@ -31,6 +34,6 @@ u AS (
     SET prev_status = m.status, prev_flags = m.flags,
         status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
         status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
-    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[], $24::text[])
+    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[], $23::text[])
          WITH ORDINALITY AS e (id, top, mask, at, signature, org, n)
     WHERE m.message_id = e.id AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org) AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)

@@ -4,7 +4,7 @@ seen AS MATERIALIZED (
     SELECT e.n, e.id, e.top, e.mask, e.at, e.signature, e.org, m.message_id IS NOT NULL AS known, m.status,
            COALESCE(m.campaign_id, '') AS campaign, m.org_id AS owner,
            e.top > m.status OR (e.mask & ~m.flags) <> 0 AS stale
-    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[], $24::text[])
+    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[], $23::text[])
          WITH ORDINALITY AS e (id, top, mask, at, signature, org, n)
     LEFT JOIN message_inbox m ON m.message_id = e.id AND m.created_at >= :'recent_since'
     WHERE (SELECT count(*) FROM recent) < cardinality($1::text[]) AND e.n NOT IN (SELECT c.n FROM recent c)

@@ -8,20 +8,20 @@
            ($16::text[])[e.record] AS topic, ($17::int4[])[e.record] AS partition, ($18::int8[])[e.record] AS at_offset,
            ($13::int4[])[i] AS index, ($14::int4[])[i] AS first, ($14::int4[])[i + 1] - ($14::int4[])[i] AS size, record_link($19::bytea, e.record) AS link
     FROM r, generate_series(($9::int4[])[r.n], ($9::int4[])[r.n + 1] - 1) i,
-         LATERAL (SELECT ($12::int4[])[i] AS record, batch_texts($15::bytea, $25::int4[], i) AS kept, CASE WHEN r.status IS NULL THEN message_is_erased(r.id) END AS erased) e
+         LATERAL (SELECT ($12::int4[])[i] AS record, batch_texts($15::bytea, $24::int4[], i) AS kept, CASE WHEN r.status IS NULL THEN message_is_erased(r.id) END AS erased) e
     WHERE r.fate <> 'known'
 ),
 -- A position can come again only after an operator's reset; then the row that is there stays.
 parked AS (
     INSERT INTO parked_event (topic, partition, "offset", index, lane, message_id, status, flags, at, payload, traceparent, gateway,
-                              org_id, account, campaign_id, gateway_id)
+                              org_id, account, campaign_id, gateway_id, channel, reason_class, event_key)
     SELECT x.topic, x.partition, x.at_offset, x.index, $20::int4, x.id, ($10::int2[])[x.event], COALESCE(($22::int4[])[x.event], 0),
-           ($11::timestamptz[])[x.event], substr($15::bytea, x.first, x.size), x.link, ($23::text[])[x.signature], x.kept[1], x.kept[2], x.kept[3], x.kept[4]
-    FROM x WHERE x.fate = 'parked' AND cardinality($10::int2[]) > 0 ON CONFLICT DO NOTHING
+           ($11::timestamptz[])[x.event], substr($15::bytea, x.first, x.size), x.link, x.kept[8], x.kept[1], x.kept[2], x.kept[3], x.kept[4], x.kept[5], x.kept[6], x.kept[7]::int8
+    FROM x WHERE x.fate = 'parked' AND cardinality($13::int4[]) > 0 ON CONFLICT DO NOTHING
 ),
 dead AS (
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
     SELECT x.topic, x.partition, x.at_offset, x.index, $20::int4, x.fate,
            letter_detail(fate_detail(x.fate, x.kept[1], x.org), CASE WHEN NOT x.erased THEN x.size END), CASE WHEN NOT x.erased THEN substr($15::bytea, x.first, LEAST(x.size, 65536)) END, x.link
-    FROM x WHERE x.fate <> 'parked' AND cardinality($10::int2[]) > 0 ON CONFLICT DO NOTHING
+    FROM x WHERE x.fate <> 'parked' AND cardinality($13::int4[]) > 0 ON CONFLICT DO NOTHING
 )

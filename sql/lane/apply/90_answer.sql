@@ -9,7 +9,7 @@ SELECT g.known AS messages_known, g.changed AS messages_changed, x.parked AS eve
 FROM (SELECT COALESCE(sum(n), 0)::int8 AS known, COALESCE(sum(n) FILTER (WHERE old <> new OR gained <> 0), 0)::int8 AS changed FROM kinds) g,
      (SELECT count(*) FILTER (WHERE fate = 'unknown_message') AS dead, count(*) FILTER (WHERE fate = 'other_organisation') AS refused,
              count(*) FILTER (WHERE fate = 'retired_message') AS retired,
-             CASE WHEN count(*) > 0 AND cardinality($10::int2[]) = 0 THEN raw_events_needed() ELSE count(*) FILTER (WHERE fate = 'parked') END AS parked
+             CASE WHEN count(*) > 0 AND cardinality($13::int4[]) = 0 THEN raw_events_needed() ELSE count(*) FILTER (WHERE fate = 'parked') END AS parked
       FROM x) x,
      (SELECT COALESCE(sum(k.n * s.count), 0)::int8 AS n FROM kinds k JOIN named s ON s.signature = k.signature) k,
      (SELECT array_agg(g.old) AS was, array_agg(g.new) AS "is", array_agg(g.gained) AS gained, array_agg(g.signature) AS signature, array_agg(g.n) AS messages

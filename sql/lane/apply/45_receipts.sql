@@ -1,0 +1,14 @@
+-- Only with rules (../rules): the receipts of known messages, one row each, before echoes are taken out; `old` is the message's status before this
+-- batch. And how many receipts came for messages that are unknown.
+-- $25 and $26 belong to 91_unsubscribed.sql. They stand here so that they have a type in each form.
+, receipts AS MATERIALIZED (
+    SELECT i, k.id, k.campaign, k.old, ($10::int2[])[i] AS code, COALESCE(($22::int4[])[i], 0) AS flags, ($11::timestamptz[])[i] AS at,
+           ($27::int8[])[i] AS event, ($29::text[])[f.n] AS gateway, ($30::text[])[f.n] AS channel, ($31::text[])[f.n] AS reason
+    FROM (SELECT u.n, u.id, u.campaign, u.old FROM u
+          UNION ALL SELECT r.n, r.id, r.campaign, r.status FROM r WHERE r.fate = 'known' AND (NOT r.stale OR message_still_there(r.id))) k,
+         generate_series(($9::int4[])[k.n], ($9::int4[])[k.n + 1] - 1) i, LATERAL (SELECT ($28::int4[])[i] AS n) f
+),
+missed AS (
+    SELECT ($29::text[])[($28::int4[])[x.event]] AS gateway, count(*) AS n FROM x WHERE x.fate IN ('parked', 'unknown_message') GROUP BY 1
+),
+subscribable AS (SELECT $25::int2[], $26::int4)

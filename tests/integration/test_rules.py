@@ -1,0 +1,51 @@
+"""Rules in the running daemon: echoes are told from events, the series and reasons add up, through kills and restarts."""
+import json
+import random
+
+import pytest
+
+from oracle import broker
+from oracle.traffic import Outgoing
+
+ON = {"dedup": {"window": "24h"}, "counters": {"series": "30d", "reasons": "true", "gateways": "30d"}}
+
+
+def sum_of(world, kind, where="true"):
+    return world.database.value(f"SELECT COALESCE(sum(events), 0)::int FROM receiptd.campaign_tally WHERE kind = '{kind}' AND {where}")
+
+
+def events_of(world):
+    return {s: int(n) for s, n in world.database.query("SELECT status, sum(events) FROM receiptd.campaign_funnel GROUP BY 1") if n}
+
+
+@pytest.mark.parametrize("unknown", ("park", "insert"))
+def test_copies_of_receipts_count_once_through_kills(create_world, unknown):
+    world = create_world(unknown=unknown, **ON)
+    rng = random.Random(5)
+    ids = [f"m{n}" for n in range(2_000)]
+    now = world.database.value("SELECT (extract(epoch FROM now()) * 1000)::int8")
+    distinct = [{"message_id": id, "status": status, "at": now - rng.randrange(3_600_000), "gateway": rng.choice(("twilio", "kannel")), "campaign_id": "c",
+                 "org_id": "o", **({"event_id": f"e{n}"} if n % 2 else {}), **({"reason_class": "blocked"} if status == "FAILED" else {})}
+                for n, (id, status) in enumerate((id, status) for id in ids for status in ("SENT", rng.choice(("DELIVERED", "FAILED"))))]
+    copies = distinct + [event for event in distinct for _ in range(rng.randrange(3))]
+    rng.shuffle(copies)
+    records = [Outgoing(n % 8, None, json.dumps(copies[at:at + 50]).encode(), [], now) for n, at in enumerate(range(0, len(copies), 50))]
+    if unknown == "park":
+        world.insert_ids(*ids[:1500])
+    process = world.installation.start()
+    for part in range(0, len(records), 40):
+        broker.produce(world.brokers, str(world.topic), records[part:part + 40])
+        world.wait_for_progress(process)
+        process.kill()
+        process = world.installation.start()
+    if unknown == "park":
+        world.insert_ids(*ids[1500:])
+    world.wait_until_consumed(process)
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.parked_event") == 0, process, 60, "nothing is parked")
+    of = {code: sum(e["status"] == name for e in distinct) for code, name in ((300, "SENT"), (600, "DELIVERED"), (440, "FAILED"))}
+    assert events_of(world) == of
+    assert sum_of(world, "duplicate") == len(copies) - len(distinct) == sum_of(world, "gateway_duplicate")
+    assert sum_of(world, "hour") == len(distinct) == sum_of(world, "gateway")
+    assert sum_of(world, "reason", "key = 'blocked' AND status = 440") == of[440]
+    assert world.installation.command("audit").stdout.endswith(", 0 cells drift\n")
+    process.stop()

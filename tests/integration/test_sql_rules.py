@@ -1,0 +1,169 @@
+"""Rules that count beside the funnel (sql/lane/rules): echoes, the series, reasons, gateways. What they must say is written from the definition."""
+import collections
+import dataclasses
+import datetime
+import random
+
+import pytest
+
+from sql_batch import Event, add_messages, apply, drift, expected_funnel, stored_funnel, stored_rows, expected_rows
+from sql_fixture import STATUSES, database, sql_server  # noqa: F401
+
+ALL = ("dedup", "series", "reasons", "gateways")
+NOW = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+
+
+def at(hours=0.0):
+    return (NOW - datetime.timedelta(hours=hours)).isoformat()
+
+
+def ruled(database, *rules):
+    session = database.session()
+    session.rules = rules or ALL
+    return session
+
+
+def tally(session, kind, *columns):
+    """{columns…: (messages, events)}"""
+    rows = session.query(f"SELECT {', '.join(columns)}, sum(messages)::int, sum(events)::int FROM campaign_tally WHERE kind = %s"
+                         f" GROUP BY {', '.join(str(n + 1) for n in range(len(columns)))}", [kind])
+    return {row[:-2] if len(columns) > 1 else row[0]: row[-2:] for row in rows}
+
+
+def without_echoes(events):
+    """The first of each message and key."""
+    seen = {}
+    for event in events:
+        seen.setdefault((event.message_id, event.key) if event.key is not None else id(event), event)
+    return list(seen.values())
+
+
+def histories(seed, n_messages=40, n_events=300):
+    """Receipts with copies; copies share everything but their position."""
+    rng = random.Random(seed)
+    inbox = {f"m{i}": f"c{i % 3}" for i in range(n_messages)}
+    codes = [c for c in STATUSES if c] + [9001, 9006]
+    distinct = [Event(f"m{rng.randrange(n_messages)}", rng.choice(codes), 0, at=at(rng.uniform(0, 40)), gateway=rng.choice((None, "twilio", "kannel")),
+                      channel=rng.choice((None, "sms")), reason=rng.choice((None, "blocked", "invalid")), key=1000 + n,
+                      marks=(5,) if rng.random() < 0.1 else ()) for n in range(n_events)]
+    events = distinct + [rng.choice(distinct) for _ in range(n_events)]
+    rng.shuffle(events)
+    return rng, inbox, [dataclasses.replace(event, offset=n) for n, event in enumerate(events)]
+
+
+def batches_of(rng, events):
+    while events:
+        size = rng.randrange(1, 90)
+        yield events[:size]
+        events = events[size:]
+
+
+@pytest.mark.parametrize("recent", (None, "-infinity", "infinity"))
+@pytest.mark.parametrize("raw", (True, False))
+def test_every_rule_says_what_its_definition_says(database, recent, raw):
+    for seed in range(4):
+        rng, inbox, events = histories(seed)
+        session = ruled(database)
+        session.recent_since = recent
+        session.do("TRUNCATE campaign_tally_delta, campaign_tally_total, campaign_funnel_delta, campaign_funnel_total, receipt_counted; DELETE FROM message_inbox;"
+                   " TRUNCATE campaign_retired, retired_message")
+        session.do("TRUNCATE campaign_funnel_delta, campaign_funnel_total")
+        add_messages(session, inbox)
+        for batch in batches_of(rng, events):
+            apply(session, batch, raw=raw)
+        once = without_echoes(events)
+        assert stored_rows(session) == expected_rows(inbox, events)
+        assert stored_funnel(session) == expected_funnel(inbox, once) and drift(session) == []
+        echoes = collections.Counter((inbox[e.message_id], code) for e in events for code in e.codes)
+        echoes.subtract((inbox[e.message_id], code) for e in once for code in e.codes)
+        assert tally(session, "duplicate", "campaign_id", "status") == {k: (0, n) for k, n in echoes.items() if n}
+        hours = collections.Counter((inbox[e.message_id], e.at[:13], code) for e in once for code in e.codes)
+        stored = session.query("SELECT campaign_id, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24'), status, events::int FROM campaign_tally"
+                               " WHERE kind = 'hour' AND events <> 0")
+        assert {row[:3]: row[3] for row in stored} == hours
+        moved = {k: m for k, (m, _) in tally(session, "hour", "campaign_id", "status").items() if m}
+        funnel = expected_funnel(inbox, once)
+        assert moved == {k: m for k, (m, _) in funnel.items() if m and k[1] != 0}, "the hours sum up to the funnel"
+        reasons = collections.Counter((inbox[e.message_id], e.reason, e.code) for e in once if e.reason)
+        assert {k: n for k, (_, n) in tally(session, "reason", "campaign_id", "key", "status").items()} == reasons
+        gateways = collections.Counter((e.gateway or "", e.code) for e in once)
+        assert {k: n for k, (_, n) in tally(session, "gateway", "key", "status").items()} == gateways
+        assert sum(n for _, n in tally(session, "gateway_delay", "key").values()) == len(once)
+
+
+def test_order_and_repetition_change_no_count_of_an_event(database):
+    rng, inbox, events = histories(7)
+    found = []
+    for again in (1, 1, 3):
+        session = ruled(database)
+        session.do("TRUNCATE campaign_tally_delta, campaign_tally_total, receipt_counted; DELETE FROM message_inbox; TRUNCATE campaign_retired, retired_message,"
+                   " campaign_funnel_delta, campaign_funnel_total")
+        add_messages(session, inbox)
+        mine = events * again
+        rng.shuffle(mine)
+        for batch in batches_of(rng, [dataclasses.replace(e, offset=n) for n, e in enumerate(mine)]):
+            apply(session, batch)
+        found.append((stored_rows(session), stored_funnel(session), tally(session, "reason", "campaign_id", "key", "status"),
+                      {k: n for k, (_, n) in tally(session, "hour", "campaign_id", "at", "status").items() if n}))
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_parked_receipt_meets_the_rules_when_it_is_woken(database):
+    session = ruled(database)
+    late = Event("late", 440, 0, at=at(1), gateway="twilio", channel="sms", reason="blocked", key=5)
+    apply(session, [late, dataclasses.replace(late, offset=1), Event("late", 300, 2, at=at(2), key=6)], lane=0)
+    assert tally(session, "reason", "key") == {} and tally(session, "gateway_unknown", "key") == {"twilio": (0, 2), "": (0, 1)}
+    add_messages(session, {"late": "c"})
+    with session.transaction():
+        session.one("lane/wake", [late.topic], [0], 0, 100)
+    apply(session, [dataclasses.replace(late, offset=3)])
+    assert stored_funnel(session)["c", 440] == (1, 1)
+    assert tally(session, "duplicate", "key", "status") == {("twilio", 440): (0, 2)}
+    assert tally(session, "reason", "campaign_id", "key") == {("c", "blocked"): (0, 1)}
+    assert tally(session, "hour", "status")[440] == (1, 1)
+
+
+def test_the_window_is_seven_days_and_keys_without_one_count_each_time(database):
+    session = ruled(database, "dedup")
+    add_messages(session, {"m": "c"})
+    for n, (when, key) in enumerate(((0, None), (24 * 8, 1), (-30, 2), (24 * 6, 3), (-20, 4))):
+        for copy in range(3):
+            apply(session, [Event("m", 600, 10 * n + copy, at=at(when), key=key)])
+    assert stored_funnel(session)["c", 600] == (1, 3 + 3 + 3 + 1 + 1)
+
+
+def test_slots_out_of_the_window_are_emptied_and_no_others(database):
+    session = ruled(database, "dedup")
+    add_messages(session, {"m": "c"})
+    for days in range(7):
+        apply(session, [Event("m", 600, days, at=at(24 * days), key=days + 1)])
+    assert session.query("SELECT count(*) FROM receipt_counted") == [(7,)]
+    assert session.run("control/dedup_trim", 2 * 86_400_000, 0)[0]["rows"] == "4"
+    assert session.query("SELECT count(*) FROM receipt_counted") == [(3,)]
+    apply(session, [Event("m", 600, 100 + days, at=at(24 * days), key=days + 1) for days in range(3)])
+    assert stored_funnel(session)["c", 600] == (1, 7)
+    assert session.run("control/dedup_trim", 0, 0)[0]["rows"] == "2", "off: today's slot and tomorrow's stay, which costs nothing"
+
+
+def test_roll_up_and_trimming_keep_what_they_must(database):
+    session = ruled(database)
+    add_messages(session, {f"m{n}": "c" for n in range(50)})
+    apply(session, [Event(f"m{n}", 600, n, at=at(n), gateway="g", key=n) for n in range(50)])
+    before = tally(session, "hour", "at", "status")
+    assert session.run("control/rollup_tally", 10_000, 0)[0]["rows"] != "0"
+    assert session.query("SELECT count(*) FROM campaign_tally_delta") == [(0,)] and tally(session, "hour", "at", "status") == before
+    assert 23 <= len({m for m in tally(session, "minute", "at")}) <= 25, "minutes of the last day alone"
+    session.run("control/tally_trim", 12 * 3_600_000, 3_600_000, 100_000)
+    assert 12 <= len(tally(session, "hour", "at")) <= 13
+    assert tally(session, "gateway", "key") == {"g": (0, 50)}, "applied within the hour"
+
+
+def test_a_store_that_was_dropped_by_hand_rolls_the_batch_back(database):
+    session = ruled(database)
+    add_messages(session, {"m": "c"})
+    apply(session, [Event("m", 300, 0, at=at(), key=1)])
+    session.do("ALTER TABLE receipt_counted RENAME TO lost")
+    with pytest.raises(Exception, match="receipt_counted"):
+        other = ruled(database)
+        apply(other, [Event("m", 600, 1, at=at(), key=2)])
+    assert stored_rows(session) == {"m": (300, 0)}
