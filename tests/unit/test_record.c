@@ -883,7 +883,8 @@ static void gateways_are_numbered_in_order_of_appearance(void **state)
     assert_int_equal(gateway_of(&bench, "\"twilio\""), 1);
     assert_int_equal(gateway_of(&bench, "\"k\""), 3);
     assert_int_equal(gateway_of(&bench, "\"kannel\""), 2);
-    assert_string_equal(rcpt_decoder_facet(bench.decoder, RCPT_FACET_GATEWAY, RCPT_RECORD_NO_GATEWAY), "");
+    assert_string_equal(
+        rcpt_decoder_facet(bench.decoder, RCPT_FACET_GATEWAY, RCPT_RECORD_NO_GATEWAY), "");
     assert_string_equal(rcpt_decoder_facet(bench.decoder, RCPT_FACET_GATEWAY, 1), "twilio");
     assert_string_equal(rcpt_decoder_facet(bench.decoder, RCPT_FACET_GATEWAY, 2), "kannel");
     assert_null(rcpt_decoder_facet(bench.decoder, RCPT_FACET_GATEWAY, 4));
@@ -914,7 +915,8 @@ static void gateways_that_are_too_long_or_too_many_are_others(void **state)
     }
     assert_int_equal(gateway_of(&bench, "\"one more\""), RCPT_RECORD_OTHER_GATEWAY);
     assert_int_equal(gateway_of(&bench, "\"g7\""), 7);
-    assert_string_equal(rcpt_decoder_facet(bench.decoder, RCPT_FACET_GATEWAY, RCPT_RECORD_OTHER_GATEWAY), "other");
+    assert_string_equal(
+        rcpt_decoder_facet(bench.decoder, RCPT_FACET_GATEWAY, RCPT_RECORD_OTHER_GATEWAY), "other");
     assert_int_equal(rcpt_decoder_gateway_events(bench.decoder, RCPT_RECORD_OTHER_GATEWAY), 2);
     tear_down(&bench);
 }
