@@ -69,7 +69,7 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "timeline_trim"},  {.name = "ladder_read"},
         {.name = "letter_trim"},    {.name = "retired_trim"},
         {.name = "folds_left"},     {.name = "places"},
-        {.name = "recent_read"},
+        {.name = "recent_read"},    {.name = "maintenance"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");
