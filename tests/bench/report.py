@@ -240,16 +240,23 @@ without it; the longest batch took {spread(result['longest_ms'])} ms beside it a
 """)
 
 
+FAMILIES = {"random": "random ids, flat", "mapped": "random ids, a table of the platform's", "ordered": "time-ordered ids, flat",
+            "partitions": "time-ordered ids, a partition a day"}
+
+
 def section_recent(result):
-    rows = [(number(case["rows"]), "yes" if case["recent_set"] else "no", spread(case["events_per_second"]), spread(case["share"], 2),
-             spread(case["server_us_per_event"], 1), spread(case["server_share"], 2), spread(case["wal_bytes_per_event"])) for case in result["cases"]]
+    rows = [(FAMILIES[case["family"]] + (", recent set" if case["recent_set"] else ""), number(case["rows"]), number(case["days"], 0 if case["days"] > 2 else 1),
+             spread(case["events_per_second"]), spread(case["share"], 2), spread(case["server_us_per_event"], 1), spread(case["server_share"], 2),
+             spread(case["of_bare"], 2), spread(case["bare_share"], 2)) for case in result["cases"]]
     return (f"""## Receipts of the last hours
 
-{number(result['events'])} receipts, one for each message, with random ids: nearly all of them for messages of the newest million, one in a hundred for any message. With
-`full_page_writes=off` for the length of the run, as between two checkpoints. The recent set has {number(result['recent_rows'])} messages. Shares are of the first
-line, pair by pair.
+{number(result['events'])} receipts, one for each message. Messages come evenly, {number(result['per_day'])} a day; the age of one that gets a receipt is exponential with a
+half-life of {result['half_life_hours']:g} hours, and one receipt in {number(1 / result['old'])} is for a message older than a week (of any age where the inbox is younger). Spread over more
+days, the inbox has as many younger messages, so its half-life is longer. `shared_buffers` is a quarter of the memory, {number(result['buffers_mib'])} MiB; `full_page_writes=off` for the length of
+the run, as between two checkpoints. The recent set has {number(result['recent_rows'])} messages. "Of the first" is the first line of the same kind, "bare" the bare statement
+with the same receipts; both pair by pair, in turns.
 
-""" + table(("messages", "recent set", "events/s", "of the first", "server, µs an event", "of the first", "WAL bytes an event"), rows))
+""" + table(("inbox", "messages", "days", "events/s", "of the first", "server, µs an event", "of the first", "of the bare", "bare, of the first"), rows))
 
 
 def section_mapped(result):
