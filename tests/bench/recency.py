@@ -103,7 +103,7 @@ class Inbox:
                 SELECT {INBOX_COLUMNS}, to_timestamp(at_ms / 1000.0) FROM (
                     SELECT {INBOX_COLUMNS}, at_ms FROM pg_temp.wanted WHERE at_ms >= {low} AND at_ms < {high}
                     UNION ALL SELECT {ORDERED_ID if self.ordered else "gen_random_uuid()::text"}, 'org-1', 'campaign-' || i / 10000, at_ms
-                    FROM (SELECT i, ({start_ms} + i * {step})::int8 AS at_ms FROM generate_series({number}, {last - 1}) i) o) a ORDER BY at_ms""")
+                    FROM (SELECT i, LEAST(GREATEST({start_ms} + i * {step}, {from_ms}), {to_ms - 1})::int8 AS at_ms FROM generate_series({number}, {last - 1}) i) o) a ORDER BY at_ms""")
 
     def _make_whole(self):
         execute, value = self.database.execute, self.database.value
