@@ -370,7 +370,7 @@ SECTIONS = {
     "records": ("One event a record", section_records), "latency": ("Latency", section_latency),
     "cost": ("Cost", section_cost), "replaced": ("What it replaces", section_replaced), "rivals": ("Rivals", section_rivals),
     "growth": ("Growth", section_growth), "folding": ("Folding", section_folding), "rows": ("Rows in the inbox", section_rows),
-    "retention": ("Retention", section_retention), "dropped": ("Dropping partitions", section_dropped),
+    "retention": ("Retention", section_retention), "dropped": ("Dropping a partition", section_dropped),
     "recent": ("Receipts of the last hours", section_recent),
     "mapped": ("A mapped table", section_mapped),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),
