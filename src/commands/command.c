@@ -97,8 +97,15 @@ static const struct command commands[] = {
             "messages: distinct messages that reached the status; events: receipts that named it;\n"
             "current: messages that stand in it now. --org shows campaigns whose messages are all "
             "of\n"
-            "that organisation. Exit code 66 if there is no such campaign.",
-        .options = {{"org", "ORG", "only campaigns of this organisation"}, FORMAT_OPTION},
+            "that organisation. --kpis shows the rates as a vendor defines them (mailchimp, braze, "
+            "sparkpost,\n"
+            "clevertap, capillary), with the reason where there is no such figure; --kpis list "
+            "shows the\n"
+            "definitions. Exit code 66 if there is no such campaign.",
+        .options = {{"org", "ORG", "only campaigns of this organisation"},
+                    {"kpis", "VENDOR",
+                     "the rates of this vendor instead of receiptd's own, or list"},
+                    FORMAT_OPTION},
         .run = command_funnel,
     },
     {
