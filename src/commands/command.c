@@ -234,6 +234,18 @@ static const struct command commands[] = {
         .run = command_parked,
     },
     {
+        .name = "gateways",
+        .summary = "show how clean each gateway's receipts are",
+        .doc = "Duplicates, receipts out of order, contradictions, unknown messages, the share of "
+               "SENT with a final\n"
+               "status, and how long receipts took, by the hour in which they were applied. Needs "
+               "counters.gateways.",
+        .options = {{"hours", "N", "of the last N hours (default: 24)"},
+                    {"hourly", NULL, "hour by hour"},
+                    FORMAT_OPTION},
+        .run = command_gateways,
+    },
+    {
         .name = "explain",
         .argument = "MESSAGE",
         .summary = "show a message's row and what each known receipt did to it",

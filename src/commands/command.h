@@ -114,6 +114,7 @@ int command_pipeline(const struct command_call *call, enum command_format format
 int command_actions(const struct command_call *call);
 int command_positions(const struct command_call *call);
 int command_parked(const struct command_call *call);
+int command_gateways(const struct command_call *call);
 int command_explain(const struct command_call *call);
 int command_generate(const struct command_call *call);
 int command_folds(const struct command_call *call);

@@ -47,5 +47,8 @@ def test_copies_of_receipts_count_once_through_kills(create_world, unknown):
     assert sum_of(world, "duplicate") == len(copies) - len(distinct) == sum_of(world, "gateway_duplicate")
     assert sum_of(world, "hour") == len(distinct) == sum_of(world, "gateway")
     assert sum_of(world, "reason", "key = 'blocked' AND status = 440") == of[440]
+    shown = {row["gateway"]: row for row in json.loads(world.installation.command("gateways", "--format", "json").stdout)}
+    assert sum(int(row["receipts"]) for row in shown.values()) == len(distinct) and set(shown) == {"twilio", "kannel"}
+    assert all(0.5 < float(row["coverage"]) < 2 and float(row["delay_p99_ms"]) > 60_000 for row in shown.values())
     assert world.installation.command("audit").stdout.endswith(", 0 cells drift\n")
     process.stop()
