@@ -34,13 +34,14 @@ def parts():
     from part_retention import part_retention
     from part_rivals import part_rivals
     from part_rows import part_rows
+    from part_rules import part_rules
     from part_snapshot import part_snapshot
     from part_soak import part_soak
     from part_tracing import part_tracing
 
     return {"limit": part_limit, "loadtest": part_loadtest, "records": part_records, "latency": part_latency, "cost": part_cost,
             "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows, "recent": part_recent, "mapped": part_mapped,
-            "snapshot": part_snapshot, "retention": part_retention, "dropped": part_dropped, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "actions": part_actions, "imports": part_imports,
+            "snapshot": part_snapshot, "retention": part_retention, "dropped": part_dropped, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "rules": part_rules, "actions": part_actions, "imports": part_imports,
             "commands": part_commands, "soak": part_soak}
 
 

@@ -6,7 +6,7 @@ import statistics
 import flame
 import plots
 from lab import OUT, ROOT, say
-from report_inbox import section_dropped, section_mapped, section_recent, section_retention, section_rows
+from report_inbox import section_dropped, section_mapped, section_recent, section_retention, section_rows, section_rules
 from report_text import number, spread, table
 
 
@@ -374,7 +374,7 @@ SECTIONS = {
     "recent": ("Receipts of the last hours", section_recent),
     "mapped": ("A mapped table", section_mapped),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),
-    "actions": ("Actions", section_actions), "imports": ("Imports", section_imports), "folds": ("Folds", section_folds),
+    "rules": ("Rules", section_rules), "actions": ("Actions", section_actions), "imports": ("Imports", section_imports), "folds": ("Folds", section_folds),
     "commands": ("Commands", section_commands), "soak": ("Soak", section_soak)}
 
 

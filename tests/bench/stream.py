@@ -98,10 +98,12 @@ class Stream:
     """`campaigns`: how many; `ids`: uuid, ulid or smpp, or a name for those that `make_id` makes; `salt` gives other messages; `alone`: each
     event is a record of its own, with no more than an id, a status and a time."""
 
-    def __init__(self, kind, events=1_000_000, campaigns=100, ids="uuid", salt=0, alone=False, make_id=None):
+    def __init__(self, kind, events=1_000_000, campaigns=100, ids="uuid", salt=0, alone=False, make_id=None, day=None):
+        """day: of the event times, with what rules read: every receipt has an event_id, one in ten a class of reason."""
         self.make_id = make_id or IDS[ids]
         self.kind, self.events_wanted, self.campaigns, self.ids, self.salt, self.alone = kind, events, campaigns, ids, salt, alone
-        self.name = f"{kind}-{ids}-{campaigns}-{events}-{salt}" + ("-alone" if alone else "")
+        self.day = day
+        self.name = f"{kind}-{ids}-{campaigns}-{events}-{salt}" + ("-alone" if alone else "") + (f"-{day}" if day else "")
         directory = OUT / "data"
         directory.mkdir(parents=True, exist_ok=True)
         self.records_path = directory / f"{self.name}.records"
@@ -129,10 +131,11 @@ class Stream:
         with open(self.records_path, "wb") as file:
             for first in range(0, len(events), EVENTS_PER_RECORD):
                 seconds = first // EVENTS_PER_RECORD
-                second = f"2026-11-21T{2 + seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+                second = f"{self.day or '2026-11-21'}T{2 + seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
                 values = [
                     f'{{"message_id":"{ids[message]}","status":"{status}","at":"{second}{millis[index]}"'
-                    + ("" if self.alone else f',"campaign_id":"campaign-{message % campaigns}","channel":"sms","gateway":"gateway-{message % 3}"') + "}"
+                    + ("" if self.alone else f',"campaign_id":"campaign-{message % campaigns}","channel":"sms","gateway":"gateway-{message % 3}"')
+                    + (f',"event_id":"{message}-{first + index}"' + (',"reason_class":"blocked"' if index % 10 == 0 else "") if self.day else "") + "}"
                     for index, (message, status) in enumerate(events[first:first + EVENTS_PER_RECORD])]
                 for value in values if self.alone else ["[" + ",".join(values) + "]"]:
                     value = value.encode()

@@ -1,0 +1,37 @@
+"""rules: the rate with each rule alone, and with all of them, beside the rate without; in turns, as shares of the run without."""
+
+import datetime
+
+from lab import say
+from meter import summary
+from runs import run_receiptd
+from stream import Stream
+
+EVENTS = 400_000
+ON = {
+    "none": {},
+    "dedup": {"dedup": {"window": "7d"}},
+    "series": {"counters": {"series": "90d"}},
+    "reasons": {"counters": {"reasons": True}},
+    "gateways": {"counters": {"gateways": "90d"}},
+    "all": {"dedup": {"window": "7d"}, "counters": {"series": "90d", "reasons": True, "gateways": "90d"}},
+}
+FIGURES = ("events_per_second", "server_us_per_event", "daemon_us_per_event", "wal_bytes_per_event")
+
+
+def part_rules(lab, options):
+    """The stream has no two copies of an event, so `events` is the same with every rule."""
+    stream = Stream("mix", min(EVENTS, options.events), day=str(datetime.date.today() - datetime.timedelta(days=1)))
+    topic = lab.topic(stream)
+    runs = {case: [] for case in ON}
+    for number in range(options.repeat):
+        for case in ON if number % 2 == 0 else reversed(ON):
+            runs[case].append(run_receiptd(lab, stream, topic, settings=ON[case]))
+    results = []
+    for case, made in runs.items():
+        found = {name: summary([run[name] for run in made]) for name in FIGURES}
+        share = summary([run["events_per_second"] / first["events_per_second"] for run, first in zip(made, runs["none"])])
+        results.append({"rule": case, "figures": found, "share": share})
+        say(f"  {case}: {found['events_per_second']['median']:,.0f} events/s, {share['median']:.2f}, server {found['server_us_per_event']['median']:.1f} us,"
+            f" daemon {found['daemon_us_per_event']['median']:.1f} us, {found['wal_bytes_per_event']['median']:.0f} bytes of WAL an event")
+    return {"events": stream.event_count, "cases": results}
