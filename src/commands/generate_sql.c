@@ -47,7 +47,7 @@ static bool is_among(const struct rcpt_lane_statements *statements,
 #define ACTIONS       "lane/subscribers/actions"
 #define BOUNDARY      "-infinity" /* the daemon puts that of inbox_recent here */
 
-/* Those statements that are not as in `plain`. */
+/* Those statements that are not as in `plain`, which has no subscribers; NULL: all. */
 static void write_variant(FILE *out, const struct rcpt_lane_statements *plain, const char *name,
                           const char *const subscribers[2], const char *recent_since)
 {
@@ -86,9 +86,18 @@ static void write_lane(FILE *out)
                     {" folds_columns actions recent", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY}};
     struct rcpt_lane_statements *plain =
         rcpt_lane_statements_new(&(struct rcpt_lane_variant){.inserts_unknown = true});
-    for (size_t index = 0; index < sizeof(variants) / sizeof(variants[0]); index++)
-        write_variant(out, index > 0 ? plain : NULL, variants[index].name,
-                      variants[index].subscribers, variants[index].recent_since);
+    struct rcpt_lane_statements *recent = rcpt_lane_statements_new(
+        &(struct rcpt_lane_variant){.inserts_unknown = true, .recent_since = BOUNDARY});
+    for (size_t index = 0; index < sizeof(variants) / sizeof(variants[0]); index++) {
+        bool both = variants[index].recent_since != NULL && variants[index].subscribers[0] != NULL;
+        write_variant(out,
+                      index == 0 ? NULL
+                      : both     ? recent
+                                 : plain,
+                      variants[index].name, variants[index].subscribers,
+                      variants[index].recent_since);
+    }
+    rcpt_lane_statements_free(recent);
     rcpt_lane_statements_free(plain);
 }
 
