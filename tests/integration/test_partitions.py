@@ -587,3 +587,25 @@ def test_a_partition_that_is_in_use_is_frozen_by_a_later_run(own):
         other.execute(f"LOCK TABLE receiptd.{name_of(low)} IN SHARE MODE")
         assert f"{name_of(low)} is in use" in own.run("maintain").out
     assert f"froze {name_of(low)}\n" in own.run("maintain").out
+
+
+# ---- other kinds of ids
+
+def ksuid(ms, n=0):
+    number, digits = (ms // 1000 - 1_400_000_000 << 128) + n, ""
+    for _ in range(27):
+        number, digit = divmod(number, 62)
+        digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"[digit] + digits
+    return digits
+
+
+def test_an_inbox_of_ksuids_is_partitioned_by_their_days(empty):
+    empty.write(inbox={"partitions": "own", "ids": "ksuid"})
+    empty.migrate()
+    assert len(made(empty)) == 10 and "nothing to do" in empty.migrate().out
+    insert(empty, [ksuid(start_of(day) + at, n) for day in (-1, 0, 3) for at in (0, DAY - 1000) for n in (0, 2**128 - 1)])
+    insert(empty, [ksuid(start_of(-20))])
+    assert parts(empty) == {name_of(start_of(day)): 4 for day in (-1, 0, 3)} | {"message_inbox_other": 1}
+    assert "default partition" in empty.run("maintain").err
+    assert parts(empty)[name_of(start_of(-20))] == 1
+    exact(empty)
