@@ -158,6 +158,7 @@ static bool check_database(struct rcpt_config *config, const struct command_call
     if (context.session != NULL)
         rcpt_session_rollback(context.session);
     rcpt_session_close(context.session);
+    free(context.dsn);
     *error = context.error;
     return good;
 }

@@ -72,6 +72,8 @@ int command_usage(const struct command_call *call, const char *format, ...) RCPT
 struct command_context {
     struct rcpt_config *config;
     struct rcpt_session *session;
+    char *dsn; /* of the session */
+    const char *command;
     struct rcpt_error error; /* of the last call that failed */
 };
 RCPT_MUST_CHECK bool command_open(struct command_context *context, const struct command_call *call,
@@ -83,6 +85,9 @@ RCPT_MUST_CHECK bool command_open_as(struct command_context *context,
 /* The second half, where the configuration is loaded; the error is in the context. */
 RCPT_MUST_CHECK bool command_connect(struct command_context *context,
                                      const struct command_call *call, bool read_only);
+/* A second session like the first. */
+RCPT_MUST_CHECK struct rcpt_session *command_open_beside(const struct command_context *context,
+                                                         struct rcpt_error *error);
 void command_close(struct command_context *context);
 /* Ends a command that the owner of the schema runs, and closes the context. False for `good`: the error
  * is in there. `grants`: what the owner needs on an inbox.table of another role; NULL: the command is

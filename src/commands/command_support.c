@@ -104,8 +104,23 @@ static bool connect_by(struct command_context *context, const struct command_cal
     };
     if (dsn != NULL)
         context->session = rcpt_session_open(&settings, &context->error);
-    free(dsn);
+    free(context->dsn);
+    context->dsn = dsn;
+    context->command = call->command->name;
     return context->session != NULL;
+}
+
+struct rcpt_session *command_open_beside(const struct command_context *context,
+                                         struct rcpt_error *error)
+{
+    const struct rcpt_session_settings settings = {
+        .dsn = context->dsn,
+        .schema = context->config->postgres.schema,
+        .command = context->command,
+        .connect_timeout_ms = context->config->postgres.connect_timeout_ms,
+        .read_only = true,
+    };
+    return rcpt_session_open(&settings, error);
 }
 
 bool command_connect(struct command_context *context, const struct command_call *call,
@@ -136,6 +151,7 @@ bool command_open(struct command_context *context, const struct command_call *ca
 void command_close(struct command_context *context)
 {
     rcpt_session_close(context->session);
+    free(context->dsn);
     rcpt_config_free(context->config);
 }
 

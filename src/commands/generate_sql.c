@@ -56,7 +56,7 @@ struct variant {
     bool has_rules;
 };
 
-/* Those statements that are not as in `plain`. */
+/* Those statements that are not as in `plain`, which has no subscribers; NULL: all. */
 static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
                           const struct variant *of)
 {
@@ -98,8 +98,18 @@ static void write_lane(FILE *out)
         {.name = " rules", .has_rules = true}};
     struct rcpt_lane_statements *plain =
         rcpt_lane_statements_new(&(struct rcpt_lane_variant){.inserts_unknown = true});
-    for (size_t index = 0; index < sizeof(variants) / sizeof(variants[0]); index++)
-        write_variant(out, index > 0 ? plain : NULL, &variants[index]);
+    struct rcpt_lane_statements *recent = rcpt_lane_statements_new(
+        &(struct rcpt_lane_variant){.inserts_unknown = true, .recent_since = BOUNDARY});
+    for (size_t index = 0; index < sizeof(variants) / sizeof(variants[0]); index++) {
+        bool both = variants[index].recent_since != NULL && variants[index].subscribers[0] != NULL;
+        write_variant(out,
+                      index == 0 ? NULL
+                      : both     ? recent
+                                 : plain,
+                      variants[index].name, variants[index].subscribers,
+                      variants[index].recent_since);
+    }
+    rcpt_lane_statements_free(recent);
     rcpt_lane_statements_free(plain);
 }
 

@@ -13,6 +13,7 @@
 #include "inbox_check.h"
 #include "postgres/bind.h"
 #include "postgres/sql.h"
+#include "waits.h"
 
 /* Instances ask for the boundary every 5 s (receipts/recent.c); until then they use the old index. */
 #define FOLLOW_SECONDS 10
@@ -197,8 +198,7 @@ static bool drop_unused(struct inbox *inbox)
         context->session, rcpt_sql("command/recent_unused"), 2, values, &context->error);
     bool good = unused != NULL;
     for (size_t row = 0; good && row < rcpt_session_rows_count(unused); row++) {
-        good = rcpt_session_execute(context->session, rcpt_session_rows_text(unused, row, "sql"),
-                                    &context->error);
+        good = waits_execute(context, rcpt_session_rows_text(unused, row, "sql"));
         if (good)
             printf("dropped index %s\n", rcpt_session_rows_text(unused, row, "name"));
     }
@@ -230,7 +230,7 @@ static bool make(const struct inbox *inbox, const char *boundary)
     printf("making index %s over the messages since %s\n", name, boundary);
     fflush(stdout);
     char *sql = creation_of(inbox, name, boundary);
-    bool good = sql != NULL && rcpt_session_execute(context->session, sql, &context->error);
+    bool good = sql != NULL && waits_execute(context, sql);
     free(sql);
     const char *const values[] = {boundary, inbox->place.schema, name};
     struct rcpt_session_rows *stored =

@@ -48,6 +48,7 @@ static const cyaml_strval_t id_kinds[] = {
     {"any", RCPT_ID_ANY},
     {"uuidv7", RCPT_ID_UUIDV7},
     {"ulid", RCPT_ID_ULID},
+    {"ksuid", RCPT_ID_KSUID},
 };
 static const cyaml_strval_t message_id_forms[] = {
     {"hash", false},

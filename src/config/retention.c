@@ -45,7 +45,7 @@ const char *rcpt_config_partitions_problem(const struct rcpt_config *config)
                "somebody else makes that table's partitions, say external";
     if (config->inbox.ids == RCPT_ID_ANY)
         return "inbox.partitions: own needs message ids that begin with the time, and inbox.ids is "
-               "any: say uuidv7 or ulid; for other ids leave inbox.partitions out, receiptd "
+               "any: say uuidv7, ulid or ksuid; for other ids leave inbox.partitions out, receiptd "
                "maintain makes a recent set for them";
     return NULL;
 }

@@ -210,8 +210,8 @@ static const struct rcpt_config_row rows[] = {
             "receiptd's own table, by the time in message ids; `external` leaves that to somebody "
             "else"},
     {"inbox.ids", RCPT_CONFIG_CHOICE, 0, AT(inbox.ids), .initial = "any", CHOICES(id_kinds),
-     .doc = "what message ids are: `uuidv7` (in lower case) and `ulid` (in upper case) begin with "
-            "the time, as `inbox.partitions: own` needs"},
+     .doc = "what message ids are: `uuidv7` (in lower case), `ulid` (in upper case) and `ksuid` "
+            "begin with the time, as `inbox.partitions: own` needs"},
     {"inbox.partition_span", RCPT_CONFIG_DURATION, 0, AT(inbox.partition_span_ms), .initial = "1d",
      .min = HOUR, .max = 31 * DAY, .doc = "time of one partition's messages"},
 

@@ -1,5 +1,6 @@
-/* The time that a message id begins with: UUIDv7 (RFC 9562, section 5.7) and ULID. Both start with
- * the milliseconds since 1970, 48 bits, so that the order of the texts is the order of time. Pure. */
+/* The time that a message id begins with: UUIDv7 (RFC 9562, section 5.7) and ULID start with the
+ * milliseconds since 1970, 48 bits; KSUID (160 bits in base62) with the seconds since 1400000000, 32 bits.
+ * So the order of the texts is the order of time. Pure. */
 #ifndef RECEIPTD_CORE_ID_TIME_H
 #define RECEIPTD_CORE_ID_TIME_H
 
@@ -7,13 +8,14 @@
 
 #include "base/error.h"
 
-enum rcpt_id_kind { RCPT_ID_ANY, RCPT_ID_UUIDV7, RCPT_ID_ULID };
+enum rcpt_id_kind { RCPT_ID_ANY, RCPT_ID_UUIDV7, RCPT_ID_ULID, RCPT_ID_KSUID };
 
-#define RCPT_ID_BOUND_SIZE 16u
+#define RCPT_ID_BOUND_SIZE 32u
 #define RCPT_ID_MOST_MS    ((INT64_C(1) << 48) - 1)
 
 /* The least text that is not below any id of that millisecond: their common prefix. All ids of
- * earlier milliseconds are below it, byte by byte. Asserts a kind with a time, and 0 <= ms <=
+ * earlier milliseconds are below it, byte by byte. For a KSUID a whole one: of the second that begins then or
+ * next; a time that KSUIDs do not have gives their first or last second. Asserts a kind with a time, and 0 <= ms <=
  * RCPT_ID_MOST_MS. */
 void rcpt_id_bound(enum rcpt_id_kind kind, int64_t ms, char bound[RCPT_ID_BOUND_SIZE]);
 
@@ -21,10 +23,10 @@ void rcpt_id_bound(enum rcpt_id_kind kind, int64_t ms, char bound[RCPT_ID_BOUND_
 RCPT_MUST_CHECK bool rcpt_id_time(enum rcpt_id_kind kind, const char *id, int64_t *ms);
 
 /* A regular expression of PostgreSQL that whole ids match: in lower case for UUIDv7, in upper case
- * for ULID, since another case would break the order. */
+ * for ULID, since another case would break the order; letters of both cases for KSUID. */
 const char *rcpt_id_pattern(enum rcpt_id_kind kind);
 
-/* "UUIDv7" and "ULID". */
+/* "UUIDv7", "ULID" and "KSUID". */
 const char *rcpt_id_name(enum rcpt_id_kind kind);
 
 #endif

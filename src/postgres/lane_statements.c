@@ -1,5 +1,5 @@
-/* What is prepared on a lane's connections: files of sql/lane. Two statements are made of several
- * files, apply and wake: the table below says which ones, in order, and when. Their texts are
+/* What is prepared on a lane's connections: files of sql/lane. Some statements are made of several
+ * files: the table below says which ones, in order, and when. Their texts are
  * joined as they stand; the subscribers of transitions name theirs. While the inbox has a recent
  * set, some files stand in place of others, and the boundary is put in. Called by receipts/lanes.c
  * and by `receiptd generate sql`. */
@@ -67,6 +67,28 @@ static const struct piece wake_pieces[] = {
     {NULL, 0, ANY_STAGES},
 };
 
+static const struct piece timeline_pieces[] = {
+    {"lane/timeline/10_insert", ALWAYS, ANY_STAGES},
+    {"lane/timeline/20_message", ALWAYS, ONE_STAGE},
+    {"lane/timeline/20_message_recent", ALWAYS, TWO_STAGES},
+    {"lane/timeline/30_events", ALWAYS, ANY_STAGES},
+    {NULL, 0, ANY_STAGES},
+};
+static const struct piece insert_pieces[] = {
+    {"lane/insert/10_make", ALWAYS, ANY_STAGES},
+    {"lane/insert/20_known", ALWAYS, ONE_STAGE},
+    {"lane/insert/20_known_recent", ALWAYS, TWO_STAGES},
+    {"lane/insert/30_answer", ALWAYS, ANY_STAGES},
+    {NULL, 0, ANY_STAGES},
+};
+static const struct piece insert_parked_pieces[] = {
+    {"lane/insert_parked/10_pick", ALWAYS, ANY_STAGES},
+    {"lane/insert_parked/20_known", ALWAYS, ONE_STAGE},
+    {"lane/insert_parked/20_known_recent", ALWAYS, TWO_STAGES},
+    {"lane/insert_parked/30_make", ALWAYS, ANY_STAGES},
+    {NULL, 0, ANY_STAGES},
+};
+
 /* Where the control connection waits itself, one of these asks for it. */
 static const struct piece blockers_pieces[] = {{"control/blockers", ALWAYS, ANY_STAGES},
                                                {NULL, 0, ANY_STAGES}};
@@ -84,7 +106,7 @@ static const struct source {
     {{.name = "discard"}, NULL},
     {{.name = "expire"}, NULL},
     {{.name = "positions"}, NULL},
-    {{.name = "timeline", .must_use_index_on = INBOX}, NULL},
+    {{.name = "timeline", .must_use_index_on = INBOX}, timeline_pieces},
     {{.name = "address"}, NULL},
     {{.name = "blockers"}, blockers_pieces},
 };
@@ -92,8 +114,8 @@ static const struct source unsubscribed = {
     {.name = "apply_unsubscribed", .must_use_index_on = INBOX}, apply_pieces};
 /* Only with `unknown: insert`. */
 static const struct source inserts[] = {
-    {{.name = "insert", .must_use_index_on = INBOX}, NULL},
-    {{.name = "insert_parked", .must_use_index_on = INBOX}, NULL},
+    {{.name = "insert", .must_use_index_on = INBOX}, insert_pieces},
+    {{.name = "insert_parked", .must_use_index_on = INBOX}, insert_parked_pieces},
 };
 
 #define STATEMENT_COUNT (sizeof(sources) / sizeof(sources[0]))

@@ -51,6 +51,7 @@ struct guard {
     int descriptor;
     int caught; /* signal number, 0 if none */
     int64_t give_up_ms;
+    const struct rcpt_session_watch *watch; /* NULL: none */
 };
 
 /* From here to guard_end() the two signals do not end the process. */
@@ -67,6 +68,7 @@ static void guard_begin(struct guard *guard)
         sigprocmask(SIG_SETMASK, &guard->before, NULL);
     guard->caught = 0;
     guard->give_up_ms = INT64_MAX;
+    guard->watch = NULL;
 }
 
 /* A signal that came and was not read arrives now. */
@@ -100,12 +102,16 @@ static bool guard_wait(struct guard *guard, PGconn *connection, short events)
     struct pollfd waits[2] = {{.fd = PQsocket(connection), .events = events},
                               {.fd = guard->descriptor, .events = POLLIN}};
     int64_t left = guard->give_up_ms == INT64_MAX ? -1 : guard->give_up_ms - now_ms();
+    bool watched = guard->give_up_ms == INT64_MAX && guard->watch != NULL;
     if (guard->give_up_ms != INT64_MAX && left <= 0)
         return false;
-    if (poll(waits, 2, (int)left) < 0)
+    int ready = poll(waits, 2, (int)(watched ? guard->watch->every_ms : left));
+    if (ready < 0)
         RCPT_ASSERT(errno == EINTR);
     else if ((waits[1].revents & POLLIN) != 0)
         guard_cancel(guard, connection);
+    else if (ready == 0 && watched)
+        guard->watch->on_wait(guard->watch->context);
     return true;
 }
 
@@ -376,10 +382,12 @@ struct rcpt_session_rows *rcpt_session_query(struct rcpt_session *session, const
 }
 
 /* Without parameters, so `sql` may hold several statements. */
-bool rcpt_session_execute(struct rcpt_session *session, const char *sql, struct rcpt_error *error)
+bool rcpt_session_execute_watched(struct rcpt_session *session, const char *sql,
+                                  const struct rcpt_session_watch *watch, struct rcpt_error *error)
 {
     struct guard guard;
     guard_begin(&guard);
+    guard.watch = watch;
     struct rcpt_session_rows *rows =
         finish(session, &guard, PQsendQuery(session->connection, sql) == 1, error);
     bool good = rows != NULL;

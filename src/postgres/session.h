@@ -45,9 +45,21 @@ RCPT_MUST_CHECK struct rcpt_session_rows *rcpt_session_query(struct rcpt_session
 RCPT_MUST_CHECK struct rcpt_session_rows *rcpt_session_query_params(
     struct rcpt_session *session, const char *sql, const struct rcpt_pg_params *params,
     struct rcpt_error *error);
-/* One or several statements without parameters and without interest in rows. */
-RCPT_MUST_CHECK bool rcpt_session_execute(struct rcpt_session *session, const char *sql,
-                                          struct rcpt_error *error);
+/* Called every `every_ms` while a statement waits for the server; it may use other sessions. */
+struct rcpt_session_watch {
+    int64_t every_ms;
+    void (*on_wait)(void *context);
+    void *context;
+};
+/* One or several statements without parameters and without interest in rows; watched, or with NULL not. */
+RCPT_MUST_CHECK bool rcpt_session_execute_watched(struct rcpt_session *session, const char *sql,
+                                                  const struct rcpt_session_watch *watch,
+                                                  struct rcpt_error *error);
+RCPT_MUST_CHECK static inline bool rcpt_session_execute(struct rcpt_session *session,
+                                                        const char *sql, struct rcpt_error *error)
+{
+    return rcpt_session_execute_watched(session, sql, NULL, error);
+}
 
 /* An explicit transaction. `modes` as after BEGIN, "" for the default. Rollback cannot fail: the
  * session may be dead. */

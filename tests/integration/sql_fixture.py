@@ -96,11 +96,17 @@ def fill_in(text, variables):
     return re.sub(r"(?<![:\w\[]):([a-z_]+)\b", lambda m: str(variables[m[1]]), text)
 
 
-STAGES = {  # of lane/apply and lane/wake, without a recent set of the inbox and with one
+STAGES = {  # of statements of several files, without a recent set of the inbox and with one
     "lane/apply": ("10_update 15_returning 20_changed 25_unchanged 30_count 40_unknown",
                    "10_recent 15_returning 16_older 15_returning 17_both 20_changed 25_unchanged_recent 30_count 40_unknown"),
     "lane/wake": ("10_apply 20_update 30_count", "10_apply 20_update_recent 30_count"),
+    "lane/timeline": ("10_insert 20_message 30_events", "10_insert 20_message_recent 30_events"),
+    "lane/insert": ("10_make 20_known 30_answer", "10_make 20_known_recent 30_answer"),
+    "lane/insert_parked": ("10_pick 20_known 30_make", "10_pick 20_known_recent 30_make"),
 }
+
+
+SUBSCRIBED = ("lane/apply", "lane/wake")
 
 
 def text_of(name, *subscribers, recent_since=None, rules=()):
@@ -115,8 +121,8 @@ def text_of(name, *subscribers, recent_since=None, rules=()):
         subscribed = SQL / name / f"{file}_subscribed.sql"
         return (subscribed if (subscribers or rules) and subscribed.exists() else SQL / name / f"{file}.sql").read_text()
     files = STAGES[name][recent_since is not None].split()
-    ruled = [read("45_receipts"), *((SQL / "lane/rules" / f"{rule}.sql").read_text() for rule in rules)] if rules else []
-    text = "".join([*map(read, files), *ruled, *subscribers, read("90_answer")])
+    ruled = [read("45_receipts"), *((SQL / "lane/rules" / f"{rule}.sql").read_text() for rule in rules)] if rules and name in SUBSCRIBED else []
+    text = "".join([*map(read, files), *([*ruled, *subscribers, read("90_answer")] if name in SUBSCRIBED else [])])
     return text if recent_since is None else text.replace(":'recent_since'", f"'{recent_since}'")
 
 

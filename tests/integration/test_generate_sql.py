@@ -40,6 +40,8 @@ def test_every_statement_is_its_files_joined_as_they_stand(printed):
         rest = SUBSCRIBERS[variant.removesuffix("actions").strip()]
         assert same(printed.pop(f"lane/apply_unsubscribed {variant}"), text_of("lane/apply", *rest) + guard)
         assert same(printed.pop(f"lane/apply_unsubscribed {variant} recent"), text_of("lane/apply", *rest, recent_since="-infinity") + guard)
+    for name in ("lane/timeline", "lane/insert", "lane/insert_parked"):
+        assert same(printed.pop(f"{name} recent"), text_of(name, recent_since="-infinity"))
     assert same(printed.pop("lane/blockers"), printed["control/blockers"]), "a lane's connection asks where the control connection waits"
     assert all(same(text, text_of(name)) for name, text in printed.items())
     files = {f"{folder}/{path.stem}" for folder in FOLDERS for path in (SQL / folder).glob("*.sql")}

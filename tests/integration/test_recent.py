@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import time
 
+import psycopg
 import pytest
 
 from support.wait import wait_for
@@ -166,6 +167,19 @@ def test_messages_of_one_time_have_no_boundary(installed, database):
     database.execute("UPDATE receiptd.message_inbox SET created_at = '2026-02-01' WHERE message_id < '1'")
     maintain(installed)
     assert database.value("SELECT since FROM receiptd.inbox_recent").month == 2
+
+
+def test_while_it_waits_for_a_transaction_it_says_for_whose(installed, database):
+    fill(database)
+    with psycopg.connect(database.dsn, application_name="nightly report") as holder:
+        holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        (pid, _), = holder.execute("SELECT pg_backend_pid(), count(*) FROM receiptd.message_inbox WHERE message_id <> 'a secret'").fetchall()
+        process = installed.start("maintain", command="maintain")
+        process.wait_for_log(rf"waiting for backend {pid} \(user \w+, application nightly report\), idle in transaction, transaction open for \d+ s,"
+                             r" last query begun at 20\d\d-\S+Z: it has to end first")
+    assert process.wait(60) == 0
+    assert "secret" not in process.log() and process.log().count("waiting for backend") == 1
+    assert recent_set(database) == ([recent_index(1)], [(recent_index(1),)])
 
 
 def test_a_run_that_was_killed_is_mended_by_the_next(installed, database):

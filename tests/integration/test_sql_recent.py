@@ -189,6 +189,57 @@ def test_stage_one_is_by_the_index_of_the_recent_set_and_stage_two_by_the_key(da
         assert scans.count("recent") == (2 if name == "lane/apply" else 1)
 
 
+@pytest.mark.parametrize("name, count", [("lane/timeline", 10), ("lane/insert", 3), ("lane/insert_parked", 5)])
+def test_what_looks_messages_up_does_so_by_the_index_of_the_recent_set_first(database, name, count):
+    session = recent(database)
+    session.do("""INSERT INTO message_inbox (message_id, campaign_id, created_at)
+                  SELECT 'm' || i, 'c', '2026-01-01'::timestamptz + i * interval '10 seconds' FROM generate_series(1, 20000) i""")
+    make_index(session)
+    session.do("ANALYZE message_inbox")
+    lines = session.explain(name, *[None] * count).split("\n")
+    scans = [line.split(" on ")[0].split("using ")[1] for line in lines if "on message_inbox " in line and "using" in line]
+    assert scans == ["recent", "message_inbox_pkey"], lines
+
+
+def test_a_recent_message_is_looked_up_in_the_recent_set_alone(database):
+    session = recent(database)
+    add_messages(session, {f"m{n}": "c" for n in range(50)})
+    make_index(session)
+    ids, nothing = [f"m{n}" for n in range(50)], [None] * 50
+    timeline = [ids, list(range(1, 52)), [300] * 50, ["2026-01-05"] * 50, [1] * 50, [0] * 50, ["t"], [0], [0], nothing]
+    for name, values in (("lane/timeline", timeline), ("lane/insert", [ids, nothing, nothing])):
+        plan = session.explain(name, *values, options="ANALYZE, COSTS OFF, TIMING OFF")
+        read = ["never executed" not in line for line in plan.split("\n") if " Scan " in line and "on message_inbox" in line]
+        assert read == [True, False], plan
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_the_timeline_and_bare_rows_are_those_of_one_stage(database, indexed):
+    rng = random.Random(17)
+    platform = database.session()
+    inbox = {f"m{n}": "c" for n in range(40)}
+    add_messages(platform, inbox)
+    age(platform, rng, inbox)
+    platform.do("UPDATE message_inbox SET org_id = 'other' WHERE message_id < 'm2'")
+    if indexed:
+        make_index(platform)
+    ids = sorted([*inbox, *(f"ghost{n}" for n in range(5))])
+    orgs = [rng.choice([None, "o", "other"]) for _ in ids]
+    timeline = [ids, list(range(1, len(ids) + 2)), [300] * len(ids), ["2026-01-05"] * len(ids), [1] * len(ids), [0] * len(ids), ["t"], [0], [0], orgs]
+    seen = []
+    for since in BOUNDARIES:
+        session = recent(database, since)
+        session.do("BEGIN")
+        apply(session, [Event(i, 300, n) for n, i in enumerate(inbox)])
+        session.run("lane/timeline", *timeline)
+        made = session.one("lane/insert", ids, orgs, [None] * len(ids))
+        seen.append((made, session.query("SELECT message_id, old, new, gained FROM message_timeline ORDER BY 1"), stored_rows(session)))
+        session.do("ROLLBACK")
+        session.close()
+        database.sessions.remove(session)
+    assert seen[0][0]["rows"] == "5" and all(one == seen[0] for one in seen[1:])
+
+
 def test_where_all_messages_are_recent_stage_two_is_never_executed(database):
     session = recent(database)
     add_messages(session, {f"m{n}": "c" for n in range(50)})

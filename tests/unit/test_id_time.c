@@ -23,6 +23,7 @@ static void test_bounds_are_the_texts_of_the_definitions(void **state)
         {RCPT_ID_ULID, 0, "0000000000"},
         {RCPT_ID_ULID, 1469918176385, "01ARYZ6S41"}, /* the example of the specification */
         {RCPT_ID_ULID, RCPT_ID_MOST_MS, "7ZZZZZZZZZ"},
+        {RCPT_ID_KSUID, 1400000000000, "000000000000000000000000000"}, /* the least one */
     };
     (void)state;
     for (size_t index = 0; index < sizeof(cases) / sizeof(cases[0]); index++) {
@@ -43,6 +44,38 @@ static void test_whole_ids_have_the_time_they_begin_with(void **state)
     assert_int_equal(ms, 0x017F22E279B0);
     assert_true(rcpt_id_time(RCPT_ID_ULID, "01ARYZ6S41TSV4RRFFQ69G5FAV", &ms));
     assert_int_equal(ms, 1469918176385);
+}
+
+/* The example of the reference implementation, its least and its greatest one. */
+static void test_ksuids_have_the_second_of_their_making(void **state)
+{
+    static const char example[] = "0ujtsYcgvSTl8PAuAdqWYSMnLOv";
+    static const char greatest[] = "aWgEPTl1tmebfsQzFP4bxwgy80V";
+    static const char *const others[] = {"",
+                                         "0ujtsYcgvSTl8PAuAdqWYSMnLO",
+                                         "0ujtsYcgvSTl8PAuAdqWYSMnLOvv",
+                                         "0ujtsYcgvSTl8PAuAdqWYSMnLO-",
+                                         "aWgEPTl1tmebfsQzFP4bxwgy80W",
+                                         "zzzzzzzzzzzzzzzzzzzzzzzzzzz"};
+    char bound[RCPT_ID_BOUND_SIZE], next[RCPT_ID_BOUND_SIZE], last[RCPT_ID_BOUND_SIZE];
+    int64_t ms = 7;
+    (void)state;
+    for (size_t index = 0; index < sizeof(others) / sizeof(others[0]); index++)
+        assert_false(rcpt_id_time(RCPT_ID_KSUID, others[index], &ms));
+    assert_int_equal(ms, 7);
+    assert_true(rcpt_id_time(RCPT_ID_KSUID, example, &ms));
+    assert_int_equal(ms, (INT64_C(1400000000) + 107608047) * 1000);
+    rcpt_id_bound(RCPT_ID_KSUID, ms, bound);
+    rcpt_id_bound(RCPT_ID_KSUID, ms + 1, next); /* ids have whole seconds */
+    rcpt_id_bound(RCPT_ID_KSUID, ms + 1000, last);
+    assert_true(strcmp(bound, example) <= 0 && strcmp(example, next) < 0);
+    assert_string_equal(next, last);
+    assert_true(rcpt_id_time(RCPT_ID_KSUID, greatest, &ms));
+    assert_int_equal(ms, (INT64_C(1400000000) + UINT32_MAX) * 1000);
+    rcpt_id_bound(RCPT_ID_KSUID, RCPT_ID_MOST_MS, last);
+    assert_true(strcmp(last, greatest) <= 0);
+    rcpt_id_bound(RCPT_ID_KSUID, 0, bound);
+    assert_string_equal(bound, "000000000000000000000000000");
 }
 
 static void test_a_bound_stands_between_the_ids_of_two_milliseconds(void **state)
@@ -85,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds_are_the_texts_of_the_definitions),
         cmocka_unit_test(test_whole_ids_have_the_time_they_begin_with),
+        cmocka_unit_test(test_ksuids_have_the_second_of_their_making),
         cmocka_unit_test(test_a_bound_stands_between_the_ids_of_two_milliseconds),
         cmocka_unit_test(test_what_is_no_such_id_has_no_time),
     };

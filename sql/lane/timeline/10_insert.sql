@@ -10,6 +10,3 @@ SELECT e.id, ($7::text[])[($5::int4[])[g.i]], ($8::int4[])[($5::int4[])[g.i]], (
        CASE WHEN m.updated_at = now() THEN m.prev_status ELSE m.status END, m.status,
        CASE WHEN m.updated_at = now() THEN m.flags & ~m.prev_flags ELSE 0 END
 FROM unnest($1::text[], $10::text[]) WITH ORDINALITY AS e (id, org, n)
-LEFT JOIN message_inbox m ON m.message_id = e.id AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org)
-CROSS JOIN LATERAL generate_series(($2::int4[])[e.n], ($2::int4[])[e.n + 1] - 1) g (i)
-WHERE m.message_id IS NOT NULL OR message_is_erased(e.id) IS NOT TRUE;

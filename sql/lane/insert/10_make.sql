@@ -10,10 +10,3 @@ WITH made AS (
     INSERT INTO message_inbox (message_id, org_id, campaign_id)
     SELECT w.message_id, w.org_id, w.campaign_id
     FROM unnest($1::text[], $2::text[], $3::text[]) AS w (message_id, org_id, campaign_id)
-    WHERE (SELECT true FROM message_inbox m WHERE m.message_id = w.message_id) IS NULL
-      AND (SELECT true FROM inbox_detached d WHERE d.message_id = w.message_id) IS NULL
-      AND NOT message_is_retired(w.message_id)
-    ON CONFLICT DO NOTHING
-    RETURNING 1
-)
-SELECT count(*) AS rows FROM made;
