@@ -35,12 +35,12 @@ without it; the longest batch took {spread(result['longest_ms'])} ms beside it a
 def section_dropped(result):
     figures = result["figures"]
     rows = [(when, *(spread(figures[f"{key}_{name}"]) for name in ("p50", "p99", "max")))
-            for when, key in (("before", "calm"), ("beside it", "beside"))]
+            for when, key in (("beside it", "beside"), ("without it", "calm"))]
     audit = "`receiptd audit` found no drift afterwards" if not result["drift"] else f"**`receiptd audit` found drift after {result['drift']} runs**"
     return (f"""## Dropping a partition
 
 `receiptd retire` booked and dropped a partition of {number(result['rows'])} messages, beside {number(result['rate'])} receipts/s for messages of today:
-{spread(result['seconds'], 1)} s. Longest wait of a batch for a lock: {spread(result['lock_ms'])} ms (0: less than 10). {audit}.
+{spread(result['seconds'], 1)} s, at a load average of {spread(result['load'], 1)}. Longest wait of a batch for a lock: {spread(result['lock_ms'])} ms (0: less than 10). {audit}.
 
 """ + table(("a batch, from sent to answered", "p50, ms", "p99", "longest"), rows))
 
