@@ -14,6 +14,9 @@ static const struct rcpt_config_section sections[] = {
     {"parked", "Receipts whose message row does not exist yet."},
     {"counters", "Every transaction appends what it counted; the roll-up adds it to the totals."},
     {"inbox", "The table of messages: receiptd's own, or one that exists."},
+    {"machine",
+     "What opens and clicks count as that do not come from people: receipts with the flag "
+     "MACHINE_OPEN or BOT_CLICK. docs/semantics.md."},
     {"intake",
      "Webhooks of gateways come in here and go to Kafka: `receiptd intake`, or beside `run` "
      "where it is enabled."},

@@ -186,6 +186,8 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
         return memcmp(key, "gateway", 7) == 0 ? RCPT_FIELD_GATEWAY : RCPT_FIELD_OTHER;
     case 10:
         return memcmp(key, "message_id", 10) == 0 ? RCPT_FIELD_ID : RCPT_FIELD_OTHER;
+    case 11:
+        return memcmp(key, "campaign_id", 11) == 0 ? RCPT_FIELD_CAMPAIGN : RCPT_FIELD_OTHER;
     default:
         return RCPT_FIELD_OTHER;
     }

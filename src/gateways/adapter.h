@@ -107,9 +107,8 @@ struct rcpt_intake_account_config {
     char *message_id, *campaign_id; /* templates: our ids where the request carries them */
     char **id_forms;                /* message_id_form: what is made of each id, in this order */
     unsigned id_forms_count;
-    char *channel;      /* instead of the adapter's */
-    char *time_zone;    /* "+05:30": zone of times that carry none */
-    bool machine_opens; /* opens by machines move the status, as others do */
+    char *channel;   /* instead of the adapter's */
+    char *time_zone; /* "+05:30": zone of times that carry none */
     struct rcpt_intake_custom custom;
 };
 

@@ -241,7 +241,7 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
     };
     set_time(reading, draft, &event);
     set_flags(reading, &event, mapping->flag);
-    set_flags(reading, &event, draft->flag);
+    set_flags(reading, &event, draft->machine);
     if (!is_success(mapping->status))
         event.reason = good_text(draft->reason);
     if (is_zero(event.reason))
@@ -266,10 +266,19 @@ static void keep_signed_id(const struct rcpt_reading *reading, struct rcpt_draft
     draft->client_ref = none;
 }
 
+/* Adapters only tell: what a machine's open counts as is the daemon's policy (src/core/machine.h). Where
+ * the ladder has no flag for it, the core would take it for a person's: it proves delivery alone. */
+static void keep_machine(const struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    if (draft->machine != NULL && !in_ladder(reading, draft->machine))
+        draft->mapped = (struct rcpt_mapping){.raw = "*", .status = "DELIVERED"};
+}
+
 /* The order of the checks decides which reason a dead letter gets. */
 void rcpt_reading_add(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     keep_signed_id(reading, draft);
+    keep_machine(reading, draft);
     const struct rcpt_mapping *mapping =
         draft->mapped.raw != NULL ? &draft->mapped : find_mapping(reading->gateway, draft);
     const char *fault = find_fault(draft);

@@ -64,7 +64,7 @@ struct rcpt_draft {
     const struct rcpt_node *item; /* NULL: no JSON */
     struct rcpt_text raw;         /* bytes for the dead letter */
     struct rcpt_mapping mapped;   /* .raw != NULL: the tables are not asked */
-    const char *flag;             /* a flag beside that of the table */
+    const char *machine;          /* the flag that tells a machine from a person; NULL: none */
     bool whole_seconds;           /* the fraction of `at` says nothing */
     bool done;                    /* nothing more is to be done with it */
 };

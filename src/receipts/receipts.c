@@ -82,6 +82,7 @@ static void make_engine(struct receipts *receipts)
     };
     receipts->engine = rcpt_engine_new(&settings, config->ladder, &ports);
     receipts->decoder = rcpt_decoder_new(config->ladder, config->lanes);
+    rcpt_decoder_set_machines(receipts->decoder, &config->machine);
 }
 
 /* ---- the control connection ---- */
@@ -219,6 +220,7 @@ void receipts_apply_config(struct receipts *receipts, unsigned connections)
 {
     const struct app_context *context = receipts->context;
     set_limits(receipts);
+    rcpt_decoder_set_machines(receipts->decoder, &context->config->machine);
     lanes_apply_config(receipts->lanes);
     rcpt_pg_set_dsn(receipts->control.pg, context->config->postgres.dsn);
     if (receipts->kafka != NULL) {
@@ -299,6 +301,12 @@ const char *receipts_gateway(const struct receipts *receipts, uint32_t gateway)
 uint64_t receipts_gateway_events(const struct receipts *receipts, uint32_t gateway)
 {
     return rcpt_decoder_gateway_events(receipts->decoder, gateway);
+}
+
+uint64_t receipts_machine_events(const struct receipts *receipts, enum rcpt_machine_kind kind,
+                                 enum rcpt_machine_policy policy)
+{
+    return rcpt_decoder_machine_events(receipts->decoder, kind, policy);
 }
 
 /* A reason is empty until the first failure. */

@@ -1,7 +1,6 @@
 /* Mailgun: one event as JSON, by some accounts without its wrapper; formerly a form with the user's
  * variables among the fields. `delivered` is never sent twice. The signature covers a timestamp and
  * a token, not the event. documentation.mailgun.com/docs/mailgun/user-manual/events/webhooks */
-#include "gateways/account.h"
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
@@ -51,10 +50,7 @@ static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
     compose_status(reading, draft, event);
     if (rcpt_node_text_of(rcpt_node_get(event, "client-info"), "bot").size == 0)
         return;
-    draft->flag = rcpt_text_is(draft->status, "clicked") ? "BOT_CLICK" : "MACHINE_OPEN";
-    /* As with others, a machine's open proves delivery only, unless the account counts it. */
-    if (rcpt_text_is(draft->status, "opened") && !reading->account->machine_opens)
-        draft->mapped = (struct rcpt_mapping){.raw = "opened", .status = "DELIVERED"};
+    draft->machine = rcpt_text_is(draft->status, "clicked") ? "BOT_CLICK" : "MACHINE_OPEN";
 }
 
 const struct rcpt_gateway rcpt_gateway_mailgun = {
