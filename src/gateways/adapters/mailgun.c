@@ -20,6 +20,20 @@ static const struct rcpt_mapping statuses[] = {
     {"stored", NULL, NULL, NULL},
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"552", RCPT_REASON_ABSENT},
+    {"605", RCPT_REASON_INVALID},
+    {"606", RCPT_REASON_OPTED_OUT},
+    {"607", RCPT_REASON_OPTED_OUT},
+    {"failed/permanent/suppress-bounce", RCPT_REASON_INVALID},
+    {"failed/permanent/suppress-*", RCPT_REASON_OPTED_OUT},
+    {"suppress-bounce", RCPT_REASON_INVALID},
+    {"suppress-*", RCPT_REASON_OPTED_OUT},
+    {"espblock", RCPT_REASON_BLOCKED},
+    {"old", RCPT_REASON_EXPIRED},
+    {"hardfail", RCPT_REASON_INVALID},
+};
+
 /* The event, with or without its wrapper. */
 static const struct rcpt_node *event_of(const struct rcpt_draft *draft)
 {
@@ -70,6 +84,8 @@ const struct rcpt_gateway rcpt_gateway_mailgun = {
                               "/user-variables/campaign_id,campaign_id"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_mailgun,
     .item = take_event,
 };

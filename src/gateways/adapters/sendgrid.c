@@ -21,6 +21,21 @@ static const struct rcpt_mapping statuses[] = {
     {"account_status_change", NULL, NULL, NULL},
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"Bounced*", RCPT_REASON_INVALID},
+    {"Invalid Address", RCPT_REASON_INVALID},
+    {"Invalid", RCPT_REASON_INVALID},
+    {"Unsubscribed*", RCPT_REASON_OPTED_OUT},
+    {"Spam Reporting*", RCPT_REASON_OPTED_OUT},
+    {"Spam Content", RCPT_REASON_SPAM},
+    {"Recipient List over Package Quota", RCPT_REASON_CREDIT},
+    {"Mailbox Unavailable", RCPT_REASON_ABSENT},
+    {"Technical", RCPT_REASON_NETWORK},
+    {"Content", RCPT_REASON_CONTENT},
+    {"Reputation", RCPT_REASON_SPAM},
+    {"Frequency*", RCPT_REASON_BLOCKED},
+};
+
 /* X-Message-Id of the send, behind which SendGrid puts where the message went through. */
 static struct rcpt_text message_part(struct rcpt_text id)
 {
@@ -59,6 +74,8 @@ const struct rcpt_gateway rcpt_gateway_sendgrid = {
                .campaign_id = "/campaign_id,/marketing_campaign_id"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_sendgrid,
     .item = take_event,
 };

@@ -31,6 +31,26 @@ static const struct rcpt_mapping statuses[] = {
     {"ab_test_*", NULL, NULL, NULL},
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"bounce/10", RCPT_REASON_INVALID},
+    {"bounce/21", RCPT_REASON_NETWORK},
+    {"bounce/22", RCPT_REASON_ABSENT},
+    {"bounce/23", RCPT_REASON_CONTENT},
+    {"bounce/24", RCPT_REASON_NETWORK},
+    {"bounce/25", RCPT_REASON_BLOCKED},
+    {"bounce/30", RCPT_REASON_INVALID},
+    {"bounce/50", RCPT_REASON_BLOCKED},
+    {"bounce/51", RCPT_REASON_SPAM},
+    {"bounce/52", RCPT_REASON_SPAM},
+    {"bounce/53", RCPT_REASON_CONTENT},
+    {"bounce/54", RCPT_REASON_BLOCKED},
+    {"bounce/70", RCPT_REASON_NETWORK},
+    {"bounce/90", RCPT_REASON_OPTED_OUT},
+    {"policy_rejection", RCPT_REASON_BLOCKED},
+    {"generation_failure", RCPT_REASON_CONTENT},
+    {"generation_rejection", RCPT_REASON_BLOCKED},
+};
+
 /* The class joins the status of a bounce. Prefetched opens are marked, whatever their type. */
 static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
@@ -62,5 +82,7 @@ const struct rcpt_gateway rcpt_gateway_sparkpost = {
                .campaign_id = "/rcpt_meta/campaign_id,/campaign_id"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .item = take_event,
 };
