@@ -370,6 +370,7 @@ static int show(const struct command_call *call, struct command_context *context
                 enum command_format format, struct funnel *funnel)
 {
     const char *org = command_option(call, "org");
+    funnel->machines = &context->config->machine;
     if (!read_funnels(context, call->argument, org, funnel))
         return command_fail(&context->error);
     if ((call->argument != NULL || org != NULL) && rcpt_session_rows_count(funnel->counts) == 0)

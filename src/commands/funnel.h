@@ -30,9 +30,10 @@ struct funnel_part; /* what a rate is made of */
 struct funnel {
     struct rcpt_session_rows *counts, *ladder, *kpis, *undefined; /* results */
     struct rcpt_session_rows *pending; /* of one campaign, with inbox.expiry; NULL otherwise */
-    const char *vendor;                /* whose rates are shown; NULL: receiptd's own */
-    struct funnel_status *statuses;    /* by code: flags come last */
-    struct funnel_part *parts;         /* in the order of their rates */
+    const struct rcpt_machine_rules *machines; /* as the configuration has them */
+    const char *vendor;                        /* whose rates are shown; NULL: receiptd's own */
+    struct funnel_status *statuses;            /* by code: flags come last */
+    struct funnel_part *parts;                 /* in the order of their rates */
     size_t status_count, part_count, next_row;
     const char *campaign, *org; /* org NULL: of several organisations, or of none */
 };

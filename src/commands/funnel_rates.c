@@ -78,16 +78,27 @@ static const struct funnel_status *named(const struct funnel *funnel, const char
     return NULL;
 }
 
-/* Messages that a machine opened may be OPENED because of it or because of a person: once there are
- * some, the counters do not tell them apart. */
-static void doubt_flag(const struct funnel *funnel, const char *flag, struct rate *rate)
+/* Whether OPENED or CLICKED has what this kind of machines did, as the KPI wants it. The policies are those
+ * of now: what was counted under others cannot be told. */
+static void doubt_kind(const struct funnel *funnel, enum rcpt_machine_kind kind, const char *flag,
+                       struct rate *rate)
 {
     const struct funnel_status *status = named(funnel, flag);
-    if (rate->missing != NULL || status == NULL || status->counts[FUNNEL_MESSAGES] == 0)
+    const unsigned count = 1u << RCPT_MACHINE_COUNT, ignore = 1u << RCPT_MACHINE_IGNORE;
+    bool with = strcmp(rate->first->machines, "with") == 0;
+    int64_t messages = status != NULL ? status->counts[FUNNEL_MESSAGES] : 0;
+    unsigned good = with ? count : ~count;
+    if (messages == 0) /* nothing was flagged, but something may have been ignored */
+        good = with ? ~ignore : ~0u;
+    if (rate->missing != NULL || rcpt_machine_is_always(funnel->machines, kind, good))
         return;
-    snprintf(rate->doubt, sizeof(rate->doubt),
-             "is %s machines, and %" PRId64 " messages of the campaign have %s",
-             rate->first->machines, status->counts[FUNNEL_MESSAGES], flag);
+    if (messages > 0)
+        snprintf(rate->doubt, sizeof(rate->doubt),
+                 "is %s machines: the policy for them is another one, and %" PRId64
+                 " messages have %s",
+                 rate->first->machines, messages, flag);
+    else
+        snprintf(rate->doubt, sizeof(rate->doubt), "is with machines, which a policy ignores");
     rate->missing = rate->doubt;
 }
 
@@ -97,8 +108,8 @@ static void doubt(const struct funnel *funnel, bool has_opens, struct rate *rate
     if (rate->first->machines == NULL)
         return;
     if (has_opens)
-        doubt_flag(funnel, "MACHINE_OPEN", rate);
-    doubt_flag(funnel, "BOT_CLICK", rate);
+        doubt_kind(funnel, RCPT_MACHINE_OPEN, "MACHINE_OPEN", rate);
+    doubt_kind(funnel, RCPT_MACHINE_CLICK, "BOT_CLICK", rate);
 }
 
 /* ---- one rate after the other ---- */

@@ -235,6 +235,7 @@ bool redrive(struct command_context *context, const char *reason, int64_t limit,
     struct letter last = {
         .topic = rcpt_strdup(""), .partition = "-1", .offset = "-1", .index = "-1"};
     redriver.decoder = rcpt_decoder_new(context->config->ladder, 1);
+    rcpt_decoder_set_machines(redriver.decoder, &context->config->machine);
     snprintf(redriver.lanes, sizeof(redriver.lanes), "%u", context->config->lanes);
     bool good = true, more = true;
     while (good && more && counts->moved < limit) {

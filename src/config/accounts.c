@@ -45,11 +45,6 @@ static const cyaml_strval_t digests[] = {
     {"md5", RCPT_INTAKE_DIGEST_MD5},       {"sha1", RCPT_INTAKE_DIGEST_SHA1},
     {"sha256", RCPT_INTAKE_DIGEST_SHA256}, {"sha512", RCPT_INTAKE_DIGEST_SHA512},
 };
-/* A choice of two that is stored as a bool: the names say more than true and false would. */
-static const cyaml_strval_t machine_opens[] = {
-    {"count", true},
-    {"flag", false},
-};
 
 /* The entries of custom.statuses after the check, which has turned the map into a list. */
 #define PAIR(member)                                                                               \
@@ -123,10 +118,6 @@ static const struct rcpt_config_row rows[] = {
      .doc = "channel of all receipts, instead of the adapter's"},
     {"time_zone", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(time_zone), .min = 1, .max = 6,
      .doc = "zone of times that come without one, such as `+05:30`"},
-    {"machine_opens", RCPT_CONFIG_CHOICE, 0, FIELD(machine_opens), .initial = "count",
-     CHOICES(machine_opens),
-     .doc = "an open that the gateway ascribes to a machine: `count` as OPENED with the flag "
-            "MACHINE_OPEN, or `flag` alone"},
     /* The keys of custom count for `gateway: custom` only: they describe a format for which no
      * adapter is written. */
     TEMPLATE("custom.id", custom.id, "template of the gateway's message id"),

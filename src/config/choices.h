@@ -50,6 +50,11 @@ static const cyaml_strval_t id_kinds[] = {
     {"ulid", RCPT_ID_ULID},
     {"ksuid", RCPT_ID_KSUID},
 };
+static const cyaml_strval_t machine_policies[] = {
+    {"flag", RCPT_MACHINE_FLAG},
+    {"count", RCPT_MACHINE_COUNT},
+    {"ignore", RCPT_MACHINE_IGNORE},
+};
 static const cyaml_strval_t message_id_forms[] = {
     {"hash", false},
     {"plain", true},

@@ -182,6 +182,18 @@ static bool check_expiry(struct loading *loading)
     return false;
 }
 
+static bool check_machine(struct loading *loading)
+{
+    struct rcpt_error error;
+    rcpt_error_clear(&error);
+    if (rcpt_config_check_machine(loading->config, &error))
+        return true;
+    rcpt_config_error(loading->file.error, loading->file.name,
+                      place_of(loading, "machine.rules", "machine.rules"), "%s", error.text);
+    rcpt_error_hint(loading->file.error, "%s", error.hint);
+    return false;
+}
+
 /* The account is made and freed again, because its constructor is the check: it compiles templates
  * and parses statuses and secrets. The intake makes its own when it starts. */
 static bool check_account(struct loading *loading, size_t index)
@@ -322,8 +334,8 @@ static struct rcpt_config *parse(const char *name, const char *text, size_t size
     if (!rcpt_config_read_yaml(name, text, size, &loading.file.document, error))
         return NULL;
     bool good = load_document(&loading) && check_together(&loading) && make_ladder(&loading) &&
-                check_expiry(&loading) && check_accounts(&loading) && check_folds(&loading) &&
-                check_actions(&loading);
+                check_expiry(&loading) && check_machine(&loading) && check_accounts(&loading) &&
+                check_folds(&loading) && check_actions(&loading);
     yaml_document_delete(&loading.file.document);
     if (good) {
         loading.config->secret_notes = loading.file.secret_notes;

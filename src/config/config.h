@@ -15,6 +15,7 @@
 #include "core/fold_kind.h"
 #include "core/id_time.h"
 #include "core/ladder.h"
+#include "core/machine.h"
 #include "gateways/adapter.h"
 #include "http/webhook.h"
 #include "inbox_columns.h"
@@ -197,6 +198,7 @@ struct rcpt_config {
         enum rcpt_id_kind ids;           /* inbox.ids */
         int64_t partition_span_ms;       /* inbox.partition_span */
     } inbox;
+    struct rcpt_machine_rules machine; /* machine.opens, .clicks, .rules */
     struct {
         int64_t retention_ms; /* dead_letters.retention; 0: they are not deleted */
     } dead_letters;

@@ -15,6 +15,9 @@ static const struct rcpt_config_section sections[] = {
     {"counters", "Every transaction appends what it counted; the roll-up adds it to the totals."},
     {"dedup", "Receipts that come again count as duplicates and not as events."},
     {"inbox", "The table of messages: receiptd's own, or one that exists."},
+    {"machine",
+     "What opens and clicks count as that do not come from people: receipts with the flag "
+     "MACHINE_OPEN or BOT_CLICK. docs/semantics.md."},
     {"intake",
      "Webhooks of gateways come in here and go to Kafka: `receiptd intake`, or beside `run` "
      "where it is enabled."},

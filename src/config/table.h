@@ -66,10 +66,11 @@ struct rcpt_config_section {
 };
 
 /* Fields of the entries of lists of records: accounts.c, endpoints.c, expiry.c, folds.c,
- * ladder.c, retention.c. */
+ * ladder.c, machine.c, retention.c. */
 extern const struct rcpt_config_table rcpt_config_account_record;
 extern const struct rcpt_config_table rcpt_config_endpoint_record;
 extern const struct rcpt_config_table rcpt_config_expiry_record;
+extern const struct rcpt_config_table rcpt_config_machine_record;
 extern const struct rcpt_config_table rcpt_config_retention_record;
 extern const struct rcpt_config_table rcpt_config_fold_record;
 extern const struct rcpt_config_table rcpt_config_status_record;
@@ -95,6 +96,10 @@ const char *rcpt_config_partitions_problem(const struct rcpt_config *config);
 /* Whether inbox.expiry fits the ladder. */
 RCPT_MUST_CHECK bool rcpt_config_check_expiry(const struct rcpt_config *config,
                                               struct rcpt_error *error);
+
+/* Whether the ladder has what machine.rules are about. */
+RCPT_MUST_CHECK bool rcpt_config_check_machine(const struct rcpt_config *config,
+                                               struct rcpt_error *error);
 
 /* Index of a row, -1 if there is none. */
 int rcpt_config_find(const struct rcpt_config_table *where, const char *path);

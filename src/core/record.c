@@ -64,6 +64,7 @@ struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder, uint32_t
     decoder->lanes = lanes;
     for (size_t facet = 0; facet < RCPT_FACET__COUNT; facet++)
         decoder->facets[facet].count = 1;
+    rcpt_machine_find_marks(ladder, &decoder->machine_marks);
     decoder->chunks = rcpt_calloc(lanes, sizeof(struct rcpt_record_chunk *));
     rcpt_arena_init(&decoder->strings, STRING_CHUNK_BYTES);
     return decoder;
@@ -81,6 +82,18 @@ void rcpt_decoder_free(struct rcpt_decoder *decoder)
     free(decoder->event_keys);
     free(decoder->rejects);
     free(decoder);
+}
+
+void rcpt_decoder_set_machines(struct rcpt_decoder *decoder, const struct rcpt_machine_rules *rules)
+{
+    decoder->machine_rules = rules;
+    rcpt_machine_find_marks(decoder->ladder, &decoder->machine_marks);
+}
+
+uint64_t rcpt_decoder_machine_events(const struct rcpt_decoder *decoder,
+                                     enum rcpt_machine_kind kind, enum rcpt_machine_policy policy)
+{
+    return decoder->machine_events[kind][policy];
 }
 
 struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
@@ -105,6 +118,7 @@ void rcpt_record_forget(struct rcpt_decoder *decoder)
 {
     decoder->event_count = 0;
     decoder->reject_count = 0;
+    memset(decoder->machines, 0, sizeof(decoder->machines));
 }
 
 /* One reject instead of all that was found; its letter holds the first bytes of the value. */
@@ -354,6 +368,14 @@ static void *allocate(struct rcpt_decoder *decoder, size_t bytes, struct rcpt_re
     return rcpt_record_allocate(decoder, lane, bytes, chunk);
 }
 
+/* Once it is certain which events the record has: a scan may have been given up. */
+static void count_machines(struct rcpt_decoder *decoder)
+{
+    for (int kind = 0; kind < RCPT_MACHINE_KIND__COUNT; kind++)
+        for (int policy = 0; policy < RCPT_MACHINE_POLICY__COUNT; policy++)
+            decoder->machine_events[kind][policy] += decoder->machines[kind][policy];
+}
+
 /* One piece of memory for all of the record, so that its size is known exactly. */
 static struct rcpt_record *finish(struct rcpt_decoder *decoder)
 {
@@ -368,6 +390,7 @@ static struct rcpt_record *finish(struct rcpt_decoder *decoder)
     place_parts(&layout, decoder, id_bytes, &parts);
 
     copy_value(decoder, &parts);
+    count_machines(decoder);
     if (input->key_size > 0)
         memcpy(parts.key, input->key, input->key_size);
     *parts.record = (struct rcpt_record){

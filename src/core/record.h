@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "ladder.h"
+#include "machine.h"
 
 #define RCPT_RECORD_MAX_EVENTS        10000
 #define RCPT_RECORD_MAX_BYTES         (8u * 1024 * 1024)
@@ -144,6 +145,14 @@ void rcpt_decoder_free(struct rcpt_decoder *decoder);
 
 /* From now on events get what rules read: channel, reason, and with `keys` a key. */
 void rcpt_decoder_set_rules(struct rcpt_decoder *decoder, bool keys);
+
+/* What receipts of machines count as from the next record on; borrowed. NULL, as without this call:
+ * their flags alone. Again after the ladder has grown. */
+void rcpt_decoder_set_machines(struct rcpt_decoder *decoder,
+                               const struct rcpt_machine_rules *rules);
+/* Events of this kind to which this policy was applied, since the start. */
+uint64_t rcpt_decoder_machine_events(const struct rcpt_decoder *decoder,
+                                     enum rcpt_machine_kind kind, enum rcpt_machine_policy policy);
 
 /* Name of a number ("" for none, "other"), NULL for a number that is not in use; and how many events
  * have named a gateway since the start. */

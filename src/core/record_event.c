@@ -232,6 +232,33 @@ void rcpt_record_take_flag(const struct rcpt_decoder *decoder, struct rcpt_recor
         fields->wrong_flag = *name;
 }
 
+static struct rcpt_text text_of(const struct rcpt_token *token)
+{
+    bool named = token->kind == RCPT_TOKEN_STRING || token->kind == RCPT_TOKEN_NUMBER;
+    return named ? (struct rcpt_text){token->text, token->size} : (struct rcpt_text){NULL, 0};
+}
+
+/* What comes from machines becomes what the policies make of it. Clicks first: the open that a click implies is
+ * looked at afterwards. */
+static void apply_machines(struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
+                           int *entry, uint32_t *flags)
+{
+    const struct rcpt_machine_marks *marks = &decoder->machine_marks;
+    const struct rcpt_machine_origin origin = {.account = text_of(&tokens[RCPT_FIELD_GATEWAY]),
+                                               .org_id = text_of(&tokens[RCPT_FIELD_ORG]),
+                                               .campaign = text_of(&tokens[RCPT_FIELD_CAMPAIGN])};
+    for (int kind = RCPT_MACHINE_KIND__COUNT - 1; kind >= 0; kind--) {
+        uint32_t named = *flags | rcpt_ladder_entry(decoder->ladder, (size_t)*entry)->mask;
+        if ((named & marks->masks[kind]) == 0)
+            continue;
+        enum rcpt_machine_policy policy =
+            rcpt_machine_policy_of(decoder->machine_rules, (enum rcpt_machine_kind)kind, &origin);
+        rcpt_machine_apply(decoder->ladder, marks, (enum rcpt_machine_kind)kind, policy, entry,
+                           flags);
+        decoder->machines[kind][policy]++;
+    }
+}
+
 /* An event with several flaws becomes a dead letter for the first of them in this order. */
 void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
                             uint32_t index, size_t payload, size_t payload_size)
@@ -239,6 +266,7 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
     const struct rcpt_token *tokens = fields->tokens, *id = &tokens[RCPT_FIELD_ID];
     struct draft draft;
     int entry = -1;
+    uint32_t flags = fields->flags;
     int64_t at_us = decoder->default_at_us;
 
     if (!check_text(decoder, payload, payload_size, &draft) || !check_id(id, &draft) ||
@@ -254,6 +282,9 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
     const struct rcpt_ladder_entry *found = rcpt_ladder_entry(decoder->ladder, (size_t)entry);
     if (found->is_overridden)
         rcpt_record_note_channel(decoder, entry, &tokens[RCPT_FIELD_CHANNEL]);
+    const uint32_t *machines = decoder->machine_marks.masks;
+    if (((flags | found->mask) & (machines[RCPT_MACHINE_OPEN] | machines[RCPT_MACHINE_CLICK])) != 0)
+        apply_machines(decoder, tokens, &entry, &flags);
     struct rcpt_event *event = add_event(decoder);
     *event = (struct rcpt_event){
         .id = id->text,
@@ -262,7 +293,7 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         .payload = (uint32_t)payload,
         .payload_size = (uint32_t)payload_size,
         .index = index,
-        .flags = fields->flags & ~found->mask,
+        .flags = flags & ~rcpt_ladder_entry(decoder->ladder, (size_t)entry)->mask,
         .id_size = (uint8_t)id->size,
         .entry = (uint8_t)entry,
         .gateway = rcpt_record_facet_of(decoder, RCPT_FACET_GATEWAY, &tokens[RCPT_FIELD_GATEWAY]),

@@ -7,6 +7,7 @@
 #define RECEIPTD_CORE_RECORD_INTERNAL_H
 
 #include "base/arena.h"
+#include "machine.h"
 #include "record.h"
 
 #define RCPT_RECORD_MAX_LANES 256
@@ -20,6 +21,7 @@ enum rcpt_field {
     RCPT_FIELD_ORG,
     RCPT_FIELD_EVENT_ID,
     RCPT_FIELD_REASON,
+    RCPT_FIELD_CAMPAIGN,
     RCPT_FIELD_FLAGS, /* absent for a list: see struct rcpt_record_fields */
     RCPT_FIELD__COUNT,
     RCPT_FIELD_OTHER = RCPT_FIELD__COUNT, /* of no interest here */
@@ -77,6 +79,9 @@ struct rcpt_decoder {
     uint32_t lanes;
     bool for_rules, keys; /* rcpt_decoder_set_rules */
     struct rcpt_record_names facets[RCPT_FACET__COUNT];
+    const struct rcpt_machine_rules *machine_rules; /* NULL: flags alone */
+    struct rcpt_machine_marks machine_marks;
+    uint64_t machine_events[RCPT_MACHINE_KIND__COUNT][RCPT_MACHINE_POLICY__COUNT];
     struct rcpt_record_channel odd_channels[RCPT_RECORD_MAX_ODD_CHANNELS];
     uint32_t odd_channel_count;
 
@@ -89,6 +94,7 @@ struct rcpt_decoder {
     struct rcpt_event *events; /* in record order */
     uint64_t *event_keys;      /* likewise, where `keys` are wanted */
     uint32_t event_count, event_capacity;
+    uint32_t machines[RCPT_MACHINE_KIND__COUNT][RCPT_MACHINE_POLICY__COUNT]; /* among them */
     struct rcpt_reject *rejects;
     uint32_t reject_count, reject_capacity;
     bool has_flaw;    /* bytes that are not UTF-8: events are looked at only where there are some */

@@ -188,6 +188,8 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
         return memcmp(key, "event_id", 8) == 0 ? RCPT_FIELD_EVENT_ID : RCPT_FIELD_OTHER;
     case 10:
         return memcmp(key, "message_id", 10) == 0 ? RCPT_FIELD_ID : RCPT_FIELD_OTHER;
+    case 11:
+        return memcmp(key, "campaign_id", 11) == 0 ? RCPT_FIELD_CAMPAIGN : RCPT_FIELD_OTHER;
     case 12:
         return memcmp(key, "reason_class", 12) == 0 ? RCPT_FIELD_REASON : RCPT_FIELD_OTHER;
     default:

@@ -411,7 +411,6 @@ struct rcpt_intake_account *rcpt_intake_account_new(const struct rcpt_intake_acc
     account->verify = config->verify;
     account->auth = config->auth;
     account->max_age_us = config->max_age_ms * 1000;
-    account->machine_opens = config->machine_opens;
     account->digest = config->digest;
     account->plivo_v2 = config->plivo_v2;
     account->unsigned_ids = config->unsigned_ids;

@@ -22,7 +22,6 @@ struct rcpt_intake_account {
     struct rcpt_network *allow;
     size_t allow_count;
     int64_t max_age_us;
-    bool machine_opens;
     enum rcpt_id_form id_forms[RCPT_ID_FORM__COUNT];
     size_t id_form_count;
     const struct rcpt_ladder *ladder;

@@ -107,9 +107,8 @@ struct rcpt_intake_account_config {
     char *message_id, *campaign_id; /* templates: our ids where the request carries them */
     char **id_forms;                /* message_id_form: what is made of each id, in this order */
     unsigned id_forms_count;
-    char *channel;      /* instead of the adapter's */
-    char *time_zone;    /* "+05:30": zone of times that carry none */
-    bool machine_opens; /* opens by machines move the status, as others do */
+    char *channel;   /* instead of the adapter's */
+    char *time_zone; /* "+05:30": zone of times that carry none */
     struct rcpt_intake_custom custom;
 };
 
@@ -178,6 +177,7 @@ struct rcpt_intake_event {
     int64_t at_us;
     struct rcpt_text gateway_at; /* 2025-10-18T12:10:29, when the zone is unknown */
     struct rcpt_text campaign_id, channel, reason, event_id, client_ref;
+    const char *reason_class;                      /* of a failure: reason.h; NULL: it is none */
     struct rcpt_text link, cost;                   /* what was clicked; price as sent */
     struct rcpt_text flags[RCPT_INTAKE_MAX_FLAGS]; /* names in the ladder */
     unsigned flag_count;

@@ -87,7 +87,7 @@ struct rcpt_text rcpt_reading_header(const struct rcpt_reading *reading, const c
 /* ---- from draft to event ---- */
 
 /* A star at the end of a pattern stands for anything. */
-static bool fits(struct rcpt_text text, const char *pattern)
+bool rcpt_pattern_fits(struct rcpt_text text, const char *pattern)
 {
     size_t size = strlen(pattern);
     if (size > 0 && pattern[size - 1] == '*')
@@ -100,8 +100,8 @@ static bool fits(struct rcpt_text text, const char *pattern)
 /* A row may ask for a code beside the status. */
 bool rcpt_mapping_fits(const struct rcpt_mapping *mapping, const struct rcpt_draft *draft)
 {
-    return fits(draft->status, mapping->raw) &&
-           (mapping->code == NULL || fits(draft->reason, mapping->code));
+    return rcpt_pattern_fits(draft->status, mapping->raw) &&
+           (mapping->code == NULL || rcpt_pattern_fits(draft->reason, mapping->code));
 }
 
 /* The first row that fits: adapters put the special ones first. */
@@ -112,7 +112,7 @@ static const struct rcpt_mapping *find_mapping(const struct rcpt_gateway *gatewa
         if (rcpt_mapping_fits(&gateway->statuses[index], draft))
             return &gateway->statuses[index];
     for (size_t index = 0; gateway->smpp_words && index < rcpt_smpp_status_count; index++)
-        if (fits(draft->status, rcpt_smpp_statuses[index].raw))
+        if (rcpt_pattern_fits(draft->status, rcpt_smpp_statuses[index].raw))
             return &rcpt_smpp_statuses[index];
     return NULL;
 }
@@ -241,11 +241,14 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
     };
     set_time(reading, draft, &event);
     set_flags(reading, &event, mapping->flag);
-    set_flags(reading, &event, draft->flag);
+    set_flags(reading, &event, draft->machine);
     if (!is_success(mapping->status))
         event.reason = good_text(draft->reason);
     if (is_zero(event.reason))
         event.reason = (struct rcpt_text){NULL, 0};
+    event.reason_class =
+        rcpt_reason_class_of(reading->gateway->reasons, reading->gateway->reason_count,
+                             event.reason, draft->status, mapping->status);
     if (event.event_id.size == 0)
         event.event_id = make_event_id(reading, draft, mapping->status);
     if (!rcpt_text_number(draft->part, &event.part))
@@ -266,10 +269,19 @@ static void keep_signed_id(const struct rcpt_reading *reading, struct rcpt_draft
     draft->client_ref = none;
 }
 
+/* Adapters only tell: what a machine's open counts as is the daemon's policy (src/core/machine.h). Where
+ * the ladder has no flag for it, the core would take it for a person's: it proves delivery alone. */
+static void keep_machine(const struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    if (draft->machine != NULL && !in_ladder(reading, draft->machine))
+        draft->mapped = (struct rcpt_mapping){.raw = "*", .status = "DELIVERED"};
+}
+
 /* The order of the checks decides which reason a dead letter gets. */
 void rcpt_reading_add(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     keep_signed_id(reading, draft);
+    keep_machine(reading, draft);
     const struct rcpt_mapping *mapping =
         draft->mapped.raw != NULL ? &draft->mapped : find_mapping(reading->gateway, draft);
     const char *fault = find_fault(draft);

@@ -140,6 +140,7 @@ struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *accoun
         {KEY("campaign_id"), event->campaign_id, 0},
         {KEY("channel"), event->channel, 0},
         {KEY("reason"), event->reason, 0},
+        {KEY("reason_class"), rcpt_text_of(event->reason_class), 0},
         {KEY("event_id"), event->event_id, 0},
         {KEY("client_ref"), event->client_ref, 0},
         {KEY("link"), event->link, 0},

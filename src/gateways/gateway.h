@@ -7,6 +7,7 @@
 #ifndef RECEIPTD_GATEWAYS_GATEWAY_H
 #define RECEIPTD_GATEWAYS_GATEWAY_H
 
+#include "reason.h"
 #include "template.h"
 #include "verify.h"
 
@@ -42,6 +43,8 @@ struct rcpt_gateway {
     const char *time_zone; /* "+05:30": of times that carry none; NULL: unknown */
     const struct rcpt_mapping *statuses;
     size_t status_count;
+    const struct rcpt_reason *reasons; /* what its codes mean; NULL: the status alone tells */
+    size_t reason_count;
     bool smpp_words;                  /* the words of SMPP stand behind the table */
     rcpt_verifier *verify;            /* NULL: signs nothing */
     unsigned refused_code;            /* answer to wrong credentials; 0: 403 */
@@ -64,7 +67,7 @@ struct rcpt_draft {
     const struct rcpt_node *item; /* NULL: no JSON */
     struct rcpt_text raw;         /* bytes for the dead letter */
     struct rcpt_mapping mapped;   /* .raw != NULL: the tables are not asked */
-    const char *flag;             /* a flag beside that of the table */
+    const char *machine;          /* the flag that tells a machine from a person; NULL: none */
     bool whole_seconds;           /* the fraction of `at` says nothing */
     bool done;                    /* nothing more is to be done with it */
 };
@@ -105,6 +108,8 @@ void rcpt_reading_add(struct rcpt_reading *reading, struct rcpt_draft *draft);
 struct rcpt_text rcpt_reading_value(const struct rcpt_reading *reading, const char *name);
 struct rcpt_text rcpt_reading_header(const struct rcpt_reading *reading, const char *name);
 
+/* Whether a text is the pattern's: equal, letters' case aside; a * at the end stands for anything. */
+bool rcpt_pattern_fits(struct rcpt_text text, const char *pattern);
 /* Whether the row is the draft's, by status and reason. */
 bool rcpt_mapping_fits(const struct rcpt_mapping *mapping, const struct rcpt_draft *draft);
 

@@ -156,6 +156,21 @@ static void collect_engine(struct measure *measure)
     set(measure, RCPT_METRIC_QUEUE_BUDGET, (double)measure->context->config->memory.budget_bytes);
 }
 
+/* A series begins with its first receipt: most installations have one policy. */
+static void collect_machines(struct measure *measure)
+{
+    for (unsigned cell = 0; cell < RCPT_MACHINE_KIND__COUNT * RCPT_MACHINE_POLICY__COUNT; cell++) {
+        enum rcpt_machine_kind kind = cell / RCPT_MACHINE_POLICY__COUNT;
+        enum rcpt_machine_policy policy = cell % RCPT_MACHINE_POLICY__COUNT;
+        uint64_t events = receipts_machine_events(measure->receipts, kind, policy);
+        if (events > 0)
+            rcpt_metrics_set(
+                measure->context->metrics, RCPT_METRIC_MACHINES,
+                RCPT_LABELS(rcpt_machine_kind_name(kind), rcpt_machine_policy_name(policy)),
+                (double)events);
+    }
+}
+
 /* A gateway is known with its first receipt. */
 static void collect_gateways(struct measure *measure)
 {
@@ -373,6 +388,7 @@ char *measure_page(struct measure *measure, enum rcpt_metrics_format format, siz
     collect_state(measure);
     collect_engine(measure);
     collect_gateways(measure);
+    collect_machines(measure);
     collect_lanes(measure);
     collect_partitions(measure);
     collect_places(measure);

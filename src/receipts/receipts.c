@@ -84,6 +84,7 @@ static void make_engine(struct receipts *receipts)
     receipts->decoder = rcpt_decoder_new(config->ladder, config->lanes);
     if (rules_of(config).count > 0)
         rcpt_decoder_set_rules(receipts->decoder, rules_of(config).keys);
+    rcpt_decoder_set_machines(receipts->decoder, &config->machine);
 }
 
 /* ---- the control connection ---- */
@@ -223,6 +224,7 @@ void receipts_apply_config(struct receipts *receipts, unsigned connections)
 {
     const struct app_context *context = receipts->context;
     set_limits(receipts);
+    rcpt_decoder_set_machines(receipts->decoder, &context->config->machine);
     lanes_apply_config(receipts->lanes);
     rcpt_pg_set_dsn(receipts->control.pg, context->config->postgres.dsn);
     if (receipts->kafka != NULL) {
@@ -304,6 +306,12 @@ const char *receipts_gateway(const struct receipts *receipts, uint32_t gateway)
 uint64_t receipts_gateway_events(const struct receipts *receipts, uint32_t gateway)
 {
     return rcpt_decoder_gateway_events(receipts->decoder, gateway);
+}
+
+uint64_t receipts_machine_events(const struct receipts *receipts, enum rcpt_machine_kind kind,
+                                 enum rcpt_machine_policy policy)
+{
+    return rcpt_decoder_machine_events(receipts->decoder, kind, policy);
 }
 
 /* A reason is empty until the first failure. */

@@ -140,6 +140,9 @@ struct rcpt_engine *receipts_engine(const struct receipts *receipts);
 /* Name of a gateway of the decoder, NULL or "" if it names none; and how many events it had. */
 const char *receipts_gateway(const struct receipts *receipts, uint32_t gateway);
 uint64_t receipts_gateway_events(const struct receipts *receipts, uint32_t gateway);
+/* Receipts of machines to which the policy was applied. */
+uint64_t receipts_machine_events(const struct receipts *receipts, enum rcpt_machine_kind kind,
+                                 enum rcpt_machine_policy policy);
 /* What is in the way of being ready; returns how many, RECEIPTS_MOST_REASONS at most. */
 #define RECEIPTS_MOST_REASONS 3u
 unsigned receipts_reasons(const struct receipts *receipts,

@@ -731,15 +731,25 @@ def test_each_vendor_s_kpis_have_its_figures_or_the_reason_why_not(installed):
         assert max(map(len, table.splitlines())) <= 130
 
 
-def test_a_vendor_s_opens_are_not_shown_once_machines_opened(installed):
+def test_a_vendor_s_opens_are_shown_only_where_the_policy_is_the_vendor_s(installed):
     installed.add_messages("spring", 600, 700, 700, 800)
     installed.add_messages("spring", 600, flags=32)
-    for kpi in ("open_rate", "proxy_excluded_open_rate"):
-        found = vendor_kpis(installed, "mailchimp")[kpi]
-        assert found["value"] is None and "1 messages of the campaign have MACHINE_OPEN" in found["missing"]
-    assert vendor_kpis(installed, "mailchimp")["click_rate"]["value"] == pytest.approx(1 / 5)
+    found = vendor_kpis(installed, "mailchimp")
+    assert "is with machines" in found["open_rate"]["missing"] and "1 messages have MACHINE_OPEN" in found["open_rate"]["missing"]
+    assert found["proxy_excluded_open_rate"]["value"] == pytest.approx(3 / 5)
+    assert found["click_rate"]["value"] == pytest.approx(1 / 5)
     installed.add_messages("spring", 600, flags=64)
     assert "BOT_CLICK" in vendor_kpis(installed, "mailchimp")["click_rate"]["missing"]
+    installed.write(machine={"opens": "count", "clicks": "count"})
+    found = vendor_kpis(installed, "mailchimp")
+    assert found["open_rate"]["value"] == pytest.approx(3 / 6) and found["proxy_excluded_open_rate"]["value"] is None
+    installed.write(machine={"opens": "flag", "clicks": "flag", "rules": [{"kind": "open", "org_id": "o9", "policy": "count"}]})
+    assert {kpi["value"] for kpi in vendor_kpis(installed, "mailchimp").values()} == {None}
+    installed.add_messages("summer", 600, 700)
+    assert vendor_kpis(installed, "mailchimp", "summer")["open_rate"]["value"] == pytest.approx(1 / 2)
+    installed.write(machine={"opens": "ignore"})
+    found = vendor_kpis(installed, "mailchimp", "summer")
+    assert "ignores" in found["open_rate"]["missing"] and found["proxy_excluded_open_rate"]["value"] == pytest.approx(1 / 2)
 
 
 def test_a_vendor_s_kpi_that_the_ladder_does_not_give_says_so(installed):

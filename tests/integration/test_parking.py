@@ -91,7 +91,7 @@ def test_parked_receipts_survive_a_restart(create_world):
 
 def test_flags_beside_a_status_count_also_when_they_had_to_wait_or_were_redriven(create_world):
     """OPENED with MACHINE_OPEN is one opening and one flag: at once, after parking, and back from the dead letters."""
-    world = create_world(partitions=1, parked={"max_age": "1s", "poll_interval": "200ms"})
+    world = create_world(partitions=1, parked={"max_age": "1s", "poll_interval": "200ms"}, machine={"opens": "count"})
     world.insert_ids("here")
     opened = [receipt(id, "OPENED", flags=["MACHINE_OPEN"]) for id in ("here", "later", "too-late")]
     world.topic.send(opened, [receipt("later", "IN_GTW", flags=["COMPLAINED"]), receipt("here", "REPLIED", flags=["REPLIED"])])
@@ -101,7 +101,7 @@ def test_flags_beside_a_status_count_also_when_they_had_to_wait_or_were_redriven
     world.wait(lambda: len(reasons(world)) == 1 and parked(world) == 0, process, what="the last one is too old")
     world.insert_ids("too-late")
     world.installation.command("dead-letters", "--redrive")
-    world.finish(process)
+    world.finish(process, machines={"opens": "count"})
     row = "SELECT status, flags FROM receiptd.message_inbox WHERE message_id = %s"
     assert [world.database.query(row, id)[0] for id in ("here", "later", "too-late")] == [(700, 40), (700, 33), (700, 32)]
     process.stop()

@@ -77,6 +77,24 @@ def find(status, channel):
     return OVERRIDES.get((channel and channel.lower(), code), code)
 
 
+def machines(codes, opens="flag", clicks="flag"):
+    """What a receipt that names these codes counts as: a machine's open or click by its policy (flag, count or ignore)."""
+    status = next((code for code in codes if code < FIRST_FLAG), None)
+    flags = {code for code in codes if code >= FIRST_FLAG}
+    for flag, meant, policy in (("BOT_CLICK", "CLICKED", clicks), ("MACHINE_OPEN", "OPENED", opens)):
+        if CODE[flag] not in flags:
+            continue
+        if policy == "count":
+            status = CODE[meant] if status is None or status in PATH[CODE[meant]] else status
+        elif status == CODE[meant]:
+            status = None
+        if policy == "ignore":
+            flags.remove(CODE[flag])
+        if status is None and not flags:
+            status = CARRIED[CODE[flag]][0]
+    return sorted(flags | ({status} - {None}))
+
+
 def state(codes):
     """(status, flags) of a message that received these codes, in whatever order and however often."""
     status, flags = ROOT, 0

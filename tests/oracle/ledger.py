@@ -192,11 +192,13 @@ class Ledger:
     platform: {message_id: Row} of every row that was ever inserted. `unknown`: the fate of receipts whose message
     never appears: "park", "aged_out" (parked longer than allowed), "dead-letter" or "insert". `refused`: ids that the
     database does not accept. `late`: keys of receipts that came after their message was deleted, as oracle/retired.py finds them.
+    `machines`: the policies for `opens` and `clicks`, where they are not "flag".
     """
 
-    def __init__(self, platform, unknown="park", refused=(), late=()):
+    def __init__(self, platform, unknown="park", refused=(), late=(), machines=None):
         self.platform = dict(platform)
         self.unknown = unknown
+        self.machines = machines or {}
         self.refused, self.late = frozenset(refused), frozenset(late)
         self.status = dict.fromkeys(self.platform, ladder.ROOT)
         self.flags = {}
@@ -232,7 +234,7 @@ class Ledger:
 
     def count(self, id, code, element):
         self.receipts += 1
-        for named in (code, *marks_of(element, code)):
+        for named in ladder.machines((code, *marks_of(element, code)), **self.machines):
             self.events[self.platform[id].campaign_id, named] += 1
             top, mask = ladder.CARRIED[named]
             if top > self.status[id]:

@@ -47,11 +47,8 @@ static inline void fixture_fini(struct fixture *fixture)
 static inline struct rcpt_intake_account_config account_config(char *gateway)
 {
     static char name[] = "acme", org[] = "o1";
-    return (struct rcpt_intake_account_config){.name = name,
-                                               .gateway = gateway,
-                                               .org_id = org,
-                                               .verify = RCPT_INTAKE_VERIFY_OFF,
-                                               .machine_opens = true};
+    return (struct rcpt_intake_account_config){
+        .name = name, .gateway = gateway, .org_id = org, .verify = RCPT_INTAKE_VERIFY_OFF};
 }
 
 static inline void fixture_account(struct fixture *fixture,

@@ -197,17 +197,17 @@ static void flags_beside_a_status_count_and_lift_as_receipts_of_their_own(void *
     (void)state;
     struct world world;
     open_world(&world, rcpt_ladder_default_definition(), 1);
-    deliver_one(&world, "a", "\"status\":\"OPENED\",\"flags\":[\"MACHINE_OPEN\",\"COMPLAINED\"]");
+    deliver_one(&world, "a", "\"status\":\"OPENED\",\"flags\":[\"AUTORESPONDED\",\"COMPLAINED\"]");
     deliver_one(&world, "b", "\"status\":\"SENT\",\"flags\":[\"REPLIED\"]");
     deliver_one(&world, "c", "\"status\":\"SENT\",\"flags\":[\"RESUBSCRIBED\"]");
     bring_up(&world, 0);
     const struct rcpt_batch *batch = in_flight(&world, 0);
     assert_true(batch->has_flags);
     assert_int_equal(batch->message_count, 3);
-    assert_codes(batch, 0, &(struct codes){3, {700, 9001, 9006}, {1, 1, 1}});
+    assert_codes(batch, 0, &(struct codes){3, {700, 9001, 9005}, {1, 1, 1}});
     assert_codes(batch, 1, &(struct codes){2, {300, 9004}, {1, 1}});
     assert_codes(batch, 2, &(struct codes){2, {300, 9003}, {1, 1}});
-    static const uint32_t masks[] = {1u << 0 | 1u << 5, 1u << 3, 1u << 2};
+    static const uint32_t masks[] = {1u << 0 | 1u << 4, 1u << 3, 1u << 2};
     static const int16_t tops[] = {700, 600, 300};
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(batch->messages[i].mask, masks[i]);

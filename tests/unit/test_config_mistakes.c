@@ -68,6 +68,14 @@ static const struct mistake list_mistakes[] = {
      "t.yaml:3:23: actions.endpoints[0]: must be a mapping with name, url", NULL},
     {SMALLEST "intake: {accounts: [twilio]}\n",
      "t.yaml:3:21: intake.accounts[0]: must be a mapping with name, gateway", NULL},
+    {SMALLEST "machine: {opens: counted}\n",
+     "t.yaml:3:18: machine.opens: \"counted\" is not one of flag, count, ignore",
+     "did you mean \"count\"?"},
+    {SMALLEST "machine: {rules: [{kind: click, policy: count}]}\n"
+              "ladder: {statuses: [{name: A, code: 0}]}\n",
+     "t.yaml:3:18: machine.rules: entry 1 is about `click`, but the ladder does not have CLICKED "
+     "and the flag BOT_CLICK",
+     "add them to the ladder, or take the entry away"},
     {SMALLEST "actions: {retry_min: 2m, retry_max: 1m}\n",
      "t.yaml:3:22: actions.retry_min: 2m is more than actions.retry_max, 1m", NULL},
     {SMALLEST "intake: {topic: i, dead_letter_topic: d, accounts: [{name: a, gateway: kannel, "

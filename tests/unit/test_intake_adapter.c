@@ -115,9 +115,14 @@ static void an_id_that_the_core_refuses_is_refused_here(void **state)
     fixture_fini(&fixture);
 }
 
-static void machine_opens_follow_the_account(void **state)
+static void a_machine_s_open_is_told_and_needs_a_flag_in_the_ladder(void **state)
 {
+    static const struct rcpt_status_definition statuses[] = {{"TARGETED", 0, NULL, false},
+                                                             {"DELIVERED", 1, "TARGETED", false},
+                                                             {"OPENED", 2, "DELIVERED", false}};
+    const struct rcpt_ladder_definition definition = {.statuses = statuses, .status_count = 3};
     struct fixture fixture;
+    struct rcpt_error error;
     char gateway[] = "sendgrid";
     struct rcpt_intake_account_config config = account_config(gateway);
     const char *open = "[{\"event\":\"open\",\"sg_message_id\":\"a\",\"sg_machine_open\":true}]";
@@ -125,11 +130,13 @@ static void machine_opens_follow_the_account(void **state)
     setup(&fixture, "sendgrid");
     fixture_post(&fixture, JSON, open);
     expect_member(&fixture, 0, "status", "OPENED");
-    config.machine_opens = false;
+    assert_true(rcpt_text_is(fixture.result.events[0].flags[0], "MACHINE_OPEN"));
+    rcpt_ladder_free(fixture.ladder);
+    fixture.ladder = rcpt_ladder_new(&definition, &error);
     fixture_account(&fixture, &config);
     fixture_post(&fixture, JSON, open);
     expect_member(&fixture, 0, "status", "DELIVERED");
-    assert_true(rcpt_text_is(fixture.result.events[0].flags[0], "MACHINE_OPEN"));
+    assert_int_equal(fixture.result.events[0].flag_count, 0);
     fixture_fini(&fixture);
 }
 
@@ -1067,7 +1074,7 @@ int main(void)
         cmocka_unit_test(what_is_no_json_is_a_dead_letter_and_400),
         cmocka_unit_test(one_bad_element_does_not_hold_up_its_neighbours),
         cmocka_unit_test(an_id_that_the_core_refuses_is_refused_here),
-        cmocka_unit_test(machine_opens_follow_the_account),
+        cmocka_unit_test(a_machine_s_open_is_told_and_needs_a_flag_in_the_ladder),
         cmocka_unit_test(ids_take_the_forms_of_the_account),
         cmocka_unit_test(a_zone_makes_a_hint_exact),
         cmocka_unit_test(a_custom_gateway_is_described_by_its_account),

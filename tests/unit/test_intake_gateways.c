@@ -174,43 +174,37 @@ static void numbers_of_dartmedia_are_read_by_their_range(void **state)
     fixture_fini(&fixture);
 }
 
-static void machine_opens_of_sparkpost_follow_the_account(void **state)
+static void machines_of_sparkpost_are_told(void **state)
 {
     static const char open[] = "[{\"msys\":{\"track_event\":{\"type\":\"open\","
                                "\"transmission_id\":\"t\",\"rcpt_to\":\"a@b\",\"event_id\":\"1\","
                                "\"user_agent_parsed\":{\"is_prefetched\":true}}}}]";
+    static const char click[] = "[{\"msys\":{\"track_event\":{\"type\":\"amp_click\","
+                                "\"transmission_id\":\"t\",\"rcpt_to\":\"a@b\",\"event_id\":\"2\","
+                                "\"user_agent_parsed\":{\"is_prefetched\":true}}}}]";
     struct fixture fixture;
-    char gateway[] = "sparkpost";
-    struct rcpt_intake_account_config config = account_config(gateway);
     (void)state;
     setup(&fixture, "sparkpost");
     fixture_post(&fixture, JSON, open);
     expect_event(&fixture, "OPENED", "MACHINE_OPEN");
-    config.machine_opens = false;
-    fixture_account(&fixture, &config);
-    fixture_post(&fixture, JSON, open);
-    expect_event(&fixture, "DELIVERED", "MACHINE_OPEN");
+    fixture_post(&fixture, JSON, click);
+    expect_event(&fixture, "CLICKED", "BOT_CLICK");
     fixture_fini(&fixture);
 }
 
-static void machine_opens_of_mailgun_follow_the_account(void **state)
+static void machines_of_mailgun_are_told(void **state)
 {
     static const char form[] = "{\"event-data\":{\"event\":\"%s\",\"timestamp\":1760789441.25,"
                                "\"message\":{\"headers\":{\"message-id\":\"m@x\"}},"
                                "\"client-info\":{\"bot\":\"apple\"}}}";
-    char open[256], click[256], gateway[] = "mailgun";
+    char open[256], click[256];
     struct fixture fixture;
-    struct rcpt_intake_account_config config = account_config(gateway);
     (void)state;
     snprintf(open, sizeof(open), form, "opened");
     snprintf(click, sizeof(click), form, "clicked");
     setup(&fixture, "mailgun");
     fixture_post(&fixture, JSON, open);
     expect_event(&fixture, "OPENED", "MACHINE_OPEN");
-    config.machine_opens = false;
-    fixture_account(&fixture, &config);
-    fixture_post(&fixture, JSON, open);
-    expect_event(&fixture, "DELIVERED", "MACHINE_OPEN");
     fixture_post(&fixture, JSON, click);
     expect_event(&fixture, "CLICKED", "BOT_CLICK");
     fixture_fini(&fixture);
@@ -226,8 +220,8 @@ int main(void)
         cmocka_unit_test(a_recipient_of_ses_without_an_address_is_set_aside),
         cmocka_unit_test(a_summary_of_sinch_without_recipients_belongs_to_no_message),
         cmocka_unit_test(numbers_of_dartmedia_are_read_by_their_range),
-        cmocka_unit_test(machine_opens_of_sparkpost_follow_the_account),
-        cmocka_unit_test(machine_opens_of_mailgun_follow_the_account),
+        cmocka_unit_test(machines_of_sparkpost_are_told),
+        cmocka_unit_test(machines_of_mailgun_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,20 @@ static const struct rcpt_mapping statuses[] = {
     {"UNKNOWN", NULL, "UNKNOWN", NULL}, /* AWS gave up after 72 h */
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"TEXT_SPAM", RCPT_REASON_SPAM},
+    {"TEXT_UNREACHABLE", RCPT_REASON_ABSENT},
+    {"TEXT_CARRIER_UNREACHABLE", RCPT_REASON_NETWORK},
+    {"TEXT_INVALID_MESSAGE", RCPT_REASON_CONTENT},
+    {"TEXT_PROTECT_BLOCKED", RCPT_REASON_BLOCKED},
+    {"MEDIA_SPAM", RCPT_REASON_SPAM},
+    {"MEDIA_UNREACHABLE", RCPT_REASON_ABSENT},
+    {"MEDIA_CARRIER_UNREACHABLE", RCPT_REASON_NETWORK},
+    {"MEDIA_INVALID_MESSAGE", RCPT_REASON_CONTENT},
+    {"MEDIA_PROTECT_BLOCKED", RCPT_REASON_BLOCKED},
+    {"MEDIA_FILE_*", RCPT_REASON_CONTENT},
+};
+
 /* The id goes into the answer as it is, so it may hold nothing that ends a JSON string. */
 static bool is_request_id(struct rcpt_text id)
 {
@@ -134,6 +148,8 @@ const struct rcpt_gateway rcpt_gateway_aws_eum_sms = {
                .reason = "/messageStatus",
                .message_id = "/context/message_id",
                .campaign_id = "/context/campaign_id"},
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_sns,
     .open = take_detail,
     .item = take_event,

@@ -18,6 +18,16 @@ static const struct rcpt_mapping statuses[] = {
     {"SUBMITTED*", NULL, "SENT", NULL},
 };
 
+/* By the cause, behind the status. */
+static const struct rcpt_reason reasons[] = {
+    {"FAIL/ABSENT_SUBSCRIBER", RCPT_REASON_ABSENT},
+    {"FAILURE/ABSENT_SUBSCRIBER", RCPT_REASON_ABSENT},
+    {"FAILED/ABSENT_SUBSCRIBER", RCPT_REASON_ABSENT},
+    {"FAIL/DND_FAIL", RCPT_REASON_OPTED_OUT},
+    {"FAILURE/DND_FAIL", RCPT_REASON_OPTED_OUT},
+    {"FAILED/DND_FAIL", RCPT_REASON_OPTED_OUT},
+};
+
 /* The cause is the reason while the row is looked up, then the code takes its place. */
 static void add_cause(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
@@ -41,5 +51,7 @@ const struct rcpt_gateway rcpt_gateway_gupshup_sms = {
     .fields = {.id = "externalId,messageId",
                .status = "status,eventType",
                .at = "deliveredTS,eventTs"},
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .item = add_cause,
 };

@@ -22,6 +22,30 @@ static const struct rcpt_mapping statuses[] = {
     {"UNSUBSCRIBED", NULL, "DELIVERED", "UNSUBSCRIBED"},
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"EC_ABSENT_SUBSCRIBER*", RCPT_REASON_ABSENT},
+    {"EC_UNKNOWN_SUBSCRIBER", RCPT_REASON_INVALID},
+    {"EC_UNIDENTIFIED_SUBSCRIBER", RCPT_REASON_INVALID},
+    {"EC_ILLEGAL_SUBSCRIBER", RCPT_REASON_BLOCKED},
+    {"EC_CALL_BARRED", RCPT_REASON_BLOCKED},
+    {"EC_SUBSCRIBER_BUSY*", RCPT_REASON_ABSENT},
+    {"EC_MESSAGE_WAITING_LIST_FULL", RCPT_REASON_ABSENT},
+    {"EC_SYSTEM_FAILURE", RCPT_REASON_NETWORK},
+    {"UNDELIVERABLE_REJECTED_OPERATOR", RCPT_REASON_BLOCKED},
+    {"UNDELIVERABLE_DND", RCPT_REASON_OPTED_OUT},
+    {"REJECTED_NOT_ENOUGH_CREDITS", RCPT_REASON_CREDIT},
+    {"REJECTED_SOURCE", RCPT_REASON_SENDER},
+    {"REJECTED_DND", RCPT_REASON_OPTED_OUT},
+    {"REJECTED_FLOODING_FILTER", RCPT_REASON_SPAM},
+    {"REJECTED_NETWORK", RCPT_REASON_NETWORK},
+    {"REJECTED_SYSTEM_ERROR", RCPT_REASON_NETWORK},
+    {"REJECTED_PREFIX_MISSING", RCPT_REASON_INVALID},
+    {"REJECTED_INVALID_DESTINATION", RCPT_REASON_INVALID},
+    {"REJECTED_MESSAGE_TOO_LONG", RCPT_REASON_CONTENT},
+    {"REJECTED_INVALID_UDH", RCPT_REASON_CONTENT},
+    {"REJECTED_DESTINATION", RCPT_REASON_BLOCKED},
+};
+
 static bool ends_in(struct rcpt_text text, const char *end)
 {
     size_t size = strlen(end);
@@ -86,5 +110,7 @@ const struct rcpt_gateway rcpt_gateway_infobip = {
                .client_ref = "/callbackData"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .item = take_report,
 };

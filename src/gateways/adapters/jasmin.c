@@ -8,6 +8,13 @@ static const struct rcpt_mapping statuses[] = {
     {"ESME_R*", NULL, "REJECTED", NULL},
 };
 
+/* Answers of the SMSC; `err` of a handset's receipt is each vendor's own. */
+static const struct rcpt_reason reasons[] = {
+    {"ESME_RINVDSTADR", RCPT_REASON_INVALID}, {"ESME_RINVSRCADR", RCPT_REASON_SENDER},
+    {"ESME_RTHROTTLED", RCPT_REASON_NETWORK}, {"ESME_RMSGQFUL", RCPT_REASON_NETWORK},
+    {"ESME_RSYSERR", RCPT_REASON_NETWORK},    {"ESME_RINVMSGLEN", RCPT_REASON_CONTENT},
+};
+
 const struct rcpt_gateway rcpt_gateway_jasmin = {
     .name = "jasmin",
     .channel = "sms",
@@ -19,6 +26,8 @@ const struct rcpt_gateway rcpt_gateway_jasmin = {
     .time_format = RCPT_INTAKE_TIME_SHORT,
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .smpp_words = true,
     .answer_type = "text/plain",
     .answer = "ACK/Jasmin",

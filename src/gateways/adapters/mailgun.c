@@ -1,7 +1,6 @@
 /* Mailgun: one event as JSON, by some accounts without its wrapper; formerly a form with the user's
  * variables among the fields. `delivered` is never sent twice. The signature covers a timestamp and
  * a token, not the event. documentation.mailgun.com/docs/mailgun/user-manual/events/webhooks */
-#include "gateways/account.h"
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
@@ -19,6 +18,20 @@ static const struct rcpt_mapping statuses[] = {
     {"complained", NULL, "DELIVERED", "COMPLAINED"},
     {"unsubscribed", NULL, "DELIVERED", "UNSUBSCRIBED"},
     {"stored", NULL, NULL, NULL},
+};
+
+static const struct rcpt_reason reasons[] = {
+    {"552", RCPT_REASON_ABSENT},
+    {"605", RCPT_REASON_INVALID},
+    {"606", RCPT_REASON_OPTED_OUT},
+    {"607", RCPT_REASON_OPTED_OUT},
+    {"failed/permanent/suppress-bounce", RCPT_REASON_INVALID},
+    {"failed/permanent/suppress-*", RCPT_REASON_OPTED_OUT},
+    {"suppress-bounce", RCPT_REASON_INVALID},
+    {"suppress-*", RCPT_REASON_OPTED_OUT},
+    {"espblock", RCPT_REASON_BLOCKED},
+    {"old", RCPT_REASON_EXPIRED},
+    {"hardfail", RCPT_REASON_INVALID},
 };
 
 /* The event, with or without its wrapper. */
@@ -51,10 +64,7 @@ static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
     compose_status(reading, draft, event);
     if (rcpt_node_text_of(rcpt_node_get(event, "client-info"), "bot").size == 0)
         return;
-    draft->flag = rcpt_text_is(draft->status, "clicked") ? "BOT_CLICK" : "MACHINE_OPEN";
-    /* As with others, a machine's open proves delivery only, unless the account counts it. */
-    if (rcpt_text_is(draft->status, "opened") && !reading->account->machine_opens)
-        draft->mapped = (struct rcpt_mapping){.raw = "opened", .status = "DELIVERED"};
+    draft->machine = rcpt_text_is(draft->status, "clicked") ? "BOT_CLICK" : "MACHINE_OPEN";
 }
 
 const struct rcpt_gateway rcpt_gateway_mailgun = {
@@ -74,6 +84,8 @@ const struct rcpt_gateway rcpt_gateway_mailgun = {
                               "/user-variables/campaign_id,campaign_id"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_mailgun,
     .item = take_event,
 };

@@ -14,6 +14,13 @@ static const struct rcpt_mapping statuses[] = {
     {"delivery_failed", NULL, "FAILED", NULL},
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"1", RCPT_REASON_INVALID},  {"5", RCPT_REASON_INVALID},  {"6", RCPT_REASON_ABSENT},
+    {"9", RCPT_REASON_BLOCKED},  {"11", RCPT_REASON_BLOCKED}, {"12", RCPT_REASON_BLOCKED},
+    {"13", RCPT_REASON_BLOCKED}, {"27", RCPT_REASON_ABSENT},  {"31", RCPT_REASON_ABSENT},
+    {"33", RCPT_REASON_ABSENT},  {"34", RCPT_REASON_NETWORK}, {"103", RCPT_REASON_OPTED_OUT},
+};
+
 const struct rcpt_gateway rcpt_gateway_messagebird = {
     .name = "messagebird",
     .channel = "sms",
@@ -25,5 +32,7 @@ const struct rcpt_gateway rcpt_gateway_messagebird = {
                .client_ref = "reference"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_messagebird,
 };

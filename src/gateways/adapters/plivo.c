@@ -16,6 +16,15 @@ static const struct rcpt_mapping statuses[] = {
     {"rejected", NULL, "REJECTED", NULL},
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"10", RCPT_REASON_CONTENT},  {"20", RCPT_REASON_NETWORK},  {"30", RCPT_REASON_SPAM},
+    {"40", RCPT_REASON_SENDER},   {"50", RCPT_REASON_INVALID},  {"60", RCPT_REASON_NETWORK},
+    {"70", RCPT_REASON_INVALID},  {"80", RCPT_REASON_ABSENT},   {"90", RCPT_REASON_NETWORK},
+    {"100", RCPT_REASON_BLOCKED}, {"110", RCPT_REASON_CONTENT}, {"200", RCPT_REASON_OPTED_OUT},
+    {"300", RCPT_REASON_NETWORK}, {"420", RCPT_REASON_EXPIRED}, {"450", RCPT_REASON_SENDER},
+    {"900", RCPT_REASON_CREDIT},
+};
+
 /* Each callback repeats the times of the stages before it; that of its own stage counts. */
 static void choose_time(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
@@ -42,6 +51,8 @@ const struct rcpt_gateway rcpt_gateway_plivo = {
                .channel = "Type"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_plivo,
     .item = choose_time,
 };

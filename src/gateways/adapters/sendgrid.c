@@ -2,7 +2,6 @@
  * sg_event_id tells them apart. A bounce after delivery has no sg_message_id, so that only a custom
  * argument of our own (message_id) finds the message. docs.sendgrid.com, "Event Webhook Reference"
  */
-#include "gateways/account.h"
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
@@ -22,6 +21,21 @@ static const struct rcpt_mapping statuses[] = {
     {"account_status_change", NULL, NULL, NULL},
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"Bounced*", RCPT_REASON_INVALID},
+    {"Invalid Address", RCPT_REASON_INVALID},
+    {"Invalid", RCPT_REASON_INVALID},
+    {"Unsubscribed*", RCPT_REASON_OPTED_OUT},
+    {"Spam Reporting*", RCPT_REASON_OPTED_OUT},
+    {"Spam Content", RCPT_REASON_SPAM},
+    {"Recipient List over Package Quota", RCPT_REASON_CREDIT},
+    {"Mailbox Unavailable", RCPT_REASON_ABSENT},
+    {"Technical", RCPT_REASON_NETWORK},
+    {"Content", RCPT_REASON_CONTENT},
+    {"Reputation", RCPT_REASON_SPAM},
+    {"Frequency*", RCPT_REASON_BLOCKED},
+};
+
 /* X-Message-Id of the send, behind which SendGrid puts where the message went through. */
 static struct rcpt_text message_part(struct rcpt_text id)
 {
@@ -34,20 +48,16 @@ static struct rcpt_text message_part(struct rcpt_text id)
     return id;
 }
 
-/* Prefetching mail programs open everything: unless the account counts such opens, they prove
- * delivery only. */
+/* Prefetching mail programs open everything: SendGrid marks their opens. */
 static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_text type = rcpt_node_text_of(draft->item, "type");
     draft->id = message_part(draft->id);
     if (rcpt_text_is(draft->status, "bounce") && type.size > 0)
         draft->status = RCPT_TEXT_JOIN(reading->arena, draft->status, RCPT_TEXT("/"), type);
-    if (!rcpt_text_is(draft->status, "open") ||
-        !rcpt_node_is_true(rcpt_node_get(draft->item, "sg_machine_open")))
-        return;
-    draft->flag = "MACHINE_OPEN";
-    if (!reading->account->machine_opens)
-        draft->mapped = (struct rcpt_mapping){.raw = "open", .status = "DELIVERED"};
+    if (rcpt_text_is(draft->status, "open") &&
+        rcpt_node_is_true(rcpt_node_get(draft->item, "sg_machine_open")))
+        draft->machine = "MACHINE_OPEN";
 }
 
 const struct rcpt_gateway rcpt_gateway_sendgrid = {
@@ -64,6 +74,8 @@ const struct rcpt_gateway rcpt_gateway_sendgrid = {
                .campaign_id = "/campaign_id,/marketing_campaign_id"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_sendgrid,
     .item = take_event,
 };

@@ -25,6 +25,19 @@ static const struct rcpt_mapping statuses[] = {
     {"AmazonSnsSubscriptionSucceeded", NULL, NULL, NULL}, /* a notice after set-up */
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"NoEmail", RCPT_REASON_INVALID},
+    {"Suppressed", RCPT_REASON_INVALID},
+    {"OnAccountSuppressionList", RCPT_REASON_INVALID},
+    {"UnsubscribedRecipient", RCPT_REASON_OPTED_OUT},
+    {"MailboxFull", RCPT_REASON_ABSENT},
+    {"MessageTooLarge", RCPT_REASON_CONTENT},
+    {"ContentRejected", RCPT_REASON_CONTENT},
+    {"AttachmentRejected", RCPT_REASON_CONTENT},
+    {"Bad content", RCPT_REASON_CONTENT},
+    {"Rendering Failure", RCPT_REASON_CONTENT},
+};
+
 /* Where the recipients of each type stand. */
 static const struct {
     const char *type, *object, *recipients; /* NULL: all of the mail's */
@@ -63,11 +76,11 @@ static void add_recipients(struct rcpt_reading *reading, const struct rcpt_draft
 static void take_details(struct rcpt_reading *reading, struct rcpt_draft *draft,
                          const struct rcpt_node *object)
 {
-    static const char *const reasons[] = {"bounceSubType", "complaintSubType", "delayType",
-                                          "reason"};
+    static const char *const fields[] = {"bounceSubType", "complaintSubType", "delayType",
+                                         "reason"};
     struct rcpt_text bounce = rcpt_node_text_of(object, "bounceType");
-    for (size_t index = 0; index < RCPT_COUNT_OF(reasons) && draft->reason.size == 0; index++)
-        draft->reason = rcpt_node_text_of(object, reasons[index]);
+    for (size_t index = 0; index < RCPT_COUNT_OF(fields) && draft->reason.size == 0; index++)
+        draft->reason = rcpt_node_text_of(object, fields[index]);
     draft->at = rcpt_node_text_of(object, "timestamp");
     if (rcpt_text_is(draft->status, "Send") || rcpt_text_is(draft->status, "Reject"))
         draft->at = rcpt_node_text_of(rcpt_node_get(draft->item, "mail"), "timestamp");
@@ -114,6 +127,8 @@ const struct rcpt_gateway rcpt_gateway_ses_sns = {
                .campaign_id = "/mail/tags/campaign_id/0"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_sns,
     .open = rcpt_sns_open,
     .item = take_event,

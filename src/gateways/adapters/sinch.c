@@ -13,6 +13,13 @@ static const struct rcpt_mapping statuses[] = {
     {"Deleted", NULL, "SKIPPED", NULL},     {"Unknown", NULL, "UNKNOWN", NULL},
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"402", RCPT_REASON_NETWORK}, {"403", RCPT_REASON_NETWORK}, {"404", RCPT_REASON_NETWORK},
+    {"405", RCPT_REASON_CONTENT}, {"406", RCPT_REASON_EXPIRED}, {"408", RCPT_REASON_BLOCKED},
+    {"410", RCPT_REASON_SENDER},  {"411", RCPT_REASON_CONTENT}, {"412", RCPT_REASON_BLOCKED},
+    {"413", RCPT_REASON_CREDIT},  {"414", RCPT_REASON_CONTENT},
+};
+
 /* A summary without recipients cannot be attributed: it becomes a dead letter. */
 static void check_report(struct rcpt_reading *reading)
 {
@@ -40,5 +47,7 @@ const struct rcpt_gateway rcpt_gateway_sinch = {
                .client_ref = "^/client_reference"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .open = check_report,
 };

@@ -1,7 +1,6 @@
 /* SparkPost (Bird email): a JSON array of events, each wrapped in msys.KIND. `[{"msys":{}}]` is a
  * try of the URL. What a bounce means is in its class. out_of_band is a bounce after delivery.
  * docs.bird.com/api/email-api/webhooks; SparkPost/support-docs, bounce classes */
-#include "gateways/account.h"
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
@@ -32,8 +31,27 @@ static const struct rcpt_mapping statuses[] = {
     {"ab_test_*", NULL, NULL, NULL},
 };
 
-/* The class joins the status of a bounce. Prefetched opens prove delivery only, unless the account
- * counts them. */
+static const struct rcpt_reason reasons[] = {
+    {"bounce/10", RCPT_REASON_INVALID},
+    {"bounce/21", RCPT_REASON_NETWORK},
+    {"bounce/22", RCPT_REASON_ABSENT},
+    {"bounce/23", RCPT_REASON_CONTENT},
+    {"bounce/24", RCPT_REASON_NETWORK},
+    {"bounce/25", RCPT_REASON_BLOCKED},
+    {"bounce/30", RCPT_REASON_INVALID},
+    {"bounce/50", RCPT_REASON_BLOCKED},
+    {"bounce/51", RCPT_REASON_SPAM},
+    {"bounce/52", RCPT_REASON_SPAM},
+    {"bounce/53", RCPT_REASON_CONTENT},
+    {"bounce/54", RCPT_REASON_BLOCKED},
+    {"bounce/70", RCPT_REASON_NETWORK},
+    {"bounce/90", RCPT_REASON_OPTED_OUT},
+    {"policy_rejection", RCPT_REASON_BLOCKED},
+    {"generation_failure", RCPT_REASON_CONTENT},
+    {"generation_rejection", RCPT_REASON_BLOCKED},
+};
+
+/* The class joins the status of a bounce. Prefetched opens are marked, whatever their type. */
 static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_text class = rcpt_node_text_of(draft->item, "bounce_class");
@@ -42,11 +60,10 @@ static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
         rcpt_draft_ignore(reading, draft, "no_receipt"); /* relay_message */
         return;
     }
-    if (rcpt_node_is_true(rcpt_node_get(agent, "is_prefetched"))) {
-        draft->flag = "MACHINE_OPEN";
-        if (!reading->account->machine_opens)
-            draft->mapped = (struct rcpt_mapping){.raw = "open", .status = "DELIVERED"};
-    }
+    if (rcpt_node_is_true(rcpt_node_get(agent, "is_prefetched")))
+        draft->machine = rcpt_text_find(draft->status, "click") < draft->status.size
+                             ? "BOT_CLICK"
+                             : "MACHINE_OPEN";
     if (rcpt_text_is(draft->status, "bounce") && class.size > 0)
         draft->status = RCPT_TEXT_JOIN(reading->arena, draft->status, RCPT_TEXT("/"), class);
 }
@@ -65,5 +82,7 @@ const struct rcpt_gateway rcpt_gateway_sparkpost = {
                .campaign_id = "/rcpt_meta/campaign_id,/campaign_id"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .item = take_event,
 };

@@ -30,6 +30,18 @@ static const struct rcpt_mapping statuses[] = {
     {"canceled", NULL, "SKIPPED", NULL},
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"21211", RCPT_REASON_INVALID},   {"21610", RCPT_REASON_OPTED_OUT},
+    {"21614", RCPT_REASON_INVALID},   {"30001", RCPT_REASON_NETWORK},
+    {"30002", RCPT_REASON_SENDER},    {"30003", RCPT_REASON_ABSENT},
+    {"30004", RCPT_REASON_BLOCKED},   {"30005", RCPT_REASON_INVALID},
+    {"30006", RCPT_REASON_INVALID},   {"30007", RCPT_REASON_SPAM},
+    {"30009", RCPT_REASON_NETWORK},   {"30010", RCPT_REASON_CREDIT},
+    {"30032", RCPT_REASON_SENDER},    {"30034", RCPT_REASON_SENDER},
+    {"30036", RCPT_REASON_EXPIRED},   {"63024", RCPT_REASON_INVALID},
+    {"63032", RCPT_REASON_OPTED_OUT}, {"63049", RCPT_REASON_BLOCKED},
+};
+
 /* "whatsapp:+1555…" */
 static void find_channel(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
@@ -53,6 +65,8 @@ const struct rcpt_gateway rcpt_gateway_twilio = {
     .time_format = RCPT_INTAKE_TIME_SHORT,
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_twilio,
     .item = find_channel,
 };

@@ -24,6 +24,16 @@ static const struct rcpt_mapping statuses[] = {
     {"unknown", NULL, "UNKNOWN", NULL},
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"2", RCPT_REASON_ABSENT},   {"3", RCPT_REASON_ABSENT},   {"4", RCPT_REASON_BLOCKED},
+    {"5", RCPT_REASON_NETWORK},  {"6", RCPT_REASON_SPAM},     {"7", RCPT_REASON_ABSENT},
+    {"8", RCPT_REASON_NETWORK},  {"9", RCPT_REASON_INVALID},  {"10", RCPT_REASON_CONTENT},
+    {"11", RCPT_REASON_NETWORK}, {"12", RCPT_REASON_ABSENT},  {"13", RCPT_REASON_BLOCKED},
+    {"14", RCPT_REASON_BLOCKED}, {"15", RCPT_REASON_CREDIT},  {"50", RCPT_REASON_SENDER},
+    {"51", RCPT_REASON_SENDER},  {"52", RCPT_REASON_CONTENT}, {"53", RCPT_REASON_OPTED_OUT},
+    {"54", RCPT_REASON_BLOCKED},
+};
+
 /* Inbound messages come to the same URL; they have no status. */
 static void skip_inbound(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
@@ -44,6 +54,8 @@ const struct rcpt_gateway rcpt_gateway_vonage_sms = {
     .time_zone = "Z",
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_vonage_sms,
     .item = skip_inbound,
 };

@@ -21,6 +21,19 @@ static const struct rcpt_mapping statuses[] = {
     {"warning", NULL, NULL, NULL},
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"368", RCPT_REASON_SENDER},     {"130429", RCPT_REASON_NETWORK},
+    {"130472", RCPT_REASON_BLOCKED}, {"131000", RCPT_REASON_NETWORK},
+    {"131016", RCPT_REASON_NETWORK}, {"131021", RCPT_REASON_INVALID},
+    {"131026", RCPT_REASON_INVALID}, {"131031", RCPT_REASON_SENDER},
+    {"131042", RCPT_REASON_CREDIT},  {"131045", RCPT_REASON_SENDER},
+    {"131047", RCPT_REASON_BLOCKED}, {"131048", RCPT_REASON_SPAM},
+    {"131049", RCPT_REASON_BLOCKED}, {"131050", RCPT_REASON_OPTED_OUT},
+    {"131051", RCPT_REASON_CONTENT}, {"131052", RCPT_REASON_CONTENT},
+    {"131053", RCPT_REASON_CONTENT}, {"1320*", RCPT_REASON_CONTENT},
+    {"1321*", RCPT_REASON_CONTENT},
+};
+
 /* The token is in a URL, so that no secret may take its place. */
 static bool is_token(const struct rcpt_reading *reading, struct rcpt_text given)
 {
@@ -71,6 +84,8 @@ const struct rcpt_gateway rcpt_gateway_whatsapp_cloud = {
                .client_ref = "/biz_opaque_callback_data"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_meta,
     .challenge = rcpt_meta_challenge,
     .item = add_code,

@@ -1,0 +1,118 @@
+/* The policies for receipts of machines. An event is taken for a set of names, its status and its flags: whether a gateway
+ * says OPENED with MACHINE_OPEN beside it, or MACHINE_OPEN alone, leads to the same. Called by record_event.c for the
+ * few events that have such a flag, and by the funnel. */
+#include "machine.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name, *flag, *status;
+} kinds[RCPT_MACHINE_KIND__COUNT] = {
+    [RCPT_MACHINE_OPEN] = {"open", "MACHINE_OPEN", "OPENED"},
+    [RCPT_MACHINE_CLICK] = {"click", "BOT_CLICK", "CLICKED"},
+};
+
+const char *rcpt_machine_kind_name(enum rcpt_machine_kind kind)
+{
+    return kinds[kind].name;
+}
+
+const char *rcpt_machine_policy_name(enum rcpt_machine_policy policy)
+{
+    static const char *const names[RCPT_MACHINE_POLICY__COUNT] = {
+        [RCPT_MACHINE_FLAG] = "flag",
+        [RCPT_MACHINE_COUNT] = "count",
+        [RCPT_MACHINE_IGNORE] = "ignore",
+    };
+    return names[policy];
+}
+
+static int find(const struct rcpt_ladder *ladder, const char *name)
+{
+    return rcpt_ladder_find_name(ladder, name, strlen(name), NULL, 0);
+}
+
+/* A ladder of the platform's own may use these names for something else: then there is no such kind. */
+void rcpt_machine_find_marks(const struct rcpt_ladder *ladder, struct rcpt_machine_marks *marks)
+{
+    for (int kind = 0; kind < RCPT_MACHINE_KIND__COUNT; kind++) {
+        int flag = find(ladder, kinds[kind].flag), status = find(ladder, kinds[kind].status);
+        marks->masks[kind] = 0;
+        if (flag < 0 || status < 0 || rcpt_ladder_entry(ladder, (size_t)status)->is_flag)
+            continue;
+        const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(ladder, (size_t)flag);
+        marks->flags[kind] = flag;
+        marks->statuses[kind] = status;
+        marks->implied[kind] = rcpt_ladder_find_code(ladder, entry->top, NULL, 0);
+        marks->masks[kind] = entry->mask; /* of a status: 0 */
+    }
+}
+
+static bool fits(const char *wanted, struct rcpt_text text)
+{
+    return wanted == NULL || rcpt_text_is(text, wanted);
+}
+
+enum rcpt_machine_policy rcpt_machine_policy_of(const struct rcpt_machine_rules *rules,
+                                                enum rcpt_machine_kind kind,
+                                                const struct rcpt_machine_origin *origin)
+{
+    if (rules == NULL)
+        return RCPT_MACHINE_FLAG;
+    for (size_t index = 0; index < rules->rule_count; index++) {
+        const struct rcpt_machine_rule *rule = &rules->rules[index];
+        if (rule->kind == kind && fits(rule->account, origin->account) &&
+            fits(rule->org_id, origin->org_id) && fits(rule->campaign, origin->campaign))
+            return rule->policy;
+    }
+    return kind == RCPT_MACHINE_OPEN ? rules->opens : rules->clicks;
+}
+
+bool rcpt_machine_is_always(const struct rcpt_machine_rules *rules, enum rcpt_machine_kind kind,
+                            unsigned policies)
+{
+    enum rcpt_machine_policy rest = kind == RCPT_MACHINE_OPEN ? rules->opens : rules->clicks;
+    bool always = (policies >> rest & 1) != 0;
+    for (size_t index = 0; index < rules->rule_count; index++)
+        if (rules->rules[index].kind == kind)
+            always = always && (policies >> rules->rules[index].policy & 1) != 0;
+    return always;
+}
+
+static bool is_above(const struct rcpt_ladder *ladder, int upper, int lower)
+{
+    int16_t code = rcpt_ladder_entry(ladder, (size_t)upper)->code;
+    int16_t end = rcpt_ladder_entry(ladder, (size_t)lower)->code;
+    while (end != RCPT_LADDER_NO_STATUS && end != code)
+        end =
+            rcpt_ladder_entry(ladder, (size_t)rcpt_ladder_find_code(ladder, end, NULL, 0))->parent;
+    return end == code;
+}
+
+/* An event without a status names its first flag: that one is not beside it any more. */
+static int first_flag(const struct rcpt_ladder *ladder, uint32_t *flags)
+{
+    int bit = __builtin_ctz(*flags);
+    *flags &= *flags - 1;
+    return rcpt_ladder_find_code(ladder, RCPT_LADDER_FIRST_FLAG_CODE + bit, NULL, 0);
+}
+
+/* What stands beside OPENED or CLICKED, or what they say of the message beyond it, is not the machine's. */
+void rcpt_machine_apply(const struct rcpt_ladder *ladder, const struct rcpt_machine_marks *marks,
+                        enum rcpt_machine_kind kind, enum rcpt_machine_policy policy, int *entry,
+                        uint32_t *flags)
+{
+    const struct rcpt_ladder_entry *named = rcpt_ladder_entry(ladder, (size_t)*entry);
+    int status = named->is_flag ? -1 : *entry;
+    *flags |= named->mask;
+    if (policy == RCPT_MACHINE_COUNT &&
+        (status < 0 || is_above(ladder, status, marks->statuses[kind])))
+        status = marks->statuses[kind];
+    if (policy != RCPT_MACHINE_COUNT && status == marks->statuses[kind])
+        status = -1;
+    if (policy == RCPT_MACHINE_IGNORE)
+        *flags &= ~marks->masks[kind];
+    if (status < 0 && *flags == 0)
+        status = marks->implied[kind];
+    *entry = status >= 0 ? status : first_flag(ladder, flags);
+}
