@@ -97,8 +97,13 @@ static const struct command commands[] = {
             "messages: distinct messages that reached the status; events: receipts that named it;\n"
             "current: messages that stand in it now. --org shows campaigns whose messages are all "
             "of\n"
-            "that organisation. Exit code 66 if there is no such campaign.",
-        .options = {{"org", "ORG", "only campaigns of this organisation"}, FORMAT_OPTION},
+            "that organisation. --by shows a campaign's messages by the variant, channel or "
+            "gateway\n"
+            "that they were inserted with (counters.by). Exit code 66 if there is no such "
+            "campaign.",
+        .options = {{"org", "ORG", "only campaigns of this organisation"},
+                    {"by", "COLUMN", "one campaign by a column that counters.by names"},
+                    FORMAT_OPTION},
         .run = command_funnel,
     },
     {

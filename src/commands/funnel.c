@@ -480,6 +480,8 @@ int command_funnel(const struct command_call *call)
     struct funnel funnel = {0};
     int exit_code = EX_USAGE;
     const char *org = command_option(call, "org");
+    if (command_option(call, "by") != NULL)
+        return command_funnel_by(call);
     if (!command_format(call, &format) || !command_open(&context, call, true, &exit_code))
         return exit_code;
     if (!read_funnels(&context, call->argument, org, &funnel)) {

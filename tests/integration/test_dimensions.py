@@ -129,3 +129,33 @@ def test_a_column_that_is_not_there_or_of_another_type_is_refused_by_migrate(cre
     refused = world.installation.command("migrate", check=False).stderr
     assert "inbox table public.messages has no column cell, by which counters.by counts" in refused
     assert "column sent of inbox table public.messages, by which counters.by counts, is of type timestamp with time zone" in refused
+
+
+@pytest.fixture
+def counted(create_world):
+    """Three keys, of which one has receipts; and a campaign without messages of its own key."""
+    world = create_world(counters={"by": ["variant"]})
+    insert(world, [f"m{n}" for n in (0, 1, 3, 4, 8)])
+    process = world.installation.start()
+    now = world.database.value("SELECT (extract(epoch FROM now()) * 1000)::int8")
+    broker.produce(world.brokers, str(world.topic), records_of([{"message_id": id, "status": "SENT", "at": now} for id in ("m0", "m4", "m4")], now))
+    world.wait_until_consumed(process)
+    process.stop()
+    return world
+
+
+def test_funnel_by_shows_each_key_as_a_table_csv_and_json(counted):
+    def run(*arguments, check=True):
+        return counted.installation.command("funnel", *arguments, check=check)
+
+    table = run("c", "--by", "variant").stdout.splitlines()
+    assert table[0] == "campaign c, messages by variant" and table[2].split() == ["variant", "TARGETED", "IN_GTW", "SENT"]
+    assert [line.split() for line in table[3:]] == [["a", "3", "2", "2"], ["(none)", "1", "0", "0"], ["b", "1", "0", "0"]]
+    assert run("c", "--by", "variant", "--format", "csv").stdout.splitlines() == [
+        "key,status,name,messages,events", "a,0,TARGETED,3,0", "a,200,IN_GTW,2,0", "a,300,SENT,2,3", ",0,TARGETED,1,0", "b,0,TARGETED,1,0"]
+    said = json.loads(run("c", "--by", "variant", "--format", "json").stdout)
+    assert (said["campaign_id"], said["by"], [key["key"] for key in said["keys"]]) == ("c", "variant", ["a", "", "b"])
+    assert said["keys"][0]["statuses"][2] == {"status": 300, "name": "SENT", "messages": 2, "events": 3}
+    none = run("c", "--by", "colour", check=False)
+    assert none.returncode == 66 and 'campaign "c" has no counts by "colour"' in none.stderr and "counters.by" in none.stderr
+    assert run("--by", "variant", check=False).returncode == 64 == run("c", "--by", "variant", "--org", "o", check=False).returncode
