@@ -1,16 +1,42 @@
 -- As rollup.sql, for campaign_tally_delta: $1 int4 most rows, $2 int8 only ids above this one. Returns rows and last.
+-- Here the keys of a dimension are bounded (rules/dimensions.sql): a campaign has a thousand, in the order in which they come, and what comes under
+-- a further one is added to 'other'. A key that has a total keeps it, so all counts of a message go to the same one. Of two roll-ups at once
+-- the second does nothing: both could give away the last place.
 WITH
 taken AS (
     DELETE FROM campaign_tally_delta
     WHERE id = ANY (ARRAY(SELECT d.id FROM campaign_tally_delta d WHERE d.id > $2::int8 ORDER BY d.id LIMIT $1::int4))
+      AND (SELECT pg_try_advisory_xact_lock(hashtext('receiptd tally'), hashtext(current_schema())))
     RETURNING id, kind, campaign_id, at, key, status, messages, events
+),
+count AS MATERIALIZED (
+    SELECT a.campaign_id, d.kind, a.at, a.key, a.status, sum(a.messages) AS messages, sum(a.events) AS events, min(d.id) AS id
+    FROM taken d, unnest(d.campaign_id, d.at, d.key, d.status, d.messages, d.events) AS a (campaign_id, at, key, status, messages, events)
+    GROUP BY a.campaign_id, d.kind, a.at, a.key, a.status
+),
+fresh AS MATERIALIZED (
+    SELECT k.campaign_id, k.kind, k.key, row_number() OVER (PARTITION BY k.campaign_id, k.kind ORDER BY k.id, k.key COLLATE "C") AS n
+    FROM (SELECT c.campaign_id, c.kind, c.key, min(c.id) AS id FROM count c WHERE c.kind LIKE 'by\_%' AND c.key <> 'other' GROUP BY 1, 2, 3) k
+    WHERE NOT EXISTS (SELECT FROM campaign_tally_total t
+                      WHERE t.campaign_id = k.campaign_id AND t.kind = k.kind AND t.at = '-infinity' AND t.key = k.key)
+),
+room AS MATERIALIZED (
+    SELECT f.campaign_id, f.kind,
+           1000 - (SELECT count(DISTINCT t.key) FROM campaign_tally_total t
+                   WHERE t.campaign_id = f.campaign_id AND t.kind = f.kind AND t.at = '-infinity' AND t.key <> 'other') AS n
+    FROM (SELECT DISTINCT f.campaign_id, f.kind FROM fresh f) f
+),
+excess AS MATERIALIZED (
+    SELECT f.campaign_id, f.kind, f.key FROM fresh f JOIN room r ON r.campaign_id = f.campaign_id AND r.kind = f.kind WHERE f.n > r.n
 ),
 moved AS (
     INSERT INTO campaign_tally_total AS t (campaign_id, kind, at, key, status, messages, events)
-    SELECT a.campaign_id, d.kind, a.at, a.key, a.status, sum(a.messages), sum(a.events)
-    FROM taken d, unnest(d.campaign_id, d.at, d.key, d.status, d.messages, d.events) AS a (campaign_id, at, key, status, messages, events)
-    GROUP BY a.campaign_id, d.kind, a.at, a.key, a.status
-    ORDER BY a.campaign_id COLLATE "C", d.kind, a.at, a.key COLLATE "C", a.status
+    SELECT k.campaign_id, k.kind, k.at, k.key, k.status, sum(k.messages), sum(k.events)
+    FROM (SELECT c.campaign_id, c.kind, c.at, c.status, c.messages, c.events,
+                 CASE WHEN (c.campaign_id, c.kind, c.key) IN (SELECT e.campaign_id, e.kind, e.key FROM excess e) THEN 'other' ELSE c.key END AS key
+          FROM count c) k
+    GROUP BY k.campaign_id, k.kind, k.at, k.key, k.status
+    ORDER BY k.campaign_id COLLATE "C", k.kind, k.at, k.key COLLATE "C", k.status
     ON CONFLICT (campaign_id, kind, at, key, status) DO UPDATE
     SET messages = t.messages + excluded.messages, events = t.events + excluded.events
 )

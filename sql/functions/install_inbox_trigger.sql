@@ -1,6 +1,7 @@
 -- Puts the trigger on the inbox that counts the root (TARGETED), and makes its function, count_inserted(). migrate runs this again where
 -- this file has changed.
--- in_schema, in_table: the base table (our schema and message_inbox unless mapped); org_id, campaign_id, status, flags: its columns.
+-- in_schema, in_table: the base table (our schema and message_inbox unless mapped); org_id, campaign_id, status, flags: its columns; kinds, dimensions: as
+-- for inbox_dimensions().
 -- Raises 42804 or 42703 where check_inbox_columns() refuses a column.
 --
 -- A statement trigger fires for the table that the statement names. So each partition gets one as well, for rows that are inserted into it
@@ -16,11 +17,11 @@
 -- PL/pgSQL analyses a statement when it gets there: before that it does not even search for a foreign cast. The two calls are for the
 -- rare cases (a table under a new name, a domain) and say what is wrong.
 CREATE OR REPLACE FUNCTION install_inbox_trigger(in_schema text, in_table text, org_id text, campaign_id text, status text,
-                                                 flags text)
+                                                 flags text, kinds text[], dimensions text[])
 RETURNS void LANGUAGE plpgsql AS $install$
 DECLARE
     base text := format('%I.%I', in_schema, in_table);
-    columns text[] := ARRAY[org_id, campaign_id, status, flags];
+    columns text[] := ARRAY(SELECT DISTINCT unnest(ARRAY[org_id, campaign_id, status, flags] || dimensions));
     target record;
 BEGIN
     PERFORM check_inbox_columns(to_regclass(base), columns);
@@ -54,7 +55,7 @@ BEGIN
             INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)
             SELECT array_agg(s.campaign), array_agg(s.code), array_agg(s.n), array_agg(0)
             FROM (SELECT campaign, code, sum(n) AS n FROM counts GROUP BY campaign, code) s
-            HAVING count(*) > 0;
+            HAVING count(*) > 0;%11$s
             INSERT INTO campaign_organisation (campaign_id, org_id)
             SELECT n.campaign, n.org
             FROM (SELECT DISTINCT COALESCE(i.%2$I::text COLLATE "C", '') AS campaign, COALESCE(i.%10$I::text COLLATE "C", '') AS org
@@ -64,7 +65,7 @@ BEGIN
         END
         $body$
     $function$, current_schema(), campaign_id, status, flags, in_schema, format('%I.message_inbox', current_schema()), columns,
-        cardinality(columns), in_table, org_id);
+        cardinality(columns), in_table, org_id, inbox_dimensions(kinds, dimensions, campaign_id, status, flags));
     -- A role that may execute it could put it on a table of its own and forge counters.
     REVOKE ALL ON FUNCTION count_inserted() FROM PUBLIC;
     FOR target IN SELECT * FROM inbox_trigger_targets(to_regclass(base)) LOOP

@@ -56,4 +56,7 @@ ALTER TABLE parked_event
     ADD COLUMN IF NOT EXISTS reason_class text COLLATE "C",
     ADD COLUMN IF NOT EXISTS event_key bigint; -- by which echoes are recognised; NULL: not wanted when it was parked
 
+-- Replaced by one with more parameters.
+DROP FUNCTION IF EXISTS install_inbox_trigger(text, text, text, text, text, text);
+
 INSERT INTO schema_version (version) VALUES (5) ON CONFLICT DO NOTHING;

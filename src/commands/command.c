@@ -97,12 +97,17 @@ static const struct command commands[] = {
             "messages: distinct messages that reached the status; events: receipts that named it;\n"
             "current: messages that stand in it now. --org shows campaigns whose messages are all "
             "of\n"
-            "that organisation. --kpis shows the rates as a vendor defines them (mailchimp, braze, "
-            "sparkpost,\n"
-            "clevertap, capillary), with the reason where there is no such figure; --kpis list "
-            "shows the\n"
-            "definitions. Exit code 66 if there is no such campaign.",
+            "that organisation. --by shows a campaign's messages by the variant, channel or "
+            "gateway\n"
+            "that they were inserted with (counters.by). --kpis shows the rates as a vendor "
+            "defines "
+            "them\n"
+            "(mailchimp, braze, sparkpost, clevertap, capillary), with the reason where there is "
+            "no "
+            "such\n"
+            "figure; --kpis list shows the definitions. Exit code 66 if there is no such campaign.",
         .options = {{"org", "ORG", "only campaigns of this organisation"},
+                    {"by", "COLUMN", "one campaign by a column that counters.by names"},
                     {"kpis", "VENDOR",
                      "the rates of this vendor instead of receiptd's own, or list"},
                     FORMAT_OPTION},

@@ -105,6 +105,7 @@ int command_intake_try(const struct command_call *call);
 int command_migrate(const struct command_call *call);
 int command_check_config(const struct command_call *call);
 int command_funnel(const struct command_call *call);
+int command_funnel_by(const struct command_call *call); /* funnel --by */
 int command_audit(const struct command_call *call);
 int command_expire(const struct command_call *call);
 int command_retire(const struct command_call *call);

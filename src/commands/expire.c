@@ -12,6 +12,7 @@
 #include <sysexits.h>
 
 #include "actions/actions.h"
+#include "config/dimensions.h"
 #include "folds/folds.h"
 #include "inbox_check.h"
 #include "postgres/sql.h"
@@ -73,10 +74,15 @@ static bool check_columns(struct command_context *context, const char *rules)
 /* ---- the statement ---- */
 
 /* The subscribers are those of the lanes, in the same order; the caller frees the text. */
-static char *step_of(const struct rcpt_config *config)
+static char *step_of(const struct rcpt_config *config, bool by_dimensions)
 {
-    const char *const files[] = {"expiry/10_update", "lane/wake/30_count", folds_file(config),
-                                 actions_file(config), "expiry/90_answer"};
+    const char *const files[] = {"expiry/10_update",
+                                 "lane/wake/30_count",
+                                 by_dimensions ? "expiry/45_dimensions" : NULL,
+                                 by_dimensions ? "lane/rules/dimensions" : NULL,
+                                 folds_file(config),
+                                 actions_file(config),
+                                 "expiry/90_answer"};
     char *text = NULL;
     size_t size = 0;
     FILE *out = rcpt_open_memory(&text, &size);
@@ -90,7 +96,9 @@ static char *step_of(const struct rcpt_config *config)
 static bool walk_inbox(struct command_context *context, const char *rules)
 {
     struct inbox_place place;
-    char *step = step_of(context->config);
+    struct rcpt_dimensions dimensions;
+    rcpt_dimensions_read(context->config, &dimensions);
+    char *step = step_of(context->config, dimensions.count > 0);
     inbox_place_of(context->config, &place);
     /* In the order of config/inbox_columns.h. */
     struct command_walk walk = {
@@ -108,6 +116,8 @@ static bool walk_inbox(struct command_context *context, const char *rules)
         .binding_count = 5,
         .values = {rules, context->config->timeline.retention_ms > 0 ? "t" : "f"},
         .value_count = 2};
+    for (size_t index = 0; index < dimensions.binding_count; index++)
+        walk.bindings[walk.binding_count++] = dimensions.bindings[index];
     bool good = command_walk(&walk, false);
     free(step);
     return good;

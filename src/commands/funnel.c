@@ -389,6 +389,8 @@ int command_funnel(const struct command_call *call)
     struct funnel funnel = {.vendor = command_option(call, "kpis")};
     int exit_code = EX_USAGE;
     bool lists = funnel.vendor != NULL && strcmp(funnel.vendor, "list") == 0;
+    if (command_option(call, "by") != NULL)
+        return command_funnel_by(call);
     if (!command_format(call, &format))
         return exit_code;
     if (funnel.vendor != NULL && !lists && format == COMMAND_FORMAT_CSV)

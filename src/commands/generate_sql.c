@@ -49,11 +49,21 @@ static bool is_among(const struct rcpt_lane_statements *statements,
 
 /* All of them, as with every one switched on. */
 static const char *const rules[] = {"lane/rules/dedup", "lane/rules/series", "lane/rules/reasons",
-                                    "lane/rules/gateways"};
+                                    "lane/rules/gateways", "lane/rules/dimensions"};
+
+/* The rule of dimensions comes last. The daemon puts the columns of counters.by here. */
+#define DIMENSION_COLUMN "org_id"
+static const struct rcpt_pg_binding dimensions[] = {{"dimension_1", DIMENSION_COLUMN},
+                                                    {"dimension_2", DIMENSION_COLUMN},
+                                                    {"dimension_3", DIMENSION_COLUMN},
+                                                    {"dimension_kinds", "{by_variant}"}};
+
+#define RULES (sizeof(rules) / sizeof(rules[0]))
 
 struct variant {
     const char *name, *subscribers[2], *recent_since;
-    bool has_rules;
+    size_t rules;
+    bool has_dimensions;
 };
 
 /* Those statements that are not as in `plain`, which has no subscribers; NULL: all. */
@@ -66,7 +76,9 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
         .subscribers = subscribers,
         .count = used,
         .rules = rules,
-        .rule_count = of->has_rules ? sizeof(rules) / sizeof(rules[0]) : 0,
+        .rule_count = of->rules,
+        .bindings = dimensions,
+        .binding_count = of->has_dimensions ? sizeof(dimensions) / sizeof(dimensions[0]) : 0,
         .selective = used > 0 && strcmp(subscribers[used - 1], ACTIONS) == 0,
         .inserts_unknown = true,
         .recent_since = of->recent_since};
@@ -84,18 +96,20 @@ static void write_lane(FILE *out)
 {
     static const struct variant variants[] = {
         {.name = ""},
-        {" folds", {FOLDS}, NULL, false},
-        {" folds_columns", {FOLDS_COLUMNS}, NULL, false},
-        {" actions", {ACTIONS}, NULL, false},
-        {" folds actions", {FOLDS, ACTIONS}, NULL, false},
-        {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}, NULL, false},
-        {" recent", {NULL}, BOUNDARY, false},
-        {" folds recent", {FOLDS}, BOUNDARY, false},
-        {" folds_columns recent", {FOLDS_COLUMNS}, BOUNDARY, false},
-        {" actions recent", {ACTIONS}, BOUNDARY, false},
-        {" folds actions recent", {FOLDS, ACTIONS}, BOUNDARY, false},
-        {" folds_columns actions recent", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY, false},
-        {.name = " rules", .has_rules = true}};
+        {" folds", {FOLDS}, NULL, 0, false},
+        {" folds_columns", {FOLDS_COLUMNS}, NULL, 0, false},
+        {" actions", {ACTIONS}, NULL, 0, false},
+        {" folds actions", {FOLDS, ACTIONS}, NULL, 0, false},
+        {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}, NULL, 0, false},
+        {" recent", {NULL}, BOUNDARY, 0, false},
+        {" folds recent", {FOLDS}, BOUNDARY, 0, false},
+        {" folds_columns recent", {FOLDS_COLUMNS}, BOUNDARY, 0, false},
+        {" actions recent", {ACTIONS}, BOUNDARY, 0, false},
+        {" folds actions recent", {FOLDS, ACTIONS}, BOUNDARY, 0, false},
+        {" folds_columns actions recent", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY, 0, false},
+        {.name = " rules", .rules = RULES - 1},
+        {.name = " rules dimensions", .rules = RULES, .has_dimensions = true},
+        {" rules dimensions recent", {NULL}, BOUNDARY, RULES, true}};
     struct rcpt_lane_statements *plain =
         rcpt_lane_statements_new(&(struct rcpt_lane_variant){.inserts_unknown = true});
     struct rcpt_lane_statements *recent = rcpt_lane_statements_new(
@@ -114,7 +128,9 @@ void generate_sql(FILE *out)
         "-- What receiptd prepares, by folder and file of sql/. Set search_path to its schema.\n"
         "-- \"lane/apply folds\": the variant where folds subscribe to transitions; \"lane/apply\n"
         "-- recent\": while the inbox has a recent set, here with the boundary " BOUNDARY ";\n"
-        "-- \"lane/apply rules\": with all rules, which may be combined with the others.\n",
+        "-- \"lane/apply rules\": with all rules, which may be combined with the others; "
+        "dimensions:\n"
+        "-- also by columns of the inbox, here by " DIMENSION_COLUMN ".\n",
         out);
     write_lane(out);
     write_list(out, "control", rcpt_control_statements);

@@ -16,6 +16,7 @@
 #include "postgres/bind.h"
 #include "postgres/sql.h"
 #include "postgres/statements.h"
+#include "receipts/rules.h"
 
 /* ---- the table ---- */
 
@@ -64,6 +65,22 @@ static bool list_problems(struct command_context *context, const char *file, siz
     return true;
 }
 
+/* The columns of counters.by. */
+static bool list_dimension_problems(struct command_context *context,
+                                    const struct inbox_place *place, size_t *found)
+{
+    struct rcpt_array_text columns;
+    struct rcpt_dimensions dimensions;
+    rcpt_array_text_init(&columns);
+    rcpt_dimensions_read(context->config, &dimensions);
+    for (size_t index = 0; index < dimensions.count; index++)
+        rcpt_array_text_add(&columns, dimensions.columns[index], strlen(dimensions.columns[index]));
+    const char *const values[] = {place->schema, place->table, rcpt_array_text_finish(&columns)};
+    bool good = list_problems(context, "migrate/dimension_problems", 3, values, found);
+    rcpt_array_text_fini(&columns);
+    return good;
+}
+
 bool inbox_check_table(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;
@@ -85,7 +102,8 @@ bool inbox_check_table(struct command_context *context)
                                   config->unknown == RCPT_UNKNOWN_INSERT ? "t" : "f",
                                   config->inbox.count_targeted ? "t" : "f"};
     bool good = list_problems(context, "migrate/inbox_problems", 4, values, &found) &&
-                list_problems(context, "migrate/inbox_hazards", 6, values, &found);
+                list_problems(context, "migrate/inbox_hazards", 6, values, &found) &&
+                list_dimension_problems(context, &place, &found);
     rcpt_array_text_fini(&columns);
     good = good && (found > 0 || partitions_check(context));
     return good && (found == 0 ||
@@ -105,12 +123,14 @@ static bool check_list(struct command_context *context, bool used,
     return !used || rcpt_session_check_statements(context->session, list, count, &context->error);
 }
 
-/* As receipts/lanes.c composes them, with the same subscribers in the same order. */
+/* As receipts/lanes.c composes them, with the same subscribers in the same order, and the same rules. */
 static bool check_lanes(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;
     const char *files[2], *folds = folds_file(config), *actions = actions_file(config);
+    struct rules rules;
     size_t count, used = 0;
+    rules_read(config, &rules);
     if (folds != NULL)
         files[used++] = folds;
     if (actions != NULL)
@@ -122,6 +142,10 @@ static bool check_lanes(struct command_context *context)
     const struct rcpt_lane_variant variant = {
         .subscribers = files,
         .count = used,
+        .rules = rules.files,
+        .rule_count = rules.count,
+        .bindings = rules.dimensions.bindings,
+        .binding_count = rules.dimensions.binding_count,
         .selective = actions != NULL,
         .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
         .recent_since = rcpt_session_rows_count(recent) > 0

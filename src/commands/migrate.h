@@ -73,6 +73,12 @@ RCPT_MUST_CHECK bool migrate_definers_prepare(struct migrate_plan *plan);
 /* Adds the steps that give them the functions. */
 RCPT_MUST_CHECK bool migrate_definers_plan(struct migrate_plan *plan);
 
+/* ---- migrate_dimensions.c ---- */
+/* Adds the columns of counters.by that our own inbox does not have. */
+RCPT_MUST_CHECK bool migrate_dimensions_plan(struct migrate_plan *plan);
+/* Lets the platform's role write them. */
+RCPT_MUST_CHECK bool migrate_dimensions_grant(struct migrate_plan *plan, const char *platform_role);
+
 /* ---- migrate_roles.c ---- */
 /* Adds the steps for --role, --platform-role and --intake-role, after all others: they grant what
  * those made. */

@@ -9,9 +9,11 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "config/dimensions.h"
 #include "inbox_check.h"
 #include "migrate.h"
 #include "partitions.h"
+#include "postgres/array_text.h"
 #include "postgres/sql.h"
 
 /* In order; a database that knows fewer gets the rest. The files of a version write its row into
@@ -115,6 +117,25 @@ static bool is_mapped(const struct migrate_plan *plan)
     return config_of(plan)->inbox.table != NULL;
 }
 
+/* counters.by as variables; with other dimensions the trigger counts otherwise, so they belong to the
+ * mapping. */
+static void bind_dimensions(struct migrate_plan *plan, char *mapping, size_t size)
+{
+    struct rcpt_dimensions dimensions;
+    struct rcpt_array_text columns;
+    rcpt_array_text_init(&columns);
+    rcpt_dimensions_read(config_of(plan), &dimensions);
+    for (size_t index = 0; index < dimensions.count; index++) {
+        const char *column = dimensions.columns[index];
+        size_t used = strlen(mapping);
+        rcpt_array_text_add(&columns, column, strlen(column));
+        snprintf(mapping + used, size - used, ", by %s=%s", dimensions.names[index], column);
+    }
+    migrate_bind(plan, "dimension_kinds", dimensions.kinds);
+    migrate_bind(plan, "dimension_columns", rcpt_array_text_finish(&columns));
+    rcpt_array_text_fini(&columns);
+}
+
 /* The inbox as variables of the SQL files, and the whole mapping as one text, which is stored as a
  * comment: a different text later means another mapping. */
 static void bind_inbox(struct migrate_plan *plan)
@@ -142,6 +163,7 @@ static void bind_inbox(struct migrate_plan *plan)
     migrate_bind(plan, "created_at", place.created_at);
     if (place.mapped && *place.created_at != '\0')
         snprintf(mapping + used, sizeof(mapping) - used, ", created_at=%s", place.created_at);
+    bind_dimensions(plan, mapping, sizeof(mapping));
     migrate_bind(plan, "mapping", mapping);
 }
 
@@ -380,8 +402,10 @@ static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows 
     if (is_mapped(plan))
         good = good && plan_mapped_inbox(plan, state);
     else
-        good = good && plan_own_inbox(plan, rcpt_session_rows_text(state, 0, "inbox_kind"),
-                                      rcpt_session_rows_int(state, 0, "fillfactor"));
+        good = good &&
+               plan_own_inbox(plan, rcpt_session_rows_text(state, 0, "inbox_kind"),
+                              rcpt_session_rows_int(state, 0, "fillfactor")) &&
+               migrate_dimensions_plan(plan);
     return good && migrate_definers_prepare(plan) && plan_triggers(plan, state) &&
            migrate_parts_plan_private(plan, state) && migrate_definers_plan(plan) &&
            migrate_roles_plan(plan);

@@ -103,5 +103,6 @@ bool migrate_roles_plan(struct migrate_plan *plan)
     bool good = true;
     for (size_t index = 0; good && index < sizeof(options) / sizeof(options[0]); index++)
         good = plan_role(plan, options[index].name, options[index].variable, options[index].file);
-    return good;
+    const char *platform_role = migrate_option(plan, "platform-role");
+    return good && (platform_role == NULL || migrate_dimensions_grant(plan, platform_role));
 }

@@ -6,7 +6,8 @@
 #include "command.h"
 #include "postgres/bind.h"
 
-#define COMMAND_WALK_PARAMS 5
+#define COMMAND_WALK_PARAMS   5
+#define COMMAND_WALK_BINDINGS 9
 
 /* A table that is walked. All texts are borrowed. */
 struct command_walk {
@@ -15,7 +16,7 @@ struct command_walk {
     const char *step;        /* SQL; $1 and $2 are the range of pages; returns `rows` */
     const char *due;         /* SQL for a dry run, without the range; NULL: there is no dry run */
     const char *schema, *table;
-    struct rcpt_pg_binding bindings[6]; /* of both; the part's come first */
+    struct rcpt_pg_binding bindings[COMMAND_WALK_BINDINGS]; /* of both; the part's come first */
     size_t binding_count;
     const char *values[COMMAND_WALK_PARAMS]; /* from the third parameter on */
     size_t value_count;

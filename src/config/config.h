@@ -174,6 +174,8 @@ struct rcpt_config {
         int64_t series_ms;          /* counters.series; 0: not counted */
         int64_t gateways_ms;        /* counters.gateways; 0: not counted */
         bool reasons;               /* counters.reasons */
+        char **by;                  /* counters.by: columns of the inbox; see dimensions.h */
+        size_t by_count;
     } counters;
     struct {
         int64_t window_ms; /* dedup.window; 0: every receipt counts */
@@ -183,6 +185,9 @@ struct rcpt_config {
 #define RCPT_CONFIG_COLUMN(column, written, doc) char *column;
         RCPT_INBOX_COLUMNS(RCPT_CONFIG_COLUMN) /* inbox.columns.*: their names in that table */
         char *created_at;     /* inbox.columns.created_at; NULL: an existing table has none */
+        char *variant;        /* inbox.columns.variant, for counters.by; NULL: not named */
+        char *channel;        /* inbox.columns.channel; likewise */
+        char *gateway;        /* inbox.columns.gateway; likewise */
         char *customer_id;    /* inbox.columns.customer_id; NULL: nothing says whose messages are */
         bool count_targeted;  /* inbox.targeted: trigger | none */
         int64_t retention_ms; /* inbox.retention; 0: messages are not deleted */

@@ -143,6 +143,10 @@ static const struct rcpt_config_row rows[] = {
     {"counters.gateways", RCPT_CONFIG_DURATION, 0, AT(counters.gateways_ms), .initial = "0s",
      .min = 0, .max = 3650 * DAY,
      .doc = "how long hourly figures of gateways are kept, for `receiptd gateways`. 0s: none"},
+    {"counters.by", RCPT_CONFIG_LIST, 0, LIST_AT(counters.by, counters.by_count), .initial = "[]",
+     .max = 3,
+     .doc = "columns of the inbox by which the funnel is counted, too: `variant`, `channel`, "
+            "`gateway`, for `receiptd funnel --by`. Then run `receiptd migrate`"},
 
     {"dedup.window", RCPT_CONFIG_DURATION, 0, AT(dedup.window_ms), .initial = "0s", .min = 0,
      .max = 7 * DAY,
@@ -168,6 +172,14 @@ static const struct rcpt_config_row rows[] = {
          .min = 1, .max = 63, .example = "created_at",
          .doc = "column of the time when the message was inserted (timestamptz), which nothing "
                 "changes later; never added. Without it an existing table has no retention"},
+    {"inbox.columns.variant", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.variant), .min = 1,
+     .max = 63, .example = "variant",
+     .doc = "column of the variant of a message, for `counters.by`; written by INSERT, never "
+            "changed later, and never added"},
+    {"inbox.columns.channel", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.channel), .min = 1,
+     .max = 63, .example = "channel", .doc = "likewise, of its channel"},
+    {"inbox.columns.gateway", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.gateway), .min = 1,
+     .max = 63, .example = "gateway", .doc = "likewise, of the gateway that it is sent by"},
     {"inbox.columns.customer_id", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.customer_id), .min = 1,
      .max = 63, .example = "customer_id",
      .doc = "column of the person that a message goes to, for `receiptd erase --customer`; never "

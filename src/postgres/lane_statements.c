@@ -19,8 +19,9 @@ enum {
     SUBSCRIBED = 1 << 1,   /* something does */
     UNSUBSCRIBED = 1 << 2, /* the selective subscriber has nothing in this batch */
     RULED = 1 << 3,        /* rules count receipts */
+    DIMENSIONED = 1 << 4,  /* in place of SUBSCRIBED and RULED: by dimensions, too */
 };
-#define ALWAYS      (PLAIN | SUBSCRIBED)
+#define ALWAYS      (PLAIN | SUBSCRIBED | DIMENSIONED)
 #define SUBSCRIBERS ""  /* in place of a file: those of the subscribers */
 #define RULES       "/" /* likewise those of the rules */
 
@@ -38,19 +39,22 @@ static const struct piece apply_pieces[] = {
     {"lane/apply/10_recent", ALWAYS, TWO_STAGES},
     {"lane/apply/15_returning", PLAIN, ANY_STAGES},
     {"lane/apply/15_returning_subscribed", SUBSCRIBED, ANY_STAGES},
+    {"lane/apply/15_returning_dimensions", DIMENSIONED, ANY_STAGES},
     {"lane/apply/16_older", ALWAYS, TWO_STAGES},
     {"lane/apply/15_returning", PLAIN, TWO_STAGES},
     {"lane/apply/15_returning_subscribed", SUBSCRIBED, TWO_STAGES},
+    {"lane/apply/15_returning_dimensions", DIMENSIONED, TWO_STAGES},
     {"lane/apply/17_both", ALWAYS, TWO_STAGES},
     {"lane/apply/20_changed", PLAIN, ANY_STAGES},
-    {"lane/apply/20_changed_subscribed", SUBSCRIBED, ANY_STAGES},
+    {"lane/apply/20_changed_subscribed", SUBSCRIBED | DIMENSIONED, ANY_STAGES},
     {"lane/apply/25_unchanged", ALWAYS, ONE_STAGE},
     {"lane/apply/25_unchanged_recent", ALWAYS, TWO_STAGES},
     {"lane/apply/30_count", ALWAYS, ANY_STAGES},
     {"lane/apply/40_unknown", ALWAYS, ANY_STAGES},
     {"lane/apply/45_receipts", RULED, ANY_STAGES},
-    {RULES, RULED, ANY_STAGES},
-    {SUBSCRIBERS, SUBSCRIBED, ANY_STAGES},
+    {"lane/apply/45_receipts_dimensions", DIMENSIONED, ANY_STAGES},
+    {RULES, RULED | DIMENSIONED, ANY_STAGES},
+    {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
     {"lane/apply/90_answer", ALWAYS, ANY_STAGES},
     {"lane/apply/91_unsubscribed", UNSUBSCRIBED, ANY_STAGES},
     {NULL, 0, ANY_STAGES},
@@ -61,8 +65,9 @@ static const struct piece wake_pieces[] = {
     {"lane/wake/20_update_recent", ALWAYS, TWO_STAGES},
     {"lane/wake/30_count", ALWAYS, ANY_STAGES},
     {"lane/wake/45_receipts", RULED, ANY_STAGES},
-    {RULES, RULED, ANY_STAGES},
-    {SUBSCRIBERS, SUBSCRIBED, ANY_STAGES},
+    {"lane/wake/45_receipts_dimensions", DIMENSIONED, ANY_STAGES},
+    {RULES, RULED | DIMENSIONED, ANY_STAGES},
+    {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
     {"lane/wake/90_answer", ALWAYS, ANY_STAGES},
     {NULL, 0, ANY_STAGES},
 };
@@ -120,6 +125,7 @@ static const struct source inserts[] = {
 
 #define STATEMENT_COUNT (sizeof(sources) / sizeof(sources[0]))
 #define INSERT_COUNT    (sizeof(inserts) / sizeof(inserts[0]))
+#define MOST_BINDINGS   8
 #define MOST_STATEMENTS (STATEMENT_COUNT + INSERT_COUNT + 1) /* and apply_unsubscribed */
 
 struct rcpt_lane_statements {
@@ -135,7 +141,9 @@ struct composition {
     const char *const *rules; /* likewise */
     size_t rule_count;
     unsigned when;
-    const char *recent_since; /* NULL: one stage */
+    const char *recent_since;               /* NULL: one stage */
+    const struct rcpt_pg_binding *bindings; /* those of the variant, and the boundary */
+    size_t binding_count;
 };
 
 static void write_files(FILE *out, const char *const *files, size_t count)
@@ -158,13 +166,13 @@ static void write_piece(FILE *out, const struct piece *piece, const struct compo
         fputs(rcpt_sql(piece->file), out);
 }
 
-/* The boundary of the recent set as a literal, or a generic plan could not use its index. Takes the
- * text. */
-static char *bind_boundary(char *text_taken, const char *recent_since)
+/* Columns of dimensions, and the boundary of the recent set as a literal, or a generic plan could not
+ * use its index. Takes the text. */
+static char *bind_all(char *text_taken, const struct composition *composition)
 {
     struct rcpt_error error;
-    const struct rcpt_pg_binding binding = {"recent_since", recent_since};
-    char *bound = rcpt_pg_bind(text_taken, &binding, 1, &error);
+    char *bound =
+        rcpt_pg_bind(text_taken, composition->bindings, composition->binding_count, &error);
     RCPT_ASSERT(bound != NULL);
     free(text_taken);
     return bound;
@@ -183,8 +191,8 @@ static char *compose(const struct source *source, const struct composition *comp
     for (; piece->file != NULL; piece++)
         write_piece(out, piece, composition);
     RCPT_ASSERT(fclose(out) == 0);
-    bool two_stages = source->pieces != NULL && composition->recent_since != NULL;
-    return two_stages ? bind_boundary(text, composition->recent_since) : text;
+    bool is_open = source->pieces != NULL && composition->binding_count > 0;
+    return is_open ? bind_all(text, composition) : text;
 }
 
 static void add_statement(struct rcpt_lane_statements *statements, const struct source *source,
@@ -199,9 +207,23 @@ static void add_statement(struct rcpt_lane_statements *statements, const struct 
 /* Rules read the same columns as subscribers do. */
 static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers)
 {
+    if (variant->binding_count > 0)
+        return DIMENSIONED;
     if (variant->rule_count > 0)
         return SUBSCRIBED | RULED;
     return subscribers > 0 ? SUBSCRIBED : PLAIN;
+}
+
+static size_t take_bindings(const struct rcpt_lane_variant *variant,
+                            struct rcpt_pg_binding bindings[static MOST_BINDINGS])
+{
+    size_t count = variant->binding_count;
+    RCPT_ASSERT(count < MOST_BINDINGS);
+    for (size_t index = 0; index < count; index++)
+        bindings[index] = variant->bindings[index];
+    if (variant->recent_since != NULL)
+        bindings[count++] = (struct rcpt_pg_binding){"recent_since", variant->recent_since};
+    return count;
 }
 
 /* The texts live as long as the list, since connections prepare them again after each reconnect. One
@@ -209,12 +231,15 @@ static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers
 struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_variant *variant)
 {
     struct rcpt_lane_statements *statements = rcpt_calloc(1, sizeof(*statements));
+    struct rcpt_pg_binding bindings[MOST_BINDINGS];
     struct composition composition = {.subscribers = variant->subscribers,
                                       .count = variant->count,
                                       .rules = variant->rules,
                                       .rule_count = variant->rule_count,
                                       .when = when(variant, variant->count),
-                                      .recent_since = variant->recent_since};
+                                      .recent_since = variant->recent_since,
+                                      .bindings = bindings,
+                                      .binding_count = take_bindings(variant, bindings)};
     for (size_t index = 0; index < STATEMENT_COUNT; index++)
         add_statement(statements, &sources[index], &composition);
     for (size_t index = 0; variant->inserts_unknown && index < INSERT_COUNT; index++)

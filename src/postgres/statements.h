@@ -7,6 +7,7 @@
 #ifndef RECEIPTD_POSTGRES_STATEMENTS_H
 #define RECEIPTD_POSTGRES_STATEMENTS_H
 
+#include "bind.h"
 #include "connection.h"
 #include "core/engine.h"
 
@@ -24,6 +25,10 @@ struct rcpt_lane_variant {
     size_t count;
     const char *const *rules; /* "lane/rules/dedup" or "lane/rules/no_dedup", then the others */
     size_t rule_count;        /* 0: the statements hold nothing of rules */
+    /* What the files of dimensions leave open (lane/rules/dimensions, which is among the rules); none
+     * without dimensions. Read by rcpt_lane_statements_new() alone. */
+    const struct rcpt_pg_binding *bindings;
+    size_t binding_count;
     bool selective;           /* the last one is: there is also apply_unsubscribed, without it, for
                              batches in which it has nothing (rcpt_lane_sender_set_subscription) */
     bool inserts_unknown;     /* the policy that makes rows, which not every inbox allows */

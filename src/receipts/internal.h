@@ -8,6 +8,7 @@
 #include "host/places.h"
 #include "kafka/consumer.h"
 #include "postgres/ask.h"
+#include "rules.h"
 
 #define APP_HASH_VERSION 1 /* of the lane hash; pinned in consumer_topic */
 
@@ -104,16 +105,6 @@ void lanes_port_read_positions(void *context, uint32_t lane);
 /* ---- subscribers.c ---- */
 #define SUBSCRIBERS_MOST_FILES 4u /* in a lane's statements */
 
-/* What the configuration lets the statements of lanes count beside the funnel. */
-#define RULES_MOST 4
-
-struct rules {
-    const char *files[RULES_MOST];
-    size_t count; /* 0: none */
-    bool keys;    /* they recognise echoes */
-};
-
-struct rules rules_of(const struct rcpt_config *config);
 void rules_give(const struct receipts *receipts, struct rcpt_lane_sender *sender);
 
 struct subscribers_files {

@@ -56,11 +56,14 @@ static struct connection *connection_of(const struct lanes *lanes, uint32_t lane
 static struct rcpt_lane_statements *new_statements(const struct lanes *lanes)
 {
     const struct rcpt_config *config = lanes->receipts->context->config;
-    const struct rules rules = rules_of(config);
+    struct rules rules;
+    rules_read(config, &rules);
     const struct rcpt_lane_variant variant = {.subscribers = lanes->files.all,
                                               .count = lanes->files.count,
                                               .rules = rules.files,
                                               .rule_count = rules.count,
+                                              .bindings = rules.dimensions.bindings,
+                                              .binding_count = rules.dimensions.binding_count,
                                               .selective = lanes->files.selective,
                                               .inserts_unknown =
                                                   config->unknown == RCPT_UNKNOWN_INSERT,

@@ -82,8 +82,10 @@ static void make_engine(struct receipts *receipts)
     };
     receipts->engine = rcpt_engine_new(&settings, config->ladder, &ports);
     receipts->decoder = rcpt_decoder_new(config->ladder, config->lanes);
-    if (rules_of(config).count > 0)
-        rcpt_decoder_set_rules(receipts->decoder, rules_of(config).keys);
+    struct rules rules;
+    rules_read(config, &rules);
+    if (rules.count > 0)
+        rcpt_decoder_set_rules(receipts->decoder, rules.keys);
     rcpt_decoder_set_machines(receipts->decoder, &config->machine);
 }
 

@@ -4,19 +4,21 @@
 #include "internal.h"
 
 /* The first one says which receipts are echoes; the others count those that are not. */
-struct rules rules_of(const struct rcpt_config *config)
+void rules_read(const struct rcpt_config *config, struct rules *rules)
 {
-    struct rules rules = {.count = 0, .keys = config->dedup.window_ms > 0};
-    rules.files[rules.count++] = rules.keys ? "lane/rules/dedup" : "lane/rules/no_dedup";
+    *rules = (struct rules){.keys = config->dedup.window_ms > 0};
+    rcpt_dimensions_read(config, &rules->dimensions);
+    rules->files[rules->count++] = rules->keys ? "lane/rules/dedup" : "lane/rules/no_dedup";
     if (config->counters.series_ms > 0)
-        rules.files[rules.count++] = "lane/rules/series";
+        rules->files[rules->count++] = "lane/rules/series";
     if (config->counters.reasons)
-        rules.files[rules.count++] = "lane/rules/reasons";
+        rules->files[rules->count++] = "lane/rules/reasons";
     if (config->counters.gateways_ms > 0)
-        rules.files[rules.count++] = "lane/rules/gateways";
-    if (rules.count == 1 && !rules.keys)
-        rules.count = 0;
-    return rules;
+        rules->files[rules->count++] = "lane/rules/gateways";
+    if (rules->dimensions.count > 0)
+        rules->files[rules->count++] = "lane/rules/dimensions";
+    if (rules->count == 1 && !rules->keys)
+        rules->count = 0;
 }
 
 static const char *name_facet(const void *context, enum rcpt_facet facet, uint32_t number)
@@ -28,7 +30,8 @@ static const char *name_facet(const void *context, enum rcpt_facet facet, uint32
 /* Before the first batch. */
 void rules_give(const struct receipts *receipts, struct rcpt_lane_sender *sender)
 {
-    const struct rules rules = rules_of(receipts->context->config);
+    struct rules rules;
+    rules_read(receipts->context->config, &rules);
     rcpt_lane_sender_set_names(sender,
                                &(struct rcpt_lane_names){.name = name_facet, .context = receipts});
     rcpt_lane_sender_set_rules(sender, rules.count > 0, rules.keys);

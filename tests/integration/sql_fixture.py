@@ -109,7 +109,7 @@ STAGES = {  # of statements of several files, without a recent set of the inbox 
 SUBSCRIBED = ("lane/apply", "lane/wake")
 
 
-def text_of(name, *subscribers, recent_since=None, rules=()):
+def text_of(name, *subscribers, recent_since=None, rules=(), dimensions=()):
     """The text of a statement. lane/apply and lane/wake are folders: their files in order, before the answer the rules (names) and those that
     subscribe to transitions (texts). src/postgres/lane_statements.c composes them likewise; test_generate_sql.py compares."""
     if (SQL / f"{name}.sql").exists():
@@ -118,12 +118,24 @@ def text_of(name, *subscribers, recent_since=None, rules=()):
         return "".join(path.read_text() for path in sorted((SQL / name).glob("*.sql")))
 
     def read(file):
-        subscribed = SQL / name / f"{file}_subscribed.sql"
+        subscribed, dimensioned = SQL / name / f"{file}_subscribed.sql", SQL / name / f"{file}_dimensions.sql"
+        if dimensions and dimensioned.exists():
+            return dimensioned.read_text()
         return (subscribed if (subscribers or rules) and subscribed.exists() else SQL / name / f"{file}.sql").read_text()
     files = STAGES[name][recent_since is not None].split()
     ruled = [read("45_receipts"), *((SQL / "lane/rules" / f"{rule}.sql").read_text() for rule in rules)] if rules and name in SUBSCRIBED else []
     text = "".join([*map(read, files), *([*ruled, *subscribers, read("90_answer")] if name in SUBSCRIBED else [])])
+    if dimensions:
+        text = bind_dimensions(text, dimensions)
     return text if recent_since is None else text.replace(":'recent_since'", f"'{recent_since}'")
+
+
+def bind_dimensions(text, dimensions):
+    """dimensions: columns of the inbox; each is called as its dimension is, or by another name: (dimension, column)."""
+    pairs = [name if isinstance(name, tuple) else (name, name) for name in dimensions]
+    for n in range(3):
+        text = text.replace(f':"dimension_{n + 1}"', f'"{pairs[min(n, len(pairs) - 1)][1]}"')
+    return text.replace(":'dimension_kinds'", "'{" + ",".join(f"by_{name}" for name, _ in pairs) + "}'")
 
 
 def literal(value):
@@ -154,11 +166,13 @@ class Session:
         self.prepared = set()
         self.subscribers = ()  # to transitions: CTEs of lane/apply and lane/wake; set before the first call
         self.rules = ()  # names of files of lane/rules; likewise
+        self.dimensions = ()  # columns of the inbox that the rule `dimensions` counts by; likewise
         self.recent_since = None  # the boundary of the inbox's recent set; likewise
 
     def prepare(self, name):
         if name not in self.prepared:
-            self.check(self.connection.pgconn.prepare(name.encode(), text_of(name, *self.subscribers, recent_since=self.recent_since, rules=self.rules).encode()))
+            self.check(self.connection.pgconn.prepare(name.encode(), text_of(name, *self.subscribers, recent_since=self.recent_since, rules=self.rules,
+                                                                           dimensions=self.dimensions).encode()))
             self.prepared.add(name)
 
     @staticmethod
@@ -209,22 +223,23 @@ class Session:
 class Database:
     """A database of its own with the schema, made by the files that the migration runs."""
 
-    def __init__(self, server, inbox=None, setup=None, targeted=True):
+    def __init__(self, server, inbox=None, setup=None, targeted=True, dimensions=()):
         self.server = server
         self.name = f"receiptd_test_{os.getpid()}_{next(self.numbers)}"
         with psycopg.connect(server, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {self.name} TEMPLATE template0 ENCODING 'UTF8'")
         self.dsn = psycopg.conninfo.make_conninfo(server, dbname=self.name)
         self.sessions = []
-        self.migrate(inbox, setup, targeted)
+        self.migrate(inbox, setup, targeted, dimensions)
 
     numbers = itertools.count()
 
-    def migrate(self, inbox, setup, targeted):
+    def migrate(self, inbox, setup, targeted, dimensions=()):
         columns = ("message_id", "org_id", "campaign_id", "status", "prev_status", "flags", "prev_flags", "status_at",
                    "updated_at")
         variables = {"schema": SCHEMA, "fillfactor": 50, "inbox_schema": SCHEMA, "inbox_table": "message_inbox", "created_at": ""}
         variables.update({c: c for c in columns})
+        variables.update({"dimension_kinds": "{" + ",".join(f"by_{name}" for name in dimensions) + "}", "dimension_columns": "{" + ",".join(dimensions) + "}"})
         variables.update(inbox or {})
         with psycopg.connect(self.dsn) as connection:
             if setup:
@@ -236,13 +251,15 @@ class Database:
                 for path in sorted((SQL / folder).glob("*.sql")):
                     connection.execute(path.read_text())
             connection.execute(fill_in((SQL / "migrate/functions_private.sql").read_text(), variables))
-            files = ["inbox_view" if inbox else "inbox_table"] + (["inbox_trigger"] if targeted else [])
+            columns = [("inbox_dimension", {"column": name}) for name in dimensions if not inbox]
+            files = ["inbox_view" if inbox else "inbox_table"] + columns + (["inbox_trigger"] if targeted else [])
             for role, kind in zip(definers(self.name, SCHEMA), ("counter_role", "watcher_role")):
                 variables.update({"role": role, "purpose": "test", kind: role})
                 connection.execute(fill_in((SQL / "migrate/definer_create.sql").read_text(), variables))
             files += (["definer_counter"] if targeted else []) + ["definer_watcher", "definer_stats"]
             for name in files:
-                connection.execute(fill_in((SQL / f"migrate/{name}.sql").read_text(), variables))
+                name, more = name if isinstance(name, tuple) else (name, {})
+                connection.execute(fill_in((SQL / f"migrate/{name}.sql").read_text(), variables | more))
         self.fill_ladder(self.session("migrate"))
 
     @staticmethod

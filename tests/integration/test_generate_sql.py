@@ -34,7 +34,11 @@ def test_every_statement_is_its_files_joined_as_they_stand(printed):
         full = " ".join(f"{name} {variant} {'recent' if since else ''}".split())
         assert same(printed.pop(full), text_of(name, *SUBSCRIBERS[variant], recent_since=since)), full
     for name in ("lane/apply", "lane/wake"):
-        assert same(printed.pop(f"{name} rules"), text_of(name, rules=("dedup", "series", "reasons", "gateways")))
+        rules = ("dedup", "series", "reasons", "gateways")
+        assert same(printed.pop(f"{name} rules"), text_of(name, rules=rules))
+        for variant, since in (("", None), (" recent", "-infinity")):
+            assert same(printed.pop(f"{name} rules dimensions{variant}"),
+                        text_of(name, rules=(*rules, "dimensions"), dimensions=(("variant", "org_id"),), recent_since=since))
     guard = (SQL / "lane/apply/91_unsubscribed.sql").read_text()
     for variant in [variant for variant in SUBSCRIBERS if "actions" in variant]:
         rest = SUBSCRIBERS[variant.removesuffix("actions").strip()]

@@ -1,0 +1,60 @@
+/* migrate, dimensions (counters.by): our own inbox gets the columns by which messages are counted, and
+ * the platform's role the right to write them. A mapped inbox has them already. Called by
+ * migrate_plan.c and migrate_roles.c. */
+#include <string.h>
+
+#include "config/dimensions.h"
+#include "migrate.h"
+#include "postgres/array_text.h"
+#include "postgres/sql.h"
+
+/* NULL: the query failed. */
+static struct rcpt_session_rows *read_missing(struct migrate_plan *plan,
+                                              const struct rcpt_dimensions *dimensions)
+{
+    struct rcpt_array_text columns;
+    rcpt_array_text_init(&columns);
+    for (size_t index = 0; index < dimensions->count; index++)
+        rcpt_array_text_add(&columns, dimensions->columns[index],
+                            strlen(dimensions->columns[index]));
+    const char *const values[] = {plan->context->config->postgres.schema,
+                                  rcpt_array_text_finish(&columns)};
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(plan->context->session, rcpt_sql("migrate/inbox_dimensions"), 2, values,
+                           &plan->context->error);
+    rcpt_array_text_fini(&columns);
+    return rows;
+}
+
+bool migrate_dimensions_plan(struct migrate_plan *plan)
+{
+    struct rcpt_dimensions dimensions;
+    rcpt_dimensions_read(plan->context->config, &dimensions);
+    if (dimensions.count == 0)
+        return true;
+    struct rcpt_session_rows *rows = read_missing(plan, &dimensions);
+    bool good = rows != NULL;
+    for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
+        const char *column = rcpt_session_rows_text(rows, row, "name");
+        const struct rcpt_pg_binding binding = {"column", column};
+        good = migrate_add_bound(plan, "migrate/inbox_dimension", &binding, 1,
+                                 "add column %s to message_inbox, for counters.by", column);
+    }
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
+bool migrate_dimensions_grant(struct migrate_plan *plan, const char *platform_role)
+{
+    struct rcpt_dimensions dimensions;
+    rcpt_dimensions_read(plan->context->config, &dimensions);
+    bool good = true, own = plan->context->config->inbox.table == NULL;
+    for (size_t index = 0; good && own && index < dimensions.count; index++) {
+        const struct rcpt_pg_binding bindings[] = {{"column", dimensions.columns[index]},
+                                                   {"platform_role", platform_role}};
+        good = migrate_add_bound(plan, "migrate/platform_role_dimension", bindings, 2,
+                                 "let role %s write column %s of message_inbox", platform_role,
+                                 dimensions.columns[index]);
+    }
+    return good;
+}

@@ -1,0 +1,161 @@
+"""Dimensions (counters.by) in the running daemon: the funnel by columns of the message, through kills, an expiry, and a table of the platform's own."""
+import json
+import random
+
+import pytest
+
+from oracle import broker
+from oracle.traffic import Outgoing
+
+VALUES = ("a", "b", "c", None)
+
+
+def funnels(world, dimension):
+    """{key: {status: (messages, events)}}"""
+    found = {}
+    for key, status, messages, events in world.database.query(
+            f"SELECT key, status, messages::int, events::int FROM receiptd.campaign_tally WHERE kind = 'by_{dimension}' AND campaign_id = 'c'"):
+        found.setdefault(key, {})[status] = (messages, events)
+    return found
+
+
+def sums(found):
+    total = {}
+    for cells in found.values():
+        for status, counts in cells.items():
+            total[status] = tuple(a + b for a, b in zip(total.get(status, (0, 0)), counts))
+    return total
+
+
+def whole(world):
+    return {status: (messages, events) for status, messages, events in world.database.query(
+        "SELECT status, messages::int, events::int FROM receiptd.campaign_funnel WHERE campaign_id = 'c'")}
+
+
+def insert(world, ids, table="receiptd.message_inbox", column="variant"):
+    with world.database.connect() as connection, connection.cursor() as cursor:
+        cursor.executemany(f"INSERT INTO {table} (message_id, org_id, campaign_id, {column}) VALUES (%s, 'o', 'c', %s)",
+                           [(id, VALUES[int(id[1:]) % 4]) for id in ids])
+
+
+def records_of(events, now):
+    return [Outgoing(n % 8, None, json.dumps(events[at:at + 50]).encode(), [], now) for n, at in enumerate(range(0, len(events), 50))]
+
+
+@pytest.mark.parametrize("dedup", ("0s", "24h"))
+@pytest.mark.parametrize("unknown", ("park", "insert"))
+def test_the_sum_over_keys_is_the_funnel_through_kills(create_world, unknown, dedup):
+    world = create_world(unknown=unknown, dedup={"window": dedup}, counters={"by": ["variant", "channel"], "rollup_interval": "50ms"})
+    rng = random.Random(7)
+    ids = [f"m{n}" for n in range(2_000)]
+    now = world.database.value("SELECT (extract(epoch FROM now()) * 1000)::int8")
+    events = [{"message_id": id, "status": status, "at": now - rng.randrange(3_600_000), "event_id": f"{id}{status}", "campaign_id": "c", "org_id": "o"}
+              for id in ids for status in ("SENT", rng.choice(("DELIVERED", "FAILED")))]
+    events += [rng.choice(events) for _ in range(1_000)]
+    rng.shuffle(events)
+    insert(world, ids[:1_500])
+    process = world.installation.start()
+    for part in range(0, len(events), 1_000):
+        broker.produce(world.brokers, str(world.topic), records_of(events[part:part + 1_000], now))
+        world.wait_for_progress(process)
+        process.kill()
+        process = world.installation.start()
+    if unknown == "park":
+        insert(world, ids[1_500:])
+    world.wait_until_consumed(process)
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.parked_event") == 0, process, 60, "nothing is parked")
+    found = funnels(world, "variant")
+    assert set(found) == {"a", "b", "c", ""} and sums(found) == whole(world)
+    rows = dict(world.database.query("SELECT COALESCE(variant, ''), count(*)::int FROM receiptd.message_inbox GROUP BY 1"))
+    assert {key: cells[0][0] for key, cells in found.items()} == rows == {key: cells[300][0] for key, cells in found.items()}
+    delivered = dict(world.database.query("SELECT COALESCE(variant, ''), count(*)::int FROM receiptd.message_inbox WHERE status = 600 GROUP BY 1"))
+    assert {key: cells[600][0] for key, cells in found.items()} == delivered
+    assert funnels(world, "channel") == {"": whole(world)}
+    assert world.installation.command("audit").stdout.endswith(", 0 cells drift\n")
+    process.stop()
+
+
+def test_a_table_of_the_platform_names_its_columns_and_an_expiry_counts_as_well(create_world):
+    world = create_world(migrate=False, counters={"by": ["variant"]},
+                         inbox={"table": "public.messages", "columns": {"variant": "cell"}, "expiry": [{"after": "1ms"}]})
+    world.database.execute("CREATE TABLE public.messages (message_id text PRIMARY KEY, org_id text, campaign_id text, cell varchar(20))")
+    world.installation.migrate()
+    assert world.installation.command("migrate").stdout == "nothing to do\n"
+    ids = [f"m{n}" for n in range(40)]
+    insert(world, ids, "public.messages", "cell")
+    process = world.installation.start()
+    now = world.database.value("SELECT (extract(epoch FROM now()) * 1000)::int8")
+    broker.produce(world.brokers, str(world.topic), records_of([{"message_id": id, "status": "SENT", "at": now} for id in ids[:30]], now))
+    world.wait_until_consumed(process)
+    world.installation.command("expire")
+    found = funnels(world, "variant")
+    assert sums(found) == whole(world) and whole(world)[400] == (30, 0)
+    assert {key: cells[400][0] for key, cells in found.items()} == {"a": 8, "b": 8, "c": 7, "": 7}
+    process.stop()
+
+
+def test_switching_on_adds_the_columns_and_switching_off_leaves_them_uncounted(create_world):
+    world = create_world()
+    world.installation.configure(counters={"by": ["gateway"]})
+    said = world.installation.command("check-config", "--connect", check=False)
+    assert said.returncode != 0 and "gateway" in said.stderr
+    told = world.installation.command("migrate").stdout
+    assert "add column gateway to message_inbox, for counters.by" in told and "create the trigger" in told
+    assert world.installation.command("migrate").stdout == "nothing to do\n"
+    world.installation.command("check-config", "--connect")
+    world.database.execute("INSERT INTO receiptd.message_inbox (message_id, campaign_id, gateway) VALUES ('m', 'c', 'g')")
+    assert funnels(world, "gateway") == {"g": {0: (1, 0)}}
+    world.installation.configure(counters={"by": None})
+    assert "create the trigger" in world.installation.command("migrate").stdout
+    world.database.execute("INSERT INTO receiptd.message_inbox (message_id, campaign_id, gateway) VALUES ('n', 'c', 'g')")
+    assert funnels(world, "gateway") == {"g": {0: (1, 0)}}
+
+
+@pytest.mark.parametrize("by, inbox, says", (
+    (["campaign"], {}, "counters.by: each entry is one of variant, channel, gateway"),
+    (["variant", "variant"], {}, "counters.by names a column twice"),
+    (["variant"], {"table": "public.messages"}, "counters.by needs to know the column of inbox.table: set inbox.columns.variant"),
+    (["variant"], {"table": "public.messages", "columns": {"variant": "status", "status": "receipt_status"}}, "called like one of receiptd's")))
+def test_a_configuration_that_cannot_be_counted_is_refused(create_world, by, inbox, says):
+    world = create_world(migrate=False, counters={"by": by}, inbox=inbox)
+    refused = world.installation.command("check-config", check=False)
+    assert refused.returncode == 78 and says in refused.stderr
+
+
+def test_a_column_that_is_not_there_or_of_another_type_is_refused_by_migrate(create_world):
+    world = create_world(migrate=False, counters={"by": ["variant", "channel"]},
+                         inbox={"table": "public.messages", "columns": {"variant": "cell", "channel": "sent"}})
+    world.database.execute("CREATE TABLE public.messages (message_id text PRIMARY KEY, org_id text, campaign_id text, sent timestamptz)")
+    refused = world.installation.command("migrate", check=False).stderr
+    assert "inbox table public.messages has no column cell, by which counters.by counts" in refused
+    assert "column sent of inbox table public.messages, by which counters.by counts, is of type timestamp with time zone" in refused
+
+
+@pytest.fixture
+def counted(create_world):
+    """Three keys, of which one has receipts; and a campaign without messages of its own key."""
+    world = create_world(counters={"by": ["variant"]})
+    insert(world, [f"m{n}" for n in (0, 1, 3, 4, 8)])
+    process = world.installation.start()
+    now = world.database.value("SELECT (extract(epoch FROM now()) * 1000)::int8")
+    broker.produce(world.brokers, str(world.topic), records_of([{"message_id": id, "status": "SENT", "at": now} for id in ("m0", "m4", "m4")], now))
+    world.wait_until_consumed(process)
+    process.stop()
+    return world
+
+
+def test_funnel_by_shows_each_key_as_a_table_csv_and_json(counted):
+    def run(*arguments, check=True):
+        return counted.installation.command("funnel", *arguments, check=check)
+
+    table = run("c", "--by", "variant").stdout.splitlines()
+    assert table[0] == "campaign c, messages by variant" and table[2].split() == ["variant", "TARGETED", "IN_GTW", "SENT"]
+    assert [line.split() for line in table[3:]] == [["a", "3", "2", "2"], ["(none)", "1", "0", "0"], ["b", "1", "0", "0"]]
+    assert run("c", "--by", "variant", "--format", "csv").stdout.splitlines() == [
+        "key,status,name,messages,events", "a,0,TARGETED,3,0", "a,200,IN_GTW,2,0", "a,300,SENT,2,3", ",0,TARGETED,1,0", "b,0,TARGETED,1,0"]
+    said = json.loads(run("c", "--by", "variant", "--format", "json").stdout)
+    assert (said["campaign_id"], said["by"], [key["key"] for key in said["keys"]]) == ("c", "variant", ["a", "", "b"])
+    assert said["keys"][0]["statuses"][2] == {"status": 300, "name": "SENT", "messages": 2, "events": 3}
+    none = run("c", "--by", "colour", check=False)
+    assert none.returncode == 66 and 'campaign "c" has no counts by "colour"' in none.stderr and "counters.by" in none.stderr
+    assert run("--by", "variant", check=False).returncode == 64 == run("c", "--by", "variant", "--org", "o", check=False).returncode
