@@ -15,7 +15,7 @@ const POLL_MS = 5000; // where there is no stream
 
 const main = document.getElementById("main"), top_ = document.getElementById("top");
 const live = { state: "connecting", health: null, since: null, problem: null, lastGood: null };
-let page = null, me = null, stream = null, needsToken = null, spoken = "", frame = 0, hiddenTimer = 0, pollTimer = 0, wasLost = false;
+let page = null, me = null, stream = null, needsToken = null, spoken = "", frame = 0, hiddenTimer = 0, pollTimer = 0;
 
 // What pages may use.
 const app = {
@@ -45,7 +45,7 @@ const app = {
         spoken = text;
         app.draw();
     },
-    may: (scope) => (me?.scopes ?? []).includes(scope),
+    may: (scope) => me !== null && me.link == null && me.scopes.includes(scope),
 };
 
 // ---- which page
@@ -106,7 +106,9 @@ function connect() {
 }
 
 function onEvent(name, data) {
-    if (name === "campaign")
+    if (name === "campaign" && data.campaign_id === null)
+        page.again(); // the stream has missed something
+    else if (name === "campaign")
         page.changed(data.campaign_id);
     else if (name === "health")
         onHealth(data);
@@ -122,9 +124,8 @@ function onHealth(health) {
 }
 
 function onState(state, problem) {
-    if (state === "live" && wasLost)
-        page.again(); // what happened meanwhile, the stream does not tell
-    wasLost = state === "lost" || (wasLost && state !== "live");
+    if (state === "live")
+        page.again(); // what happened before, the stream does not tell
     if (state === "lost" && live.state !== "lost")
         live.since = new Date();
     if (state === "refused" && problem.status === 401)
@@ -176,7 +177,8 @@ function header() {
     const isLink = me?.link != null;
     return [
         h("a", { class: "brand", href: "/" }, "receiptd"),
-        h("nav", { "aria-label": "Pages" }, !isLink && [item("/", "Campaigns"), item("/support", "Support"), item("/operate", "Operate")]),
+        h("nav", { "aria-label": "Pages" }, !isLink && [item("/", "Campaigns"), app.may("support") && item("/support", "Support"),
+            app.may("operate") && item("/operate", "Operate")]),
         h("p", { class: `pulse ${tone}`, role: "status" }, text),
         h("label", { class: "theme" }, h("span", { class: "unseen" }, "Theme"),
             h("select", { value: document.documentElement.dataset.theme ?? "", onchange: setTheme }, THEMES.map(([value, name]) => h("option", { value }, name)))),

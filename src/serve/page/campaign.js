@@ -11,6 +11,9 @@ const DASHES = { DELIVERED: null, OPENED: "7 3", CLICKED: "2 3" };
 const MACHINES = ["MACHINE_OPEN", "BOT_CLICK"];
 const STEPS = { hour: 3_600_000, minute: 60_000 };
 
+// A message that was never meant to be sent has not failed; the list counts the same way.
+const isFailure = (status) => status.kind === "failure" && status.name !== "SKIPPED";
+
 // From the root to the last stage that is no failure: a ladder of the user's own has other names, but the same form.
 function mainLine(statuses) {
     const byKey = new Map(statuses.flatMap((status) => [[status.code, status], [status.name, status]]));
@@ -84,8 +87,7 @@ export function campaign(app, id) {
                 ", the time of the newest receipt that is counted. ",
                 funnel.behind_s > 1 && h("strong", null, `${duration(funnel.behind_s)} behind.`)),
             h("p", { class: "as-of" }, pending && pending.messages > 0
-                ? [h("span", { class: "tag" }, "provisional"), ` ${count(pending.messages)} messages may still change, until ${time(pending.until)}.`]
-                : "No message waits for an expiry: receipts alone can change these numbers."));
+                ? [h("span", { class: "tag" }, "provisional"), ` ${count(pending.messages)} messages may still change, until ${time(pending.until)}.`] : null));
     }
 
     function rates(funnel) {
@@ -94,9 +96,11 @@ export function campaign(app, id) {
             return null;
         const byName = new Map([...funnel.statuses, ...funnel.flags ?? []].map((status) => [status.name, status]));
         return card("Rates", h("ul", { class: "tiles" }, ratios.map((rate) => {
-            const of = (part) => (typeof part === "number" ? part : byName.get(part)?.messages);
-            const detail = `${count(of(rate.numerator))} of ${count(of(rate.denominator))}`;
-            return h("li", { key: rate.name, title: `${percent(rate.value)} ${rate.label}: ${detail}` },
+            const of = (part) => amount(String(part).split("+"), (name) => byName.get(name)?.messages);
+            const above = of(rate.numerator), below = of(rate.denominator);
+            // Some rates count receipts, not messages: these two numbers are not theirs.
+            const detail = below > 0 && Math.abs(above / below - rate.value) < 1e-9 ? `${count(above)} of ${count(below)}` : "";
+            return h("li", { key: rate.name, title: `${percent(rate.value)} ${rate.label}${detail && `: ${detail}`}` },
                 h("strong", null, percent(rate.value)), h("span", null, rate.label), h("small", null, detail));
         })));
     }
@@ -117,13 +121,13 @@ export function campaign(app, id) {
         const all = statuses.reduce((sum, status) => sum + (status.current ?? 0), 0);
         const most = Math.max(1, ...statuses.map((status) => status.current ?? 0));
         return card("Where messages stand now", bars(statuses.filter((status) => status.current > 0).map((status) => ({
-            key: status.name, label: words(status.name), value: status.current, most, tone: status.kind === "failure" ? "tone-failed" : TONES[status.name],
+            key: status.name, label: words(status.name), value: status.current, most, tone: isFailure(status) ? "tone-failed" : TONES[status.name],
             note: `${percent(share(status.current, all))} of all messages` })), "Messages by their present status"));
     }
 
     // A message that failed and was corrected is no failure any more: `current` knows.
     function failures(statuses, root) {
-        const rows = statuses.filter((status) => status.kind === "failure" && (status.current ?? status.messages) > 0);
+        const rows = statuses.filter((status) => isFailure(status) && (status.current ?? status.messages) > 0);
         const of = (status) => status.current ?? status.messages;
         const total = rows.reduce((sum, status) => sum + of(status), 0);
         const most = Math.max(1, ...rows.map(of));
@@ -132,7 +136,7 @@ export function campaign(app, id) {
             rows.length > 0 && bars(rows.sort((a, b) => of(b) - of(a)).map((status) => ({ key: status.name, label: words(status.name), value: of(status), most,
                 tone: "tone-failed", note: `${percent(share(of(status), total))} of failures` })), "Failed messages by status"),
             reasons(),
-            h("p", { class: "buttons" }, rows.map((status) => recipients(status.name))));
+            h("p", { class: "buttons" }, app.may("support") && rows.map((status) => recipients(status.name))));
     }
 
     function reasons() {
@@ -167,7 +171,7 @@ export function campaign(app, id) {
     }
 
     function history(line, statuses) {
-        const failed = statuses.filter((status) => status.kind === "failure").map((status) => status.name);
+        const failed = statuses.filter(isFailure).map((status) => status.name);
         const named = line.slice(-3).map((status, index) => ({ name: status.name, tone: TONES[status.name] ?? IN_ORDER[3 + index],
             dash: DASHES[status.name] ?? null, of: (point) => point.statuses[status.name] ?? 0 }));
         const series = [...named, { name: "FAILED", tone: "tone-failed", dash: "9 3 2 3", of: (point) => amount(failed, (name) => point.statuses[name] ?? 0) }];

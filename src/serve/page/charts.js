@@ -5,7 +5,7 @@ import { h } from "./view.js";
 // A list of bars; the text says all that the bar shows. rows: { key, label, value, most, figure, note, title, tone, code }
 export function bars(rows, name) {
     return h("ul", { class: "bars", "aria-label": name },
-        rows.map((row) => h("li", { key: row.key ?? row.label, title: row.title },
+        rows.map((row) => h("li", { key: row.key ?? row.label, "data-name": row.key, title: row.title },
             h("span", { class: "bar-label" }, row.label, row.code && h("small", null, ` ${row.code}`)),
             h("span", { class: "track", "aria-hidden": "true" },
                 h("span", { class: `fill ${row.tone ?? "tone-plain"}`, style: { width: `${100 * Math.min(1, row.most > 0 ? row.value / row.most : 0)}%` } })),

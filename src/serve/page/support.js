@@ -6,6 +6,7 @@ import { h } from "./view.js";
 
 const EFFECTS = {
     applied: "It changed the message.", duplicate: "It said what was known already.", stale: "It came late: the message had passed this stage.",
+    flagged: "The flag was new; the status stayed.", waited: "It found no message, and waited for one.",
     lost: "It contradicted a status of higher priority, which stayed.", waiting: "It waits: the platform has not inserted the message yet.",
     woken: "It waited for the message, and was applied when the message came.", dead: "It could not be applied; see the dead letters.",
     expired: "No receipt came in time, so the message expired.",
@@ -132,12 +133,14 @@ function waiting(one) {
     ];
 }
 
+const change = (row) => (row.old != null && row.new != null && row.old !== row.new ? `${words(row.old)} → ${words(row.new)}` : "");
+
 function receipts(rows) {
     if (rows.length === 0)
         return card("Receipts", notice("No receipts are known. What each one did is kept with timeline.retention."));
     return card("Receipts", h("ol", { class: "receipts" }, rows.map((row) => h("li", { class: `effect-${row.effect}` },
         h("span", { class: "when" }, time(row.at ?? row.recorded_at)),
         h("strong", null, words(row.status_name ?? row.status)),
-        h("span", null, EFFECTS[row.effect] ?? words(row.effect ?? ""), row.why && h("small", null, ` ${visible(row.why)}`)),
+        h("span", null, EFFECTS[row.effect] ?? words(row.effect ?? ""), h("small", null, ` ${row.why ? visible(row.why) : change(row)}`)),
         h("small", { class: "fine" }, row.recorded_at ? `recorded ${time(row.recorded_at)}` : NONE)))));
 }
