@@ -267,6 +267,7 @@ static int migrate(void **state)
     run_file("tables/003_retention", NULL, 0);
     run_file("tables/004_partitions", NULL, 0);
     run_file("tables/004_erasure", NULL, 0);
+    run_file("tables/005_serve", NULL, 0);
     run_file("functions/check_counted", NULL, 0);
     run_file("functions/check_inbox_columns", NULL, 0);
     run_file("functions/fence", NULL, 0);
