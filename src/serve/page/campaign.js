@@ -186,7 +186,7 @@ export function campaign(app, id) {
     }
 
     function asTable(series) {
-        return h("details", null, h("summary", null, "The same as a table"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Timeline as a table" },
+        return h("details", null, h("summary", null, "The same as a table"), h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Timeline as a table" },
             h("table", null, h("thead", null, h("tr", null, ["Time", ...series.map((one) => words(one.name))].map((name) => h("th", { scope: "col" }, name)))),
                 h("tbody", null, state.series.slice(-200).reverse().map((point) => h("tr", { key: point.ms }, h("th", { scope: "row" }, time(point.ms)),
                     series.map((one) => h("td", { class: "number" }, count(one.of(point))))))))));

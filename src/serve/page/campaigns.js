@@ -45,6 +45,8 @@ export function campaigns(app) {
             if (serial !== state.serial || app.failed(error))
                 return;
             state.error = error;
+            if (error.status === 0 || error.status >= 500)
+                setTimeout(refresh, 2 * REFRESH_MS);
         } finally {
             if (serial === state.serial)
                 state.loading = false;
@@ -56,7 +58,7 @@ export function campaigns(app) {
     const refresh = coalesce(async () => {
         const changed = [...state.waiting ?? []];
         state.waiting = null;
-        if (mayReorder() || !state.loaded)
+        if (mayReorder() || !state.loaded || state.error)
             return page(true);
         const answer = await get("/campaigns", { q: state.query, sort: "changed", limit: PAGE });
         const news = answer.campaigns.filter((row) => !places.has(row.campaign_id) && changed.includes(row.campaign_id));
@@ -166,7 +168,7 @@ export function campaigns(app) {
 
     return {
         title: "Campaigns",
-        start: () => page(true),
+        start: () => refresh(), // not page(): what the stream asks for at its opening is the same request
         stop() {
             removeEventListener("scroll", look);
             removeEventListener("resize", look);

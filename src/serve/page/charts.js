@@ -48,7 +48,7 @@ function cell(name, value) {
 // drawn: functions of the row, for columns that are no plain value.
 export function table(name, rows, columns, drawn) {
     const names = columns ?? [...new Set(rows.flatMap((row) => Object.keys(row)))];
-    return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name },
+    return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": name },
         h("table", null, h("caption", { class: "unseen" }, name),
             h("thead", null, h("tr", null, names.map((column) => h("th", { scope: "col", class: typeof rows[0]?.[column] === "number" ? "number" : "" }, column.replace(/_/g, " "))))),
             h("tbody", null, rows.map((row) => h("tr", null, names.map((column) =>
