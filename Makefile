@@ -63,8 +63,9 @@ COMPILE = $(call SAY,CC  ) $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP
 LINK = $(call SAY,LINK) $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL)
 
 SQL := $(sort $(wildcard sql/*/*.sql sql/*/*/*.sql))
+PAGE := $(sort $(wildcard src/serve/page/*))
 SOURCES := $(sort $(filter-out src/main.c,$(wildcard src/*/*.c src/*/*/*.c)))
-OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o $(LLHTTP_OBJECTS)
+OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o $(BUILD)/obj/generated/page.o $(LLHTTP_OBJECTS)
 # librdkafka calls this file: no symbol of ours asks for it.
 LINKED := $(BUILD)/obj/kafka/inflate.o
 ifeq ($(SANITIZE),thread)
@@ -114,7 +115,11 @@ $(BUILD)/generated/sql.c: scripts/embed-sql $(SQL) $(BUILD)/stamp/sql
 	@mkdir -p $(@D)
 	@scripts/embed-sql $(SQL) > $@.tmp && mv $@.tmp $@
 
-$(BUILD)/obj/generated/sql.o: $(BUILD)/generated/sql.c $(BUILD)/stamp/compile
+$(BUILD)/generated/page.c: scripts/embed-page $(PAGE)
+	@mkdir -p $(@D)
+	@scripts/embed-page $(PAGE) > $@.tmp && mv $@.tmp $@
+
+$(BUILD)/obj/generated/%.o: $(BUILD)/generated/%.c $(BUILD)/stamp/compile
 	@mkdir -p $(@D)
 	$(COMPILE) -c -o $@ $<
 

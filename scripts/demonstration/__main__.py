@@ -1,12 +1,14 @@
 """Called by scripts/demo, with servers running and the binary built."""
 
 import argparse
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import psycopg
@@ -36,7 +38,8 @@ def parse(arguments):
     parser.add_argument("--brokers", required=True)
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--pace", type=float, default=10.0)
+    parser.add_argument("--pace", type=float, default=30.0)
+    parser.add_argument("--page-port", type=int, required=True)
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args(arguments)
@@ -51,13 +54,16 @@ class Demonstration:
         self.options = options
         self.config = options.directory / "receiptd.yaml"
         self.log_path = options.directory / "receiptd.log"
-        self.daemon = None
+        self.daemon = self.readers = None
+        self.page = f"http://127.0.0.1:{options.page_port}/"
 
     def run(self):
         options = self.options
         options.directory.mkdir(parents=True, exist_ok=True)
         writers = producers.Producers(options)  # forks, so it comes first
         self._prepare()
+        self._start_readers()
+        self._say(f"\nopen {self.page} and watch the funnels fill\n")
         self._say(f"inserting {number(options.messages)} messages of {len(campaigns.CAMPAIGNS)} campaigns")
         self._insert(number for number in range(options.messages) if not stream.is_late(number))
         ledger = writers.ledger()
@@ -69,6 +75,7 @@ class Demonstration:
         print(f"\n{number(ledger.total)} receipts settled in {seconds:.1f} s (they came in over {options.pace:g} s), "
               f"at most {number(peak)} a second\n")
         good = self._results(ledger)
+        self._page_says()
         if not options.keep:
             self._stop_daemon()
         self._next_steps()
@@ -95,7 +102,8 @@ class Demonstration:
         dsn = psycopg.conninfo.make_conninfo(self.options.dsn, user=role)
         self.config.write_text(
             f'kafka:\n  brokers: "{self.options.brokers}"\n  topics: [{TOPIC}]\n  group: receiptd\n'
-            f'postgres:\n  dsn: "{dsn}"\n  connections: 2\nlanes: 8\nunknown: park\n')
+            f'postgres:\n  dsn: "{dsn}"\n  connections: 2\nlanes: 8\nunknown: park\n'
+            f'serve:\n  listen: "127.0.0.1:{self.options.page_port}"\n  open: true\n')
 
     def _insert(self, numbers):
         """Inserts rows as the platform does: message_id, org_id, campaign_id and nothing else."""
@@ -113,18 +121,40 @@ class Demonstration:
                     lines = []
             target.write("".join(lines))
 
+    def _start(self, command, log_path, pid_name):
+        with open(log_path, "wb") as log:
+            process = subprocess.Popen([self.options.binary, command, "--config", self.config], stdout=log,
+                                       stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
+        (self.options.directory / pid_name).write_text(f"{process.pid}\n")
+        return process
+
     def _start_daemon(self):
-        with open(self.log_path, "wb") as log:
-            self.daemon = subprocess.Popen([self.options.binary, "run", "--config", self.config], stdout=log,
-                                           stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
-        (self.options.directory / "receiptd.pid").write_text(f"{self.daemon.pid}\n")
+        self.daemon = self._start("run", self.log_path, "receiptd.pid")
+
+    def _start_readers(self):
+        log_path = self.options.directory / "serve.log"
+        self.readers = self._start("serve", log_path, "serve.pid")
+        deadline = time.monotonic() + 30
+        while not self._ask("campaigns"):
+            if self.readers.poll() is not None or time.monotonic() > deadline:
+                raise Stop(f"receiptd serve does not answer, see {log_path}")
+            time.sleep(0.1)
+
+    def _ask(self, path):
+        """The answer of the interface that the page reads; None while there is none."""
+        try:
+            with urllib.request.urlopen(f"{self.page}api/v1/{path}", timeout=5) as answer:
+                return json.load(answer)
+        except OSError:
+            return None
 
     def _stop_daemon(self):
-        self.daemon.send_signal(signal.SIGTERM)
-        status = self.daemon.wait(30)
-        self.daemon = None
-        if status != 0:
-            raise Stop(f"receiptd ended with status {status} after SIGTERM, see {self.log_path}")
+        for process in (self.daemon, self.readers):
+            process.send_signal(signal.SIGTERM)
+            status = process.wait(30)
+            if status != 0:
+                raise Stop(f"receiptd ended with status {status} after SIGTERM, see {self.log_path}")
+        self.daemon = self.readers = None
 
     # ---- while it runs
 
@@ -198,6 +228,15 @@ class Demonstration:
             print("NOT as it must be: see above", file=sys.stderr)
         return drift_free and equal
 
+    def _page_says(self):
+        """For those who could not look: the page's numbers."""
+        self._heading(f"what the page shows at {self.page}")
+        for row in (self._ask("campaigns") or {"campaigns": []})["campaigns"]:
+            print(f"  {row['campaign_id']:<16}{number(row['targeted']):>10} targeted{number(row['sent']):>10} sent"
+                  f"{number(row['delivered']):>10} delivered ({row['delivery_rate'] or 0:.1%} of sent)"
+                  f"{number(row['failed']):>8} failed")
+        print()
+
     def _funnels(self):
         """One campaign as the command prints it, of the others the tree without the rates."""
         for campaign in campaigns.CAMPAIGNS:
@@ -217,7 +256,8 @@ class Demonstration:
             return
         binary, config = os.path.relpath(options.binary), os.path.relpath(self.config)
         id = campaigns.message_id(3)
-        print(f"  {binary} funnel spring-sale --format json --config {config}\n"
+        print(f"  open {self.page} in a browser; {self.page}support#{id}\n"
+              f"  {binary} funnel spring-sale --format json --config {config}\n"
               f"  {binary} audit --config {config}\n"
               f"  {binary} dead-letters --reason unknown_status --limit 3 --config {config}\n"
               f"  psql '{options.dsn}' -c \"SELECT * FROM receiptd.message_inbox WHERE message_id = '{id}'\"\n"
@@ -250,9 +290,10 @@ class Demonstration:
         print(f"\x1b[1m{text}\x1b[0m" if bold else text, flush=True)
 
     def close(self):
-        if self.daemon is not None and self.daemon.poll() is None:
-            self.daemon.kill()
-            self.daemon.wait()
+        for process in (self.daemon, self.readers):
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
 
 
 def main():

@@ -17,6 +17,6 @@ moved AS (
     GROUP BY a.campaign_id, a.status
     ORDER BY a.campaign_id COLLATE "C", a.status
     ON CONFLICT (campaign_id, status) DO UPDATE
-    SET messages = t.messages + excluded.messages, events = t.events + excluded.events
+    SET messages = t.messages + excluded.messages, events = t.events + excluded.events, changed_at = now()
 )
 SELECT count(*) AS rows, COALESCE(max(id), 0) AS last FROM taken;

@@ -20,6 +20,7 @@
 #include "operate/measure_process.h"
 #include "operate/reload.h"
 #include "operate/status.h"
+#include "readers.h"
 
 #define LEAVE_MS     5000 /* at most, for Kafka's part of the end */
 #define LOG_FLUSH_MS 1000
@@ -33,6 +34,7 @@ struct app { /* what the process owns */
     struct folds *folds;
     struct actions *actions;
     struct rcpt_intake *intake; /* NULL: not enabled, or closed */
+    struct readers readers;
     struct measure *measure;
     struct status *status;
     struct endpoints *endpoints;
@@ -159,7 +161,7 @@ static int64_t remaining_ms(const struct app *app)
 static void host_check_drain(void *owner)
 {
     struct app *app = owner;
-    if (app->context.phase != APP_STOPPING || app->intake != NULL ||
+    if (app->context.phase != APP_STOPPING || app->intake != NULL || app->readers.serve != NULL ||
         !receipts_are_settled(app->receipts) || reload_is_under_way(app->reload) ||
         !folds_are_settled(app->folds) || !actions_are_settled(app->actions))
         return;
@@ -195,6 +197,7 @@ static void begin_stop(struct app *app, const char *why)
                    0);
     if (app->intake != NULL)
         rcpt_intake_drain(app->intake);
+    readers_drain(&app->readers);
     receipts_stop(app->receipts);
     folds_stop(app->folds);
     actions_stop(app->actions);
@@ -293,6 +296,7 @@ static void apply_intake(void *context)
     struct app *app = context;
     if (app->intake != NULL)
         rcpt_intake_apply_config(app->intake);
+    readers_apply_config(&app->readers);
 }
 
 /* The intake runs beside the consumer where it is enabled. */
@@ -441,7 +445,7 @@ static void start(struct app *app)
     start_operation(app);
     /* Consumption begins last: by then all exists that a first receipt may reach. */
     if (!receipts_consume(app->receipts, &error) || !start_intake(app, &error) ||
-        !actions_start(app->actions, &error))
+        !readers_start(&app->readers, context, &error) || !actions_start(app->actions, &error))
         app_fail(context, &error);
     else if (!app_is_stopping(context))
         app_enter(&app->context, APP_RUNNING, "all modules have started");

@@ -48,6 +48,30 @@ static const struct command commands[] = {
         .run = command_intake,
     },
     {
+        /* The words behind it are for who may ask; without one it is a process. */
+        .name = "serve",
+        .argument = "token|link",
+        .choices = "token link",
+        .more = 1,
+        .summary = "answer readers: funnels and messages as JSON over HTTP, and a page",
+        .doc = "Runs in the foreground until SIGTERM or SIGINT. It reads and changes nothing.\n\n"
+               "  serve token add --name N [--scope S] [--org O] [--expires 30d]\n"
+               "  serve token list\n"
+               "  serve token revoke --name N\n"
+               "  serve link CAMPAIGN [--expires 7d]\n\n"
+               "A token is printed once; what is stored is its hash. Run these as the owner of the "
+               "schema.\n"
+               "A link shows one campaign's funnel to whoever has it (docs/serve.md).",
+        .options = {{"name", "NAME", "whose token it is"},
+                    {"scope", "SCOPES",
+                     "read, support, operate, separated by commas (default: read)"},
+                    {"org", "ORG", "the token sees this organisation only"},
+                    {"expires", "TIME", "how long it lasts: a number and d, h or m"},
+                    OWNER_OPTION,
+                    {"core-dumps", NULL, "let a crash leave a core file, which holds secrets"}},
+        .run = command_serve,
+    },
+    {
         /* Changes the database; --dry-run prints the same steps as SQL. */
         .name = "migrate",
         .summary = "create or update the schema, the inbox and the ladder in PostgreSQL",
@@ -61,7 +85,7 @@ static const struct command commands[] = {
             "the daemon\n"
             "needs and takes away all others in the schema; --platform-role likewise for who "
             "inserts messages,\n"
-            "--intake-role for the intake.\n"
+            "--intake-role for the intake, --serve-role for receiptd serve.\n"
             "Run it as the owner of the schema (--dsn), who is no superuser, and the daemon as the "
             "other role\n"
             "(docs/security.md).",
@@ -70,6 +94,7 @@ static const struct command commands[] = {
                     {"role", "NAME", "the daemon's role: no more rights than it needs"},
                     {"platform-role", "NAME", "the platform's role: inserts messages, reads"},
                     {"intake-role", "NAME", "the intake's role: looks up aliases"},
+                    {"serve-role", "NAME", "the role of receiptd serve: reads"},
                     {"as-superuser", NULL, "run although the session's role is a superuser"},
                     {"force", NULL, "run although running daemons end with 78 by the new ladder"}},
         .run = command_migrate,

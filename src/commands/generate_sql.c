@@ -138,4 +138,5 @@ void generate_sql(FILE *out)
     write_list(out, "fold", rcpt_fold_statements);
     write_list(out, "fold", rcpt_fold_topic_statements);
     write_list(out, "intake", rcpt_intake_statements);
+    write_list(out, "serve", rcpt_serve_statements);
 }

@@ -25,7 +25,7 @@ static const struct {
     {1, "tables/001_core"},       {1, "tables/001_folds"},      {1, "tables/001_actions"},
     {2, "tables/002_origin"},     {2, "tables/002_positions"},  {3, "tables/003_retention"},
     {3, "tables/003_recent"},     {4, "tables/004_partitions"}, {4, "tables/004_erasure"},
-    {4, "tables/004_maintained"}, {5, "tables/005_rules"},
+    {4, "tables/004_maintained"}, {5, "tables/005_rules"},      {5, "tables/005_serve"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 

@@ -1,4 +1,4 @@
-/* migrate --role, --platform-role and --intake-role: the role is made where it is missing, and gets
+/* migrate --role, --platform-role, --intake-role and --serve-role: the role is made where it is missing, and gets
  * exactly the rights that sql/migrate/role.sql, platform_role.sql and intake_role.sql say. */
 #include <string.h>
 #include <sysexits.h>
@@ -16,6 +16,7 @@ static const struct {
     {"role", "receiptd_role", "migrate/role"},
     {"platform-role", "platform_role", "migrate/platform_role"},
     {"intake-role", "intake_role", "migrate/intake_role"},
+    {"serve-role", "serve_role", "migrate/serve_role"},
 };
 
 /* Rights given to a shared role would go to all its members; rights taken away could be needed. */

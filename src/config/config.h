@@ -236,6 +236,19 @@ struct rcpt_config {
         } limits; /* intake.limits.* */
     } intake;
     struct {
+        bool enabled;                 /* serve.enabled: beside `run` in one process */
+        char *listen;                 /* serve.listen */
+        char *dsn;                    /* serve.dsn, NULL: postgres.dsn */
+        unsigned connections;         /* serve.connections */
+        int64_t statement_timeout_ms; /* serve.statement_timeout */
+        bool open;                    /* serve.open: everything without a token */
+        bool page;                    /* serve.page: the page beside the interface */
+        char *link_secret;            /* serve.link_secret, NULL: no links */
+        char *hosts;                  /* serve.hosts, separated by commas; NULL: see table.c */
+        char *trusted_proxies;        /* serve.trusted_proxies, separated by commas */
+        char *proxy_header;           /* serve.proxy_header, NULL: none is believed */
+    } serve;
+    struct {
         int64_t deadline_ms; /* shutdown.deadline */
     } shutdown;
     struct {

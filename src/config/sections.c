@@ -21,6 +21,9 @@ static const struct rcpt_config_section sections[] = {
     {"intake",
      "Webhooks of gateways come in here and go to Kafka: `receiptd intake`, or beside `run` "
      "where it is enabled."},
+    {"serve",
+     "What is known about campaigns and messages, for people and programs: `receiptd serve`, "
+     "or beside `run` where it is enabled."},
     {"shutdown", "How the process ends."},
     {"log", "Log lines go to the standard error output."},
     {"http", "Metrics, health and status for machines."},

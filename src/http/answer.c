@@ -32,6 +32,7 @@ static const char *reason_phrase(int status)
         {414, "URI Too Long"},
         {415, "Unsupported Media Type"},
         {417, "Expectation Failed"},
+        {421, "Misdirected Request"},
         {422, "Unprocessable Content"},
         {429, "Too Many Requests"},
         {431, "Request Header Fields Too Large"},
@@ -306,6 +307,25 @@ void rcpt_http_answer_write(struct rcpt_http_request *request, const void *bytes
     if (request->chunked_answer)
         rcpt_buffer_append_text(out, "\r\n");
     connection_touch(connection);
+}
+
+/* Answers before this one count as well: it is behind them. */
+size_t rcpt_http_answer_queued(const struct rcpt_http_request *request)
+{
+    const struct connection *connection = request->connection;
+    if (connection == NULL)
+        return 0;
+    return connection->out.size + connection->writing_bytes + request->answer.size;
+}
+
+/* Closing the connection leaves the last chunk out. on_gone is not called: the handler knows. */
+void rcpt_http_answer_abort(struct rcpt_http_request *request)
+{
+    RCPT_ASSERT(request->streaming && !request->answered);
+    request->gone_reported = true;
+    if (request->connection != NULL)
+        connection_close(request->connection);
+    finish(request);
 }
 
 /* Must be called also after on_gone: the request lives until then. */

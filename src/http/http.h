@@ -12,6 +12,7 @@
 #ifndef RECEIPTD_HTTP_HTTP_H
 #define RECEIPTD_HTTP_HTTP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
@@ -129,6 +130,8 @@ void rcpt_http_header_at(const struct rcpt_http_request *request, size_t index,
 struct rcpt_http_text rcpt_http_body(const struct rcpt_http_request *request);
 /* Address of the client as text: behind a trusted proxy the one that it names. */
 const char *rcpt_http_source(const struct rcpt_http_request *request);
+/* The connection is that of a trusted proxy, so its other headers may be believed too. */
+bool rcpt_http_is_proxied(const struct rcpt_http_request *request);
 uint64_t rcpt_http_received_ns(const struct rcpt_http_request *request); /* uv_hrtime */
 
 /* The request was a welcome one: it does not count in rate_per_source. */
@@ -147,6 +150,11 @@ void rcpt_http_answer_begin(struct rcpt_http_request *request,
                             const struct rcpt_http_answer *answer, size_t max_queued_bytes,
                             void (*on_gone)(void *context), void *context);
 void rcpt_http_answer_write(struct rcpt_http_request *request, const void *bytes, size_t size);
+/* Bytes of the answer that the client has not taken yet: write more when there are few. 0: it is
+ * gone. */
+size_t rcpt_http_answer_queued(const struct rcpt_http_request *request);
+/* In place of end: the client sees that something is missing. */
+void rcpt_http_answer_abort(struct rcpt_http_request *request);
 void rcpt_http_answer_end(struct rcpt_http_request *request);
 
 #endif

@@ -91,6 +91,11 @@ static bool step_back(const struct rcpt_http_server *server, struct rcpt_address
     return true;
 }
 
+bool rcpt_http_is_proxied(const struct rcpt_http_request *request)
+{
+    return request->server->trusted_count > 0 && is_trusted(request->server, &request->peer);
+}
+
 /* X-Forwarded-For counts only from a trusted peer. */
 struct rcpt_address source_of(const struct rcpt_http_request *request)
 {

@@ -64,6 +64,7 @@ struct rcpt_pg_settings {
     const char *dsn;    /* libpq conninfo or URI; own defaults are added where it says nothing */
     const char *schema; /* search_path; checked identifier */
     bool synchronous_commit; /* session default; off for lanes */
+    bool read_only;          /* transactions refuse to write, and a standby is as good */
     int lock_timeout_ms, statement_timeout_ms;
     int connect_timeout_ms;
     int retry_min_ms, retry_max_ms; /* back-off with decorrelated jitter */

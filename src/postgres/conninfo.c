@@ -242,6 +242,8 @@ size_t rcpt_conninfo_session(const struct rcpt_pg_settings *settings, bool stabl
     for (size_t index = 0; index < SESSION_SETTINGS; index++)
         put_setting(found, &count, session_settings[index].name, "%s",
                     session_settings[index].value);
+    if (settings->read_only)
+        put_setting(found, &count, "default_transaction_read_only", "on");
     if (stable_plans)
         put_setting(found, &count, "enable_seqscan", "off");
     return count;
@@ -296,7 +298,7 @@ bool rcpt_conninfo_init(struct rcpt_conninfo *info, const struct rcpt_pg_setting
     set_list(info, "hostaddr", candidates, HOST_ADDRESS);
     set_list(info, "port", candidates, HOST_PORT);
     if (candidates->count > 1)
-        set_default(info, "target_session_attrs", "read-write");
+        set_default(info, "target_session_attrs", settings->read_only ? "any" : "read-write");
     char *from_user = effective(options, "options");
     set_options(info, settings, from_user, stable_plans);
     free(from_user);

@@ -19,7 +19,7 @@ struct rcpt_conninfo {
 bool rcpt_conninfo_hosts(const char *dsn, struct rcpt_hosts *hosts,
                          struct rcpt_error *error) RCPT_MUST_CHECK;
 
-#define RCPT_SESSION_SETTINGS 16u
+#define RCPT_SESSION_SETTINGS 17u
 
 struct rcpt_session_setting {
     const char *name;

@@ -197,7 +197,7 @@ static void on_session(void *context, struct rcpt_pg_rows *const *rows, size_t r
         return;
     }
     RCPT_ASSERT(row_count == 1);
-    if (!rcpt_pg_rows_bool(rows[0], 0, 0))
+    if (!rcpt_pg_rows_bool(rows[0], 0, 0) || pg->settings.read_only)
         return;
     rcpt_error_set(&standby, RCPT_DECISION_RECONNECT, "25006", "server is a standby (read-only)");
     rcpt_error_hint(&standby, "%s", rcpt_pg_hint("25006"));

@@ -98,6 +98,19 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
     return with_texts(statements, *count, "intake");
 }
 
+/* Prepared on each connection of the interface for readers, whose role may read and nothing else. */
+const struct rcpt_pg_statement *rcpt_serve_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "token"},    {.name = "changes"},      {.name = "campaigns"},
+        {.name = "funnel"},   {.name = "recipients"},   {.name = "message"},
+        {.name = "messages"}, {.name = "pipelines"},    {.name = "pipeline"},
+        {.name = "actions"},  {.name = "dead_letters"}, {.name = "status"},
+    };
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "serve");
+}
+
 /* Prepared on the publisher's connection, for both shards. */
 const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count)
 {

@@ -45,6 +45,8 @@ const struct rcpt_pg_statement *rcpt_lane_statements_list(
 /* On the control connection / on the intake's / on that of the actions. Static. */
 const struct rcpt_pg_statement *rcpt_control_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count);
+/* On those of the interface for readers. Static. */
+const struct rcpt_pg_statement *rcpt_serve_statements(size_t *count);
 /* On the connections of the publisher of folds and of their reader of topics. Static. */
 const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count);

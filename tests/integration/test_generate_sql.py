@@ -12,7 +12,7 @@ import pytest
 from sql_fixture import ROOT, SQL, text_of
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-FOLDERS = ("lane", "control", "actions", "fold", "intake")
+FOLDERS = ("lane", "control", "actions", "fold", "intake", "serve")
 SUBSCRIBERS = {variant: tuple((SQL / f"lane/subscribers/{name}.sql").read_text() for name in variant.split())
                for variant in ("", "folds", "folds_columns", "actions", "folds actions", "folds_columns actions")}
 

@@ -14,8 +14,8 @@ from support import intake, release
 from support.services import ROOT, definers
 from support.world import QUICK
 
-NAMES = ("daemon", "intake", "platform")
-OPTIONS = {"daemon": "--role", "intake": "--intake-role", "platform": "--platform-role"}
+NAMES = ("daemon", "intake", "serve", "platform")
+OPTIONS = {"daemon": "--role", "intake": "--intake-role", "serve": "--serve-role", "platform": "--platform-role"}
 MAPPING = {"table": "messaging.outbound"}
 MESSAGES = "CREATE TABLE messaging.outbound (message_id text PRIMARY KEY, org_id text, campaign_id {})"
 # A cast that runs something with the rights of whoever casts, in a body of its own or within the plan.

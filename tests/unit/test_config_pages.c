@@ -234,7 +234,7 @@ static void take_away(char **value, const char *expected)
 /* A folder with a file for each secret that the example names. */
 static void make_secrets(char folder[64])
 {
-    static const char *const names[] = {"http-token", "runs-token", "tracing-token"};
+    static const char *const names[] = {"http-token", "runs-token", "tracing-token", "link-secret"};
     snprintf(folder, 64, "/tmp/receiptd-secrets-XXXXXX");
     assert_non_null(mkdtemp(folder));
     strcat(folder, "/");
@@ -281,6 +281,11 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->intake.trusted_proxies, "10.0.0.0/8, ::1");
     take_away(&config->intake.tls_certificate, "/etc/receiptd/tls/fullchain.pem");
     take_away(&config->intake.tls_key, "/etc/receiptd/tls/key.pem");
+    take_away(&config->serve.dsn, "host=/run/postgresql dbname=receiptd user=receiptd_serve");
+    take_away(&config->serve.link_secret, "the link-secret of the test");
+    take_away(&config->serve.hosts, "a.internal");
+    take_away(&config->serve.trusted_proxies, "::1");
+    take_away(&config->serve.proxy_header, "X-Organisation");
     take_away(&config->http.tls_certificate, "/etc/receiptd/tls.crt");
     take_away(&config->http.tls_key, "/etc/receiptd/tls.key");
     take_away(&config->http.token, "the http-token of the test");

@@ -1,0 +1,48 @@
+-- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign. From the counters alone. No row: no such campaign,
+-- or one of another organisation.
+WITH counted AS MATERIALIZED (
+    SELECT r.status, sum(r.messages)::int8 AS messages, sum(r.events)::int8 AS events
+    FROM campaign_count r
+    WHERE r.campaign_id = $2::text
+    GROUP BY r.status
+),
+placed AS MATERIALIZED (
+    SELECT k.code, k.name, p.name AS parent, k.terminal, k.flag_bit IS NOT NULL AS is_flag,
+           COALESCE(c.messages, 0) AS messages, COALESCE(c.events, 0) AS events,
+           COALESCE(c.messages, 0) - (SELECT COALESCE(sum(d.messages), 0)::int8 FROM message_status_priority x
+                                      JOIN counted d ON d.status = x.code WHERE x.parent = k.code) AS standing,
+           CASE WHEN EXISTS (SELECT FROM status_path s JOIN message_status_priority a ON a.code = s.ancestor
+                             WHERE s.code = k.code AND a.name = 'DELIVERED') THEN 'success'
+                WHEN k.terminal THEN 'failure' ELSE 'open' END AS kind
+    FROM message_status_priority k
+    LEFT JOIN message_status_priority p ON p.code = k.parent
+    LEFT JOIN counted c ON c.status = k.code
+),
+rates AS (
+    SELECT k.kpi, sum(m.n) FILTER (WHERE k.part = 'numerator') AS numerator, sum(m.n) FILTER (WHERE k.part = 'denominator') AS denominator,
+           string_agg(f.name, '+' ORDER BY f.code) FILTER (WHERE k.part = 'numerator') AS above,
+           string_agg(f.name, '+' ORDER BY f.code) FILTER (WHERE k.part = 'denominator') AS below
+    FROM kpi_part k
+    JOIN placed f ON f.code = k.status
+    CROSS JOIN LATERAL (SELECT CASE k.measure WHEN 'messages' THEN f.messages WHEN 'events' THEN f.events ELSE f.standing END AS n) m
+    GROUP BY k.kpi
+)
+SELECT json_build_object(
+    'campaign_id', $2::text, 'org_id', o.org_id,
+    'as_of', (SELECT to_char(to_timestamp(max(c.anchor_timestamp) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+              FROM consumer_progress c),
+    'behind_s', NULL, 'provisional', NULL,
+    'statuses', (SELECT json_agg(json_build_object(
+                     'code', s.code, 'name', s.name, 'parent', s.parent, 'messages', s.messages, 'events', s.events,
+                     'current', s.standing, 'terminal', s.terminal, 'kind', s.kind) ORDER BY s.code)
+                 FROM placed s WHERE NOT s.is_flag),
+    'flags', (SELECT COALESCE(json_agg(json_build_object('code', s.code, 'name', s.name, 'messages', s.messages, 'events', s.events)
+                                       ORDER BY s.code), '[]')
+              FROM placed s WHERE s.is_flag),
+    'rates', (SELECT COALESCE(json_agg(json_build_object(
+                  'name', CASE r.kpi WHEN 'delivered_per_sent' THEN 'delivery_rate' ELSE r.kpi END,
+                  'value', r.numerator::float8 / NULLIF(r.denominator, 0), 'numerator', r.above, 'denominator', r.below,
+                  'label', replace(replace(r.kpi, '_per_', ' of '), '_', ' ')) ORDER BY r.kpi), '[]')
+              FROM rates r WHERE r.above IS NOT NULL AND r.below IS NOT NULL))::text AS body
+FROM (SELECT (SELECT w.org_id FROM campaign_org w WHERE w.campaign_id = $2::text) AS org_id) o
+WHERE EXISTS (SELECT FROM counted) AND ($1::text IS NULL OR o.org_id = $1::text);

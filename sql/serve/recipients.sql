@@ -1,0 +1,25 @@
+-- GET /campaigns/{campaign}/recipients, one page: $1 text organisation (NULL: all), $2 text campaign, $3 text status or flag (NULL: any),
+-- $4 text form (csv, json), $5 text last message shown (NULL: none), $6 int4 most. One row: body (the page's lines or objects), last (NULL:
+-- this is the last page). A spreadsheet takes a text that begins with = + - @ for a formula, so it gets a quote in front.
+WITH page AS (
+    SELECT m.message_id, COALESCE(s.name, m.status::text) AS status,
+           to_char(m.status_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS status_at,
+           to_char(m.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at,
+           (SELECT string_agg(f.name, ' ' ORDER BY f.code) FROM message_status_priority f
+            WHERE f.flag_bit IS NOT NULL AND (m.flags >> f.flag_bit) & 1 = 1) AS flags
+    FROM message_inbox m
+    LEFT JOIN message_status_priority s ON s.code = m.status
+    WHERE m.campaign_id = $2::text AND ($1::text IS NULL OR m.org_id = $1::text) AND ($5::text IS NULL OR m.message_id > $5::text)
+      AND ($3::text IS NULL OR s.name = $3::text OR EXISTS (
+          SELECT FROM message_status_priority f WHERE f.name = $3::text AND f.flag_bit IS NOT NULL AND (m.flags >> f.flag_bit) & 1 = 1))
+    ORDER BY m.message_id
+    LIMIT $6::int4
+)
+SELECT CASE $4::text
+    WHEN 'csv' THEN string_agg(format(E'"%s%s",%s,%s,%s,%s\r\n', CASE WHEN p.message_id ~ '^[=+@\t\r-]' THEN '''' END,
+                                      replace(p.message_id, '"', '""'), p.status, p.status_at, p.flags, p.updated_at), '' ORDER BY p.message_id)
+    ELSE string_agg(json_build_object('message_id', p.message_id, 'status', p.status, 'status_at', p.status_at,
+                                      'flags', COALESCE(string_to_array(p.flags, ' '), '{}'), 'updated_at', p.updated_at)::text,
+                    ',' ORDER BY p.message_id) END AS body,
+    CASE WHEN count(*) = $6::int4 THEN max(p.message_id) END AS last
+FROM page p;

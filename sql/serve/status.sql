@@ -1,0 +1,18 @@
+-- GET /status, what the database knows: $1 text organisation (of no use here but to hide what belongs to none).
+-- Numbers of parked receipts and dead letters are PostgreSQL's estimates.
+SELECT json_build_object(
+    'instance', NULL, 'ready', true,
+    'partitions', (SELECT COALESCE(json_agg(json_build_object(
+        'topic', p.topic, 'partition', p.partition, 'position', p.position, 'lag', NULL,
+        'newest_at', to_char(to_timestamp(p.newest / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+        ORDER BY p.topic, p.partition), '[]')
+        FROM (SELECT c.topic, c.partition, min(c.next_offset) AS position, max(c.anchor_timestamp) AS newest
+              FROM consumer_progress c WHERE $1::text IS NULL GROUP BY c.topic, c.partition) p),
+    'parked', CASE WHEN $1::text IS NULL THEN (SELECT GREATEST(c.reltuples, 0)::int8 FROM pg_class c WHERE c.oid = to_regclass('parked_event')) END,
+    'letters', CASE WHEN $1::text IS NULL THEN (SELECT GREATEST(c.reltuples, 0)::int8 FROM pg_class c WHERE c.oid = to_regclass('dead_letter')) END,
+    'daemons', (SELECT COALESCE(json_agg(json_build_object('instance', d.instance, 'sessions', d.sessions) ORDER BY d.instance), '[]')
+        FROM (SELECT split_part(a.application_name, '/', 2) AS instance, count(*) AS sessions FROM pg_stat_activity a
+              WHERE $1::text IS NULL AND a.datname = current_database() AND a.application_name ~ '^receiptd/[^/]*/(control|lane-)' GROUP BY 1) d),
+    'as_of', (SELECT to_char(to_timestamp(max(c.anchor_timestamp) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+              FROM consumer_progress c),
+    'behind_s', NULL)::text AS body;

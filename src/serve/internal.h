@@ -1,0 +1,171 @@
+/* What the files of src/serve share. No file outside includes this.
+ *
+ * serve.c     settings, life, and the way of a request: host, route, access, parameters, answer
+ * routes.c    the table of routes: paths, scopes, parameters; which one a request means
+ * openapi.c   the same table as OpenAPI
+ * access.c    who asks: token, signed link, proxy
+ * link.c      signed links and hashes of tokens
+ * pool.c      questions to the database: a queue and a few connections
+ * answer.c    how answers look: headers, problems, ETag, gzip
+ * export.c    lists without an end: page after page, as the client takes them
+ * stream.c    server-sent events: one poll for all viewers
+ * page.c      the embedded page
+ */
+#ifndef RECEIPTD_SERVE_INTERNAL_H
+#define RECEIPTD_SERVE_INTERNAL_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "postgres/connection.h"
+#include "serve.h"
+
+#define SERVE_BASE        "/api/v1"
+#define SERVE_MOST_VALUES 6u
+#define SERVE_QUEUE       256u /* questions that wait for a connection; more get 503 */
+
+/* ---- routes ---- */
+enum serve_scope { SERVE_READ = 1, SERVE_SUPPORT = 2, SERVE_OPERATE = 4, SERVE_ANY = 0 };
+
+enum serve_type {
+    SERVE_TEXT,    /* 1 to 1000 bytes of UTF-8 */
+    SERVE_INTEGER, /* between least and most */
+    SERVE_CHOICE,  /* one of `words` */
+};
+
+struct serve_parameter {
+    const char *name; /* NULL: behind the last */
+    enum serve_type type;
+    bool in_path, required;
+    const char *words;   /* separated by | */
+    const char *initial; /* NULL: absent means NULL */
+    int64_t least, most;
+    const char *doc;
+};
+
+enum serve_kind {
+    SERVE_ROW,     /* its statement answers with one row, whose first column is the body */
+    SERVE_EXPORT,  /* export.c */
+    SERVE_STREAM,  /* stream.c */
+    SERVE_ME,      /* who asks */
+    SERVE_OPENAPI, /* openapi.c */
+    SERVE_OFF,     /* not in this database, or not here: 501, and `off` says why */
+};
+
+/* The first parameters of its statement are the organisation and then those of the table, in order. */
+struct serve_route {
+    enum rcpt_http_method method;
+    const char *path; /* "/campaigns/{campaign}/funnel" */
+    enum serve_scope scope;
+    bool by_link; /* a link to its campaign will do */
+    enum serve_kind kind;
+    const char *statement;
+    const char *off;
+    struct serve_parameter parameters[SERVE_MOST_VALUES];
+    const char *doc;
+};
+
+/* The table; `count` rows. */
+const struct serve_route *serve_routes(size_t *count);
+
+struct serve_request {
+    struct rcpt_serve *serve;
+    struct rcpt_http_request *http;
+    const struct serve_route *route;
+    struct rcpt_arena arena;
+    const char *values[SERVE_MOST_VALUES]; /* of the parameters, decoded; NULL: absent */
+    const char *organisation;              /* NULL: all */
+    unsigned scopes;
+    const char *campaign; /* that a link is for; NULL: there is none */
+    int64_t link_ends_s;  /* likewise */
+};
+
+/* Finds the route of `path` (below the base). 0, or the status: 404, 405. */
+int serve_routes_find(struct serve_request *request, enum rcpt_http_method method,
+                      struct rcpt_http_text path);
+/* Reads path and query into `values`. False: `problem` says what is wrong. */
+RCPT_MUST_CHECK bool serve_routes_read(struct serve_request *request, char problem[256]);
+/* The value of a query's name, decoded; NULL: it is not there, or not well-formed. */
+char *serve_query_value(struct rcpt_arena *arena, struct rcpt_http_text query, const char *name);
+/* The value of a parameter by its name; NULL: absent. */
+const char *serve_value(const struct serve_request *request, const char *name);
+void serve_request_free(struct serve_request *request);
+
+char *serve_openapi(size_t *size); /* the caller frees it */
+
+/* ---- access.c ---- */
+/* Finds out who asks, then calls serve_admitted() or answers. */
+void serve_access(struct serve_request *request);
+/* serve.c: who asks is known. */
+void serve_admitted(struct serve_request *request);
+/* Whether the request asks for a name that is ours. */
+bool serve_host_is_ours(const struct rcpt_serve *serve, const struct rcpt_http_request *http);
+/* The address is one of this machine alone. */
+bool serve_is_loopback(const char *listen);
+
+/* ---- pool.c ---- */
+struct serve_pool;
+/* `rows` NULL: there is no answer, for the reason in `error`. */
+typedef void (*serve_on_answer)(void *context, const struct rcpt_pg_rows *rows,
+                                const struct rcpt_error *error);
+struct serve_pool *serve_pool_new(struct rcpt_serve *serve);
+/* Texts are copied. False: the database is away, or too many wait; on_answer is not called. */
+RCPT_MUST_CHECK bool serve_ask(struct rcpt_serve *serve, const char *statement,
+                               const char *const *values, int count, serve_on_answer on_answer,
+                               void *context);
+bool serve_pool_is_up(const struct serve_pool *pool);
+bool serve_pool_is_idle(const struct serve_pool *pool);
+void serve_pool_tick(struct serve_pool *pool); /* gives up what has waited for long */
+void serve_pool_apply_config(struct serve_pool *pool);
+void serve_pool_close(struct serve_pool *pool); /* calls serve_part_closed() */
+
+/* ---- answer.c ---- */
+extern const char serve_headers[]; /* of every answer */
+void serve_answer_problem(struct rcpt_http_request *http, int status, const char *format, ...)
+    RCPT_PRINTF(3, 4);
+/* Of a question that failed, or could not be asked (`error` NULL). */
+void serve_answer_failure(struct rcpt_http_request *http, const struct rcpt_error *error);
+/* With ETag, 304 and gzip. `caching` is the value of Cache-Control. */
+void serve_answer_body(struct rcpt_http_request *http, const char *type, const char *caching,
+                       const void *body, size_t size);
+
+/* ---- export.c, stream.c, page.c ---- */
+struct serve_export;
+void serve_export_begin(struct serve_request *request); /* takes the request */
+void serve_exports_tick(struct rcpt_serve *serve);
+struct serve_stream;
+struct serve_stream *serve_stream_new(struct rcpt_serve *serve);
+void serve_stream_add(struct serve_request *request); /* takes the request */
+void serve_stream_tick(struct serve_stream *stream);
+/* The database answers again, or no longer. */
+void serve_stream_health(struct serve_stream *stream);
+void serve_stream_end(struct serve_stream *stream); /* of all viewers */
+void serve_stream_free(struct serve_stream *stream);
+/* False: there is no such file. */
+bool serve_page_answer(struct rcpt_http_request *http, struct rcpt_http_text path);
+struct serve_file {
+    const char *name, *text;
+    size_t size;
+};
+extern const struct serve_file serve_files[]; /* made by the build; ends with a NULL name */
+
+/* ---- serve.c ---- */
+#define SERVE_TICK_MS 100
+struct rcpt_serve {
+    struct rcpt_serve_settings settings;
+    struct rcpt_http_server *http; /* NULL: closed */
+    struct serve_pool *pool;
+    struct serve_stream *stream;
+    struct serve_export *exports; /* all that are under way */
+    uv_timer_t tick;
+    char *openapi;
+    size_t openapi_size;
+    bool stopping, closing, is_local;
+    unsigned open; /* parts that have to say that they are closed */
+};
+void serve_part_closed(struct rcpt_serve *serve);
+/* The database answers, or not. */
+void serve_pool_changed(struct rcpt_serve *serve);
+
+#endif

@@ -1,0 +1,125 @@
+/* The table of routes as OpenAPI 3.1, made once at the start. Called by serve.c. */
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/version.h"
+#include "internal.h"
+
+static void put_schema(struct rcpt_json *json, const struct serve_parameter *parameter)
+{
+    struct rcpt_text rest = rcpt_text_of(parameter->words);
+    rcpt_json_key(json, "schema");
+    rcpt_json_begin_object(json);
+    rcpt_json_put_text(json, "type", parameter->type == SERVE_INTEGER ? "integer" : "string");
+    if (parameter->type == SERVE_INTEGER) {
+        rcpt_json_put_int(json, "minimum", parameter->least);
+        rcpt_json_put_int(json, "maximum", parameter->most);
+    } else if (parameter->words == NULL) {
+        rcpt_json_put_int(json, "minLength", 1);
+    } else {
+        rcpt_json_key(json, "enum");
+        rcpt_json_begin_array(json);
+        while (rest.size > 0) {
+            size_t size = rcpt_text_find(rest, "|");
+            rcpt_json_bytes(json, rest.at, size);
+            rest = rcpt_text_part(rest, size + 1, rest.size);
+        }
+        rcpt_json_end_array(json);
+    }
+    rcpt_json_end_object(json);
+}
+
+static void put_parameter(struct rcpt_json *json, const struct serve_parameter *parameter)
+{
+    rcpt_json_begin_object(json);
+    rcpt_json_put_text(json, "name", parameter->name);
+    rcpt_json_put_text(json, "in", parameter->in_path ? "path" : "query");
+    rcpt_json_put_bool(json, "required", parameter->required);
+    rcpt_json_put_text(json, "description", parameter->doc);
+    put_schema(json, parameter);
+    rcpt_json_end_object(json);
+}
+
+static void put_answer(struct rcpt_json *json, const char *status, const char *what,
+                       const char *type)
+{
+    rcpt_json_key(json, status);
+    rcpt_json_begin_object(json);
+    rcpt_json_put_text(json, "description", what);
+    if (type != NULL) {
+        rcpt_json_key(json, "content");
+        rcpt_json_begin_object(json);
+        rcpt_json_key(json, type);
+        rcpt_json_begin_object(json);
+        rcpt_json_end_object(json);
+        rcpt_json_end_object(json);
+    }
+    rcpt_json_end_object(json);
+}
+
+static const char *scope_name(enum serve_scope scope)
+{
+    return scope == SERVE_READ      ? "read"
+           : scope == SERVE_SUPPORT ? "support"
+           : scope == SERVE_OPERATE ? "operate"
+                                    : "any";
+}
+
+static void put_route(struct rcpt_json *json, const struct serve_route *route)
+{
+    rcpt_json_key(json, route->method == RCPT_HTTP_POST ? "post" : "get");
+    rcpt_json_begin_object(json);
+    rcpt_json_put_text(json, "summary", route->doc);
+    rcpt_json_put_text(json, "x-scope", scope_name(route->scope));
+    rcpt_json_put_bool(json, "x-by-link", route->by_link);
+    rcpt_json_key(json, "parameters");
+    rcpt_json_begin_array(json);
+    for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
+        if (route->parameters[index].name != NULL)
+            put_parameter(json, &route->parameters[index]);
+    rcpt_json_end_array(json);
+    rcpt_json_key(json, "responses");
+    rcpt_json_begin_object(json);
+    if (route->kind == SERVE_OFF)
+        put_answer(json, "501", route->off, "application/problem+json");
+    else
+        put_answer(json, "200", route->doc,
+                   route->kind == SERVE_STREAM   ? "text/event-stream"
+                   : route->kind == SERVE_EXPORT ? "text/csv"
+                                                 : "application/json");
+    put_answer(json, "default", "why not (RFC 9457)", "application/problem+json");
+    rcpt_json_end_object(json);
+    rcpt_json_end_object(json);
+}
+
+/* Rows of one path stand together if their methods differ; today no two do. */
+char *serve_openapi(size_t *size)
+{
+    char *text = NULL;
+    size_t count;
+    const struct serve_route *routes = serve_routes(&count);
+    struct rcpt_json json;
+    FILE *out = rcpt_open_memory(&text, size);
+    rcpt_json_init(&json, out);
+    rcpt_json_begin_object(&json);
+    rcpt_json_put_text(&json, "openapi", "3.1.0");
+    rcpt_json_key(&json, "info");
+    rcpt_json_begin_object(&json);
+    rcpt_json_put_text(&json, "title", "receiptd");
+    rcpt_json_put_text(&json, "version", RCPT_VERSION);
+    rcpt_json_end_object(&json);
+    rcpt_json_key(&json, "paths");
+    rcpt_json_begin_object(&json);
+    for (size_t index = 0; index < count; index++) {
+        char path[128];
+        snprintf(path, sizeof(path), "%s%s", SERVE_BASE, routes[index].path);
+        rcpt_json_key(&json, path);
+        rcpt_json_begin_object(&json);
+        put_route(&json, &routes[index]);
+        rcpt_json_end_object(&json);
+    }
+    rcpt_json_end_object(&json);
+    rcpt_json_end_object(&json);
+    RCPT_ASSERT(fclose(out) == 0);
+    return text;
+}

@@ -1,0 +1,178 @@
+// The way to /api/v1: requests with the reader's token or signed link, problems as errors, and the stream of changes. EventSource cannot
+// send a token, so the stream is read with fetch.
+const BASE = "/api/v1";
+const SILENCE_MS = 40_000; // the server says something every 15 s
+const PATIENCE_MS = 20_000;
+const LONGEST_PAUSE_MS = 15_000;
+
+export const link = new URLSearchParams(location.search).get("link");
+let token = sessionStorage.getItem("token");
+
+export const hasToken = () => token !== null;
+export function setToken(value) {
+    token = value;
+    if (value === null)
+        sessionStorage.removeItem("token");
+    else
+        sessionStorage.setItem("token", value);
+}
+
+export class Problem extends Error {
+    constructor(status, title, detail) {
+        super(detail || title);
+        Object.assign(this, { status, title, detail });
+    }
+}
+
+export function address(path, parameters) {
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries({ ...parameters, link })) {
+        if (value !== null && value !== undefined && value !== "")
+            query.set(name, value);
+    }
+    const text = query.toString();
+    return BASE + path + (text ? `?${text}` : "");
+}
+
+// One segment of a path. A browser takes "." and ".." for directories, in any spelling: such an id has no address.
+export const segment = encodeURIComponent;
+export const hasAddress = (id) => id !== "" && id !== "." && id !== "..";
+
+async function request(path, parameters, options) {
+    const headers = { ...options?.headers };
+    if (token !== null)
+        headers.Authorization = `Bearer ${token}`;
+    let response;
+    try {
+        response = await fetch(address(path, parameters), { cache: "no-cache", credentials: "same-origin", ...options, headers });
+    } catch (error) {
+        throw error.name === "AbortError" ? error : new Problem(0, "No answer", "The server does not answer.");
+    }
+    if (!response.ok)
+        throw await problemOf(response);
+    return response;
+}
+
+async function problemOf(response) {
+    const body = await response.json().catch(() => ({}));
+    return new Problem(response.status, body.title || `Status ${response.status}`, body.detail || "");
+}
+
+export async function get(path, parameters) {
+    const response = await request(path, parameters, { signal: AbortSignal.timeout(PATIENCE_MS) });
+    return response.json();
+}
+
+export async function post(path, body) {
+    const options = { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
+    const response = await request(path, {}, { ...options, signal: AbortSignal.timeout(PATIENCE_MS) });
+    return response.json().catch(() => ({}));
+}
+
+export async function download(path, parameters, name) {
+    const response = await request(path, parameters);
+    const url = URL.createObjectURL(await response.blob());
+    const anchor = document.createElement("a");
+    anchor.href = url;
+    anchor.download = name;
+    anchor.click();
+    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+// ---- the stream
+
+// Calls onEvent(name, data) and onState("connecting" | "live" | "lost" | "refused", problem). Connects again by itself, unless refused.
+export class Stream {
+    constructor(campaign, onEvent, onState) {
+        Object.assign(this, { campaign, onEvent, onState, closed: false, retryMs: 2000, failures: 0, wake: null, abort: null });
+        this.retryNow = () => this.wake?.();
+        addEventListener("online", this.retryNow);
+        this.run();
+    }
+
+    close() {
+        this.closed = true;
+        removeEventListener("online", this.retryNow);
+        this.abort?.abort();
+        this.wake?.();
+    }
+
+    say(state, problem) {
+        if (!this.closed)
+            this.onState(state, problem);
+    }
+
+    async run() {
+        this.say("connecting");
+        while (!this.closed) {
+            try {
+                await this.connect();
+            } catch (error) {
+                if ([401, 403, 404, 501].includes(error.status)) {
+                    this.say("refused", error);
+                    return;
+                }
+            }
+            this.say("lost");
+            await this.pause();
+        }
+    }
+
+    async connect() {
+        this.abort = new AbortController();
+        let watch = setTimeout(() => this.abort.abort(), PATIENCE_MS);
+        try {
+            const headers = { Accept: "text/event-stream" };
+            const response = await request("/stream", { campaign: this.campaign }, { signal: this.abort.signal, cache: "no-store", headers });
+            const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+            this.say("live");
+            for (let rest = ""; ;) {
+                clearTimeout(watch);
+                watch = setTimeout(() => this.abort.abort(), SILENCE_MS);
+                const { done, value } = await reader.read();
+                if (done || this.closed)
+                    return;
+                rest = this.take(rest + value);
+            }
+        } finally {
+            clearTimeout(watch);
+        }
+    }
+
+    // Hands over the complete events of the text, and returns the rest.
+    take(text) {
+        const parts = text.replace(/\r\n?/g, "\n").split("\n\n");
+        const rest = parts.pop();
+        for (const part of parts)
+            this.event(part);
+        return rest;
+    }
+
+    event(text) {
+        let name = "message", data = "";
+        for (const line of text.split("\n")) {
+            const [, field, value] = /^([a-z]+):? ?(.*)$/.exec(line) ?? [];
+            if (field === "event")
+                name = value;
+            else if (field === "data")
+                data += value;
+            else if (field === "retry" && Number(value) > 0)
+                this.retryMs = Number(value);
+        }
+        this.failures = 0;
+        if (data && !this.closed)
+            this.onEvent(name, JSON.parse(data));
+    }
+
+    // Longer after each failure, and of random length: a server that starts again is not met by all viewers at once.
+    pause() {
+        const longest = Math.min(this.retryMs * 2 ** this.failures++, LONGEST_PAUSE_MS);
+        return new Promise((resolve) => {
+            const timer = setTimeout(resolve, longest * (0.5 + Math.random() / 2));
+            this.wake = () => {
+                clearTimeout(timer);
+                resolve();
+            };
+        });
+    }
+}

@@ -1,0 +1,244 @@
+// One campaign: funnel, rates, where messages stand, failures, timeline. Each share names its denominator, on sight and for screen readers.
+import { address, download, get, hasToken, segment } from "./api.js";
+import { bars, card, fillGaps, notice, problem, timeline } from "./charts.js";
+import { NONE, count, duration, percent, share, time, visible, words } from "./format.js";
+import { coalesce, h } from "./view.js";
+
+const FUNNEL_MS = 1000, SERIES_MS = 5000, PARTS_MS = 15_000;
+const TONES = { SENT: "tone-sent", DELIVERED: "tone-delivered", OPENED: "tone-opened", CLICKED: "tone-clicked" };
+const IN_ORDER = ["tone-plain", "tone-early", "tone-sent", "tone-delivered", "tone-opened", "tone-clicked"];
+const DASHES = { DELIVERED: null, OPENED: "7 3", CLICKED: "2 3" };
+const MACHINES = ["MACHINE_OPEN", "BOT_CLICK"];
+const STEPS = { hour: 3_600_000, minute: 60_000 };
+
+// A message that was never meant to be sent has not failed; the list counts the same way.
+const isFailure = (status) => status.kind === "failure" && status.name !== "SKIPPED";
+
+// From the root to the last stage that is no failure: a ladder of the user's own has other names, but the same form.
+function mainLine(statuses) {
+    const byKey = new Map(statuses.flatMap((status) => [[status.code, status], [status.name, status]]));
+    const line = [];
+    let status = statuses.filter((one) => one.kind !== "failure").reduce((best, one) => (!best || one.code > best.code ? one : best), null);
+    for (; status && line.length < statuses.length; status = status.parent == null ? null : byKey.get(status.parent))
+        line.unshift(status);
+    return line;
+}
+
+export function campaign(app, id) {
+    const state = { funnel: null, error: null, step: "hour", series: null, seriesError: null, width: 900, cursor: null,
+        parts: { gateway: {}, reason: {} } };
+    const path = `/campaigns/${segment(id)}`;
+
+    const refresh = coalesce(async () => {
+        try {
+            state.funnel = await get(path);
+            state.error = null;
+        } catch (error) {
+            if (app.failed(error))
+                return;
+            state.error = error;
+            if (error.status === 0 || error.status >= 500)
+                setTimeout(refresh, 2 * FUNNEL_MS);
+        }
+        app.draw();
+    }, FUNNEL_MS);
+
+    const refreshSeries = coalesce(async () => {
+        const step = state.step;
+        try {
+            const answer = await get(`${path}/timeline`, { step });
+            if (step === state.step)
+                Object.assign(state, { series: fillGaps(answer.points, STEPS[step]), seriesError: null });
+        } catch (error) {
+            Object.assign(state, { series: null, seriesError: error });
+        }
+        app.draw();
+    }, SERIES_MS);
+
+    // Parts that this database may not keep: what is refused once is not asked for again.
+    const refreshParts = coalesce(async () => {
+        const wanted = [["gateway", path, { by: "gateway" }], ["reason", path, { by: "reason" }]];
+        await Promise.all(wanted.map(async ([name, at, parameters]) => {
+            const part = state.parts[name];
+            if (!part.error || part.error.status === 0)
+                await get(at, parameters).then((answer) => Object.assign(part, { rows: answer.by ?? null, error: null }), (error) => { part.error = error; });
+        }));
+        app.draw();
+    }, PARTS_MS);
+
+    const all = () => [refresh, refreshSeries, refreshParts].forEach((ask) => ask());
+    const measure = () => {
+        const width = Math.round(document.querySelector(".timeline")?.clientWidth ?? 0);
+        if (width > 0 && width !== state.width) {
+            state.width = width;
+            app.draw();
+        }
+    };
+    addEventListener("resize", measure);
+
+    // ---- parts of the page
+
+    function head(funnel) {
+        const pending = funnel.provisional;
+        return h("div", { class: "intro" },
+            h("p", { class: "trail" }, h("a", { href: "/" }, "Campaigns"), " / ", visible(funnel.org_id ?? "of several organisations, or of none")),
+            h("h1", { key: "h", tabindex: "-1" }, visible(id)),
+            h("p", { class: "as-of" }, "As of ", funnel.as_of ? h("time", { datetime: funnel.as_of, title: funnel.as_of }, time(funnel.as_of)) : NONE,
+                ", the time of the newest receipt that is counted. ",
+                funnel.behind_s > 1 && h("strong", null, `${duration(funnel.behind_s)} behind.`)),
+            h("p", { class: "as-of" }, pending && pending.messages > 0
+                ? [h("span", { class: "tag" }, "provisional"), ` ${count(pending.messages)} messages may still change, until ${time(pending.until)}.`] : null));
+    }
+
+    function rates(funnel) {
+        const ratios = funnel.rates ?? [];
+        if (ratios.length === 0)
+            return null;
+        const byName = new Map([...funnel.statuses, ...funnel.flags ?? []].map((status) => [status.name, status]));
+        return card("Rates", h("ul", { class: "tiles" }, ratios.map((rate) => {
+            const of = (part) => amount(String(part).split("+"), (name) => byName.get(name)?.messages);
+            const above = of(rate.numerator), below = of(rate.denominator);
+            // Some rates count receipts, not messages: these two numbers are not theirs.
+            const detail = below > 0 && Math.abs(above / below - rate.value) < 1e-9 ? `${count(above)} of ${count(below)}` : "";
+            return h("li", { key: rate.name, title: `${percent(rate.value)} ${rate.label}${detail && `: ${detail}`}` },
+                h("strong", null, percent(rate.value)), h("span", null, rate.label), h("small", null, detail));
+        })));
+    }
+
+    function stages(line) {
+        const root = line[0];
+        return card("Funnel", bars(line.map((status, index) => {
+            const before = line[index - 1];
+            const ofBefore = before && `${percent(share(status.messages, before.messages))} of ${words(before.name).toLowerCase()}`;
+            const ofRoot = index > 1 ? `, ${percent(share(status.messages, root.messages))} of ${words(root.name).toLowerCase()}` : "";
+            return { key: status.name, label: words(status.name), value: status.messages, most: root.messages, tone: TONES[status.name] ?? IN_ORDER[index % IN_ORDER.length],
+                note: before ? ofBefore + ofRoot : "all messages of the campaign",
+                title: `${words(status.name)}: ${count(status.messages)} messages${before ? `, ${ofBefore}${ofRoot}` : ""}; ${count(status.events)} receipts named it` };
+        }), "Messages that reached each stage"));
+    }
+
+    function standing(statuses) {
+        const all = statuses.reduce((sum, status) => sum + (status.current ?? 0), 0);
+        const most = Math.max(1, ...statuses.map((status) => status.current ?? 0));
+        return card("Where messages stand now", bars(statuses.filter((status) => status.current > 0).map((status) => ({
+            key: status.name, label: words(status.name), value: status.current, most, tone: isFailure(status) ? "tone-failed" : TONES[status.name],
+            note: `${percent(share(status.current, all))} of all messages` })), "Messages by their present status"));
+    }
+
+    // A message that failed and was corrected is no failure any more: `current` knows.
+    function failures(statuses, root) {
+        const rows = statuses.filter((status) => isFailure(status) && (status.current ?? status.messages) > 0);
+        const of = (status) => status.current ?? status.messages;
+        const total = rows.reduce((sum, status) => sum + of(status), 0);
+        const most = Math.max(1, ...rows.map(of));
+        return card("Failures",
+            h("p", { class: "sum" }, h("strong", null, count(total)), ` messages failed, ${percent(share(total, root.messages))} of ${words(root.name).toLowerCase()}.`),
+            rows.length > 0 && bars(rows.sort((a, b) => of(b) - of(a)).map((status) => ({ key: status.name, label: words(status.name), value: of(status), most,
+                tone: "tone-failed", note: `${percent(share(of(status), total))} of failures` })), "Failed messages by status"),
+            reasons(),
+            h("p", { class: "buttons" }, app.may("support") && rows.map((status) => recipients(status.name))));
+    }
+
+    function reasons() {
+        const { rows, error } = state.parts.reason;
+        if (error)
+            return error.status === 400 ? null : problem(error); // 400: a server that knows no reasons
+        if (!rows || rows.length === 0)
+            return null;
+        const sized = rows.map((row) => ({ key: row.key, value: amount(row.statuses, (status) => status.events || status.messages) }));
+        const total = sized.reduce((sum, row) => sum + row.value, 0), most = Math.max(1, ...sized.map((row) => row.value));
+        return [h("h3", null, "By reason"), bars(sized.sort((a, b) => b.value - a.value).map((row) => ({ key: row.key, label: visible(row.key || "no reason given"), value: row.value, most,
+            tone: "tone-failed", note: `${percent(share(row.value, total))} of receipts with a reason` })), "Receipts of failures by reason")];
+    }
+
+    function recipients(name) {
+        const text = `${words(name)}: recipients as CSV`;
+        const parameters = { status: name, format: "csv" };
+        if (!hasToken())
+            return h("a", { key: name, class: "button quiet", href: address(`${path}/recipients`, parameters), download: `${name}.csv` }, text);
+        const fetchThem = () => download(`${path}/recipients`, parameters, `${name}.csv`).catch((error) => app.failed(error) || app.say(error.message));
+        return h("button", { key: name, type: "button", class: "quiet", onclick: fetchThem }, text);
+    }
+
+    function flags(funnel, delivered) {
+        const known = (funnel.flags ?? []).filter((flag) => flag.messages > 0 || MACHINES.includes(flag.name));
+        const rows = (some) => bars(some.map((flag) => ({ key: flag.name, label: words(flag.name), value: flag.messages, most: delivered?.messages ?? 0,
+            tone: "tone-plain", note: delivered ? `${percent(share(flag.messages, delivered.messages))} of delivered` : "" })), "Messages with a flag");
+        const machines = known.filter((flag) => MACHINES.includes(flag.name)), others = known.filter((flag) => !MACHINES.includes(flag.name));
+        return [machines.length > 0 && card("Machines, counted apart", rows(machines),
+            h("p", { class: "fine" }, "Mail services and scanners open and click by themselves. These messages are not among those opened or clicked, unless a person did so too.")),
+        others.length > 0 && card("Answers and complaints", rows(others))];
+    }
+
+    function history(line, statuses) {
+        const failed = statuses.filter(isFailure).map((status) => status.name);
+        const named = line.slice(-3).map((status, index) => ({ name: status.name, tone: TONES[status.name] ?? IN_ORDER[3 + index],
+            dash: DASHES[status.name] ?? null, of: (point) => point.statuses[status.name] ?? 0 }));
+        const series = [...named, { name: "FAILED", tone: "tone-failed", dash: "9 3 2 3", of: (point) => amount(failed, (name) => point.statuses[name] ?? 0) }];
+        const button = (step) => h("button", { type: "button", class: "quiet", "aria-pressed": String(state.step === step), onclick: () => {
+            Object.assign(state, { step, cursor: null });
+            refreshSeries.now();
+        } }, `By ${step}`);
+        const body = state.seriesError ? problem(state.seriesError)
+            : !state.series ? h("div", { class: "timeline empty" })
+                : state.series.length === 0 ? notice("No receipt yet.") : [timeline(state.series, series, state, app.draw), asTable(series)];
+        return card("Timeline", state.seriesError ? null : h("p", { class: "buttons" }, Object.keys(STEPS).map(button)), body);
+    }
+
+    function asTable(series) {
+        return h("details", null, h("summary", null, "The same as a table"), h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Timeline as a table" },
+            h("table", null, h("thead", null, h("tr", null, ["Time", ...series.map((one) => words(one.name))].map((name) => h("th", { scope: "col" }, name)))),
+                h("tbody", null, state.series.slice(-200).reverse().map((point) => h("tr", { key: point.ms }, h("th", { scope: "row" }, time(point.ms)),
+                    series.map((one) => h("td", { class: "number" }, count(one.of(point))))))))));
+    }
+
+    function gateways() {
+        const { rows, error } = state.parts.gateway;
+        if (error)
+            return error.status === 400 ? null : card("Gateways", problem(error));
+        if (!rows || rows.length === 0)
+            return null;
+        const sized = rows.map((row) => ({ key: row.key, value: Math.max(0, ...row.statuses.map((status) => status.messages ?? 0)) || amount(row.statuses, (status) => status.events) }));
+        const total = sized.reduce((sum, row) => sum + row.value, 0);
+        return card("Gateways", bars(sized.sort((a, b) => b.value - a.value).map((row) => ({ key: row.key, label: visible(row.key || "no name"), value: row.value, most: total,
+            tone: "tone-sent", note: `${percent(share(row.value, total))} of messages` })), "Messages by gateway"));
+    }
+
+    function delays(funnel) {
+        const buckets = funnel.time_to_deliver;
+        if (!buckets || buckets.length === 0)
+            return null;
+        const total = amount(buckets, (bucket) => bucket.messages), most = Math.max(1, ...buckets.map((bucket) => bucket.messages));
+        return card("Time to deliver", bars(buckets.map((bucket) => ({ key: bucket.up_to_s, label: `up to ${duration(bucket.up_to_s)}`, value: bucket.messages, most,
+            tone: "tone-delivered", note: `${percent(share(bucket.messages, total))} of delivered` })), "Messages by the time from sent to delivered"));
+    }
+
+    return {
+        title: visible(id),
+        stream: id,
+        start: all,
+        stop() {
+            removeEventListener("resize", measure);
+            [refresh, refreshSeries, refreshParts].forEach((ask) => ask.stop());
+        },
+        changed: (changed) => changed === id && all(),
+        again: all,
+        drawn: measure,
+        view() {
+            const { funnel } = state;
+            if (!funnel) {
+                return [h("h1", { key: "h", tabindex: "-1" }, visible(id)), state.error
+                    ? (state.error.status === 404 ? notice("No such campaign, or none that you may see.") : problem(state.error)) : h("div", { class: "card empty" })];
+            }
+            const line = mainLine(funnel.statuses);
+            const delivered = funnel.statuses.find((status) => status.name === "DELIVERED");
+            return [head(funnel), state.error && problem(state.error), stages(line),
+                h("div", { class: "pair" }, standing(funnel.statuses), failures(funnel.statuses, line[0])),
+                rates(funnel), history(line, funnel.statuses), delays(funnel), gateways(), flags(funnel, delivered)];
+        },
+    };
+}
+
+function amount(items, of) {
+    return items.reduce((sum, item) => sum + (of(item) ?? 0), 0);
+}

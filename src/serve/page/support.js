@@ -1,0 +1,146 @@
+// Support: what happened to one message, in words. Found by the message's id, by a gateway's id, or by the customer.
+import { get, hasAddress, segment } from "./api.js";
+import { card, facts, notice, problem, table } from "./charts.js";
+import { NONE, time, visible, words } from "./format.js";
+import { h } from "./view.js";
+
+const EFFECTS = {
+    applied: "It changed the message.", duplicate: "It said what was known already.", stale: "It came late: the message had passed this stage.",
+    flagged: "The flag was new; the status stayed.", waited: "It found no message, and waited for one.",
+    lost: "It contradicted a status of higher priority, which stayed.", waiting: "It waits: the platform has not inserted the message yet.",
+    woken: "It waited for the message, and was applied when the message came.", dead: "It could not be applied; see the dead letters.",
+    expired: "No receipt came in time, so the message expired.",
+};
+
+export function support(app) {
+    const state = { text: decodeURIComponent(location.hash.slice(1)), asked: "", message: null, list: null, error: null, busy: false };
+
+    // A path cannot hold every id; the search by q can.
+    async function find(text) {
+        if (hasAddress(text)) {
+            const message = await get(`/messages/${segment(text)}`).catch(ignore404);
+            if (message)
+                return { message };
+        }
+        const byId = (await get("/messages", { q: text }).catch(ignore404))?.messages ?? [];
+        if (byId.length > 0)
+            return one(byId);
+        const answer = await get("/messages", { customer: text });
+        return one(answer.messages ?? []);
+    }
+
+    async function one(messages) {
+        if (messages.length !== 1 || !hasAddress(messages[0].message_id))
+            return { list: messages };
+        return { message: await get(`/messages/${segment(messages[0].message_id)}`) };
+    }
+
+    async function look(text) {
+        Object.assign(state, { asked: text, message: null, list: null, error: null, busy: true });
+        app.draw();
+        try {
+            const found = await find(text);
+            if (state.asked === text)
+                Object.assign(state, found);
+        } catch (error) {
+            if (state.asked !== text || app.failed(error))
+                return;
+            state.error = error;
+        }
+        state.busy = false;
+        // Only a message's id may stand in the address: it is no personal data.
+        history.replaceState(null, "", state.message ? `#${segment(state.message.message_id)}` : location.pathname + location.search);
+        app.draw();
+        app.say(state.message ? `Message found: ${words(state.message.status_name ?? state.message.status)}` : state.list ? `${state.list.length} messages` : "Nothing found");
+    }
+
+    const submit = (event) => {
+        event.preventDefault();
+        const text = state.text.trim();
+        if (text)
+            look(text);
+    };
+
+    function result() {
+        if (state.busy)
+            return notice("Looking…");
+        if (state.error)
+            return state.error.status === 404 ? notice(`Nothing is known of “${visible(state.asked)}”.`)
+                : state.error.status === 501 || state.error.status === 400 ? [notice(`No message has the id “${visible(state.asked)}”.`), notice(state.error.detail || state.error.title)] : problem(state.error);
+        if (state.message)
+            return message(state.message);
+        if (state.list)
+            return state.list.length === 0 ? notice(`Nothing is known of “${visible(state.asked)}”.`) : many(state.list);
+        return notice("Paste the id of a message, the id that the gateway gave it, a customer's id, or a phone number.");
+    }
+
+    function many(messages) {
+        return card("Messages", h("ul", { class: "plain" }, messages.map((one) => h("li", { key: one.message_id },
+            h("button", { type: "button", class: "link", onclick: () => {
+                state.text = one.message_id;
+                look(one.message_id);
+            } }, visible(one.message_id)),
+            ` ${words(nameOf(one))}, ${time(one.status_at)}`))));
+    }
+
+    return {
+        title: "Support",
+        start: () => state.text && look(state.text),
+        stop() {},
+        changed() {},
+        again() {},
+        view: () => [
+            h("h1", { key: "h", tabindex: "-1" }, "What happened to a message?"),
+            h("form", { class: "tools", key: "form", onsubmit: submit, role: "search" },
+                h("label", { class: "wide" }, "Message id, customer or phone number ",
+                    h("input", { type: "search", value: state.text, autocomplete: "off", spellcheck: "false", maxlength: 255, oninput: (event) => { state.text = event.target.value; } })),
+                h("button", { type: "submit" }, "Look up")),
+            h("div", { key: "result", class: "result" }, result()),
+        ],
+    };
+}
+
+const nameOf = (message) => message.status_name ?? message.status;
+const ignore404 = (error) => {
+    if (error.status !== 404)
+        throw error;
+    return null;
+};
+
+function message(one) {
+    const name = nameOf(one);
+    return [
+        card("Now", h("p", { class: "sum" }, h("strong", null, name == null ? "The message has no row yet" : words(name)), name == null ? "" : ` since ${time(one.status_at)}`),
+            steps(one), facts({ message: one.message_id, campaign: one.campaign_id, organisation: one.org_id, flags: (one.flags ?? []).map(words), updated_at: one.updated_at })),
+        waiting(one),
+        receipts(one.receipts ?? []),
+        (one.actions ?? []).length > 0 && card("Actions", table("Actions of this message", one.actions)),
+    ];
+}
+
+function steps(one) {
+    const path = one.path ?? [];
+    return path.length === 0 ? null : h("ol", { class: "steps", "aria-label": "Path of the message" }, path.map((name, index) =>
+        h("li", { key: name, "aria-current": index === path.length - 1 ? "step" : null }, words(name))));
+}
+
+function waiting(one) {
+    const letters = one.dead_letters ?? [], parked = one.parked ?? [];
+    return [
+        parked.length > 0 && card("Parked receipts", h("p", null, "They wait for the platform to insert the message, or for the alias of its gateway's id."), table("Parked receipts", parked)),
+        letters.length > 0 && card("Dead letters", h("ul", { class: "plain" }, letters.map((letter) => h("li", null,
+            h("strong", null, words(letter.reason ?? "")), `: ${visible(letter.detail ?? "")}`, h("small", null, ` ${time(letter.dead_at ?? letter.at)}`))))),
+    ];
+}
+
+const change = (row) => (row.old != null && row.new != null && row.old !== row.new ? `${words(row.old)} → ${words(row.new)}` : "");
+
+function receipts(rows) {
+    if (rows.length === 0)
+        return card("Receipts", notice("No receipts are known. What each one did is kept with timeline.retention."));
+    return card("Receipts", h("ol", { class: "receipts" }, rows.map((row) => h("li", { class: `effect-${row.effect}` },
+        h("span", { class: "when" }, time(row.at ?? row.recorded_at)),
+        h("strong", null, words(row.status_name ?? row.status)),
+        h("span", null, EFFECTS[row.effect] ?? words(row.effect ?? ""), h("small", null, ` ${row.why ? visible(row.why) : change(row)}`)),
+        h("small", { class: "fine" }, row.recorded_at ? `recorded ${time(row.recorded_at)}` : NONE)))));
+}

@@ -1,0 +1,255 @@
+/* Questions to the database: a queue, and a few connections with one question each at a time. A
+ * question that has been asked is answered once, also when its connection is lost. Called by
+ * access.c, serve.c, export.c and stream.c. */
+#include "internal.h"
+
+#include <stdlib.h>
+
+#include "postgres/statements.h"
+
+#define MOST_CONNECTIONS 8u
+#define MOST_PARAMETERS  (SERVE_MOST_VALUES + 2)
+#define DROP_AFTER_MS    2000 /* a question that has waited longer is not asked any more */
+
+struct question {
+    struct question *next;
+    struct serve_pool *pool;
+    struct line *line; /* NULL: it waits */
+    const char *statement;
+    char *values[MOST_PARAMETERS];
+    int count;
+    int64_t came_ms;
+    serve_on_answer on_answer;
+    void *context;
+};
+
+struct line { /* a connection */
+    struct serve_pool *pool;
+    struct rcpt_pg *pg;
+    bool up, busy;
+    char name[16];
+};
+
+struct serve_pool {
+    struct rcpt_serve *serve;
+    struct line lines[MOST_CONNECTIONS];
+    unsigned line_count, up_count, in_flight, closed_count;
+    struct question *first, **last;
+    unsigned waiting;
+    struct rcpt_outage outage;
+    bool closing;
+};
+
+static void free_question(struct question *question)
+{
+    for (int index = 0; index < question->count; index++)
+        free(question->values[index]);
+    free(question);
+}
+
+/* ---- asking ---- */
+
+static void send_waiting(struct serve_pool *pool);
+
+/* The answer may ask the next question: the line is free by then. */
+static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                      const struct rcpt_error *error)
+{
+    struct question *question = context;
+    struct serve_pool *pool = question->pool;
+    struct line *line = question->line;
+    line->busy = false;
+    pool->in_flight--;
+    question->on_answer(question->context, error == NULL && row_count == 1 ? rows[0] : NULL, error);
+    /* A missing table or right does not come back on a session that has prepared without it. */
+    if (error != NULL && error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0' &&
+        rcpt_pg_is_ready(line->pg)) {
+        rcpt_log_failure(RCPT_LOG_WARN, "serve", error, "the question \"%s\" failed",
+                         question->statement);
+        rcpt_pg_reconnect(line->pg, error);
+    }
+    free_question(question);
+    send_waiting(pool);
+}
+
+static struct question *take_first(struct serve_pool *pool)
+{
+    struct question *question = pool->first;
+    pool->first = question->next;
+    if (pool->first == NULL)
+        pool->last = &pool->first;
+    pool->waiting--;
+    return question;
+}
+
+static void drop(struct serve_pool *pool)
+{
+    struct question *question = take_first(pool);
+    question->on_answer(question->context, NULL, NULL);
+    free_question(question);
+}
+
+static void send_by(struct line *line, struct question *question)
+{
+    const struct rcpt_pg_query query = {
+        .statement = question->statement,
+        .params = {.count = question->count, .values = (const char *const *)question->values}};
+    line->busy = true;
+    line->pool->in_flight++;
+    question->line = line;
+    rcpt_pg_submit(line->pg, &query, 1, on_result, question);
+}
+
+/* In order, as far as connections are free. */
+static void send_waiting(struct serve_pool *pool)
+{
+    for (unsigned index = 0; index < pool->line_count && pool->first != NULL; index++) {
+        struct line *line = &pool->lines[index];
+        if (line->up && !line->busy && rcpt_pg_is_ready(line->pg))
+            send_by(line, take_first(pool));
+    }
+}
+
+bool serve_ask(struct rcpt_serve *serve, const char *statement, const char *const *values,
+               int count, serve_on_answer on_answer, void *context)
+{
+    struct serve_pool *pool = serve->pool;
+    RCPT_ASSERT(count <= (int)MOST_PARAMETERS);
+    if (pool->up_count == 0 || pool->waiting >= SERVE_QUEUE || pool->closing)
+        return false;
+    struct question *question = rcpt_calloc(1, sizeof(*question));
+    *question = (struct question){.pool = pool,
+                                  .statement = statement,
+                                  .count = count,
+                                  .came_ms = (int64_t)uv_now(serve->settings.loop),
+                                  .on_answer = on_answer,
+                                  .context = context};
+    for (int index = 0; index < count; index++)
+        question->values[index] = values[index] != NULL ? rcpt_strdup(values[index]) : NULL;
+    *pool->last = question;
+    pool->last = &question->next;
+    pool->waiting++;
+    send_waiting(pool);
+    return true;
+}
+
+/* Who has waited for so long has gone, or will ask again. */
+void serve_pool_tick(struct serve_pool *pool)
+{
+    int64_t now = (int64_t)uv_now(pool->serve->settings.loop);
+    while (pool->first != NULL && now - pool->first->came_ms > DROP_AFTER_MS)
+        drop(pool);
+}
+
+/* ---- connections ---- */
+
+static void on_ready(void *context, struct rcpt_pg *pg)
+{
+    struct line *line = context;
+    (void)pg;
+    line->up = true;
+    if (line->pool->up_count++ == 0)
+        serve_pool_changed(line->pool->serve);
+    send_waiting(line->pool);
+}
+
+/* Without any connection nothing waits: the answer is 503 at once. */
+static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
+{
+    struct line *line = context;
+    struct serve_pool *pool = line->pool;
+    (void)pg;
+    (void)error; /* logged by the connection */
+    if (!line->up)
+        return;
+    line->up = false;
+    if (--pool->up_count > 0)
+        return;
+    while (pool->first != NULL)
+        drop(pool);
+    serve_pool_changed(pool->serve);
+}
+
+static const char *dsn_of(const struct rcpt_config *config)
+{
+    return config->serve.dsn != NULL ? config->serve.dsn : config->postgres.dsn;
+}
+
+static void open_line(struct line *line, unsigned number)
+{
+    struct rcpt_serve *serve = line->pool->serve;
+    const struct rcpt_config *config = serve->settings.config;
+    snprintf(line->name, sizeof(line->name), "serve-%u", number);
+    struct rcpt_pg_settings settings = {
+        .loop = serve->settings.loop,
+        .name = line->name,
+        .instance = serve->settings.instance,
+        .dsn = dsn_of(config),
+        .schema = config->postgres.schema,
+        .read_only = true,
+        .lock_timeout_ms = (int)config->serve.statement_timeout_ms,
+        .statement_timeout_ms = (int)config->serve.statement_timeout_ms,
+        .connect_timeout_ms = (int)config->postgres.connect_timeout_ms,
+        .retry_min_ms = (int)config->postgres.retry_min_ms,
+        .retry_max_ms = (int)config->postgres.retry_max_ms,
+        .outage = &line->pool->outage,
+        .context = line,
+        .on_ready = on_ready,
+        .on_down = on_down,
+    };
+    settings.statements = rcpt_serve_statements(&settings.statement_count);
+    line->pg = rcpt_pg_new(&settings);
+    rcpt_pg_start(line->pg);
+}
+
+struct serve_pool *serve_pool_new(struct rcpt_serve *serve)
+{
+    struct serve_pool *pool = rcpt_calloc(1, sizeof(*pool));
+    pool->serve = serve;
+    pool->last = &pool->first;
+    pool->line_count = serve->settings.config->serve.connections;
+    for (unsigned index = 0; index < pool->line_count; index++) {
+        pool->lines[index].pool = pool;
+        open_line(&pool->lines[index], index);
+    }
+    return pool;
+}
+
+bool serve_pool_is_up(const struct serve_pool *pool)
+{
+    return pool->up_count > 0;
+}
+
+bool serve_pool_is_idle(const struct serve_pool *pool)
+{
+    return pool->in_flight == 0 && pool->first == NULL;
+}
+
+/* A new password takes effect with the next connection. */
+void serve_pool_apply_config(struct serve_pool *pool)
+{
+    for (unsigned index = 0; index < pool->line_count; index++)
+        rcpt_pg_set_dsn(pool->lines[index].pg, dsn_of(pool->serve->settings.config));
+}
+
+/* ---- the end ---- */
+
+static void on_closed(void *context)
+{
+    struct serve_pool *pool = context;
+    struct rcpt_serve *serve = pool->serve;
+    if (++pool->closed_count < pool->line_count)
+        return;
+    free(pool);
+    serve_part_closed(serve);
+}
+
+/* Questions in flight are answered as lost on the way. */
+void serve_pool_close(struct serve_pool *pool)
+{
+    pool->closing = true;
+    while (pool->first != NULL)
+        drop(pool);
+    for (unsigned index = 0; index < pool->line_count; index++)
+        rcpt_pg_close(pool->lines[index].pg, on_closed, pool);
+}

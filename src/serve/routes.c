@@ -1,0 +1,317 @@
+/* The table of routes. Routing, the checks of parameters, /openapi.json and a test of what other
+ * organisations see all come from it: a new route is a row here, and a file in sql/serve. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "internal.h"
+
+#define MOST_TEXT 1000u
+#define CAMPAIGN                                                                                   \
+    {                                                                                              \
+        .name = "campaign", .in_path = true, .required = true, .doc = "id of the campaign"         \
+    }
+#define LIMIT(usual)                                                                               \
+    {                                                                                              \
+        .name = "limit", .type = SERVE_INTEGER, .initial = (usual), .least = 1, .most = 500,       \
+        .doc = "most entries of one page"                                                          \
+    }
+#define AFTER                                                                                      \
+    {                                                                                              \
+        .name = "after", .doc = "`next` of the page before"                                        \
+    }
+
+static const struct serve_route routes[] = {
+    {RCPT_HTTP_GET, "/campaigns", SERVE_READ, false, SERVE_ROW, .statement = "campaigns",
+     .parameters = {{.name = "q", .doc = "part of the campaign's id, whatever its case"},
+                    {.name = "sort",
+                     .type = SERVE_CHOICE,
+                     .initial = "changed",
+                     .words = "changed|rate|problems",
+                     .doc = "latest change, lowest delivery rate, or most failures first"},
+                    AFTER,
+                    LIMIT("50")},
+     .doc = "campaigns with their main counters"},
+    {RCPT_HTTP_GET, "/campaigns/{campaign}", SERVE_READ, true, SERVE_ROW, .statement = "funnel",
+     .parameters = {CAMPAIGN}, .doc = "the same as the funnel"},
+    {RCPT_HTTP_GET, "/campaigns/{campaign}/funnel", SERVE_READ, true, SERVE_ROW,
+     .statement = "funnel", .parameters = {CAMPAIGN},
+     .doc = "statuses, flags and rates of a campaign, from its counters"},
+    {RCPT_HTTP_GET, "/campaigns/{campaign}/timeline", SERVE_READ, true, SERVE_OFF,
+     .off = "this receiptd keeps no series of counters",
+     .parameters = {CAMPAIGN,
+                    {.name = "step",
+                     .type = SERVE_CHOICE,
+                     .initial = "hour",
+                     .words = "hour|minute",
+                     .doc = "distance of the points"}},
+     .doc = "how the counters grew"},
+    {RCPT_HTTP_GET, "/campaigns/{campaign}/recipients", SERVE_SUPPORT, false, SERVE_EXPORT,
+     .statement = "recipients",
+     .parameters = {CAMPAIGN,
+                    {.name = "status", .doc = "only messages that stand in it, or have this flag"},
+                    {.name = "format",
+                     .type = SERVE_CHOICE,
+                     .initial = "csv",
+                     .words = "csv|json",
+                     .doc = "form of the list"}},
+     .doc = "every message of a campaign, however many"},
+    {RCPT_HTTP_GET, "/messages", SERVE_SUPPORT, false, SERVE_ROW, .statement = "messages",
+     .parameters = {{.name = "q",
+                     .required = true,
+                     .doc = "id of the message, or the one that a gateway gave it"}},
+     .doc = "messages by an id"},
+    {RCPT_HTTP_GET, "/messages/{message}", SERVE_SUPPORT, false, SERVE_ROW, .statement = "message",
+     .parameters =
+         {{.name = "message", .in_path = true, .required = true, .doc = "id of the message"}},
+     .doc = "what `receiptd explain` says about a message"},
+    {RCPT_HTTP_GET, "/gateways", SERVE_OPERATE, false, SERVE_OFF,
+     .off = "this receiptd keeps no figures of gateways in the database: see /metrics of run",
+     .doc = "figures of each gateway"},
+    {RCPT_HTTP_GET, "/pipelines", SERVE_OPERATE, false, SERVE_ROW, .statement = "pipelines",
+     .doc = "pipelines, for tokens without an organisation"},
+    {RCPT_HTTP_GET, "/pipelines/{pipeline}", SERVE_OPERATE, false, SERVE_ROW,
+     .statement = "pipeline",
+     .parameters =
+         {{.name = "pipeline", .in_path = true, .required = true, .doc = "name of the pipeline"}},
+     .doc = "how many actions stand in each stage"},
+    {RCPT_HTTP_GET, "/actions", SERVE_OPERATE, false, SERVE_ROW, .statement = "actions",
+     .parameters = {{.name = "status",
+                     .type = SERVE_CHOICE,
+                     .words = "pending|held|running|done|failed|cancelled|dead",
+                     .doc = "default: those that are not over, and dead ones"},
+                    {.name = "pipeline", .doc = "only of this one"},
+                    {.name = "after",
+                     .type = SERVE_INTEGER,
+                     .least = 0,
+                     .most = INT64_MAX,
+                     .doc = "`next` of the page before"},
+                    LIMIT("100")},
+     .doc = "actions, and why they do not run now"},
+    {RCPT_HTTP_GET, "/dead-letters", SERVE_OPERATE, false, SERVE_ROW, .statement = "dead_letters",
+     .parameters = {{.name = "reason", .doc = "only with this one"}, AFTER, LIMIT("100")},
+     .doc = "what could not be applied, for tokens without an organisation; never the payload"},
+    {RCPT_HTTP_POST, "/dead-letters/redrive", SERVE_OPERATE, false, SERVE_OFF,
+     .off = "this interface only reads: run receiptd dead-letters --redrive", .doc = "nothing yet"},
+    {RCPT_HTTP_GET, "/status", SERVE_OPERATE, false, SERVE_ROW, .statement = "status",
+     .doc = "positions and daemons, as the database knows them"},
+    {RCPT_HTTP_GET, "/stream", SERVE_READ, true, SERVE_STREAM,
+     .parameters = {{.name = "campaign", .doc = "only of this one"}},
+     .doc = "server-sent events: `campaign` for each one that changed, `health`"},
+    {RCPT_HTTP_GET, "/me", SERVE_ANY, true, SERVE_ME, .doc = "who asks, and what is allowed"},
+    {RCPT_HTTP_GET, "/openapi.json", SERVE_ANY, true, SERVE_OPENAPI, .doc = "this description"},
+};
+
+const struct serve_route *serve_routes(size_t *count)
+{
+    *count = sizeof(routes) / sizeof(routes[0]);
+    return routes;
+}
+
+/* ---- paths and queries ---- */
+
+/* Percent escapes undone, in queries `+` too. NULL: an escape is no good, or the result is no text
+ * that PostgreSQL takes. */
+static char *decode(struct rcpt_arena *arena, const char *bytes, size_t size, bool plus)
+{
+    char *text = rcpt_arena_alloc(arena, size + 1);
+    size_t used = 0;
+    for (size_t at = 0; at < size; at++) {
+        char byte = plus && bytes[at] == '+' ? ' ' : bytes[at];
+        if (byte == '%') {
+            int high = size - at > 2 ? rcpt_text_hex_digit((unsigned char)bytes[at + 1]) : -1;
+            int low = high >= 0 ? rcpt_text_hex_digit((unsigned char)bytes[at + 2]) : -1;
+            if (low < 0)
+                return NULL;
+            byte = (char)(high * 16 + low);
+            at += 2;
+        }
+        text[used++] = byte;
+    }
+    text[used] = '\0';
+    return rcpt_utf8_is_text(text, used) ? text : NULL;
+}
+
+/* Cuts the next part up to `separator` off. */
+static struct rcpt_text cut(struct rcpt_text *rest, char separator)
+{
+    const char *end = memchr(rest->at, separator, rest->size);
+    struct rcpt_text part = {rest->at, end != NULL ? (size_t)(end - rest->at) : rest->size};
+    size_t used = part.size + (end != NULL);
+    *rest = (struct rcpt_text){rest->at + used, rest->size - used};
+    return part;
+}
+
+/* How often a name is in a query, and its value as it came. */
+static unsigned find_in_query(struct rcpt_http_text query, const char *name,
+                              struct rcpt_text *value)
+{
+    struct rcpt_text rest = {query.bytes, query.bytes != NULL ? query.size : 0};
+    unsigned count = 0;
+    while (rest.size > 0) {
+        struct rcpt_text pair = cut(&rest, '&'), key = cut(&pair, '=');
+        if (!rcpt_text_is(key, name))
+            continue;
+        *value = pair;
+        count++;
+    }
+    return count;
+}
+
+char *serve_query_value(struct rcpt_arena *arena, struct rcpt_http_text query, const char *name)
+{
+    struct rcpt_text value;
+    return find_in_query(query, name, &value) == 1 ? decode(arena, value.at, value.size, true)
+                                                   : NULL;
+}
+
+/* ---- which route ---- */
+
+/* Segment by segment: one in braces takes anything but nothing. */
+static bool fits(const struct serve_route *route, struct rcpt_text path)
+{
+    struct rcpt_text pattern = rcpt_text_of(route->path);
+    while (pattern.size > 0 && path.size > 0) {
+        struct rcpt_text wanted = cut(&pattern, '/'), given = cut(&path, '/');
+        if (wanted.size > 0 && wanted.at[0] == '{' ? given.size == 0
+                                                   : !rcpt_text_equal(wanted, given))
+            return false;
+        if ((pattern.size > 0) != (path.size > 0))
+            return false;
+    }
+    return pattern.size == 0 && path.size == 0;
+}
+
+int serve_routes_find(struct serve_request *request, enum rcpt_http_method method,
+                      struct rcpt_http_text path)
+{
+    int status = 404;
+    if (method == RCPT_HTTP_HEAD)
+        method = RCPT_HTTP_GET;
+    /* A slash at the end is a segment without a name. */
+    if (path.size == 0 || path.bytes[path.size - 1] == '/')
+        return status;
+    for (size_t index = 0; index < sizeof(routes) / sizeof(routes[0]); index++) {
+        if (!fits(&routes[index], (struct rcpt_text){path.bytes, path.size}))
+            continue;
+        if (routes[index].method == method) {
+            request->route = &routes[index];
+            return 0;
+        }
+        status = 405;
+    }
+    return status;
+}
+
+/* ---- what it asks for ---- */
+
+/* The segment at the place of {name}, as it came. */
+static struct rcpt_text segment_of(const struct serve_route *route, const char *name,
+                                   struct rcpt_http_text path)
+{
+    struct rcpt_text pattern = rcpt_text_of(route->path), rest = {path.bytes, path.size};
+    while (pattern.size > 0) {
+        struct rcpt_text wanted = cut(&pattern, '/'), given = cut(&rest, '/');
+        if (wanted.size == strlen(name) + 2 && wanted.at[0] == '{' &&
+            memcmp(wanted.at + 1, name, wanted.size - 2) == 0)
+            return given;
+    }
+    return (struct rcpt_text){0};
+}
+
+static bool is_choice(const char *words, const char *value)
+{
+    struct rcpt_text rest = rcpt_text_of(words);
+    while (rest.size > 0)
+        if (rcpt_text_is(cut(&rest, '|'), value))
+            return true;
+    return false;
+}
+
+/* NULL: it is fine. */
+static const char *fault_of(const struct serve_parameter *parameter, const char *value)
+{
+    char *end;
+    if (value == NULL)
+        return "is no text: UTF-8 without NUL, percent escapes of two digits";
+    if (value[0] == '\0' || strlen(value) > MOST_TEXT)
+        return "has to have 1 to 1000 bytes";
+    if (parameter->words != NULL && !is_choice(parameter->words, value))
+        return "is none of the values that it may have";
+    if (parameter->type != SERVE_INTEGER)
+        return NULL;
+    long long number = strtoll(value, &end, 10);
+    bool good = rcpt_text_is_digits(rcpt_text_of(value)) && strlen(value) <= 18 &&
+                number >= parameter->least && number <= parameter->most;
+    return good ? NULL : "is no number in its range";
+}
+
+static bool read_one(struct serve_request *request, size_t index, struct rcpt_http_text path,
+                     struct rcpt_http_text query, char problem[256])
+{
+    const struct serve_parameter *parameter = &request->route->parameters[index];
+    struct rcpt_text given = {0};
+    unsigned count = 1;
+    RCPT_ASSERT(parameter->name != NULL);
+    if (parameter->in_path)
+        given = segment_of(request->route, parameter->name, path);
+    else
+        count = find_in_query(query, parameter->name, &given);
+    request->values[index] = parameter->initial;
+    if (count == 0 && !parameter->required)
+        return true;
+    const char *fault = count == 0 ? "is missing" : count == 1 ? NULL : "is there more than once";
+    if (fault == NULL) {
+        request->values[index] = decode(&request->arena, given.at, given.size, !parameter->in_path);
+        fault = fault_of(parameter, request->values[index]);
+    }
+    if (fault == NULL)
+        return true;
+    snprintf(problem, 256, "the parameter %s %s%s%s", parameter->name, fault,
+             parameter->words != NULL ? ": " : "",
+             parameter->words != NULL ? parameter->words : "");
+    return false;
+}
+
+/* A name that no parameter has is a mistake of the caller's, who would wonder why it does nothing. */
+static bool knows_all(const struct serve_request *request, struct rcpt_http_text query)
+{
+    struct rcpt_text rest = {query.bytes, query.bytes != NULL ? query.size : 0};
+    while (rest.size > 0) {
+        struct rcpt_text pair = cut(&rest, '&'), key = cut(&pair, '=');
+        bool known = key.size == 0 || rcpt_text_is(key, "link");
+        for (size_t index = 0; index < SERVE_MOST_VALUES; index++) {
+            const struct serve_parameter *parameter = &request->route->parameters[index];
+            if (parameter->name != NULL && !parameter->in_path)
+                known = known || rcpt_text_is(key, parameter->name);
+        }
+        if (!known)
+            return false;
+    }
+    return true;
+}
+
+bool serve_routes_read(struct serve_request *request, char problem[256])
+{
+    struct rcpt_http_text query = rcpt_http_query(request->http);
+    struct rcpt_http_text path = rcpt_http_rest(request->http);
+    if (!knows_all(request, query)) {
+        snprintf(problem, 256, "the query names a parameter that %s does not have",
+                 request->route->path);
+        return false;
+    }
+    for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
+        if (request->route->parameters[index].name != NULL &&
+            !read_one(request, index, path, query, problem))
+            return false;
+    return true;
+}
+
+const char *serve_value(const struct serve_request *request, const char *name)
+{
+    for (size_t index = 0; index < SERVE_MOST_VALUES; index++) {
+        const char *known = request->route->parameters[index].name;
+        if (known != NULL && strcmp(known, name) == 0)
+            return request->values[index];
+    }
+    return NULL;
+}

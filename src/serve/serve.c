@@ -1,0 +1,367 @@
+/* The interface as a whole: settings, life, and the way of a request: the host that it names, its
+ * route, who asks (access.c), its parameters, then the answer of the route's kind.
+ *
+ * Its life: started, stopping (streams and lists end, requests in hand are answered), closing (each
+ * part reports its end to serve_part_closed(), the last one frees the module). */
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include "base/json.h"
+#include "base/version.h"
+#include "internal.h"
+
+#define MOST_CONNECTIONS 2048u
+#define MOST_PROXIES     32u
+#define JSON             "application/json"
+#define NO_STORE         "no-store"
+#define CHECK_AGAIN      "no-cache" /* a client may keep it, and asks whether it still holds */
+
+/* ---- a request ---- */
+
+void serve_request_free(struct serve_request *request)
+{
+    rcpt_arena_fini(&request->arena);
+    free(request);
+}
+
+static void refuse(struct serve_request *request, int status, const char *why)
+{
+    serve_answer_problem(request->http, status, "%s", why);
+    serve_request_free(request);
+}
+
+/* A statement of one row; none: there is no such thing, or it is another organisation's. */
+static void on_row(void *context, const struct rcpt_pg_rows *rows, const struct rcpt_error *error)
+{
+    struct serve_request *request = context;
+    const char *body =
+        rows != NULL && rcpt_pg_rows_count(rows) > 0 ? rcpt_pg_rows_text(rows, 0, 0) : NULL;
+    if (rows == NULL)
+        serve_answer_failure(request->http, error);
+    else if (body == NULL)
+        serve_answer_problem(request->http, 404, "nothing of that name is here for you");
+    else
+        serve_answer_body(request->http, JSON, CHECK_AGAIN, body, strlen(body));
+    serve_request_free(request);
+}
+
+static void ask_row(struct serve_request *request)
+{
+    const char *values[SERVE_MOST_VALUES + 1] = {request->organisation};
+    int count = 1;
+    for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
+        if (request->route->parameters[index].name != NULL)
+            values[count++] = request->values[index];
+    if (serve_ask(request->serve, request->route->statement, values, count, on_row, request))
+        return;
+    serve_answer_failure(request->http, NULL);
+    serve_request_free(request);
+}
+
+/* What the client may do, for a page that shows no more than that. */
+static void answer_me(struct serve_request *request)
+{
+    static const char *const names[] = {"read", "support", "operate"};
+    struct rcpt_json json;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = rcpt_open_memory(&text, &size);
+    rcpt_json_init(&json, out);
+    rcpt_json_begin_object(&json);
+    rcpt_json_put_text(&json, "organisation", request->organisation);
+    rcpt_json_key(&json, "scopes");
+    rcpt_json_begin_array(&json);
+    for (unsigned index = 0; index < 3; index++)
+        if (request->scopes & 1u << index)
+            rcpt_json_text(&json, names[index]);
+    rcpt_json_end_array(&json);
+    rcpt_json_key(&json, "link");
+    if (request->campaign != NULL) {
+        char time[32];
+        time_t ends = (time_t)request->link_ends_s;
+        struct tm parts;
+        gmtime_r(&ends, &parts);
+        strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%S.000Z", &parts);
+        rcpt_json_begin_object(&json);
+        rcpt_json_put_text(&json, "campaign", request->campaign);
+        rcpt_json_put_text(&json, "expires", time);
+        rcpt_json_end_object(&json);
+    } else {
+        rcpt_json_null(&json);
+    }
+    rcpt_json_put_text(&json, "version", RCPT_VERSION);
+    rcpt_json_end_object(&json);
+    RCPT_ASSERT(fclose(out) == 0);
+    serve_answer_body(request->http, JSON, NO_STORE, text, size);
+    free(text);
+    serve_request_free(request);
+}
+
+/* Each kind takes the request over. */
+static void dispatch(struct serve_request *request)
+{
+    struct rcpt_serve *serve = request->serve;
+    bool goes_on = request->route->kind == SERVE_EXPORT || request->route->kind == SERVE_STREAM;
+    if (goes_on && rcpt_http_method(request->http) == RCPT_HTTP_HEAD) {
+        serve_answer_body(request->http, NULL, NO_STORE, "", 0);
+        serve_request_free(request);
+        return;
+    }
+    switch (request->route->kind) {
+    case SERVE_ROW:
+        ask_row(request);
+        return;
+    case SERVE_EXPORT:
+        serve_export_begin(request);
+        return;
+    case SERVE_STREAM:
+        serve_stream_add(request);
+        return;
+    case SERVE_ME:
+        answer_me(request);
+        return;
+    case SERVE_OPENAPI:
+        serve_answer_body(request->http, JSON, CHECK_AGAIN, serve->openapi, serve->openapi_size);
+        serve_request_free(request);
+        return;
+    case SERVE_OFF:
+        refuse(request, 501, request->route->off);
+        return;
+    }
+}
+
+/* The campaign of a link is the only one that it opens; a stream without one gets it. */
+static bool fits_link(struct serve_request *request)
+{
+    if (request->campaign == NULL)
+        return true;
+    for (size_t index = 0; index < SERVE_MOST_VALUES; index++) {
+        const char *name = request->route->parameters[index].name;
+        if (name == NULL || strcmp(name, "campaign") != 0)
+            continue;
+        if (request->values[index] == NULL)
+            request->values[index] = request->campaign;
+        return strcmp(request->values[index], request->campaign) == 0;
+    }
+    return true;
+}
+
+void serve_admitted(struct serve_request *request)
+{
+    const struct serve_route *route = request->route;
+    char problem[256];
+    if (route->scope != SERVE_ANY && !(request->scopes & (unsigned)route->scope))
+        refuse(request, 403, "the token has another scope");
+    else if (request->campaign != NULL && !route->by_link)
+        refuse(request, 403, "the link shows one campaign's funnel and nothing else");
+    else if (!serve_routes_read(request, problem))
+        refuse(request, 400, problem);
+    else if (!fits_link(request))
+        refuse(request, 403, "the link is for another campaign");
+    else
+        dispatch(request);
+}
+
+static void on_request(void *context, struct rcpt_http_request *http)
+{
+    struct rcpt_serve *serve = context;
+    struct serve_request *request = rcpt_calloc(1, sizeof(*request));
+    request->serve = serve;
+    request->http = http;
+    rcpt_arena_init(&request->arena, 1024);
+    int status = serve_routes_find(request, rcpt_http_method(http), rcpt_http_rest(http));
+    if (!serve_host_is_ours(serve, http))
+        refuse(request, 421, "the Host header names none of serve.hosts");
+    else if (status == 404)
+        refuse(request, 404, "no route has this path: see " SERVE_BASE "/openapi.json");
+    else if (status == 405)
+        refuse(request, 405, "the path takes another method");
+    else if (serve->stopping)
+        refuse(request, 503, "the process is stopping");
+    else
+        serve_access(request);
+}
+
+/* The page holds no data, so everybody may have it. */
+static void on_page(void *context, struct rcpt_http_request *http)
+{
+    const struct rcpt_serve *serve = context;
+    if (!serve_host_is_ours(serve, http))
+        serve_answer_problem(http, 421, "the Host header names none of serve.hosts");
+    else if (!serve->settings.config->serve.page || !serve_page_answer(http, rcpt_http_rest(http)))
+        serve_answer_problem(http, 404, "there is no such page");
+}
+
+/* ---- life ---- */
+
+static void free_serve(struct rcpt_serve *serve)
+{
+    serve_stream_free(serve->stream);
+    free(serve->openapi);
+    free(serve);
+}
+
+/* After a failed start on_closed is not called: the caller got NULL. */
+void serve_part_closed(struct rcpt_serve *serve)
+{
+    if (--serve->open > 0)
+        return;
+    void (*on_closed)(void *context) = serve->settings.on_closed;
+    void *context = serve->settings.context;
+    bool reports = serve->stopping;
+    free_serve(serve);
+    if (reports)
+        on_closed(context);
+}
+
+static void on_http_closed(void *context)
+{
+    serve_part_closed(context);
+}
+
+static void on_tick_closed(uv_handle_t *handle)
+{
+    serve_part_closed(handle->data);
+}
+
+/* Asynchronous, all at once. */
+static void close_all(struct rcpt_serve *serve)
+{
+    serve->closing = true;
+    serve->open = 3;
+    uv_close((uv_handle_t *)&serve->tick, on_tick_closed);
+    rcpt_http_close(serve->http, on_http_closed, serve);
+    serve_pool_close(serve->pool);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct rcpt_serve *serve = timer->data;
+    serve_pool_tick(serve->pool);
+    serve_exports_tick(serve);
+    serve_stream_tick(serve->stream);
+    if (serve->stopping && !serve->closing && serve->exports == NULL &&
+        serve_pool_is_idle(serve->pool) && rcpt_http_is_idle(serve->http))
+        close_all(serve);
+}
+
+void serve_pool_changed(struct rcpt_serve *serve)
+{
+    bool up = serve_pool_is_up(serve->pool);
+    if (serve->closing)
+        return;
+    serve_stream_health(serve->stream);
+    if (serve->settings.on_ready != NULL)
+        serve->settings.on_ready(serve->settings.context, up);
+}
+
+/* What a reader of the configuration cannot see from one key alone. */
+static bool check(const struct rcpt_serve *serve, struct rcpt_error *error)
+{
+    const struct rcpt_config *config = serve->settings.config;
+    if (config->serve.open && !serve->is_local) {
+        rcpt_error_fatal(error, EX_CONFIG,
+                         "serve.open would show everything to everybody who reaches %s",
+                         config->serve.listen);
+        rcpt_error_hint(error, "listen on 127.0.0.1, or make tokens: receiptd serve token add");
+        return false;
+    }
+    if (config->serve.proxy_header != NULL && config->serve.trusted_proxies == NULL) {
+        rcpt_error_fatal(error, EX_CONFIG, "serve.proxy_header is %s, but no proxy is trusted",
+                         config->serve.proxy_header);
+        rcpt_error_hint(error, "name the proxy's address in serve.trusted_proxies");
+        return false;
+    }
+    return true;
+}
+
+/* Networks of trusted proxies; the server copies what it needs of them. */
+static size_t split_proxies(char *list, const char *proxies[MOST_PROXIES])
+{
+    size_t count = 0;
+    char *rest = NULL;
+    for (char *word = strtok_r(list, ", \t", &rest); word != NULL && count < MOST_PROXIES;
+         word = strtok_r(NULL, ", \t", &rest))
+        proxies[count++] = word;
+    return count;
+}
+
+static bool listen_now(struct rcpt_serve *serve, struct rcpt_error *error)
+{
+    const struct rcpt_config *config = serve->settings.config;
+    const char *trusted = config->serve.trusted_proxies, *proxies[MOST_PROXIES];
+    char *list = rcpt_strdup(trusted != NULL ? trusted : "");
+    const struct rcpt_http_settings settings = {
+        .loop = serve->settings.loop,
+        .name = "serve",
+        .listen = config->serve.listen,
+        .tls_certificate = config->http.tls_certificate,
+        .tls_key = config->http.tls_key,
+        .trusted_proxy_count = split_proxies(list, proxies),
+        .trusted_proxies = proxies,
+        .max_connections = MOST_CONNECTIONS,
+        .max_header_bytes = 16384,
+        .max_body_bytes = 65536,
+        .max_memory_bytes = 4 * 1024 * 1024,
+    };
+    const unsigned methods = RCPT_HTTP_GET | RCPT_HTTP_POST;
+    const struct rcpt_http_route api = {
+        .prefix = SERVE_BASE, .methods = methods, .handler = on_request, .context = serve};
+    const struct rcpt_http_route page = {
+        .prefix = "/", .methods = RCPT_HTTP_GET, .handler = on_page, .context = serve};
+    serve->http = rcpt_http_new(&settings, error);
+    free(list);
+    if (serve->http == NULL)
+        return false;
+    rcpt_http_route(serve->http, &api);
+    rcpt_http_route(serve->http, &page);
+    return rcpt_http_start(serve->http, error);
+}
+
+/* The address comes first: without it nothing else is opened. */
+struct rcpt_serve *rcpt_serve_start(const struct rcpt_serve_settings *settings,
+                                    struct rcpt_error *error)
+{
+    struct rcpt_serve *serve = rcpt_calloc(1, sizeof(*serve));
+    serve->settings = *settings;
+    serve->is_local = serve_is_loopback(settings->config->serve.listen);
+    serve->stream = serve_stream_new(serve);
+    if (!check(serve, error) || !listen_now(serve, error)) {
+        serve->open = 1;
+        if (serve->http != NULL)
+            rcpt_http_close(serve->http, on_http_closed, serve);
+        else
+            serve_part_closed(serve);
+        return NULL;
+    }
+    serve->openapi = serve_openapi(&serve->openapi_size);
+    uv_timer_init(settings->loop, &serve->tick);
+    serve->tick.data = serve;
+    uv_timer_start(&serve->tick, on_tick, SERVE_TICK_MS, SERVE_TICK_MS);
+    serve->pool = serve_pool_new(serve);
+    return serve;
+}
+
+int rcpt_serve_port(const struct rcpt_serve *serve)
+{
+    return rcpt_http_port(serve->http);
+}
+
+void rcpt_serve_drain(struct rcpt_serve *serve)
+{
+    if (serve->stopping)
+        return;
+    serve->stopping = true;
+    serve_stream_end(serve->stream);
+    rcpt_http_drain(serve->http);
+}
+
+void rcpt_serve_apply_config(struct rcpt_serve *serve)
+{
+    struct rcpt_error error;
+    if (serve->closing)
+        return;
+    serve_pool_apply_config(serve->pool);
+    if (!rcpt_http_reload_tls(serve->http, &error))
+        rcpt_log_error("serve", "the certificate of before stays: %s", error.text);
+}

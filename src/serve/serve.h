@@ -1,0 +1,47 @@
+/* The interface for readers: funnels and messages as JSON over HTTP, and a page that shows them.
+ *
+ * Reads only: its sessions refuse to write. A module on its caller's loop: `receiptd serve` gives it
+ * one of its own, `receiptd run` shares its. Call from the loop's thread only.
+ */
+#ifndef RECEIPTD_SERVE_SERVE_H
+#define RECEIPTD_SERVE_SERVE_H
+
+#include <uv.h>
+
+#include "config/config.h"
+#include "http/http.h"
+
+struct rcpt_serve;
+
+struct rcpt_serve_settings {
+    uv_loop_t *loop;
+    const struct rcpt_config *config; /* borrowed for life */
+    const char *instance;             /* for application_name; borrowed for life */
+    void *context;
+    /* The database answers, or not. Transitions; NULL: nobody asks. */
+    void (*on_ready)(void *context, bool ready);
+    void (*on_closed)(void *context); /* after a drain; the memory is freed */
+};
+
+/* Listens. NULL: the address or a key is no good (FATAL); nothing is left on the loop once it has
+ * run. */
+RCPT_MUST_CHECK struct rcpt_serve *rcpt_serve_start(const struct rcpt_serve_settings *settings,
+                                                    struct rcpt_error *error);
+/* Ends streams, answers what is there, then closes everything: on_closed. */
+void rcpt_serve_drain(struct rcpt_serve *serve);
+/* After a reload has changed the configuration, or a certificate. */
+void rcpt_serve_apply_config(struct rcpt_serve *serve);
+int rcpt_serve_port(const struct rcpt_serve *serve);
+
+/* ---- links and tokens ---- */
+
+/* What follows ?link= for one campaign until a time (seconds since 1970); the caller frees it. */
+char *rcpt_serve_link(const char *secret, const char *campaign, int64_t expires_s);
+/* The campaign, which the caller frees; NULL: not signed by this secret, or over. */
+char *rcpt_serve_link_campaign(const char *secret, const char *link, int64_t now_s,
+                               int64_t *expires_s);
+#define RCPT_SERVE_HASH_TEXT 65
+/* SHA-256 in hexadecimal digits: what is stored of a token. */
+void rcpt_serve_hash(const char *bytes, size_t size, char text[RCPT_SERVE_HASH_TEXT]);
+
+#endif
