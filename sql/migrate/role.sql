@@ -25,7 +25,7 @@ GRANT DELETE ON retired_message TO :"receiptd_role";
 GRANT UPDATE (message_id, gateway_id, lane) ON parked_event TO :"receiptd_role";
 GRANT UPDATE (message_id) ON message_timeline TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq TO :"receiptd_role";
-GRANT INSERT, UPDATE ON campaign_funnel_total, consumer_topic, consumer_progress TO :"receiptd_role";
+GRANT INSERT, UPDATE ON campaign_changed, campaign_funnel_total, consumer_topic, consumer_progress TO :"receiptd_role";
 GRANT INSERT ON position_change, database_accepted, campaign_retired TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON fold_rule, fold_event, fold_group, fold_outbox, fold_call, fold_total, fold_progress
     TO :"receiptd_role";
