@@ -3,7 +3,8 @@
 -- The bound keeps the scan away from rows that were rolled up long ago and that an open snapshot keeps from being removed.
 -- Rows of a transaction that commits late may lie below it, so now and then the bound is 0.
 -- One statement: a reader sees a delta or its total, never both. The ids come as a sorted array, so two roll-ups lock in
--- the same order; the second finds the rows deleted. Totals are upserted in their own order for the same reason.
+-- the same order; the second finds the rows deleted. Totals and campaign_changed are upserted in their own order for the same
+-- reason.
 WITH
 taken AS (
     DELETE FROM campaign_funnel_delta
@@ -17,6 +18,11 @@ moved AS (
     GROUP BY a.campaign_id, a.status
     ORDER BY a.campaign_id COLLATE "C", a.status
     ON CONFLICT (campaign_id, status) DO UPDATE
-    SET messages = t.messages + excluded.messages, events = t.events + excluded.events, changed_at = now()
+    SET messages = t.messages + excluded.messages, events = t.events + excluded.events
+),
+noted AS (
+    INSERT INTO campaign_changed (campaign_id)
+    SELECT DISTINCT a.campaign_id COLLATE "C" FROM taken d, unnest(d.campaign_id) AS a (campaign_id) ORDER BY 1
+    ON CONFLICT (campaign_id) DO UPDATE SET changed_at = now()
 )
 SELECT count(*) AS rows, COALESCE(max(id), 0) AS last FROM taken;

@@ -30,7 +30,7 @@ GRANT TRUNCATE ON receipt_counted_0, receipt_counted_1, receipt_counted_2, recei
     receipt_counted_8, receipt_counted_9, receipt_counted_10, receipt_counted_11, receipt_counted_12, receipt_counted_13, receipt_counted_14, receipt_counted_15
     TO :"receiptd_role";
 GRANT INSERT ON receipt_counted TO :"receiptd_role";
-GRANT INSERT, UPDATE ON campaign_funnel_total, consumer_topic, consumer_progress TO :"receiptd_role";
+GRANT INSERT, UPDATE ON campaign_changed, campaign_funnel_total, consumer_topic, consumer_progress TO :"receiptd_role";
 GRANT INSERT ON position_change, database_accepted, campaign_retired TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON fold_rule, fold_event, fold_group, fold_outbox, fold_call, fold_total, fold_progress
     TO :"receiptd_role";

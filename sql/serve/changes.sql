@@ -1,6 +1,7 @@
 -- Campaigns whose counters changed since a snapshot: $1 text snapshot (NULL: none yet, so nothing has). The first row has the snapshot that
 -- this statement sees; the others are campaigns, at most 1000: snapshot, campaign_id, org_id, changed_at.
--- A delta is new, or it is in its total by now, whose row is new then: either way the row is of a transaction that the snapshot did not see.
+-- A delta is new, or it is in its total by now, and the roll-up has written campaign_changed: either way a row is of a transaction that the
+-- snapshot did not see.
 -- age() comes first, since it is cheap. Rows know the lower half of their transaction's number; the snapshot gives the upper one.
 WITH before AS MATERIALIZED (
     SELECT s.at, age(pg_snapshot_xmin(s.at)::xid) AS age, pg_snapshot_xmax(pg_current_snapshot())::text::int8 AS top
@@ -8,7 +9,7 @@ WITH before AS MATERIALIZED (
     WHERE $1::text IS NOT NULL
 ),
 fresh AS (
-    SELECT t.campaign_id, t.xmin::text::int8 AS low FROM campaign_funnel_total t, before b WHERE age(t.xmin) <= b.age
+    SELECT t.campaign_id, t.xmin::text::int8 AS low FROM campaign_changed t, before b WHERE age(t.xmin) <= b.age
     UNION ALL
     SELECT a.campaign_id, d.xmin::text::int8 FROM campaign_funnel_delta d, before b, unnest(d.campaign_id) AS a (campaign_id)
     WHERE age(d.xmin) <= b.age

@@ -77,7 +77,7 @@ extern const struct rcpt_config_table rcpt_config_status_record;
 extern const struct rcpt_config_table rcpt_config_flag_record;
 extern const struct rcpt_config_table rcpt_config_override_record;
 
-#define RCPT_CONFIG_MAX_ROWS 160 /* asserted; sizes of arrays that have one entry per row */
+#define RCPT_CONFIG_MAX_ROWS 192 /* asserted; sizes of arrays that have one entry per row */
 
 const struct rcpt_config_table *rcpt_config_table(void);
 const struct rcpt_config_section *rcpt_config_sections(size_t *count);

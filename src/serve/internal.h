@@ -23,7 +23,7 @@
 
 #define SERVE_BASE        "/api/v1"
 #define SERVE_MOST_VALUES 6u
-#define SERVE_QUEUE       256u /* questions that wait for a connection; more get 503 */
+#define SERVE_QUEUE       2048u /* questions that wait for a connection; more get 503 */
 
 /* ---- routes ---- */
 enum serve_scope { SERVE_READ = 1, SERVE_SUPPORT = 2, SERVE_OPERATE = 4, SERVE_ANY = 0 };

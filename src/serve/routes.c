@@ -146,10 +146,11 @@ static unsigned find_in_query(struct rcpt_http_text query, const char *name,
                               struct rcpt_text *value)
 {
     struct rcpt_text rest = {query.bytes, query.bytes != NULL ? query.size : 0};
+    const struct rcpt_text wanted = {name, strlen(name)};
     unsigned count = 0;
     while (rest.size > 0) {
         struct rcpt_text pair = cut(&rest, '&'), key = cut(&pair, '=');
-        if (!rcpt_text_is(key, name))
+        if (!rcpt_text_equal(key, wanted))
             continue;
         *value = pair;
         count++;
@@ -251,7 +252,6 @@ static bool read_one(struct serve_request *request, size_t index, struct rcpt_ht
     const struct serve_parameter *parameter = &request->route->parameters[index];
     struct rcpt_text given = {0};
     unsigned count = 1;
-    RCPT_ASSERT(parameter->name != NULL);
     if (parameter->in_path)
         given = segment_of(request->route, parameter->name, path);
     else

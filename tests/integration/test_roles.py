@@ -17,6 +17,7 @@ SCHEMA = "receiptd"
 READ = {"SELECT"}
 EXPECTED = {
     "campaign_funnel_delta": READ | {"INSERT", "DELETE"},
+    "campaign_changed": READ | {"INSERT", "UPDATE"},
     "campaign_funnel_total": READ | {"INSERT", "UPDATE"},
     "consumer_topic": READ | {"INSERT", "UPDATE"},
     "consumer_progress": READ | {"INSERT", "UPDATE"},

@@ -70,9 +70,9 @@ def test_each_file_of_tables_is_a_migration_of_its_version():
 
 
 def test_each_key_of_the_configuration_stands_in_a_section_of_the_pages():
-    text = read("src/config/table.c")
+    text = read("src/config/table.c") + read("src/config/rows_sections.h")
     sections = re.findall(r'^    \{"(\w*)",\s', read("src/config/sections.c"), re.MULTILINE)
-    keys = re.findall(r'^    \{"([\w.]+)",\s+RCPT_CONFIG_', text, re.MULTILINE)
+    keys = re.findall(r'^ +\{"([\w.]+)",[\s\\]+RCPT_CONFIG_', text, re.MULTILINE)
     assert len(keys) > 100 and {key.partition(".")[0] if "." in key else "" for key in keys} == set(sections)
 
 
@@ -84,7 +84,7 @@ def test_something_counts_each_metric():
 
 def test_a_key_that_may_change_is_copied_only_where_a_reload_copies_it_again():
     """A module reads the configuration when it needs a value, or it has a function for the reload. Actions begin anew as a whole."""
-    rows = re.findall(r'^    \{"[\w.]+",\s+RCPT_CONFIG_\w+,\s+([^,]*),\s+(?:LIST_)?AT\(([\w.]+)', read("src/config/table.c"), re.MULTILINE)
+    rows = re.findall(r'^ +\{"[\w.]+",[\s\\]+RCPT_CONFIG_\w+,[\s\\]+([^,]*),[\s\\]+(?:LIST_)?AT\(([\w.]+)', read("src/config/table.c") + read("src/config/rows_sections.h"), re.MULTILINE)
     members = [re.escape(member) for flags, member in rows if "RELOADABLE" in flags]
     copy = re.compile(rf"(?:\.|->)\w+ = (?:\(\w+\))?[\w>-]*config->(?:{'|'.join(members)})\b")
     assert len(members) > 40

@@ -1,0 +1,160 @@
+/* Rows of some sections (table.h explains their columns). Parts of table.c, which would be too long
+ * with them; AT and LIST_AT are its shorthands. */
+#ifndef RECEIPTD_CONFIG_ROWS_SECTIONS_H
+#define RECEIPTD_CONFIG_ROWS_SECTIONS_H
+
+/* The section `serve`. */
+#define RCPT_CONFIG_SERVE_ROWS                                                                     \
+    {"serve.enabled",                                                                              \
+     RCPT_CONFIG_CHOICE,                                                                           \
+     0,                                                                                            \
+     AT(serve.enabled),                                                                            \
+     .initial = "false",                                                                           \
+     CHOICES(booleans),                                                                            \
+     .doc = "whether `receiptd run` answers as `receiptd serve` does"},                            \
+        {"serve.listen",                                                                           \
+         RCPT_CONFIG_TEXT,                                                                         \
+         0,                                                                                        \
+         AT(serve.listen),                                                                         \
+         .initial = "127.0.0.1:8322",                                                              \
+         .min = 2,                                                                                 \
+         .max = 120,                                                                               \
+         .doc = "address to listen on, with the certificate of `http`"},                           \
+        {"serve.dsn",                                                                              \
+         RCPT_CONFIG_TEXT,                                                                         \
+         NULLABLE | SECRET | RELOADABLE,                                                           \
+         AT(serve.dsn),                                                                            \
+         .min = 1,                                                                                 \
+         .max = 65536,                                                                             \
+         .example = "host=/run/postgresql dbname=receiptd user=receiptd_serve",                    \
+         .doc =                                                                                    \
+             "connection string, as the role of `migrate --serve-role`; not set: `postgres.dsn`"}, \
+        {"serve.connections",                                                                      \
+         RCPT_CONFIG_INTEGER,                                                                      \
+         0,                                                                                        \
+         AT(serve.connections),                                                                    \
+         .initial = "2",                                                                           \
+         .min = 1,                                                                                 \
+         .max = 8,                                                                                 \
+         .doc = "connections that read: so many questions are answered at a time"},                \
+        {"serve.statement_timeout",                                                                \
+         RCPT_CONFIG_DURATION,                                                                     \
+         0,                                                                                        \
+         AT(serve.statement_timeout_ms),                                                           \
+         .initial = "5s",                                                                          \
+         .min = 100,                                                                               \
+         .max = HOUR,                                                                              \
+         .doc = "longer questions are answered with 503"},                                         \
+        {"serve.open",                                                                             \
+         RCPT_CONFIG_CHOICE,                                                                       \
+         0,                                                                                        \
+         AT(serve.open),                                                                           \
+         .initial = "false",                                                                       \
+         CHOICES(booleans),                                                                        \
+         .doc = "no token is needed: for a demonstration, on a loopback address only"},            \
+        {"serve.page",                                                                             \
+         RCPT_CONFIG_CHOICE,                                                                       \
+         0,                                                                                        \
+         AT(serve.page),                                                                           \
+         .initial = "true",                                                                        \
+         CHOICES(booleans),                                                                        \
+         .doc = "whether there is a page for people beside the interface for programs"},           \
+        {"serve.link_secret",                                                                      \
+         RCPT_CONFIG_TEXT,                                                                         \
+         NULLABLE | SECRET,                                                                        \
+         AT(serve.link_secret),                                                                    \
+         .min = 16,                                                                                \
+         .max = 4096,                                                                              \
+         .doc = "signs the links of `receiptd serve link`; not set: there are none",               \
+         .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}link-secret"},                \
+        {"serve.hosts",                                                                            \
+         RCPT_CONFIG_TEXT,                                                                         \
+         NULLABLE,                                                                                 \
+         AT(serve.hosts),                                                                          \
+         .min = 1,                                                                                 \
+         .max = 1024,                                                                              \
+         .example = "a.internal",                                                                  \
+         .doc = "names for `Host`; not set: any, on loopback this machine's"},                     \
+        {"serve.trusted_proxies",                                                                  \
+         RCPT_CONFIG_TEXT,                                                                         \
+         NULLABLE,                                                                                 \
+         AT(serve.trusted_proxies),                                                                \
+         .min = 1,                                                                                 \
+         .max = 999,                                                                               \
+         .example = "::1",                                                                         \
+         .doc = "addresses whose `proxy_header` counts, by commas"},                               \
+        {"serve.proxy_header",                                                                     \
+         RCPT_CONFIG_TEXT,                                                                         \
+         NULLABLE,                                                                                 \
+         AT(serve.proxy_header),                                                                   \
+         .min = 1,                                                                                 \
+         .max = 64,                                                                                \
+         .example = "X-Organisation",                                                              \
+         .doc =                                                                                    \
+             "header in which a trusted proxy names the organisation that may be read; `*`: all"},
+
+/* The sections `counters` and `dedup`. */
+#define RCPT_CONFIG_COUNTERS_ROWS                                                                  \
+    {"counters.rollup_interval",                                                                   \
+     RCPT_CONFIG_DURATION,                                                                         \
+     RELOADABLE,                                                                                   \
+     AT(counters.rollup_interval_ms),                                                              \
+     .initial = "1s",                                                                              \
+     .min = 10,                                                                                    \
+     .max = HOUR,                                                                                  \
+     .doc =                                                                                        \
+         "how often appended counts are added to the totals; less often where that takes long"},   \
+        {"counters.rollup_rows",                                                                   \
+         RCPT_CONFIG_INTEGER,                                                                      \
+         RELOADABLE,                                                                               \
+         AT(counters.rollup_rows),                                                                 \
+         .initial = "10000",                                                                       \
+         .min = 1,                                                                                 \
+         .max = 10000000,                                                                          \
+         .doc = "appended rows of one roll-up"},                                                   \
+        {"counters.series",                                                                        \
+         RCPT_CONFIG_DURATION,                                                                     \
+         0,                                                                                        \
+         AT(counters.series_ms),                                                                   \
+         .initial = "0s",                                                                          \
+         .min = 0,                                                                                 \
+         .max = 3650 * DAY,                                                                        \
+         .doc = "how long the funnel is kept as a series by hour (by minute: one day). 0s: no "    \
+                "series"},                                                                         \
+        {"counters.reasons",                                                                       \
+         RCPT_CONFIG_CHOICE,                                                                       \
+         0,                                                                                        \
+         AT(counters.reasons),                                                                     \
+         .initial = "false",                                                                       \
+         CHOICES(booleans),                                                                        \
+         .doc = "counts receipts by the `reason_class` that they name, per campaign and gateway"}, \
+        {"counters.gateways",                                                                      \
+         RCPT_CONFIG_DURATION,                                                                     \
+         0,                                                                                        \
+         AT(counters.gateways_ms),                                                                 \
+         .initial = "0s",                                                                          \
+         .min = 0,                                                                                 \
+         .max = 3650 * DAY,                                                                        \
+         .doc =                                                                                    \
+             "how long hourly figures of gateways are kept, for `receiptd gateways`. 0s: none"},   \
+        {"counters.by",                                                                            \
+         RCPT_CONFIG_LIST,                                                                         \
+         0,                                                                                        \
+         LIST_AT(counters.by, counters.by_count),                                                  \
+         .initial = "[]",                                                                          \
+         .max = 3,                                                                                 \
+         .doc = "columns of the inbox by which the funnel is counted, too: `variant`, `channel`, " \
+                "`gateway`, for `receiptd funnel --by`. Then run `receiptd migrate`"},             \
+        {"dedup.window",                                                                           \
+         RCPT_CONFIG_DURATION,                                                                     \
+         0,                                                                                        \
+         AT(dedup.window_ms),                                                                      \
+         .initial = "0s",                                                                          \
+         .min = 0,                                                                                 \
+         .max = 7 * DAY,                                                                           \
+         .doc =                                                                                    \
+             "for how long after its event time a receipt is remembered, so that a second copy "   \
+             "is "                                                                                 \
+             "not an event. At least the time in which a gateway repeats. 0s: every copy counts"},
+
+#endif

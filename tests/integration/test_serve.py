@@ -1,0 +1,551 @@
+"""receiptd serve: what it shows is what the database says, and nobody sees what belongs to another."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import random
+import re
+import socket
+import time
+from collections import Counter
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from support import reader
+from support.services import ROOT
+from support.wait import wait_for
+
+SECRET = "a secret of the tests, forty bytes long."
+CODES = {"TARGETED": 0, "IN_GTW": 200, "SENT": 300, "FAILED": 440, "DELIVERED": 600}
+HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+
+
+def fill(database):
+    """Two organisations with a campaign each, named so that any trace of one can be found in an answer; messages of all kinds."""
+    with database.connect() as connection:
+        connection.execute("SET search_path = receiptd")
+        for org in ("alpha", "beta"):
+            rows = [(f"{org}-m{n}", f"{org}-org", f"{org}-campaign") for n in range(30)]
+            with connection.cursor() as cursor:
+                cursor.executemany("INSERT INTO message_inbox (message_id, org_id, campaign_id) VALUES (%s, %s, %s)", rows)
+            connection.execute("UPDATE message_inbox SET status = CASE WHEN right(message_id, 1) < '3' THEN 440 ELSE 600 END, status_at = now(),"
+                               " updated_at = now(), flags = CASE WHEN message_id = %s THEN 1 ELSE 0 END WHERE org_id = %s",
+                               (f"{org}-m5", f"{org}-org"))
+            counts = [(0, 0, 0), (200, 30, 0), (300, 30, 30), (440, 9, 9), (600, 21, 25), (9001, 1, 1)]
+            connection.execute("INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events) VALUES (%s, %s, %s, %s)",
+                               ([f"{org}-campaign"] * 6, *([row[i] for row in counts] for i in range(3))))
+            connection.execute("INSERT INTO message_alias (channel_account, gateway_id, message_id) VALUES (%s, 'gateway-id', %s)",
+                               (f"{org}-account", f"{org}-m5"))
+            connection.execute("INSERT INTO message_timeline (message_id, topic, partition, \"offset\", index, status, at, old, new, gained)"
+                               " VALUES (%s, 't', 0, %s, 0, 300, now(), 0, 300, 0), (%s, 't', 0, %s, 0, 600, now(), 300, 600, 1)",
+                               (f"{org}-m5", len(org), f"{org}-m5", 10 + len(org)))
+            connection.execute("INSERT INTO parked_event (topic, partition, \"offset\", index, lane, message_id, status, at, payload, org_id)"
+                               " VALUES ('t', 0, %s, 0, 0, %s, 600, now(), '+4366012345', %s)", (20 + len(org), f"{org}-m5", f"{org}-org"))
+            connection.execute("INSERT INTO dead_letter (topic, partition, \"offset\", index, lane, reason, detail, payload)"
+                               " VALUES ('t', 0, %s, 0, 0, 'unknown_message', %s, '+4366012345')", (len(org), f"of {org}"))
+            pipeline = connection.execute("INSERT INTO pipeline (name, hash, active, org_field, subject_field, first_step, first_delay_ms)"
+                                          " VALUES (%s, 'h', true, 'o', 's', 1, 0) RETURNING id", (f"{org}-pipeline",)).fetchone()[0]
+            connection.execute("INSERT INTO pipeline_step (pipeline_id, step, stage, op, if_codes, unless_codes, within_ms, next_step,"
+                               " next_delay_ms, else_step, else_delay_ms) VALUES (%s, 1, 'call', 'webhook', '{}', '{}', 0, 2, 0, 2, 0)", (pipeline,))
+            connection.execute("INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash, org_id, message_id, perform_at)"
+                               " VALUES (1, %s, 1, 0, %s, %s, %s, now())", (pipeline, len(org), f"{org}-org", f"{org}-m5"))
+        connection.execute("INSERT INTO consumer_progress (topic, partition, lane, next_offset, generation, anchor_timestamp)"
+                           " VALUES ('t', 0, 0, 100, 1, 1764000000123)")
+        connection.commit()
+
+
+class Site:
+    def __init__(self, receiptd, database, **settings):
+        self.receiptd, self.database = receiptd, database
+        receiptd.configure(serve={"listen": "127.0.0.1:0", "link_secret": SECRET} | settings)
+        self.role = f"serve-{database.name}"
+        receiptd.command("migrate", "--serve-role", self.role)
+        fill(database)
+        receiptd.configure(serve={"dsn": make_conninfo(database.dsn, user=self.role)})
+        self.process = reader.start(receiptd)
+        self.token = reader.make_token(receiptd, "all")
+
+    def get(self, path, token="", **options):
+        return reader.get(self.process, path, self.token if token == "" else token, **options)
+
+    def json(self, path, token=""):
+        answer = self.get(path, token)
+        assert answer.status == 200, (path, answer)
+        return answer.json
+
+    def drop(self):
+        for statement in ('DROP OWNED BY "{}"', 'DROP ROLE "{}"'):
+            self.database.execute(statement.format(self.role))
+
+
+@pytest.fixture
+def create_site(receiptd, database):
+    made = []
+
+    def create(**settings):
+        made.append(Site(receiptd, database, **settings))
+        return made[-1]
+
+    yield create
+    for site in made:
+        if site.process.running:
+            site.process.stop()
+        site.drop()
+
+
+@pytest.fixture
+def site(create_site):
+    return create_site()
+
+
+# ---- what it shows ---------------------------------------------------------------------------------------------------
+
+def test_a_funnel_is_what_the_view_says(site):
+    found = site.json("/campaigns/alpha-campaign/funnel")
+    truth = {name: (messages, events, current) for name, messages, events, current in site.database.query(
+        "SELECT status_name, messages, events, current FROM receiptd.campaign_funnel WHERE campaign_id = 'alpha-campaign'")}
+    shown = {row["name"]: (row["messages"], row["events"], row["current"]) for row in found["statuses"] if row["messages"] or row["events"]}
+    assert shown == {name: row for name, row in truth.items() if name != "COMPLAINED"}
+    assert [(row["name"], row["messages"]) for row in found["flags"] if row["messages"]] == [("COMPLAINED", 1)]
+    rates = dict(site.database.query("SELECT kpi, value FROM receiptd.campaign_kpi WHERE campaign_id = 'alpha-campaign'"))
+    rates["delivery_rate"] = rates.pop("delivered_per_sent")
+    assert {row["name"]: row["value"] for row in found["rates"]} == rates and found["rates"][0].keys() == \
+        {"name", "value", "numerator", "denominator", "label"}
+    assert found["org_id"] == "alpha-org" and found["as_of"] == "2025-11-24T16:00:00.123Z"
+    kinds = {row["name"]: row["kind"] for row in found["statuses"]}
+    assert (kinds["CLICKED"], kinds["FAILED"], kinds["SENT"]) == ("success", "failure", "open")
+    parents = {row["name"]: row["parent"] for row in found["statuses"]}
+    assert parents["SENT"] == "IN_GTW" and parents["TARGETED"] is None
+    assert site.json("/campaigns/alpha-campaign") == found
+
+
+def test_campaigns_are_listed_sorted_searched_and_paged(site):
+    site.database.execute("INSERT INTO receiptd.campaign_funnel_total (campaign_id, status, messages, events)"
+                          " SELECT 'x' || lpad(n::text, 3, '0'), s, CASE s WHEN 300 THEN 100 WHEN 600 THEN n ELSE 100 - n END, 0"
+                          " FROM generate_series(1, 99) n, unnest('{300,440,600}'::int2[]) s")
+    site.database.execute("INSERT INTO receiptd.campaign_changed SELECT 'x' || lpad(n::text, 3, '0'), now() - n * interval '1 minute'"
+                          " FROM generate_series(1, 99) n")
+    orders = {"changed": [f"x{n:03}" for n in range(1, 100)], "rate": [f"x{n:03}" for n in range(1, 100)],
+              "problems": [f"x{n:03}" for n in range(1, 100)]}
+    for sort, expected in orders.items():
+        seen, after = [], ""
+        while after is not None:
+            page = site.json(f"/campaigns?sort={sort}&q=X&limit=10" + (f"&after={quote(after)}" if after else ""))
+            seen += [row["campaign_id"] for row in page["campaigns"]]
+            after = page["next"]
+        assert seen == expected, sort
+    row = site.json("/campaigns?q=alpha")["campaigns"]
+    assert [{key: row[0][key] for key in ("campaign_id", "org_id", "targeted", "sent", "delivered", "failed", "delivery_rate")}] == [
+        {"campaign_id": "alpha-campaign", "org_id": "alpha-org", "targeted": 30, "sent": 30, "delivered": 21, "failed": 9, "delivery_rate": 0.7}]
+
+
+def test_ten_thousand_campaigns_are_listed_quickly(site):
+    site.database.execute("INSERT INTO receiptd.campaign_funnel_total (campaign_id, status, messages, events)"
+                          " SELECT 'campaign-' || n, s, 100 + n, 100 FROM generate_series(1, 10000) n,"
+                          " unnest('{0,200,300,310,420,430,440,600,700,800,9001,9002}'::int2[]) s")
+    site.database.execute("INSERT INTO receiptd.campaign_changed SELECT 'campaign-' || n, now() - n * interval '1 second' FROM"
+                          " generate_series(1, 10000) n")
+    site.database.execute("INSERT INTO receiptd.campaign_organisation SELECT 'campaign-' || n, 'o' || n % 10 FROM generate_series(1, 10000) n")
+    site.database.execute("ANALYZE receiptd.campaign_funnel_total, receiptd.campaign_changed, receiptd.campaign_organisation")
+    own = reader.make_token(site.receiptd, "own", "read", "--org", "o3")
+    for token in (site.token, own):
+        for path in ("/campaigns", "/campaigns?sort=rate", "/campaigns?sort=problems", "/campaigns?q=777", "/campaigns/campaign-77/funnel"):
+            took = []
+            for _ in range(5):
+                begin = time.monotonic()
+                assert site.get(path, token).status in (200, 404)
+                took.append(time.monotonic() - begin)
+            print(path, "own" if token == own else "all", f"{min(took) * 1000:.0f} ms")
+            assert min(took) < 1, path  # a tenth of it on a quiet machine
+
+
+def test_recipients_are_all_of_them_in_csv_and_json(site):
+    site.database.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id) SELECT 'many-' || n, 'alpha-org', 'many' FROM"
+                          " generate_series(1, 25000) n")
+    site.database.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id) VALUES ('=1+1', 'alpha-org', 'many'),"
+                          " ('@a\"b,c', 'alpha-org', 'many'), ('-x', 'alpha-org', 'many')")
+    answer = site.get("/campaigns/many/recipients?format=csv")
+    rows = list(csv.DictReader(io.StringIO(answer.body.decode())))
+    truth = [id for id, in site.database.query("SELECT message_id FROM receiptd.message_inbox WHERE campaign_id = 'many' ORDER BY 1")]
+    assert [row["message_id"].removeprefix("'") for row in rows] == truth and len(rows) == 25003
+    assert {row["message_id"] for row in rows if row["message_id"].startswith("'")} == {"'=1+1", "'@a\"b,c", "'-x"}
+    found = site.json("/campaigns/many/recipients?format=json")["recipients"]
+    assert [row["message_id"] for row in found] == truth
+    failed = site.json("/campaigns/alpha-campaign/recipients?format=json&status=FAILED")["recipients"]
+    assert len(failed) == 9 and {row["status"] for row in failed} == {"FAILED"}
+    assert [row["message_id"] for row in site.json("/campaigns/alpha-campaign/recipients?format=json&status=COMPLAINED")["recipients"]] == ["alpha-m5"]
+    assert site.get("/campaigns/nobody/recipients").body == b"message_id,status,status_at,flags,updated_at\r\n"
+
+
+def test_a_message_is_found_and_explained(site):
+    found = site.json("/messages/alpha-m5")
+    assert found["path"] == ["TARGETED", "IN_GTW", "SENT", "DELIVERED"] and found["flags"] == ["COMPLAINED"]
+    assert [(row["status"], row["old"], row["new"], row["gained"], row["effect"]) for row in found["receipts"]] == [
+        ("SENT", "TARGETED", "SENT", [], "applied"), ("DELIVERED", "SENT", "DELIVERED", ["COMPLAINED"], "applied")]
+    assert len(found["parked"]) == 1 and [row["detail"] for row in found["dead_letters"]] == ["of alpha"]
+    assert b"43660" not in site.get("/messages/alpha-m5").body + site.get("/dead-letters").body, "a telephone number"
+    both = site.json("/messages?q=gateway-id")["messages"]
+    assert [(row["message_id"], row["found_by"]) for row in both] == [("alpha-m5", "alias of alpha-account"), ("beta-m5", "alias of beta-account")]
+    assert site.json("/messages?q=nothing") == {"messages": []}
+    assert site.get("/messages/nothing").status == 404
+
+
+def test_operators_see_pipelines_actions_letters_and_positions(site):
+    assert [row["name"] for row in site.json("/pipelines")["pipelines"]] == ["alpha-pipeline", "beta-pipeline"]
+    assert site.json("/pipelines/alpha-pipeline")["stages"] == [{"stage": "call", "op": "webhook", "actions": {"pending": 1}}]
+    assert [row["because"] for row in site.json("/actions")["actions"]] == ["waits for its turn"] * 2
+    page = site.json("/actions?limit=1")
+    rest = site.json(f"/actions?limit=1&after={page['next']}")
+    assert page["actions"][0]["org_id"] == "alpha-org" and rest["actions"][0]["org_id"] == "beta-org"
+    page = site.json("/dead-letters?limit=1")
+    rest = site.json(f"/dead-letters?limit=1&after={quote(page['next'])}")
+    assert {page["dead_letters"][0]["detail"], rest["dead_letters"][0]["detail"]} == {"of alpha", "of beta"}
+    status = site.json("/status")
+    assert [(row["topic"], row["partition"], row["position"]) for row in status["partitions"]] == [("t", 0, 100)]
+    for path in ("/campaigns/alpha-campaign/timeline", "/gateways"):
+        answer = site.get(path)
+        assert answer.status == 501 and answer.headers["Content-Type"] == "application/problem+json"
+
+
+def test_answers_are_kept_by_their_tag_and_zipped(site):
+    site.database.execute("DELETE FROM receiptd.campaign_funnel_delta WHERE false")
+    first = site.get("/campaigns/alpha-campaign/funnel")
+    again = site.get("/campaigns/alpha-campaign/funnel", headers={"If-None-Match": first.headers["ETag"]})
+    assert again.status == 304 and again.body == b""
+    zipped = site.get("/campaigns/alpha-campaign/funnel", headers={"Accept-Encoding": "gzip"})
+    assert zipped.headers["Content-Encoding"] == "gzip" and gzip.decompress(zipped.body) == first.body and len(zipped.body) < len(first.body) / 3
+    for path in ("/campaigns", "/", "/assets/app.js", "/nothing"):
+        headers = site.get(path).headers
+        assert HEADERS.items() <= headers.items() and "frame-ancestors 'none'" in headers["Content-Security-Policy"], path
+    assert site.get("/").headers["Content-Type"].startswith("text/html")
+
+
+# ---- the table of routes ---------------------------------------------------------------------------------------------
+
+VALUES = {org: {"campaign": f"{org}-campaign", "message": f"{org}-m5", "pipeline": f"{org}-pipeline"} for org in ("alpha", "beta")}
+QUERIES = {"/api/v1/messages": ("?q=alpha-m5", "?q=gateway-id"), "/api/v1/campaigns": ("", "?q=alpha", "?sort=rate", "?sort=problems"),
+           "/api/v1/actions": ("", "?status=pending", "?pipeline=alpha-pipeline"), "/api/v1/dead-letters": ("", "?reason=unknown_message"),
+           "/api/v1/campaigns/{campaign}/recipients": ("", "?format=json", "?status=FAILED")}
+
+
+def test_openapi_describes_what_is_answered_and_documented(site):
+    described = site.json("/openapi.json")
+    assert described["openapi"].startswith("3.1")
+    for path, methods in described["paths"].items():
+        for method, route in methods.items():
+            names = [parameter["name"] for parameter in route["parameters"] if parameter["in"] == "path"]
+            assert names == re.findall(r"\{(\w+)\}", path)
+            if path.endswith("/stream"):
+                continue
+            answer = site.get(reader.fill(path, VALUES["alpha"]) + QUERIES.get(path, ("",))[0], method=method.upper(), body=b"{}" if method == "post" else None)
+            assert str(answer.status) in route["responses"], (path, answer)
+            kind = next(iter(route["responses"][str(answer.status)]["content"]))
+            assert answer.headers["Content-Type"].startswith(kind)
+            assert site.get(reader.fill(path, VALUES["alpha"]) + "?no_such=1", method=method.upper(), body=b"{}").status in (400, 501), path
+            other = "POST" if method == "get" else "GET"
+            assert site.get(reader.fill(path, VALUES["alpha"]), method=other, body=b"{}").status == 405
+    table = re.findall(r"^\| `(/\S+)` \| (\S+) *\|? *.*\| (.*) \|$", (ROOT / "docs/serve.md").read_text(), re.MULTILINE)
+    routes = [(path.removeprefix("/api/v1"), route["summary"]) for path, methods in described["paths"].items() for route in methods.values()]
+    assert [(path, text) for path, _, text in table] == routes
+
+
+def test_no_route_shows_anything_of_another_organisation(site):
+    """For each route of the table, asked for what belongs to alpha: beta's token sees nothing of alpha, nobody's token nothing of either."""
+    described = site.json("/openapi.json")
+    beta = reader.make_token(site.receiptd, "beta", "read,support,operate", "--org", "beta-org")
+    nobody = reader.make_token(site.receiptd, "nobody", "read,support,operate", "--org", "nobody")
+    asked = shown = 0
+    for path, methods in described["paths"].items():
+        for method in methods:
+            for query in QUERIES.get(path, ("",)):
+                target = reader.fill(path, VALUES["alpha"]) + query
+                if path.endswith("/stream"):
+                    continue  # test_streams_tell_each_organisation_its_own
+                asked += 1
+                shown += b"alpha" in site.get(target, method=method.upper(), body=b"{}" if method == "post" else None).body
+                for token, marks in ((beta, b"alpha"), (nobody, b"alpha|beta")):
+                    answer = site.get(target, token, method=method.upper(), body=b"{}" if method == "post" else None)
+                    assert not re.search(rb"(?:" + marks + rb")-?(?:m\d|org|campaign|pipeline)|of (?:" + marks + rb")|\"topic\"", answer.body), (target, answer)
+                    assert answer.status in (200, 404, 501), (target, answer)
+    assert asked > 20 and shown > 10, "the routes would show it to who may see it"
+    assert [row["campaign_id"] for row in site.json("/campaigns", beta)["campaigns"]] == ["beta-campaign"]
+    assert site.json("/me", beta) | {"version": ""} == {"organisation": "beta-org", "scopes": ["read", "support", "operate"], "link": None, "version": ""}
+
+
+# ---- who asks --------------------------------------------------------------------------------------------------------
+
+def test_without_a_token_nothing_is_shown_and_the_answer_says_how_to_make_one(site):
+    for path in ("/campaigns", "/openapi.json", "/me"):
+        answer = site.get(path, token=None)
+        assert answer.status == 401 and answer.headers["WWW-Authenticate"] == "Bearer"
+        assert "receiptd serve token add" in answer.json["detail"]
+    for token in ("x", "rcpt_" + "0" * 64, "' OR 1=1 --", "a" * 1000, site.token.upper(), site.token + "0"):
+        assert site.get("/campaigns", token).status == 401, token
+    assert site.token not in site.process.log()
+
+
+def test_scopes_expiry_and_revocation_hold(site):
+    read = reader.make_token(site.receiptd, "reader", "read")
+    assert site.get("/campaigns", read).status == 200
+    for path in ("/messages/alpha-m5", "/campaigns/alpha-campaign/recipients", "/actions", "/status", "/pipelines"):
+        assert site.get(path, read).status == 403, path
+    assert "reader  read  all organisations" in site.receiptd.command("serve", "token", "list").stdout
+    stored = site.database.query("SELECT name, encode(hash, 'hex') FROM receiptd.serve_token ORDER BY name")
+    assert [name for name, _ in stored] == ["all", "reader"] and read not in str(stored)
+    brief = reader.make_token(site.receiptd, "brief", "read", "--expires", "30d")
+    assert site.get("/campaigns", brief).status == 200
+    site.database.execute("UPDATE receiptd.serve_token SET expires_at = now() WHERE name = 'brief'")
+    assert site.get("/campaigns", brief).status == 401
+    site.receiptd.command("serve", "token", "revoke", "--name", "reader")
+    assert site.get("/campaigns", read).status == 401
+    for arguments, status in ((["add", "--name", "all"], 66), (["revoke", "--name", "reader"], 66), (["add"], 64), (["frobnicate"], 64),
+                              (["add", "--name", "x", "--scope", "write"], 64), (["add", "--name", "x", "--expires", "soon"], 64)):
+        assert site.receiptd.command("serve", "token", *arguments, check=False).returncode == status, arguments
+
+
+def test_a_link_shows_one_campaign_until_it_expires(site):
+    url = site.receiptd.command("serve", "link", "alpha-campaign", "--expires", "1d").stdout.strip()
+    link = url.partition("?link=")[2]
+    assert "/campaign/alpha-campaign?" in url
+    assert site.get(f"/campaigns/alpha-campaign/funnel?link={link}", None).status == 200
+    me = site.get(f"/me?link={link}", None).json
+    assert me["scopes"] == ["read"] and me["link"]["campaign"] == "alpha-campaign" and me["link"]["expires"].endswith("Z")
+    for path in ("/campaigns/beta-campaign/funnel", "/campaigns", "/messages/alpha-m5", "/stream?campaign=beta-campaign"):
+        assert site.get(f"{path}{'&' if '?' in path else '?'}link={link}", None).status == 403, path
+    campaign, expires, mac = link.split(".")
+    other = "beta-campaign".encode().hex()
+    for forged in (f"{other}.{expires}.{mac}", f"{campaign}.{int(expires) + 1}.{mac}", f"{campaign}.{expires}.{mac[:-1]}", f"{campaign}.{expires}.",
+                   f"{campaign}.{expires}.{'0' * 64}", "x", "...", f"{campaign}..{mac}", f"{campaign}.-1.{mac}", f"{campaign[:-1]}.{expires}.{mac}"):
+        assert site.get(f"/campaigns/alpha-campaign/funnel?link={forged}", None).status == 401, forged
+    past = site.receiptd.command("serve", "link", "alpha-campaign", "--expires", "1m").stdout.strip().partition("?link=")[2]
+    assert int(past.split(".")[1]) - time.time() <= 60
+
+
+def test_a_proxy_is_believed_only_where_it_is_trusted(create_site):
+    site = create_site(trusted_proxies="127.0.0.1", proxy_header="X-Org")
+    listed = lambda **headers: [row["campaign_id"] for row in site.get("/campaigns", None, headers=headers).json["campaigns"]]  # noqa: E731
+    assert listed(**{"X-Org": "beta-org"}) == ["beta-campaign"]
+    assert sorted(listed(**{"x-org": "*"})) == ["alpha-campaign", "beta-campaign"]
+    assert site.get("/actions", None, headers={"X-Org": "beta-org"}).status == 403
+    assert site.get("/campaigns", None).status == 401
+    twice = reader.raw(site.process, f"GET /api/v1/campaigns HTTP/1.1\r\nHost: 127.0.0.1:{site.process.port}\r\nX-Org: *\r\nX-Org: beta-org\r\n"
+                       "Connection: close\r\n\r\n".encode())
+    assert twice.startswith(b"HTTP/1.1 401")
+
+
+def test_a_header_of_a_stranger_is_not_believed(create_site):
+    site = create_site(trusted_proxies="192.0.2.1", proxy_header="X-Org")
+    assert site.get("/campaigns", None, headers={"X-Org": "*"}).status == 401
+
+
+def test_open_is_for_this_machine_alone(create_site):
+    site = create_site(open=True)
+    assert site.get("/campaigns", None).status == 200
+    for host in ("evil.example", "evil.example:8322", "127.0.0.1.evil.example", "", "[::2]", "localhost.evil.example"):
+        assert site.get("/campaigns", None, headers={"Host": host}).status in (400, 421), host
+        assert site.get("/", None, headers={"Host": host}).status in (400, 421), host
+    for host in ("localhost", "127.0.0.1:1", "[::1]:8322"):
+        assert site.get("/campaigns", None, headers={"Host": host}).status == 200, host
+    site.receiptd.configure(serve={"listen": "0.0.0.0:0"})
+    refused = site.receiptd.command("serve", check=False)
+    assert refused.returncode == 78 and "serve.open would show everything to everybody" in refused.stderr
+
+
+# ---- streams ---------------------------------------------------------------------------------------------------------
+
+def count(database, campaign, messages=1):
+    database.execute("INSERT INTO receiptd.campaign_funnel_delta (campaign_id, status, messages, events) VALUES (%s, '{300}', %s, '{1}')",
+                     [campaign], [messages])
+
+
+def roll_up(database):
+    text = (ROOT / "sql/control/rollup.sql").read_text().replace("$1", "1000").replace("$2", "0")
+    with database.connect() as connection:
+        connection.execute("SET search_path = receiptd")
+        connection.execute(text)
+        connection.commit()
+
+
+def campaigns(stream):
+    return [data["campaign_id"] for name, data in stream.read() if name == "campaign"]
+
+
+def test_a_change_is_told_also_when_it_was_rolled_up_in_between(site):
+    roll_up(site.database)
+    stream = reader.Stream(site.process, token=site.token)
+    wait_for(lambda: None in campaigns(stream), what="the stream begins with: fetch again")
+    assert stream.read()[0] == ("health", {"ok": True, "behind_s": None, "database": "up"})
+    seen = 0
+    for turn in range(4):
+        count(site.database, "alpha-campaign")
+        if turn % 2:
+            roll_up(site.database)  # between two polls, most of the time
+        seen += 1
+        wait_for(lambda: campaigns(stream).count("alpha-campaign") >= seen, what=f"turn {turn}")
+        roll_up(site.database)
+        seen = campaigns(stream).count("alpha-campaign")
+    assert "beta-campaign" not in campaigns(stream)
+    # A transaction that was open during a poll and is committed later.
+    with psycopg.connect(site.database.dsn) as late:
+        late.execute("INSERT INTO receiptd.campaign_funnel_delta (campaign_id, status, messages, events) VALUES ('{beta-campaign}', '{300}', '{1}', '{1}')")
+        time.sleep(2.2)
+        count(site.database, "alpha-campaign")
+        wait_for(lambda: campaigns(stream).count("alpha-campaign") > seen, what="the other one")
+        assert "beta-campaign" not in campaigns(stream)
+        late.commit()
+    wait_for(lambda: "beta-campaign" in campaigns(stream), what="the late one")
+    stream.close()
+
+
+def test_streams_tell_each_organisation_its_own(site):
+    beta = reader.make_token(site.receiptd, "beta", "read", "--org", "beta-org")
+    link = site.receiptd.command("serve", "link", "alpha-campaign").stdout.strip().partition("?link=")[2]
+    streams = {"all": reader.Stream(site.process, token=site.token), "beta": reader.Stream(site.process, token=beta),
+               "one": reader.Stream(site.process, "/stream?campaign=beta-campaign", site.token), "link": reader.Stream(site.process, f"/stream?link={link}")}
+    for name, stream in streams.items():
+        wait_for(lambda: campaigns(stream), what=name)
+    begun = {name: len(campaigns(stream)) for name, stream in streams.items()}
+    count(site.database, "alpha-campaign")
+    wait_for(lambda: "alpha-campaign" in campaigns(streams["all"]), what="alpha")
+    count(site.database, "beta-campaign")
+    wait_for(lambda: "beta-campaign" in campaigns(streams["beta"])[begun["beta"]:], what="beta")
+    time.sleep(0.3)
+    assert campaigns(streams["beta"])[begun["beta"]:] == campaigns(streams["one"])[begun["one"]:] == ["beta-campaign"]
+    assert campaigns(streams["link"]) == ["alpha-campaign"] * 2 and campaigns(streams["link"])[begun["link"]:] == ["alpha-campaign"]
+    for stream in streams.values():
+        stream.close()
+
+
+def resident_kib(process):
+    return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{process.pid}/status").read())[1])
+
+
+def test_a_thousand_viewers_cost_little_and_get_all(site):
+    for _ in range(20):
+        site.get("/campaigns")
+    before = resident_kib(site.process)
+    streams = [reader.Stream(site.process, token=site.token) for _ in range(1000)]
+    for stream in (streams[0], streams[-1]):
+        wait_for(lambda: campaigns(stream), what="it begins")
+    count(site.database, "alpha-campaign")
+    for stream in streams:
+        wait_for(lambda: "alpha-campaign" in campaigns(stream), what="each one is told")
+    grown = resident_kib(site.process) - before
+    print(f"1000 viewers: {grown} KiB")
+    sanitized = "asan" in str(site.receiptd.command_binary())
+    assert sanitized or grown < 20 * 1024
+    for stream in streams:
+        stream.close()
+    assert site.get("/campaigns").status == 200
+
+
+def test_a_viewer_that_does_not_read_is_cut_off(site):
+    stream = reader.Stream(site.process, token=site.token)
+    wait_for(lambda: campaigns(stream), what="it begins")
+    names = ["c" * 900 + str(n) for n in range(900)]
+    rows = [(name,) for name in names]
+
+    def flood():
+        with site.database.connect() as connection, connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO receiptd.campaign_changed (campaign_id) VALUES (%s)"
+                               " ON CONFLICT (campaign_id) DO UPDATE SET changed_at = now()", rows)
+        return "cut" if closed() else ""
+
+    def closed():
+        count = site.database.value("SELECT 1")  # keeps the loop fair
+        assert count == 1
+        port = stream.socket.getsockname()[1]
+        return not re.search(rf":{port:04X} .{{8,32}}:{site.process.port:04X} 01", open("/proc/net/tcp").read())
+
+    wait_for(flood, 60, "the slow viewer is cut")
+    assert site.get("/campaigns").status == 200
+
+
+# ---- hostile requests ------------------------------------------------------------------------------------------------
+
+HOSTILE = (
+    "/campaigns/%", "/campaigns/%2", "/campaigns/%zz", "/campaigns/%00", "/campaigns/%ff%fe", "/campaigns/a%00b/funnel", "/campaigns//funnel",
+    "/campaigns/../../etc/passwd", "/campaigns/%2e%2e%2f", "/campaigns/a/funnel/", "/campaigns?limit=0", "/campaigns?limit=-1",
+    "/campaigns?limit=99999999999999999999", "/campaigns?limit=1&limit=2", "/campaigns?sort=", "/campaigns?sort=changed|rate", "/campaigns?q=%",
+    "/campaigns?after=NaN:x", "/campaigns?after=1e400:x", "/campaigns?after=" + "9" * 990, "/campaigns?q=" + "x" * 1001, "/dead-letters?after=a|b|c",
+    "/dead-letters?after=||||", "/actions?after=x", "/actions?status=pending'", "/messages?q=", "/messages", "/messages?q=%F0%28%8C%28",
+    "/campaigns/'; DROP TABLE serve_token; --/funnel".replace(" ", "%20"), "/stream?campaign=%00", "/" + "a/" * 2000, "/campaigns?" + "a=1&" * 1000,
+    "/me/", "//me", "/me%20", "/ME", "/campaigns/a/recipients?format=xml", "/openapi.json?x=%zz")
+
+
+def test_a_hostile_path_gets_a_problem_and_harms_nothing(site):
+    for path in HOSTILE:
+        answer = site.get(path)
+        assert answer.status in (400, 404) or "NaN" in path, (path, answer)
+        if answer.status != 200:
+            assert answer.json["status"] == answer.status, path
+    assert site.get("/campaigns").status == 200 and "DROP" not in site.process.log()
+
+
+def test_random_requests_are_all_answered(site):
+    """What a client may come to by mistake or on purpose; with a build that has sanitizers it is worth most."""
+    rng = random.Random(8322)
+    described = site.json("/openapi.json")
+    bits = [*described["paths"], "/api/v1", "/", "//", "/assets/app.js", "/campaign/x", "%00", "%ff", "%2F", "?", "&", "=", "limit=", "after=", "q=",
+            "link=", "campaign=", "1:x", "\u00e9", "'", '"', "{", "}", "a" * 300, "..", ";", "#", "-1", "NaN", "a.1.b", "format=json"]
+    headers = ["If-None-Match: *", "If-None-Match: W/\"x", "Accept-Encoding: gzip", "Authorization: Bearer", "Authorization: Basic x", "Authorization: Bearer x",
+               "Range: bytes=0-", "X-Forwarded-For: 1.2.3.4", "Cookie: a=b", "Origin: null", f"Authorization: Bearer {site.token}", "Last-Event-ID: 1:2:3"]
+    statuses = Counter()
+    with socket.create_connection(("127.0.0.1", site.process.port), 60):  # one that says nothing
+        for _ in range(int(os.environ.get("RECEIPTD_TEST_REQUESTS", "1500"))):
+            target = "".join(rng.choice(bits) for _ in range(rng.randrange(1, 6))).replace("{campaign}", "alpha-campaign")
+            if "/stream" in target:
+                continue
+            target = target if target.startswith("/") else "/" + target
+            lines = [f"{rng.choice(['GET', 'GET', 'GET', 'HEAD', 'POST', 'OPTIONS'])} {target} HTTP/1.1", f"Host: 127.0.0.1:{site.process.port}",
+                     *rng.sample(headers, rng.randrange(4)), f"Authorization: Bearer {site.token}" if rng.random() < 0.7 else "X: y", "Content-Length: 0",
+                     "Connection: close", "", ""]
+            answer = reader.raw(site.process, "\r\n".join(lines).encode(), 60)
+            statuses[int(answer.split()[1])] += 1
+    print(statuses)
+    assert set(statuses) <= {200, 204, 304, 400, 401, 403, 404, 405, 501} and statuses[200] > 20
+    assert site.get("/campaigns").status == 200
+
+
+def test_bytes_that_are_no_request_are_refused(site):
+    host = f"Host: 127.0.0.1:{site.process.port}\r\n"
+    auth = f"Authorization: Bearer {site.token}\r\n"
+    end = "Connection: close\r\n\r\n"
+    for data, statuses in ((f"GET /api/v1/me HTTP/1.1\r\n{host}{host}{auth}{end}", (400,)),
+                           (f"GET /api/v1/me HTTP/1.1\r\n{auth}{end}", (400,)),
+                           (f"GET /api/v1/me HTTP/9.9\r\n{host}{end}", (400, 505)),
+                           (f"PUT /api/v1/me HTTP/1.1\r\n{host}Content-Length: 0\r\n{auth}{end}", (405,)),
+                           (f"DELETE /api/v1/campaigns HTTP/1.1\r\n{host}{auth}{end}", (405,)),
+                           (f"GET /{'a' * 20000} HTTP/1.1\r\n{host}{auth}{end}", (414, 431)),
+                           (f"GET /api/v1/me HTTP/1.1\r\n{host}X: {'a' * 20000}\r\n{end}", (431,)),
+                           (f"POST /api/v1/dead-letters/redrive HTTP/1.1\r\n{host}{auth}Content-Length: 9999999\r\n{end}", (413,)),
+                           ("\x16\x03\x01\x02\x00\x01\x00", (400,)), ("GET\r\n\r\n", (400,)),
+                           (f"GET http://evil.example/api/v1/me HTTP/1.1\r\n{host}{auth}{end}", (200, 400, 421))):
+        answer = reader.raw(site.process, data.encode())
+        assert int(answer.split()[1]) in statuses, (data[:80], answer[:200])
+    assert site.get("/campaigns").status == 200
+
+
+def test_the_role_that_migrate_made_may_not_write(site):
+    with psycopg.connect(make_conninfo(site.database.dsn, user=site.role), autocommit=True) as connection:
+        for statement in ("DELETE FROM receiptd.serve_token", "INSERT INTO receiptd.serve_token (name, hash, scopes) VALUES ('x', 'x', '{read}')",
+                          "UPDATE receiptd.message_inbox SET status = 0", "SELECT * FROM receiptd.erasure", "SELECT receiptd.watch_server()",
+                          "CREATE TABLE receiptd.own (id int)"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement)
+
+
+def test_run_answers_readers_where_it_is_enabled(create_site):
+    site = create_site(enabled=True)
+    site.process.stop()
+    site.process = reader.start(site.receiptd, "run")
+    assert site.json("/campaigns/alpha-campaign/funnel")["org_id"] == "alpha-org"
+    stream = reader.Stream(site.process, token=site.token)
+    wait_for(lambda: campaigns(stream), what="a stream")
+    site.process.stop()
+    assert json.dumps(stream.read())

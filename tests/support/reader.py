@@ -1,0 +1,85 @@
+"""`receiptd serve` as a process, and clients that read from it."""
+
+import http.client
+import json
+import re
+import socket
+from urllib.parse import quote
+
+LISTENS = r"serve listens on \S+ \(port (\d+)"
+BASE = "/api/v1"
+
+def start(installation, command="serve"):
+    """Starts it and waits until the database answers; the port is in `.port`."""
+    process = installation.start(f"{command}-{len(installation.processes)}", command=command)
+    process.port = int(process.wait_for_log(LISTENS).group(1))
+    process.wait_for_log("serve-0 is connected")
+    return process
+
+def make_token(installation, name, scope="read,support,operate", *more):
+    out = installation.command("serve", "token", "add", "--name", name, "--scope", scope, *more).stdout
+    return out.splitlines()[-1]
+
+class Answer:
+    def __init__(self, response):
+        self.status, self.headers, self.body = response.status, dict(response.getheaders()), response.read()
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return f"<{self.status} {self.body[:300]!r}>"
+
+def get(process, path, token=None, method="GET", headers=None, body=None):
+    """One request on a connection of its own; a path without a leading /api is below the base."""
+    connection = http.client.HTTPConnection("127.0.0.1", process.port, timeout=60)
+    headers = dict(headers or {})
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    try:
+        connection.request(method, path if path.startswith(("/api", "/assets")) or path == "/" else BASE + path, body=body, headers=headers)
+        return Answer(connection.getresponse())
+    finally:
+        connection.close()
+
+def raw(process, data, timeout=10):
+    """What comes back for these bytes until the server ends the connection or says nothing more."""
+    with socket.create_connection(("127.0.0.1", process.port), timeout) as client:
+        client.sendall(data)
+        client.shutdown(socket.SHUT_WR)
+        answer = b""
+        while piece := client.recv(65536):
+            answer += piece
+    return answer
+
+def fill(path, values):
+    """{name} in a path of openapi.json, put in and quoted."""
+    return re.sub(r"\{(\w+)\}", lambda match: quote(values[match[1]], safe=""), path)
+
+class Stream:
+    """A viewer: events as they come."""
+
+    def __init__(self, process, path="/stream", token=None):
+        self.socket = socket.create_connection(("127.0.0.1", process.port), 60)
+        lines = [f"GET {BASE}{path} HTTP/1.1", f"Host: 127.0.0.1:{process.port}"]
+        if token:
+            lines.append(f"Authorization: Bearer {token}")
+        self.socket.sendall("\r\n".join([*lines, "", ""]).encode())
+        self.text, self.buffer = "", b""
+
+    def read(self, seconds=0.1):
+        """Takes in what is there; the events so far, as (name, data)."""
+        self.socket.settimeout(seconds)
+        try:
+            while piece := self.socket.recv(65536):
+                self.buffer += piece
+                self.socket.settimeout(0.01)
+        except (TimeoutError, socket.timeout):
+            pass
+        body = self.buffer.partition(b"\r\n\r\n")[2]
+        text = b"".join(part for part in re.split(rb"(?:^|\r\n)[0-9a-f]+\r\n", body)).decode()
+        return [(name, json.loads(data)) for name, data in re.findall(r"^event: (\w+)\ndata: (.*)$", text, re.MULTILINE)]
+
+    def close(self):
+        self.socket.close()
