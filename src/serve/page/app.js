@@ -149,6 +149,16 @@ document.addEventListener("visibilitychange", () => {
     }
 });
 
+// A browser keeps a page that was left, and its stream with it; it has six connections for all pages of one server.
+addEventListener("pagehide", () => {
+    stream?.close();
+    stream = null;
+});
+addEventListener("pageshow", (event) => {
+    if (event.persisted && page && !needsToken)
+        connect();
+});
+
 const isTrouble = (health) => health != null && (!health.ok || health.behind_s > BEHIND_S || databaseIsDown(health));
 const databaseIsDown = (health) => health.database === false || ["down", "lost", "error", "unreachable"].includes(health.database);
 
