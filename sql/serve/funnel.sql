@@ -1,4 +1,5 @@
--- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign. From the counters alone. No row: no such campaign,
+-- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text reason, variant, channel or gateway: with the funnel
+-- by this, too (NULL: without). From the counters alone. No row: no such campaign,
 -- or one of another organisation.
 WITH counted AS MATERIALIZED (
     SELECT r.status, sum(r.messages)::int8 AS messages, sum(r.events)::int8 AS events
@@ -43,6 +44,13 @@ SELECT json_build_object(
                   'name', CASE r.kpi WHEN 'delivered_per_sent' THEN 'delivery_rate' ELSE r.kpi END,
                   'value', r.numerator::float8 / NULLIF(r.denominator, 0), 'numerator', r.above, 'denominator', r.below,
                   'label', replace(replace(r.kpi, '_per_', ' of '), '_', ' ')) ORDER BY r.kpi), '[]')
-              FROM rates r WHERE r.above IS NOT NULL AND r.below IS NOT NULL))::text AS body
+              FROM rates r WHERE r.above IS NOT NULL AND r.below IS NOT NULL),
+    'by', (SELECT COALESCE(json_agg(json_build_object('key', b.key, 'statuses', b.statuses) ORDER BY b.messages DESC, b.key), '[]')
+           FROM (SELECT t.key, max(t.messages) AS messages, json_agg(json_build_object('code', t.status, 'name', t.status_name, 'messages', t.messages,
+                                                                                      'events', t.events) ORDER BY t.status) AS statuses
+                 FROM campaign_tally t
+                 WHERE t.campaign_id = $2::text AND t.kind = CASE $3::text WHEN 'reason' THEN 'reason' ELSE 'by_' || $3::text END
+                 GROUP BY t.key) b WHERE $3::text IS NOT NULL),
+    'duplicates', (SELECT COALESCE(sum(t.events), 0)::int8 FROM campaign_tally t WHERE t.campaign_id = $2::text AND t.kind = 'duplicate'))::text AS body
 FROM (SELECT (SELECT w.org_id FROM campaign_org w WHERE w.campaign_id = $2::text) AS org_id) o
 WHERE EXISTS (SELECT FROM counted) AND ($1::text IS NULL OR o.org_id = $1::text);

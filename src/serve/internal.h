@@ -61,6 +61,7 @@ struct serve_route {
     bool by_link; /* a link to its campaign will do */
     enum serve_kind kind;
     const char *statement;
+    bool (*is_on)(const struct rcpt_config *config); /* NULL: always; otherwise 501, too */
     const char *off;
     struct serve_parameter parameters[SERVE_MOST_VALUES];
     const char *doc;

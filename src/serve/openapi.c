@@ -80,9 +80,9 @@ static void put_route(struct rcpt_json *json, const struct serve_route *route)
     rcpt_json_end_array(json);
     rcpt_json_key(json, "responses");
     rcpt_json_begin_object(json);
-    if (route->kind == SERVE_OFF)
+    if (route->off != NULL)
         put_answer(json, "501", route->off, "application/problem+json");
-    else
+    if (route->kind != SERVE_OFF)
         put_answer(json, "200", route->doc,
                    route->kind == SERVE_STREAM   ? "text/event-stream"
                    : route->kind == SERVE_EXPORT ? "text/csv"

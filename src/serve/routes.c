@@ -20,6 +20,22 @@
         .name = "after", .doc = "`next` of the page before"                                        \
     }
 
+#define BY                                                                                         \
+    {                                                                                              \
+        .name = "by", .type = SERVE_CHOICE, .words = "reason|variant|channel|gateway",             \
+        .doc = "the counts also by this, where it is counted (counters.reasons, counters.by)"      \
+    }
+
+static bool has_series(const struct rcpt_config *config)
+{
+    return config->counters.series_ms > 0;
+}
+
+static bool has_gateways(const struct rcpt_config *config)
+{
+    return config->counters.gateways_ms > 0;
+}
+
 static const struct serve_route routes[] = {
     {RCPT_HTTP_GET, "/campaigns", SERVE_READ, false, SERVE_ROW, .statement = "campaigns",
      .parameters = {{.name = "q", .doc = "part of the campaign's id, whatever its case"},
@@ -32,12 +48,13 @@ static const struct serve_route routes[] = {
                     LIMIT("50")},
      .doc = "campaigns with their main counters"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}", SERVE_READ, true, SERVE_ROW, .statement = "funnel",
-     .parameters = {CAMPAIGN}, .doc = "the same as the funnel"},
+     .parameters = {CAMPAIGN, BY}, .doc = "the same as the funnel"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/funnel", SERVE_READ, true, SERVE_ROW,
-     .statement = "funnel", .parameters = {CAMPAIGN},
+     .statement = "funnel", .parameters = {CAMPAIGN, BY},
      .doc = "statuses, flags and rates of a campaign, from its counters"},
-    {RCPT_HTTP_GET, "/campaigns/{campaign}/timeline", SERVE_READ, true, SERVE_OFF,
-     .off = "this receiptd keeps no series of counters",
+    {RCPT_HTTP_GET, "/campaigns/{campaign}/timeline", SERVE_READ, true, SERVE_ROW,
+     .statement = "timeline", .is_on = has_series,
+     .off = "no series is counted: set counters.series, such as to 90d",
      .parameters = {CAMPAIGN,
                     {.name = "step",
                      .type = SERVE_CHOICE,
@@ -64,8 +81,15 @@ static const struct serve_route routes[] = {
      .parameters =
          {{.name = "message", .in_path = true, .required = true, .doc = "id of the message"}},
      .doc = "what `receiptd explain` says about a message"},
-    {RCPT_HTTP_GET, "/gateways", SERVE_OPERATE, false, SERVE_OFF,
-     .off = "this receiptd keeps no figures of gateways in the database: see /metrics of run",
+    {RCPT_HTTP_GET, "/gateways", SERVE_OPERATE, false, SERVE_ROW, .statement = "gateways",
+     .is_on = has_gateways,
+     .off = "nothing is counted by gateway: set counters.gateways, such as to 90d",
+     .parameters = {{.name = "hours",
+                     .type = SERVE_INTEGER,
+                     .initial = "24",
+                     .least = 1,
+                     .most = 8760,
+                     .doc = "of the last so many hours"}},
      .doc = "figures of each gateway"},
     {RCPT_HTTP_GET, "/pipelines", SERVE_OPERATE, false, SERVE_ROW, .statement = "pipelines",
      .doc = "pipelines, for tokens without an organisation"},

@@ -107,6 +107,10 @@ static void dispatch(struct serve_request *request)
         serve_request_free(request);
         return;
     }
+    if (request->route->is_on != NULL && !request->route->is_on(serve->settings.config)) {
+        refuse(request, 501, request->route->off);
+        return;
+    }
     switch (request->route->kind) {
     case SERVE_ROW:
         ask_row(request);

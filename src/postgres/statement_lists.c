@@ -1,0 +1,120 @@
+/* What the connections beside those of lanes prepare: files and folders of sql/, by the connection
+ * that sends them. lane_statements.c has those of lanes. Called where these connections are made. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sql.h"
+#include "statements.h"
+
+/* As map_inbox.sql names it: the platform's table, or the view on it. */
+#define INBOX "message_inbox"
+
+/* A file, or the files of a folder, joined in their order as they stand. */
+static const char *text_of(const char *name)
+{
+    char *text = NULL;
+    size_t size = strlen(name), text_size = 0;
+    for (size_t index = 0; rcpt_sql_name(index) != NULL; index++)
+        if (strcmp(rcpt_sql_name(index), name) == 0)
+            return rcpt_sql(name);
+    FILE *out = rcpt_open_memory(&text, &text_size);
+    for (size_t index = 0; rcpt_sql_name(index) != NULL; index++)
+        if (strncmp(rcpt_sql_name(index), name, size) == 0 && rcpt_sql_name(index)[size] == '/')
+            fputs(rcpt_sql(rcpt_sql_name(index)), out);
+    RCPT_ASSERT(fclose(out) == 0 && text_size > 0);
+    return text;
+}
+
+/* A prepared statement is named like its file or folder, without the folder above. Texts are no
+ * constant expressions, so the tables get them at the first call; they stay the same. */
+static const struct rcpt_pg_statement *with_texts(struct rcpt_pg_statement *statements,
+                                                  size_t count, const char *folder)
+{
+    for (size_t index = 0; index < count; index++) {
+        char file[64];
+        int size = snprintf(file, sizeof(file), "%s/%s", folder, statements[index].name);
+        RCPT_ASSERT(size > 0 && (size_t)size < sizeof(file));
+        if (statements[index].sql == NULL)
+            statements[index].sql = text_of(file);
+    }
+    return statements;
+}
+
+/* Prepared on the control connection: positions, roll-up, parking, blockers. */
+const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "rollup"},         {.name = "parked_probe", .must_use_index_on = INBOX},
+        {.name = "pins_read"},      {.name = "progress_read"},
+        {.name = "synchronous"},    {.name = "pins_insert"},
+        {.name = "partitions_add"}, {.name = "blockers"},
+        {.name = "snapshot_age"},   {.name = "schema_check"},
+        {.name = "timeline_trim"},  {.name = "ladder_read"},
+        {.name = "letter_trim"},    {.name = "retired_trim"},
+        {.name = "folds_left"},     {.name = "places"},
+        {.name = "recent_read"},    {.name = "rollup_tally"},
+        {.name = "tally_trim"},     {.name = "dedup_trim"},
+        {.name = "maintenance"},
+    };
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "control");
+}
+
+/* Prepared on the connection of the actions. */
+const struct rcpt_pg_statement *rcpt_action_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "claim"},         {.name = "finish"},          {.name = "own"},
+        {.name = "leave"},         {.name = "store"},           {.name = "tidy"},
+        {.name = "counts"},        {.name = "begin"},           {.name = "topic"},
+        {.name = "topic_letters"}, {.name = "topic_positions"}, {.name = "topic_begin"},
+        {.name = "import"},        {.name = "subscriptions"}};
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "actions");
+}
+
+/* Prepared on the intake's connection, whose role may read aliases and nothing else. */
+const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {{.name = "aliases"}};
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "intake");
+}
+
+/* Prepared on each connection of the interface for readers, whose role may read and nothing else. */
+const struct rcpt_pg_statement *rcpt_serve_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "token"},    {.name = "changes"},      {.name = "campaigns"},
+        {.name = "funnel"},   {.name = "recipients"},   {.name = "message"},
+        {.name = "messages"}, {.name = "pipelines"},    {.name = "pipeline"},
+        {.name = "actions"},  {.name = "dead_letters"}, {.name = "status"},
+        {.name = "timeline"}, {.name = "gateways"},
+    };
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "serve");
+}
+
+/* Prepared on the publisher's connection, for both shards. */
+const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "poll"},  {.name = "take"},    {.name = "fence"},  {.name = "events"},
+        {.name = "due"},   {.name = "put_off"}, {.name = "gather"}, {.name = "keep"},
+        {.name = "claim"}, {.name = "read"},    {.name = "done"},   {.name = "forget"},
+        {.name = "rules"}, {.name = "totals"},  {.name = "calls"},  {.name = "answered"},
+    };
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "fold");
+}
+
+/* Prepared on the connection of the reader of topics; topics/batch.c sends them by these names. */
+const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "positions"}, {.name = "begin"},   {.name = "move"},
+        {.name = "append"},    {.name = "letters"},
+    };
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "fold");
+}
