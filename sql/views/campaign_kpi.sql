@@ -1,5 +1,5 @@
--- What the rates are made of: one row for each (KPI, part of the fraction, status), by name, since the ladder can be
--- replaced. A row whose status is not in the ladder drops out; a KPI without numerator or denominator drops out with it. A KPI whose
+-- What receiptd's own rates are made of (kpi_definition): one row for each (KPI, part of the fraction, status), by name, since the ladder
+-- can be replaced. A row whose status is not in the ladder drops out; a KPI without numerator or denominator drops out with it. A KPI whose
 -- statuses are there, but not below each other, is undefined: `because` says why.
 CREATE OR REPLACE VIEW kpi_part AS
 WITH final (code) AS (
@@ -14,27 +14,10 @@ WITH final (code) AS (
                       WHERE s.code = k.code AND s.code <> s.ancestor
                         AND (a.terminal OR a.name = 'DELIVERED') AND a.name <> 'SENT')
 ),
-defined (kpi, numerator, denominator, measure) AS (VALUES
-    ('sent_per_targeted', 'SENT', 'TARGETED', 'messages'),
-    ('skipped_per_targeted', 'SKIPPED', 'TARGETED', 'messages'),
-    ('rejected_per_targeted', 'REJECTED', 'TARGETED', 'messages'),
-    ('delivered_per_sent', 'DELIVERED', 'SENT', 'messages'),
-    ('hard_bounced_per_sent', 'BOUNCED_HARD', 'SENT', 'messages'),
-    ('hard_bounced_per_sent', 'BOUNCED_HARD_EMAIL', 'SENT', 'messages'),
-    ('soft_bounced_per_sent', 'BOUNCED_SOFT', 'SENT', 'messages'),
-    ('blocked_per_sent', 'BLOCKED', 'SENT', 'messages'),
-    ('failed_per_sent', 'FAILED', 'SENT', 'messages'),
-    ('expired_per_sent', 'EXPIRED', 'SENT', 'messages'),
-    ('pending_per_sent', 'SENT', 'SENT', 'current'),
-    ('pending_per_sent', 'DEFERRED', 'SENT', 'current'),
-    ('opened_per_delivered', 'OPENED', 'DELIVERED', 'messages'),
-    ('clicked_per_delivered', 'CLICKED', 'DELIVERED', 'messages'),
-    ('clicked_per_opened', 'CLICKED', 'OPENED', 'messages'),
-    ('complained_per_delivered', 'COMPLAINED', 'DELIVERED', 'messages'),
-    ('unsubscribed_per_delivered', 'UNSUBSCRIBED', 'DELIVERED', 'messages'),
-    ('replied_per_delivered', 'REPLIED', 'DELIVERED', 'messages'),
-    ('total_opens_per_delivered', 'OPENED', 'DELIVERED', 'events'),
-    ('total_clicks_per_delivered', 'CLICKED', 'DELIVERED', 'events')
+defined AS (
+    SELECT d.kpi, n.name AS numerator, m.name AS denominator, d.measure
+    FROM kpi_definition d CROSS JOIN unnest(d.numerator) n (name) CROSS JOIN unnest(d.denominator) m (name)
+    WHERE d.vendor = ''
 ),
 -- In the ladder of the database: a rate is a share only if the denominator is on the numerator's path, so that whoever is counted
 -- above is counted below. A flag's path is that of the status that it implies.

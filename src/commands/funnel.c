@@ -1,62 +1,28 @@
 /* `receiptd funnel`: counts and rates of one campaign or of all, as a tree for people, as CSV or
- * JSON. Counts come ordered by campaign; what follows from the ladder is added here: names, `current`, and rates, by
- * the parts that the ladder gives. */
+ * JSON. Counts come ordered by campaign; what follows from the ladder is added here: names and `current`.
+ * funnel_rates.c adds the rates. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/json.h"
-#include "command.h"
 #include "expire.h"
+#include "funnel.h"
 #include "postgres/sql.h"
 #include "report.h"
 
-#define NUMBER_WIDTH 13u
-#define NAME_WIDTH   30u
-#define SHARE_WIDTH  11u
-#define NO_STATUS    SIZE_MAX
-
-enum measure { MESSAGES, EVENTS, CURRENT, MEASURE__COUNT };
-
-static const char *const measure_names[MEASURE__COUNT] = {"messages", "events", "current"};
-
-/* A status or flag of the ladder. Texts are borrowed from the result. */
-struct status {
-    const char *code, *name, *parent_code; /* parent_code NULL: a root or flag */
-    size_t parent;                         /* index, or NO_STATUS */
-    bool is_flag;
-    int64_t counts[MEASURE__COUNT]; /* of the campaign that is printed; flags have no `current` */
-};
-
-/* What a rate is made of. */
-struct part {
-    const char *kpi;
-    size_t status;
-    enum measure measure;
-    bool is_numerator;
-};
-
-/* What the command reads, and the one campaign that next_funnel() has moved on to. */
-struct funnel {
-    struct rcpt_session_rows *counts, *ladder, *kpis, *undefined; /* results */
-    struct rcpt_session_rows *pending; /* of one campaign, with inbox.expiry; NULL otherwise */
-    struct status *statuses;           /* by code: flags come last */
-    struct part *parts;
-    size_t status_count, part_count, next_row;
-    const char *campaign, *org; /* org NULL: of several organisations, or of none */
-};
+const char *const funnel_measure_names[FUNNEL_MEASURE__COUNT] = {"messages", "events", "current"};
 
 /* ---- what is read ---- */
 
 /* Linear: a ladder has some twenty statuses. */
-static size_t find_status(const struct funnel *funnel, const char *code)
+size_t funnel_find_status(const struct funnel *funnel, const char *code)
 {
     for (size_t index = 0; index < funnel->status_count && code != NULL; index++) {
         if (strcmp(funnel->statuses[index].code, code) == 0)
             return index;
     }
-    return NO_STATUS;
+    return FUNNEL_NO_STATUS;
 }
 
 /* A parent's code is smaller, so the parent has been read before. */
@@ -66,29 +32,14 @@ static void take_ladder(struct funnel *funnel)
     funnel->statuses = rcpt_calloc(count + 1, sizeof(*funnel->statuses));
     for (size_t row = 0; row < count; row++) {
         const char *parent = rcpt_session_rows_text(funnel->ladder, row, "parent");
-        funnel->statuses[row] = (struct status){
+        funnel->statuses[row] = (struct funnel_status){
             .code = rcpt_session_rows_text(funnel->ladder, row, "code"),
             .name = rcpt_session_rows_text(funnel->ladder, row, "name"),
             .parent_code = parent,
-            .parent = find_status(funnel, parent),
+            .parent = funnel_find_status(funnel, parent),
             .is_flag = rcpt_session_rows_bool(funnel->ladder, row, "is_flag"),
         };
         funnel->status_count++;
-    }
-}
-
-static void take_parts(struct funnel *funnel)
-{
-    funnel->part_count = rcpt_session_rows_count(funnel->kpis);
-    funnel->parts = rcpt_calloc(funnel->part_count + 1, sizeof(*funnel->parts));
-    for (size_t row = 0; row < funnel->part_count; row++) {
-        const char *measure = rcpt_session_rows_text(funnel->kpis, row, "measure");
-        struct part *part = &funnel->parts[row];
-        part->kpi = rcpt_session_rows_text(funnel->kpis, row, "kpi");
-        part->status = find_status(funnel, rcpt_session_rows_text(funnel->kpis, row, "status"));
-        part->is_numerator = rcpt_session_rows_bool(funnel->kpis, row, "is_numerator");
-        while (strcmp(measure_names[part->measure], measure) != 0)
-            part->measure++;
     }
 }
 
@@ -96,16 +47,17 @@ static void take_parts(struct funnel *funnel)
  * is no longer in the ladder has no place. */
 static void take_counts(struct funnel *funnel, size_t row)
 {
-    size_t index = find_status(funnel, rcpt_session_rows_text(funnel->counts, row, "status"));
-    if (index == NO_STATUS)
+    size_t index =
+        funnel_find_status(funnel, rcpt_session_rows_text(funnel->counts, row, "status"));
+    if (index == FUNNEL_NO_STATUS)
         return;
-    struct status *status = &funnel->statuses[index];
+    struct funnel_status *status = &funnel->statuses[index];
     int64_t messages = rcpt_session_rows_int(funnel->counts, row, "messages");
-    status->counts[MESSAGES] = messages;
-    status->counts[EVENTS] = rcpt_session_rows_int(funnel->counts, row, "events");
-    status->counts[CURRENT] += messages;
-    if (status->parent != NO_STATUS)
-        funnel->statuses[status->parent].counts[CURRENT] -= messages;
+    status->counts[FUNNEL_MESSAGES] = messages;
+    status->counts[FUNNEL_EVENTS] = rcpt_session_rows_int(funnel->counts, row, "events");
+    status->counts[FUNNEL_CURRENT] += messages;
+    if (status->parent != FUNNEL_NO_STATUS)
+        funnel->statuses[status->parent].counts[FUNNEL_CURRENT] -= messages;
 }
 
 /* Rows come ordered by campaign. */
@@ -135,62 +87,18 @@ static void write_counts(const struct funnel *funnel, bool flags, struct rcpt_js
 {
     rcpt_json_begin_array(json);
     for (size_t index = 0; index < funnel->status_count; index++) {
-        const struct status *status = &funnel->statuses[index];
+        const struct funnel_status *status = &funnel->statuses[index];
         if (status->is_flag != flags)
             continue;
         rcpt_json_begin_object(json);
         rcpt_json_put_int(json, "status", strtoll(status->code, NULL, 10));
         rcpt_json_put_text(json, "name", status->name);
-        for (size_t measure = 0; measure < (flags ? CURRENT : MEASURE__COUNT); measure++)
-            rcpt_json_put_int(json, measure_names[measure], status->counts[measure]);
+        for (size_t measure = 0; measure < (flags ? FUNNEL_CURRENT : FUNNEL_MEASURE__COUNT);
+             measure++)
+            rcpt_json_put_int(json, funnel_measure_names[measure], status->counts[measure]);
         rcpt_json_end_object(json);
     }
     rcpt_json_end_array(json);
-}
-
-/* ---- rates ---- */
-
-struct rate {
-    const char *kpi;
-    int64_t numerator, denominator;
-};
-
-/* Adds up the parts from `part` on that belong to one rate. False: no rate is left. `part` begins
- * with 0. */
-static bool next_rate(const struct funnel *funnel, size_t *part, struct rate *rate)
-{
-    if (*part >= funnel->part_count)
-        return false;
-    *rate = (struct rate){.kpi = funnel->parts[*part].kpi};
-    for (; *part < funnel->part_count; (*part)++) {
-        const struct part *here = &funnel->parts[*part];
-        if (strcmp(here->kpi, rate->kpi) != 0)
-            break;
-        if (here->status != NO_STATUS)
-            *(here->is_numerator ? &rate->numerator : &rate->denominator) +=
-                funnel->statuses[here->status].counts[here->measure];
-    }
-    return true;
-}
-
-/* A rate without a denominator has no value: null, not 0. */
-static void write_kpis(const struct funnel *funnel, struct rcpt_json *json)
-{
-    struct rate rate;
-    rcpt_json_begin_object(json);
-    for (size_t part = 0; next_rate(funnel, &part, &rate);) {
-        rcpt_json_key(json, rate.kpi);
-        rcpt_json_begin_object(json);
-        rcpt_json_key(json, "value");
-        if (rate.denominator != 0)
-            rcpt_json_double(json, (double)rate.numerator / (double)rate.denominator);
-        else
-            rcpt_json_null(json);
-        rcpt_json_put_int(json, "numerator", rate.numerator);
-        rcpt_json_put_int(json, "denominator", rate.denominator);
-        rcpt_json_end_object(json);
-    }
-    rcpt_json_end_object(json);
 }
 
 /* Keys are part of the interface, as are those of the CSV. */
@@ -207,8 +115,7 @@ static void write_funnel(const struct funnel *funnel, struct rcpt_json *json)
     write_counts(funnel, false, json);
     rcpt_json_key(json, "flags");
     write_counts(funnel, true, json);
-    rcpt_json_key(json, "kpis");
-    write_kpis(funnel, json);
+    funnel_write_rates(funnel, json);
     expire_write_pending(json, funnel->pending);
     rcpt_json_end_object(json);
 }
@@ -227,17 +134,17 @@ static char *put_digits(char *at, uint64_t value)
     return at;
 }
 
-static void print_number(int64_t value)
+void funnel_print_number(int64_t value)
 {
     char text[32] = "", *at = text + sizeof(text) - 1;
     at = put_digits(at, value < 0 ? -(uint64_t)value : (uint64_t)value);
     if (value < 0)
         *--at = '-';
-    report_print_padded(stdout, at, NUMBER_WIDTH, true);
+    report_print_padded(stdout, at, FUNNEL_NUMBER_WIDTH, true);
 }
 
 /* In tenths of a per cent, a half rounded up. Nothing is printed where the whole is 0, or a counter is below 0. */
-static void print_share(int64_t part, int64_t whole)
+void funnel_print_share(int64_t part, int64_t whole)
 {
     char text[48] = "", *at = text + sizeof(text) - sizeof(" %");
     if (whole > 0 && part >= 0) {
@@ -247,32 +154,33 @@ static void print_share(int64_t part, int64_t whole)
         *--at = '.';
         at = put_digits(at, tenths / 10);
     }
-    report_print_padded(stdout, at, SHARE_WIDTH, true);
+    report_print_padded(stdout, at, FUNNEL_SHARE_WIDTH, true);
 }
 
 /* Indentation shows the tree; shares are of the root and of the parent. */
-static void print_count(const struct funnel *funnel, const struct status *status, unsigned depth)
+static void print_count(const struct funnel *funnel, const struct funnel_status *status,
+                        unsigned depth)
 {
-    int64_t messages = status->counts[MESSAGES];
-    unsigned indent = 2 * depth < NAME_WIDTH ? 2 * depth : NAME_WIDTH;
+    int64_t messages = status->counts[FUNNEL_MESSAGES];
+    unsigned indent = 2 * depth < FUNNEL_NAME_WIDTH ? 2 * depth : FUNNEL_NAME_WIDTH;
     report_print_padded(stdout, "", indent, false);
-    report_print_padded(stdout, status->name, NAME_WIDTH - indent, false);
-    print_number(messages);
-    if (status->parent != NO_STATUS) {
-        print_share(messages, funnel->statuses[0].counts[MESSAGES]);
-        print_share(messages, funnel->statuses[status->parent].counts[MESSAGES]);
+    report_print_padded(stdout, status->name, FUNNEL_NAME_WIDTH - indent, false);
+    funnel_print_number(messages);
+    if (status->parent != FUNNEL_NO_STATUS) {
+        funnel_print_share(messages, funnel->statuses[0].counts[FUNNEL_MESSAGES]);
+        funnel_print_share(messages, funnel->statuses[status->parent].counts[FUNNEL_MESSAGES]);
     } else {
-        report_print_padded(stdout, "", 2 * SHARE_WIDTH, false);
+        report_print_padded(stdout, "", 2 * FUNNEL_SHARE_WIDTH, false);
     }
-    print_number(status->counts[EVENTS]);
+    funnel_print_number(status->counts[FUNNEL_EVENTS]);
     if (!status->is_flag)
-        print_number(status->counts[CURRENT]);
+        funnel_print_number(status->counts[FUNNEL_CURRENT]);
     putchar('\n');
 }
 
-static bool is_counted(const struct status *status)
+static bool is_counted(const struct funnel_status *status)
 {
-    return status->counts[MESSAGES] != 0 || status->counts[EVENTS] != 0;
+    return status->counts[FUNNEL_MESSAGES] != 0 || status->counts[FUNNEL_EVENTS] != 0;
 }
 
 /* A status and below it its children, by code. A parent's code is smaller, so the depth is bounded.
@@ -290,28 +198,12 @@ static void print_subtree(const struct funnel *funnel, size_t index, unsigned de
 /* Trees first, from their roots; flags below, where they have any count. */
 static void print_counts(const struct funnel *funnel)
 {
-    report_print_padded(stdout, "status", NAME_WIDTH, false);
+    report_print_padded(stdout, "status", FUNNEL_NAME_WIDTH, false);
     printf("%13s%11s%11s%13s%13s\n", "messages", "of all", "of parent", "events", "current");
     for (size_t index = 0; index < funnel->status_count; index++) {
-        const struct status *status = &funnel->statuses[index];
-        if (status->is_flag ? is_counted(status) : status->parent == NO_STATUS)
+        const struct funnel_status *status = &funnel->statuses[index];
+        if (status->is_flag ? is_counted(status) : status->parent == FUNNEL_NO_STATUS)
             print_subtree(funnel, index, 0);
-    }
-}
-
-/* A rate without a denominator is not printed at all: a dash would look like a fault. */
-static void print_kpis(const struct funnel *funnel)
-{
-    struct rate rate;
-    for (size_t part = 0; next_rate(funnel, &part, &rate);) {
-        if (rate.denominator == 0)
-            continue;
-        report_print_padded(stdout, rate.kpi, NAME_WIDTH, false);
-        print_number(rate.numerator);
-        printf(" / ");
-        print_number(rate.denominator);
-        print_share(rate.numerator, rate.denominator);
-        putchar('\n');
     }
 }
 
@@ -328,7 +220,7 @@ static void print_funnel(const struct funnel *funnel)
     printf("\n\n");
     print_counts(funnel);
     putchar('\n');
-    print_kpis(funnel);
+    funnel_print_rates(funnel);
     expire_print_pending(funnel->pending);
 }
 
@@ -338,17 +230,17 @@ static void print_funnel(const struct funnel *funnel)
 static void add_csv_rows(const struct funnel *funnel, struct report *report)
 {
     for (size_t index = 0; index < funnel->status_count; index++) {
-        const struct status *status = &funnel->statuses[index];
+        const struct funnel_status *status = &funnel->statuses[index];
         report_add(report, funnel->campaign);
         report_add(report, status->code);
         report_add(report, status->name);
         report_add(report, status->parent_code);
-        report_add_int(report, status->counts[MESSAGES]);
-        report_add_int(report, status->counts[EVENTS]);
+        report_add_int(report, status->counts[FUNNEL_MESSAGES]);
+        report_add_int(report, status->counts[FUNNEL_EVENTS]);
         if (status->is_flag)
             report_add(report, NULL);
         else
-            report_add_int(report, status->counts[CURRENT]);
+            report_add_int(report, status->counts[FUNNEL_CURRENT]);
         report_add(report, funnel->org);
     }
 }
@@ -417,7 +309,7 @@ static bool read_funnels(struct command_context *context, const char *campaign, 
         funnel->ladder =
             rcpt_session_query(session, rcpt_sql("command/funnel_ladder"), 0, NULL, error);
     if (funnel->ladder != NULL)
-        funnel->kpis = rcpt_session_query(session, rcpt_sql("command/kpi_parts"), 0, NULL, error);
+        funnel->kpis = funnel_query_rates(context, funnel->vendor);
     if (funnel->kpis != NULL)
         funnel->undefined =
             rcpt_session_query(session, rcpt_sql("command/kpis_undefined"), 0, NULL, error);
@@ -429,7 +321,7 @@ static bool read_funnels(struct command_context *context, const char *campaign, 
         !rcpt_session_commit(session, error))
         return false;
     take_ladder(funnel);
-    take_parts(funnel);
+    funnel_take_rates(funnel);
     return true;
 }
 
@@ -473,27 +365,40 @@ static int fail_empty(struct rcpt_error *error, const char *campaign, const char
     return command_fail(error);
 }
 
+/* One campaign, those of one organisation, or all. */
+static int show(const struct command_call *call, struct command_context *context,
+                enum command_format format, struct funnel *funnel)
+{
+    const char *org = command_option(call, "org");
+    if (!read_funnels(context, call->argument, org, funnel))
+        return command_fail(&context->error);
+    if ((call->argument != NULL || org != NULL) && rcpt_session_rows_count(funnel->counts) == 0)
+        return fail_empty(&context->error, call->argument, org);
+    print_all(funnel, format, call->argument != NULL);
+    int exit_code = command_printed(EX_OK);
+    if (funnel->vendor == NULL)
+        note_undefined(funnel->undefined);
+    return exit_code;
+}
+
 int command_funnel(const struct command_call *call)
 {
     enum command_format format;
     struct command_context context;
-    struct funnel funnel = {0};
+    struct funnel funnel = {.vendor = command_option(call, "kpis")};
     int exit_code = EX_USAGE;
-    const char *org = command_option(call, "org");
+    bool lists = funnel.vendor != NULL && strcmp(funnel.vendor, "list") == 0;
     if (command_option(call, "by") != NULL)
         return command_funnel_by(call);
-    if (!command_format(call, &format) || !command_open(&context, call, true, &exit_code))
+    if (!command_format(call, &format))
         return exit_code;
-    if (!read_funnels(&context, call->argument, org, &funnel)) {
-        exit_code = command_fail(&context.error);
-    } else if ((call->argument != NULL || org != NULL) &&
-               rcpt_session_rows_count(funnel.counts) == 0) {
-        exit_code = fail_empty(&context.error, call->argument, org);
-    } else {
-        print_all(&funnel, format, call->argument != NULL);
-        exit_code = command_printed(EX_OK);
-        note_undefined(funnel.undefined);
-    }
+    if (funnel.vendor != NULL && !lists && format == COMMAND_FORMAT_CSV)
+        return command_usage(call,
+                             "--format=csv has counts and no rates: it does not go with --kpis");
+    if (!command_open(&context, call, true, &exit_code))
+        return exit_code;
+    exit_code =
+        lists ? funnel_list_vendors(&context, format) : show(call, &context, format, &funnel);
     free_funnels(&funnel);
     command_close(&context);
     return exit_code;

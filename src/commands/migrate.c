@@ -11,6 +11,7 @@
 #include "partitions.h"
 #include "postgres/sql.h"
 #include "recent.h"
+#include "settings.h"
 
 /* ---- dry run ---- */
 
@@ -56,7 +57,8 @@ static bool dry_run(struct migrate_plan *plan)
     struct rcpt_error *error = &plan->context->error;
     if (!rcpt_session_begin(session, "READ ONLY", error))
         return false;
-    bool good = migrate_plan_make(plan) && print_script(plan);
+    bool good = migrate_plan_make(plan) && print_script(plan) &&
+                settings_apply(plan->context, true, plan->step_count > 0);
     rcpt_session_rollback(session);
     return good;
 }
@@ -148,7 +150,8 @@ static bool migrate(struct migrate_plan *plan)
         puts(plan->note);
     if (has_rows)
         puts("the inbox has rows that no counter knows yet: receiptd audit --repair counts them");
-    return partitions_make(plan->context) && recent_describe(plan->context, true) &&
+    return settings_apply(plan->context, false, plan->step_count > 0) &&
+           partitions_make(plan->context) && recent_describe(plan->context, true) &&
            partitions_note(plan->context);
 }
 

@@ -21,6 +21,10 @@ RCPT_MUST_CHECK bool partitions_make(struct command_context *context);
 RCPT_MUST_CHECK bool partitions_retire(struct command_context *context, const struct keeps *keeps,
                                        bool dry_run);
 
+/* For `receiptd maintain`, with inbox.partitions own: freezes the oldest partition that ended two days ago
+ * and is not frozen yet; one in a run. In no transaction. */
+RCPT_MUST_CHECK bool partitions_freeze(struct command_context *context);
+
 /* Whether a part of the inbox with these bounds (NULL: none) can have no message past its retention, or
  * will soon be dropped as a whole: then retire need not read it. */
 bool partitions_is_young(const struct rcpt_config *config, int64_t now_ms, const char *lower,

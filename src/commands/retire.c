@@ -158,6 +158,7 @@ int command_maintain(const struct command_call *call)
     note(&context, partitions_maintain(&context), &first);
     note(&context, retire_partitions(&context, false), &first);
     walk_if_due(&context, &first);
+    note(&context, partitions_freeze(&context), &first);
     note(&context, recent_maintain(&context), &first);
     context.error = first;
     return command_end_as_owner(call, &context, first.text[0] == '\0', "SELECT, UPDATE and DELETE");

@@ -78,6 +78,7 @@ void rcpt_decoder_free(struct rcpt_decoder *decoder)
         rcpt_record_free_chunk(decoder->chunks[lane]);
     free(decoder->chunks);
     free(decoder->events);
+    free(decoder->event_keys);
     free(decoder->rejects);
     free(decoder);
 }
@@ -161,6 +162,7 @@ static void *place(struct layout *layout, size_t bytes, size_t alignment)
 struct parts {
     struct rcpt_record *record;
     struct rcpt_event *events;
+    uint64_t *keys; /* right behind the events, which are found by their place */
     uint32_t *lane_events;
     struct rcpt_reject *rejects;
     uint32_t *lane_rejects;
@@ -197,6 +199,7 @@ static void place_parts(struct layout *layout, const struct rcpt_decoder *decode
     parts->record = place(layout, sizeof(struct rcpt_record), _Alignof(struct rcpt_record));
     parts->events = place(layout, decoder->event_count * sizeof(struct rcpt_event),
                           _Alignof(struct rcpt_event));
+    parts->keys = place(layout, decoder->keys ? decoder->event_count * sizeof(uint64_t) : 0, 1);
     parts->rejects = place(layout, decoder->reject_count * sizeof(struct rcpt_reject),
                            _Alignof(struct rcpt_reject));
     parts->lane_events = place(layout, decoder->event_count > 1 ? table : 0, sizeof(uint32_t));
@@ -269,6 +272,20 @@ static const uint32_t *step_at(uint32_t lane)
     return step_by_lane + RCPT_RECORD_MAX_LANES - lane;
 }
 
+static void put_event(const struct rcpt_decoder *decoder, const struct parts *parts, uint32_t from,
+                      uint32_t to)
+{
+    parts->events[to] = decoder->events[from];
+    if (decoder->keys)
+        parts->keys[to] = decoder->event_keys[from];
+}
+
+uint64_t rcpt_record_event_key(const struct rcpt_record *record, const struct rcpt_event *event)
+{
+    const uint64_t *keys = (const uint64_t *)(record->events + record->event_count);
+    return record->has_keys ? keys[event - record->events] : 0;
+}
+
 /* Counting sorts: stable, so that the order of the record holds within a lane. Both return the lane
  * table. */
 static const uint32_t *group_events(struct rcpt_decoder *decoder, struct parts *parts)
@@ -280,7 +297,7 @@ static const uint32_t *group_events(struct rcpt_decoder *decoder, struct parts *
         return step_by_lane;
     if (decoder->event_count == 1) {
         gateways[decoder->events[0].gateway].events++;
-        parts->events[0] = decoder->events[0];
+        put_event(decoder, parts, 0, 0);
         return step_at((uint32_t)(decoder->events[0].hash & mask));
     }
     memset(parts->lane_events, 0, (decoder->lanes + 1) * sizeof(uint32_t));
@@ -290,7 +307,7 @@ static const uint32_t *group_events(struct rcpt_decoder *decoder, struct parts *
     }
     sum_up(parts->lane_events, decoder->lanes, cursors);
     for (uint32_t i = 0; i < decoder->event_count; i++)
-        parts->events[cursors[decoder->events[i].hash & mask]++] = decoder->events[i];
+        put_event(decoder, parts, i, cursors[decoder->events[i].hash & mask]++);
     return parts->lane_events;
 }
 
@@ -366,6 +383,7 @@ static struct rcpt_record *finish(struct rcpt_decoder *decoder)
         .key_size = (uint32_t)input->key_size,
         .chunk = chunk,
         .unreadable = input->unreadable != NULL,
+        .has_keys = decoder->keys,
         .memory_bytes = (uint32_t)bytes,
         .event_count = decoder->event_count,
         .reject_count = decoder->reject_count,
@@ -385,6 +403,9 @@ static void shrink(struct rcpt_decoder *decoder)
     if (decoder->event_capacity > KEPT_EVENTS) {
         decoder->event_capacity = KEPT_EVENTS;
         decoder->events = rcpt_realloc(decoder->events, KEPT_EVENTS * sizeof(*decoder->events));
+        if (decoder->keys)
+            decoder->event_keys =
+                rcpt_realloc(decoder->event_keys, KEPT_EVENTS * sizeof(*decoder->event_keys));
     }
     if (decoder->reject_capacity > KEPT_REJECTS) {
         decoder->reject_capacity = KEPT_REJECTS;

@@ -28,7 +28,7 @@ enum rcpt_facet {
     RCPT_FACET__COUNT,
 };
 
-#define RCPT_RECORD_MAX_GATEWAYS      16
+#define RCPT_RECORD_MAX_GATEWAYS      16 /* struct rcpt_event has four bits for some */
 #define RCPT_RECORD_MAX_GATEWAY_BYTES 40
 #define RCPT_RECORD_NO_GATEWAY        0                              /* the event names none */
 #define RCPT_RECORD_OTHER_GATEWAY     (RCPT_RECORD_MAX_GATEWAYS - 1) /* too many, too long, mixed */
@@ -74,11 +74,9 @@ struct rcpt_event {
     uint8_t entry;         /* ladder entry that it names, overrides applied */
     uint8_t gateway;       /* the decoder's number of the gateway that it names */
     bool refused; /* set by the engine: PostgreSQL refuses this event, it leaves as a dead letter */
-    uint8_t org_size; /* of the organisation that it names; 0: none */
-    uint16_t org;     /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
-    uint8_t channel, reason; /* the decoder's numbers, like the gateway's; 0: not wanted */
-    uint64_t key; /* the same for two copies of one event of a message: of its event_id, else of its
-                     time, with what it names; 0: not wanted */
+    uint8_t org_size;                /* of the organisation that it names; 0: none */
+    uint8_t channel : 4, reason : 4; /* numbers like the gateway's; 0: not wanted */
+    uint16_t org; /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
 };
 
 #define RCPT_RECORD_ORG_ELSEWHERE UINT16_MAX /* escaped, long, or far behind */
@@ -98,6 +96,7 @@ struct rcpt_record {
     uint32_t epoch;  /* assignment that delivered it */
     uint32_t refs;   /* lanes that hold it */
     bool unreadable; /* of the input */
+    bool has_keys;   /* rcpt_record_event_key */
     int64_t offset;
     int64_t timestamp_ms;             /* Kafka's record timestamp; default of `at` */
     const char *traceparent;          /* "" if none or malformed */
@@ -164,6 +163,9 @@ const char *rcpt_decoder_odd_channel(const struct rcpt_decoder *decoder, uint32_
 struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
                                        const struct rcpt_record_input *input);
 void rcpt_record_free(struct rcpt_record *record);
+/* The same for two copies of one event of a message: of its event_id, else of its time, with what it
+ * names. 0: not wanted (rcpt_decoder_set_rules). */
+uint64_t rcpt_record_event_key(const struct rcpt_record *record, const struct rcpt_event *event);
 /* rcpt_hash_record of its key and value. */
 uint32_t rcpt_record_crc(const struct rcpt_record *record);
 

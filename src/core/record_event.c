@@ -161,6 +161,9 @@ static struct rcpt_event *add_event(struct rcpt_decoder *decoder)
         decoder->event_capacity = decoder->event_capacity > 0 ? decoder->event_capacity * 2 : 64;
         decoder->events =
             rcpt_realloc(decoder->events, decoder->event_capacity * sizeof(*decoder->events));
+        if (decoder->keys)
+            decoder->event_keys = rcpt_realloc(
+                decoder->event_keys, decoder->event_capacity * sizeof(*decoder->event_keys));
     }
     return &decoder->events[decoder->event_count++];
 }
@@ -200,10 +203,13 @@ static uint64_t key_of(const struct rcpt_token *id, int16_t code, const struct r
 static void set_for_rules(struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
                           int16_t code, struct rcpt_event *event)
 {
-    event->channel = rcpt_record_facet_of(decoder, RCPT_FACET_CHANNEL, &tokens[RCPT_FIELD_CHANNEL]);
-    event->reason = rcpt_record_facet_of(decoder, RCPT_FACET_REASON, &tokens[RCPT_FIELD_REASON]);
+    event->channel =
+        15u & rcpt_record_facet_of(decoder, RCPT_FACET_CHANNEL, &tokens[RCPT_FIELD_CHANNEL]);
+    event->reason =
+        15u & rcpt_record_facet_of(decoder, RCPT_FACET_REASON, &tokens[RCPT_FIELD_REASON]);
     if (decoder->keys)
-        event->key = key_of(&tokens[RCPT_FIELD_EVENT_ID], code, event);
+        decoder->event_keys[event - decoder->events] =
+            key_of(&tokens[RCPT_FIELD_EVENT_ID], code, event);
 }
 
 /* Of a key that occurs twice, the last one counts. */

@@ -11,12 +11,10 @@ static bool is_named(const struct rcpt_record_name *name, const struct rcpt_toke
     return name->size == token->size && memcmp(name->text, token->text, token->size) == 0;
 }
 
-/* Numbers are never given up: the label of a metric keeps its meaning until the process ends. What
- * PostgreSQL's text cannot hold is no name. */
+/* Numbers are never given up: the label of a metric keeps its meaning until the process ends. */
 static uint32_t add(struct rcpt_record_names *names, const struct rcpt_token *token)
 {
-    if (names->count == RCPT_RECORD_OTHER_GATEWAY || token->size > RCPT_RECORD_MAX_GATEWAY_BYTES ||
-        memchr(token->text, '\0', token->size) != NULL)
+    if (names->count == RCPT_RECORD_OTHER_GATEWAY || token->size > RCPT_RECORD_MAX_GATEWAY_BYTES)
         return RCPT_RECORD_OTHER_GATEWAY;
     struct rcpt_record_name *name = &names->names[names->count];
     memcpy(name->text, token->text, token->size);

@@ -87,6 +87,7 @@ struct rcpt_decoder {
     int64_t default_at_us;
     struct rcpt_arena strings; /* unescaped strings */
     struct rcpt_event *events; /* in record order */
+    uint64_t *event_keys;      /* likewise, where `keys` are wanted */
     uint32_t event_count, event_capacity;
     struct rcpt_reject *rejects;
     uint32_t reject_count, reject_capacity;

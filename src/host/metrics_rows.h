@@ -147,6 +147,23 @@ METRIC(BACKENDS, "receiptd_postgres_server_connections", GAUGE,
 METRIC(BACKENDS_MOST, "receiptd_postgres_server_connections_max", GAUGE,
        .help = "Its max_connections")
 
+/* what `receiptd maintain` looks after; the same in each instance */
+METRIC(MAINTAINED, "receiptd_maintained_timestamp_seconds", GAUGE, SECONDS,
+       .help = "When receiptd maintain last ended a walk of all tables; 0: never; absent where the "
+               "configuration leaves it nothing to do")
+METRIC(RETIRED, "receiptd_retired_messages_total", COUNTER,
+       .help = "Messages that were deleted, by whomever, with their partitions or one by one, as "
+               "PostgreSQL's statistics count them; begins again where those do")
+METRIC(RECENT_MESSAGES, "receiptd_inbox_recent_messages", GAUGE,
+       .help = "Messages in the inbox's recent set, as of the last vacuum or ANALYZE; absent where "
+               "there is no such set")
+METRIC(OTHER_MESSAGES, "receiptd_inbox_other_messages", GAUGE,
+       .help = "Messages in the default partition of receiptd's own inbox, as PostgreSQL's "
+               "statistics count them; absent where there is none")
+METRIC(PARTITIONS_AHEAD, "receiptd_inbox_partitions_ahead", GAUGE,
+       .help = "Spans (inbox.partition_span; days by default) from now to the end of the last "
+               "partition; below 0: there is none for messages of now; absent without partitions")
+
 /* the intake */
 METRIC(INTAKE_ACCOUNT, "receiptd_intake_account_info", .type = RCPT_METRIC_INFO,
        LABELS("account", "gateway"), .most = MOST_ACCOUNTS, OF_INTAKE,

@@ -344,6 +344,27 @@ static void collect_state(struct measure *measure)
     set(measure, RCPT_METRIC_BACKENDS_MOST, (double)view.backends_most);
 }
 
+/* One series each; what there is not, disappears. */
+static void collect_maintenance(struct measure *measure)
+{
+    const struct receipts_maintenance view = receipts_look_at_maintenance(measure->receipts);
+    struct rcpt_metrics *metrics = measure->context->metrics;
+    for (unsigned metric = RCPT_METRIC_MAINTAINED; metric <= RCPT_METRIC_PARTITIONS_AHEAD; metric++)
+        rcpt_metrics_begin(metrics, metric);
+    if (view.is_known && view.is_wanted)
+        set(measure, RCPT_METRIC_MAINTAINED, (double)view.walked_ms / 1000);
+    if (view.is_known)
+        set(measure, RCPT_METRIC_RETIRED, (double)view.retired);
+    if (view.is_known && view.recent >= 0)
+        set(measure, RCPT_METRIC_RECENT_MESSAGES, (double)view.recent);
+    if (view.is_known && view.other >= 0)
+        set(measure, RCPT_METRIC_OTHER_MESSAGES, (double)view.other);
+    if (view.is_known && view.has_partitions)
+        set(measure, RCPT_METRIC_PARTITIONS_AHEAD, view.spans_ahead);
+    for (unsigned metric = RCPT_METRIC_MAINTAINED; metric <= RCPT_METRIC_PARTITIONS_AHEAD; metric++)
+        rcpt_metrics_end(metrics, metric);
+}
+
 /* SCRAPE is the time of the last page: this one is rendered already. */
 char *measure_page(struct measure *measure, enum rcpt_metrics_format format, size_t *size)
 {
@@ -356,6 +377,7 @@ char *measure_page(struct measure *measure, enum rcpt_metrics_format format, siz
     collect_partitions(measure);
     collect_places(measure);
     collect_connections(measure);
+    collect_maintenance(measure);
     measure_process(metrics, measure->context->started_ms);
     if (measure->context->tracer != NULL)
         measure_tracing(metrics, rcpt_tracer_get_stats(measure->context->tracer));

@@ -308,7 +308,8 @@ static void add_reached_flags(struct rcpt_pg_encoder *encoder, const struct cont
 /* ---- rules ---- */
 
 ELEMENTS(add_event_keys, int8, content->form.keys ? named_events(content) : 0,
-         rcpt_pg_put_int8(encoder, (int64_t)batch->events[index].event->key))
+         rcpt_pg_put_int8(encoder, (int64_t)rcpt_record_event_key(batch->events[index].record,
+                                                                  batch->events[index].event)))
 NUMBERS(add_event_facets, int4, content->facets != NULL ? batch->event_count : 0,
         content->facets->of_events[index])
 

@@ -15,17 +15,25 @@ static struct rcpt_origin origin_of(const struct rcpt_batch_event *raw, struct r
                             arena);
 }
 
+static uint32_t end_of(const struct rcpt_batch *batch, uint32_t message)
+{
+    return message + 1 < batch->message_count ? batch->messages[message + 1].first_event
+                                              : batch->event_count;
+}
+
 /* Numbers stand for "none" where rules do not want them. */
-static void keep_for_rules(const struct rcpt_event *event, const struct rcpt_lane_names *names,
+static void keep_for_rules(const struct rcpt_batch_event *raw, const struct rcpt_lane_names *names,
                            struct rcpt_text *texts, struct rcpt_arena *arena)
 {
+    const struct rcpt_event *event = raw->event;
+    uint64_t number = rcpt_record_event_key(raw->record, event);
     texts[0] = rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_CHANNEL, event->channel));
     texts[1] = rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_REASON, event->reason));
     texts[2] = (struct rcpt_text){NULL, 0};
-    if (event->key == 0)
+    if (number == 0)
         return;
     char *key = rcpt_arena_alloc(arena, KEY_BYTES);
-    int size = snprintf(key, KEY_BYTES, "%" PRId64, (int64_t)event->key);
+    int size = snprintf(key, KEY_BYTES, "%" PRId64, (int64_t)number);
     texts[2] = (struct rcpt_text){key, (size_t)size};
 }
 
@@ -44,8 +52,13 @@ const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
         texts[2] = origin.campaign_id;
         texts[3] = rcpt_origin_is_gateways(&origin, raw->event) ? origin.gateway_message_id
                                                                 : (struct rcpt_text){NULL, 0};
-        keep_for_rules(raw->event, names, &texts[4], arena);
-        texts[7] = rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_GATEWAY, raw->event->gateway));
+        keep_for_rules(raw, names, &texts[4], arena);
+    }
+    for (uint32_t index = 0; index < batch->message_count; index++) {
+        uint8_t gateway = batch->signatures[batch->messages[index].signature].gateway;
+        for (uint32_t at = batch->messages[index].first_event; at < end_of(batch, index); at++)
+            kept[at * RCPT_KEPT_TEXTS + 7] =
+                rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_GATEWAY, gateway));
     }
     return kept;
 }
@@ -63,9 +76,7 @@ static struct bare_row find_row(const struct rcpt_batch *batch, uint32_t message
                                 struct rcpt_arena *arena)
 {
     struct bare_row row = {.message = &batch->messages[message], .waits = true};
-    uint32_t end = message + 1 < batch->message_count ? batch->messages[message + 1].first_event
-                                                      : batch->event_count;
-    for (uint32_t at = batch->messages[message].first_event; at < end; at++) {
+    for (uint32_t at = batch->messages[message].first_event; at < end_of(batch, message); at++) {
         const struct rcpt_batch_event *raw = &batch->events[at];
         struct rcpt_origin origin = origin_of(raw, arena);
         row.org_id = row.org_id.at == NULL ? origin.org_id : row.org_id;

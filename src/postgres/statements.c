@@ -71,6 +71,7 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "folds_left"},     {.name = "places"},
         {.name = "recent_read"},    {.name = "rollup_tally"},
         {.name = "tally_trim"},     {.name = "dedup_trim"},
+        {.name = "maintenance"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");

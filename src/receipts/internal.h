@@ -12,11 +12,12 @@
 
 #define APP_HASH_VERSION 1 /* of the lane hash; pinned in consumer_topic */
 
-struct lanes;    /* lanes.c */
-struct parking;  /* parking.c */
-struct rollup;   /* rollup.c */
-struct blockers; /* blockers.c */
-struct recent;   /* recent.c */
+struct lanes;       /* lanes.c */
+struct parking;     /* parking.c */
+struct rollup;      /* rollup.c */
+struct blockers;    /* blockers.c */
+struct recent;      /* recent.c */
+struct maintenance; /* maintenance.c */
 
 struct receipts {
     struct app_context *context;
@@ -33,6 +34,7 @@ struct receipts {
     struct rollup *rollup;
     struct blockers *blockers;
     struct recent *recent;
+    struct maintenance *maintenance;
     struct rcpt_outage refusals; /* of batches; its members are lanes */
     struct app_ticker ticker;
     char database_reason[APP_REASON_BYTES]; /* of the connection that failed last */
@@ -166,6 +168,11 @@ void blockers_view(const struct blockers *blockers, struct receipts_view *view);
 struct recent *recent_new(struct receipts *receipts);
 void recent_start(struct recent *recent);
 void recent_free(struct recent *recent);
+
+/* ---- maintenance.c ---- */
+struct maintenance *maintenance_new(struct receipts *receipts);
+void maintenance_start(struct maintenance *maintenance);
+void maintenance_free(struct maintenance *maintenance);
 
 /* ---- assigned.c ---- */
 unsigned assigned_count(const struct rcpt_engine *engine);

@@ -197,6 +197,7 @@ struct receipts *receipts_new(struct app_context *context)
     receipts->rollup = rollup_new(receipts);
     receipts->blockers = blockers_new(receipts);
     receipts->recent = recent_new(receipts);
+    receipts->maintenance = maintenance_new(receipts);
     return receipts;
 }
 
@@ -210,6 +211,7 @@ void receipts_start(struct receipts *receipts)
     parking_start(receipts->parking);
     blockers_start(receipts->blockers);
     recent_start(receipts->recent);
+    maintenance_start(receipts->maintenance);
     consume_apply_config(receipts);
 }
 
@@ -284,6 +286,7 @@ void receipts_free(struct receipts *receipts)
     rollup_free(receipts->rollup);
     blockers_free(receipts->blockers);
     recent_free(receipts->recent);
+    maintenance_free(receipts->maintenance);
     rcpt_pg_encoder_free(receipts->control.encoder);
     free(receipts);
 }

@@ -8,6 +8,7 @@
  * ladders.c   the ladder of the configuration and that of the database
  * parking.c   receipts that wait for their message: which lanes have some to wake, and the limit
  * rollup.c    counters are summed up, the timeline is trimmed
+ * maintenance.c  what `receiptd maintain` looks after, for the metrics
  * blockers.c  sessions that stand in the way: blockers of lanes, old snapshots
  * catch_up.c  larger batches while everything is behind
  * assigned.c  the partitions that are assigned now
@@ -170,5 +171,17 @@ struct receipts_view {
     int64_t snapshot_age_ms, backends, backends_most;
 };
 struct receipts_view receipts_look(const struct receipts *receipts);
+
+/* What `receiptd maintain` has done and left, as the database said some seconds ago. */
+struct receipts_maintenance {
+    bool is_known;         /* the database has answered */
+    bool is_wanted;        /* the configuration leaves something to it */
+    bool has_partitions;   /* of our own inbox, by ids with a time: spans_ahead counts */
+    int64_t walked_ms;     /* since 1970, when it last ended a walk; 0: never */
+    int64_t retired;       /* messages that went, since statistics begin */
+    int64_t recent, other; /* rows of the recent set and of the default partition; -1: none */
+    double spans_ahead;    /* from now to the end of the last partition */
+};
+struct receipts_maintenance receipts_look_at_maintenance(const struct receipts *receipts);
 
 #endif

@@ -20,6 +20,7 @@ def parts():
     from part_actions import part_actions
     from part_commands import part_commands
     from part_cost import part_cost
+    from part_dropped import part_dropped
     from part_folding import part_folding
     from part_folds import part_folds
     from part_growth import part_growth
@@ -39,7 +40,7 @@ def parts():
 
     return {"limit": part_limit, "loadtest": part_loadtest, "records": part_records, "latency": part_latency, "cost": part_cost,
             "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows, "recent": part_recent, "mapped": part_mapped,
-            "snapshot": part_snapshot, "retention": part_retention, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "actions": part_actions, "imports": part_imports,
+            "snapshot": part_snapshot, "retention": part_retention, "dropped": part_dropped, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "actions": part_actions, "imports": part_imports,
             "commands": part_commands, "soak": part_soak}
 
 

@@ -27,6 +27,7 @@ POSTGRES = {
 
 INBOX_COLUMNS = "message_id, org_id, campaign_id"
 SLICE_ROWS = 50_000
+MOST_BUFFERS_MIB = 8192
 
 
 def say(text):
@@ -144,6 +145,22 @@ class Lab:
                 for key in settings:
                     connection.execute(f"ALTER SYSTEM RESET {key}")
                 connection.execute("SELECT pg_reload_conf()")
+
+    @contextmanager
+    def buffers(self):
+        """shared_buffers as an operator sets them for a large database: a quarter of the memory, up to a bound. Restarts the server twice."""
+        mib = min(MOST_BUFFERS_MIB, int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 4 / 1048576))
+        self._restart(f"{mib}MB")
+        try:
+            yield mib
+        finally:
+            self._restart(POSTGRES["shared_buffers"])
+
+    def _restart(self, buffers):
+        with self.connect() as connection:
+            connection.execute(f"ALTER SYSTEM SET shared_buffers = '{buffers}'")
+        self.services.postgres("fast")
+        self.services.postgres("start")
 
     def drop_template(self, stream):
         name = self.templates.pop(stream.inbox_name, None)

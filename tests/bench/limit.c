@@ -5,12 +5,13 @@
  * the same arrays in the same order. What is timed is libpq and the server.
  *
  *   limit --dsn DSN --records FILE --statement apply|update [--connections 2] [--lanes 8]
- *         [--batch 4000] [--depth 2] [--topic limit] [--ids text|uuid]
+ *         [--batch 4000] [--depth 2] [--topic limit] [--ids text|uuid] [--recent-since TIME]
  *
  * apply   fence and batch as a lane sends them; the position rows of --topic must be there
  * update  only the conditional UPDATE from the same sorted arrays: no position, no counter, nothing
  *         parked
  * --ids uuid: the inbox's message_id is of type uuid, and so is the array of ids
+ * --recent-since: the inbox has a recent set with this boundary
  *
  * Writes "ready" when everything is prepared, begins at a line on stdin, writes one line of JSON,
  * and keeps its connections until stdin ends, so that the backends can be measured meanwhile.
@@ -56,7 +57,7 @@ static const char update_sql[] =
     " WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)";
 
 struct options {
-    const char *dsn, *records, *topic;
+    const char *dsn, *records, *topic, *recent_since;
     bool bare;  /* update instead of apply */
     bool uuids; /* the keys are of type uuid */
     int connections, depth;
@@ -391,8 +392,8 @@ static void open_client(struct client *client, const struct options *options)
     if (PQresultStatus(result) != PGRES_COMMAND_OK)
         die("session", PQerrorMessage(client->conn));
     PQclear(result);
-    struct rcpt_lane_statements *statements =
-        rcpt_lane_statements_new(&(struct rcpt_lane_variant){0});
+    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(
+        &(struct rcpt_lane_variant){.recent_since = options->recent_since});
     const char *apply = options->bare ? update_sql : statement_text(statements, "apply");
     char *converted = options->uuids ? with_uuid_ids(apply) : NULL;
     prepare(client->conn, "fence", rcpt_sql("lane/fence"));
@@ -524,11 +525,17 @@ static void report(struct totals *totals, double seconds, double cpu)
 static void read_options(struct options *options, int argc, char **argv)
 {
     static const struct option known[] = {
-        {"dsn", required_argument, NULL, 'd'},       {"records", required_argument, NULL, 'r'},
-        {"statement", required_argument, NULL, 's'}, {"connections", required_argument, NULL, 'c'},
-        {"lanes", required_argument, NULL, 'l'},     {"batch", required_argument, NULL, 'b'},
-        {"depth", required_argument, NULL, 'p'},     {"topic", required_argument, NULL, 't'},
-        {"ids", required_argument, NULL, 'i'},       {NULL, 0, NULL, 0},
+        {"dsn", required_argument, NULL, 'd'},
+        {"records", required_argument, NULL, 'r'},
+        {"statement", required_argument, NULL, 's'},
+        {"connections", required_argument, NULL, 'c'},
+        {"lanes", required_argument, NULL, 'l'},
+        {"batch", required_argument, NULL, 'b'},
+        {"depth", required_argument, NULL, 'p'},
+        {"topic", required_argument, NULL, 't'},
+        {"ids", required_argument, NULL, 'i'},
+        {"recent-since", required_argument, NULL, 'n'},
+        {NULL, 0, NULL, 0},
     };
     for (int key; (key = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (key) {
@@ -540,6 +547,9 @@ static void read_options(struct options *options, int argc, char **argv)
             break;
         case 't':
             options->topic = optarg;
+            break;
+        case 'n':
+            options->recent_since = optarg;
             break;
         case 'i':
             options->uuids = strcmp(optarg, "uuid") == 0;

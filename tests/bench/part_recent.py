@@ -1,95 +1,125 @@
-"""recent: receipts as they come, for messages of the last hours, into an inbox of a million rows and into larger ones, with random ids.
+"""recent: receipts as they come, for messages of the last hours (recency.py), into an inbox of a million rows and into larger ones.
 
-The age of a message, counted in messages that were sent after it, is exponential; one receipt in a hundred is for a message of any age. Beside
-the larger inboxes as they are: with the recent set that `receiptd maintain` makes. Shares are of the first case, pair by pair.
+Families are measured one after the other, the cases of each in turns, and each case once from Kafka and once with the bare statement:
+  random      ids in no order, flat, and with the recent set that `receiptd maintain` makes
+  mapped      the same in a table of the platform's
+  ordered     ids that begin with the time, flat
+  partitions  these in a partition a day, and the largest number also in 30 days of them
+Shares are of the first case of the family, pair by pair.
 """
 
+import json
 import os
 import time
 
-from lab import INBOX_COLUMNS, SLICE_ROWS, copy_messages, say
+import recency
+from lab import OUT, say
 from meter import summary
-from runs import run_receiptd
-from stream import Stream
+from recency import Inbox
+from runs import run_limit, run_receiptd
 from support.services import Database
 
 EVENTS = 200_000
 ROWS = "1000000 10000000"
-MEAN_AGE = 200_000  # messages; nearly all are younger than a million
-OLD = 0.01
 RECENT_ROWS = 1_000_000
+FAMILIES = {"random": {}, "mapped": {"mapped": True}, "ordered": {"ordered": True}, "partitions": {"partitions": True}}
+SPREAD_DAYS = 30
 FIGURES = ("events_per_second", "server_us_per_event", "wal_bytes_per_event")
 
 
-def make(lab, stream, rows):
-    """Messages in the order in which they were sent, a second apart; those of the stream at their places among the others."""
-    database = lab.services.create_database()
-    lab.receiptd(database, "none").migrate()
-    database.execute("CREATE EXTENSION pg_prewarm; ALTER TABLE receiptd.message_inbox DROP CONSTRAINT message_inbox_pkey")
-    campaigns = database.value("SELECT pg_get_indexdef('receiptd.message_inbox_campaign'::regclass)")
-    database.execute(f"DROP INDEX receiptd.message_inbox_campaign; CREATE TEMP TABLE wanted (n serial, {INBOX_COLUMNS.replace(',', ' text,')} text)")
-    copy_messages(database, stream, "pg_temp.wanted")
-    database.execute(f"""CREATE TEMP TABLE placed AS SELECT {INBOX_COLUMNS}, GREATEST(0, {rows} - CASE WHEN random() < {OLD} THEN random() * {rows}
-                             ELSE -ln(1 - random()) * {MEAN_AGE} END)::int8 AS place FROM pg_temp.wanted""")
-    database.execute("CREATE INDEX ON pg_temp.placed (place); ANALYZE pg_temp.placed")
-    for first in range(0, rows + 1, SLICE_ROWS):
-        database.execute(
-            f"""INSERT INTO receiptd.message_inbox ({INBOX_COLUMNS}, created_at)
-                SELECT {INBOX_COLUMNS}, '2026-01-01'::timestamptz + place * interval '1 second' FROM (
-                    SELECT {INBOX_COLUMNS}, place FROM pg_temp.placed WHERE place >= {first} AND place < {first + SLICE_ROWS}
-                    UNION ALL SELECT gen_random_uuid()::text, 'org-1', 'campaign-' || i / 10000, i
-                    FROM generate_series({first}, {min(first + SLICE_ROWS, rows) - 1}) i) a ORDER BY place""")
-    database.execute("SET maintenance_work_mem = '1GB'")
-    database.execute("ALTER TABLE receiptd.message_inbox ADD CONSTRAINT message_inbox_pkey PRIMARY KEY (message_id)")
-    database.execute(campaigns)
-    database.execute("DROP TABLE pg_temp.wanted, pg_temp.placed")
-    database.execute("VACUUM (FREEZE, ANALYZE)")
-    database.close()
-    return database
+class Case:
+    """An inbox and its runs. Larger ones are not copied: each run has receipts of its own, the first only warms it up."""
 
+    def __init__(self, lab, inbox, recent_set):
+        self.lab, self.inbox, self.recent_set, self.runs, self.bare = lab, inbox, recent_set, [], []
+        self.copied = inbox.rows <= recency.COPIED_ROWS
+        self.streams = iter(inbox.streams)
+        if not self.copied:
+            inbox.warm(inbox.database)
+            self._on(inbox.database, False)
 
-def run(lab, stream, topic, template, with_set):
-    name = f"b_{os.getpid()}_{time.monotonic_ns()}"
-    with lab.connect() as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template.name}" STRATEGY file_copy')
-    database = Database(lab.services, name)
-    try:
-        if with_set:
-            said = lab.receiptd(database, "none", inbox={"recent_rows": RECENT_ROWS}).command("maintain", timeout=600).stdout
-            assert "first" in said, said
-        database.execute("SELECT pg_prewarm(indexrelid::regclass) FROM pg_index WHERE indrelid = 'receiptd.message_inbox'::regclass")
-        database.execute("SELECT pg_prewarm('receiptd.message_inbox', 'read')")
+    def run(self, bare):
+        made = self._on_copy(bare) if self.copied else self._on(self.inbox.database, bare)
+        (self.bare if bare else self.runs).append(made)
+        say(f"  {self}{', bare statement' if bare else ''}: {made['events_per_second']:,.0f} events/s, {made['server_us_per_event']:.1f} µs server")
+
+    def _on_copy(self, bare):
+        name = f"b_{os.getpid()}_{time.monotonic_ns()}"
+        with self.lab.connect() as connection:
+            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{self.inbox.database.name}" STRATEGY file_copy')
+        database = Database(self.lab.services, name)
+        try:
+            self.inbox.warm(database)
+            return self._on(database, bare)
+        finally:
+            database.drop()
+
+    def _on(self, database, bare):
+        stream = self.inbox.streams[0] if self.copied else next(self.streams)
         database.execute("CHECKPOINT")
-        return run_receiptd(lab, stream, topic, large=database)
-    finally:
-        database.drop()
+        if not bare:
+            return run_receiptd(self.lab, stream, self.lab.topic(stream), settings=self.inbox.settings, large=database)
+        since = database.value("SELECT max(since)::text FROM receiptd.inbox_recent")
+        return run_limit(self.lab, stream, large=database, recent_since=since)
+
+    def __str__(self):
+        return f"{self.inbox}{', recent set' if self.recent_set else ''}"
+
+
+def make_cases(lab, events, rows, arguments, repeat):
+    """The first is what the others are compared with."""
+    cases = []
+    for number in rows:
+        streams = 1 if number <= recency.COPIED_ROWS else 2 * repeat + 1
+        cases.append(Case(lab, Inbox(lab, number, events, streams=streams, **arguments).make(), False))
+        if number > rows[0] and not arguments.get("ordered") and not arguments.get("partitions"):
+            cases.append(Case(lab, cases[-1].inbox.with_set(min(RECENT_ROWS, number // 3)), True))
+    if "partitions" in arguments and rows[-1] <= recency.COPIED_ROWS:
+        cases.append(Case(lab, Inbox(lab, rows[-1], events, days=SPREAD_DAYS, **arguments).make(), False))
+    return cases
+
+
+def measure(cases, repeat):
+    for number in range(repeat):
+        for case in cases if number % 2 == 0 else reversed(cases):
+            for bare in (False, True) if number % 2 == 0 else (True, False):
+                case.run(bare)
+
+
+def result(case, first, family):
+    def share(figure, ones, others):
+        return summary([one[figure] / other[figure] for one, other in zip(ones, others)])
+
+    rate, cpu = "events_per_second", "server_us_per_event"
+    found = {"family": family, "rows": case.inbox.rows, "days": case.inbox.days, "recent_set": case.recent_set,
+             **{name: summary([one[name] for one in case.runs]) for name in FIGURES},
+             "share": share(rate, case.runs, first.runs), "server_share": share(cpu, first.runs, case.runs),
+             "of_bare": share(rate, case.runs, case.bare), "bare_share": share(rate, case.bare, first.bare)}
+    say(f"  {case}: of the first {found['share']['median']:.2f} ({found['share']['min']:.2f} … {found['share']['max']:.2f}), by the server's CPU "
+        f"{found['server_share']['median']:.2f}, of the bare statement {found['of_bare']['median']:.2f}, which has {found['bare_share']['median']:.2f}")
+    return found
+
+
+def measured_before(options, names):
+    """Cases of families that this run leaves out: a long one need not be one run."""
+    path = OUT / ("quick-recent.json" if options.quick else "recent.json")
+    cases = json.loads(path.read_text())["cases"] if path.exists() else []
+    return [case for case in cases if case.get("family") not in (None, *names)]
 
 
 def part_recent(lab, options):
-    stream = Stream("single", min(EVENTS, options.events))
-    topic = lab.topic(stream)
     rows = [int(text) for text in os.environ.get("RECEIPTD_BENCH_RECENT", ROWS).split()]
-    cases = [(rows[0], False)] + [(more, with_set) for more in rows[1:] for with_set in (False, True)]
-    templates = {}
-    for number in rows:
-        templates[number] = make(lab, stream, number)
-        say(f"  {number:,} messages")
-    runs = {case: [] for case in cases}
-    with lab.setting(full_page_writes="off"):  # as between two checkpoints, long after the first
-        for number in range(options.repeat):
-            for case in cases if number % 2 == 0 else reversed(cases):
-                made = run(lab, stream, topic, templates[case[0]], case[1])
-                runs[case].append(made)
-                say(f"  {case[0]:,} messages{', recent set' if case[1] else ''}: {made['events_per_second']:,.0f} events/s, "
-                    f"{made['server_us_per_event']:.1f} µs server")
-    found = []
-    for case, made in runs.items():
-        pairs = list(zip(made, runs[cases[0]]))
-        found.append({"rows": case[0], "recent_set": case[1], **{name: summary([one[name] for one in made]) for name in FIGURES},
-                      "share": summary([one["events_per_second"] / first["events_per_second"] for one, first in pairs]),
-                      "server_share": summary([first["server_us_per_event"] / one["server_us_per_event"] for one, first in pairs])})
-        say(f"  {case[0]:,} messages{', recent set' if case[1] else ''}: share of the rate {found[-1]['share']['median']:.2f}, "
-            f"of the server's CPU {found[-1]['server_share']['median']:.2f}")
-    for template in templates.values():
-        template.drop()
-    return {"events": stream.event_count, "recent_rows": RECENT_ROWS, "cases": found}
+    names = os.environ.get("RECEIPTD_BENCH_RECENT_FAMILIES", " ".join(FAMILIES)).split()
+    events, found = min(EVENTS, options.events), []
+    recency.check_disk(rows)
+    with lab.buffers() as buffers_mib, lab.setting(full_page_writes="off"):  # as between two checkpoints, long after the first
+        for name in names:
+            cases = make_cases(lab, events, rows, FAMILIES[name], options.repeat)
+            measure(cases, options.repeat)
+            found += [result(case, cases[0], name) for case in cases]
+            for case in cases:
+                case.inbox.drop()
+    found += measured_before(options, names)
+    found.sort(key=lambda case: list(FAMILIES).index(case["family"]))
+    return {"events": events, "recent_rows": RECENT_ROWS, "half_life_hours": recency.HALF_LIFE_HOURS, "per_day": recency.PER_DAY,
+            "old": recency.OLD, "buffers_mib": buffers_mib, "cases": found}

@@ -6,26 +6,8 @@ import statistics
 import flame
 import plots
 from lab import OUT, ROOT, say
-
-
-def number(value, digits=0):
-    return f"{value:,.{digits}f}".replace(",", "\u202f")
-
-
-def spread(found, digits=0, scale=1.0):
-    """median (smallest … largest)"""
-    if not found:
-        return "–"
-    if found["runs"] == 1:
-        return number(found["median"] * scale, digits)
-    return (f"{number(found['median'] * scale, digits)} ({number(found['min'] * scale, digits)} … "
-            f"{number(found['max'] * scale, digits)})")
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
+from report_inbox import section_dropped, section_mapped, section_recent, section_retention, section_rows
+from report_text import number, spread, table
 
 
 def stamp(result):
@@ -211,55 +193,6 @@ def section_folding(result):
             + table(("traffic", "what", "value", "events/s", "of the first", "receipts a row", "of at most", "server, µs an event", "RSS, MiB"), rows))
 
 
-def section_rows(result):
-    names = {"after": "right after a checkpoint", "between": "between checkpoints",
-             "packed": f"after a checkpoint, `wal_compression={result['compression']}`"}
-    rows = [(names[case["way"]], number(case["rows"]), case["fillfactor"], number(case["table_mib"]), number(case["index_mib"]),
-             spread(case["events_per_second"]), spread(case["ratio"], 2), spread(case["server_us_per_event"], 1),
-             spread(case["wal_bytes_per_event"])) for way in names for case in result["cases"] if case["way"] == way]
-    return (f"""## Rows in the inbox
-
-{number(result['events'])} receipts, one for each message, whose rows lie anywhere among the others. "Right after a checkpoint" each page is written whole
-into WAL at its first change; "between checkpoints" is with `full_page_writes=off` for the length of the run, which gives the WAL of pages that were changed since the last
-checkpoint already. Shares are of the fewest rows with the same fillfactor, pair by pair.
-
-""" + table(("when", "rows", "fillfactor", "table, MiB", "index of the key, MiB", "events/s", "of the fewest", "server, µs an event", "WAL bytes an event"), rows))
-
-
-def section_retention(result):
-    names = {"row": "row of the inbox, at fillfactor 50", "key": "its entry in the key", "campaign": "its entry in the index of campaigns",
-             "alias": "alias with its key", "remembered": "id that is remembered after its message went", "wal": "WAL of retiring it"}
-    rows = [(names[name], spread(found)) for name, found in result["bytes"].items()]
-    return (f"""## Retention
-
-{number(result['old'])} messages with random ids that are older than their retention, beside {number(result['events'])} young ones.
-
-""" + table(("of a message", "bytes"), rows) + f"""
-`receiptd retire` deleted and booked {spread(result['retired_per_second'])} messages a second. Receipts for the young messages came at {spread(result['share'], 2)} of the rate
-without it; the longest batch took {spread(result['longest_ms'])} ms beside it and {spread(result['longest_without_ms'])} ms without.
-""")
-
-
-def section_recent(result):
-    rows = [(number(case["rows"]), "yes" if case["recent_set"] else "no", spread(case["events_per_second"]), spread(case["share"], 2),
-             spread(case["server_us_per_event"], 1), spread(case["server_share"], 2), spread(case["wal_bytes_per_event"])) for case in result["cases"]]
-    return (f"""## Receipts of the last hours
-
-{number(result['events'])} receipts, one for each message, with random ids: nearly all of them for messages of the newest million, one in a hundred for any message. With
-`full_page_writes=off` for the length of the run, as between two checkpoints. The recent set has {number(result['recent_rows'])} messages. Shares are of the first
-line, pair by pair.
-
-""" + table(("messages", "recent set", "events/s", "of the first", "server, µs an event", "of the first", "WAL bytes an event"), rows))
-
-
-def section_mapped(result):
-    rows = [(case["fillfactor"], "yes" if case["indexed"] else "no", spread(case["figures"]["events_per_second"]), spread(case["share"], 2),
-             spread(case["figures"]["server_us_per_event"], 1), spread(case["figures"]["wal_bytes_per_event"]),
-             f"{100 * case['figures']['hot']['median']:.0f} %") for case in result["cases"]]
-    return (f"## A mapped table\n\n{number(result['events'])} receipts, one for each message, of a table of the platform's with a text of 80 bytes in each row.\n\n"
-            + table(("fillfactor", "index on the status", "events/s", "of the first", "server, µs an event", "WAL bytes an event", "HOT updates"), rows))
-
-
 def section_snapshot(result):
     rows = [(name, spread(result["rates"][name]), spread(result["server_us_per_event"][name], 1))
             for name in ("without", "with")]
@@ -437,7 +370,7 @@ SECTIONS = {
     "records": ("One event a record", section_records), "latency": ("Latency", section_latency),
     "cost": ("Cost", section_cost), "replaced": ("What it replaces", section_replaced), "rivals": ("Rivals", section_rivals),
     "growth": ("Growth", section_growth), "folding": ("Folding", section_folding), "rows": ("Rows in the inbox", section_rows),
-    "retention": ("Retention", section_retention),
+    "retention": ("Retention", section_retention), "dropped": ("Dropping a partition", section_dropped),
     "recent": ("Receipts of the last hours", section_recent),
     "mapped": ("A mapped table", section_mapped),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),

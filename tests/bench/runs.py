@@ -154,18 +154,21 @@ def _set_keys(database, keys):
             for size in ("pg_table_size('receiptd.message_inbox')", "pg_relation_size('receiptd.message_inbox_pkey')")]
 
 
-def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000, depth=2, keys=None):
-    """The same statements with the same arrays, encoded before the clock starts. `keys`: text or uuid, in a table written again."""
-    with lab.database(stream) as database:
+def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000, depth=2, keys=None, large=None, recent_since=None):
+    """The same statements with the same arrays, encoded before the clock starts. `keys`: text or uuid, in a table written again. `large`: as
+    of run_receiptd(), with the boundary of its recent set."""
+    with nullcontext(large) if large else lab.database(stream) as database:
+        before = database.value(COUNTED) if large else 0
         sizes = _set_keys(database, keys) if keys else None
         database.execute("INSERT INTO receiptd.consumer_progress (topic, partition, lane, next_offset, generation)"
                          " SELECT 'limit', p, l, 0, 1 FROM generate_series(0, 1023) p, generate_series(0, %s - 1) l"
                          " WHERE p < 8", lanes)
-        database.execute("CHECKPOINT")
+        if not large:
+            database.execute("CHECKPOINT")
         process = subprocess.Popen(
             [ROOT / "build/tests/bench/limit", "--dsn", database.dsn, "--records", stream.records_path,
              "--statement", statement, "--connections", str(connections), "--lanes", str(lanes),
-             "--batch", str(batch), "--depth", str(depth), "--ids", keys or "text"],
+             "--batch", str(batch), "--depth", str(depth), "--ids", keys or "text", *(["--recent-since", recent_since] if recent_since else [])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout.readline() == "ready\n", "the limit program failed, see above"
@@ -182,7 +185,11 @@ def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000
         finally:
             process.kill()
             process.wait()
-        if statement == "apply":
+        if large:
+            counted = database.value(COUNTED) - before
+            assert counted == stream.event_count, f"{stream.name}: {counted} of {stream.event_count} events counted by the bare statement"
+            database.execute("DELETE FROM receiptd.consumer_progress WHERE topic = 'limit'")
+        elif statement == "apply":
             check_result(database, stream)
     result.update(events_per_second=result["events"] / result["seconds"],
                   rows_per_second=result["messages"] / result["seconds"], cpu=used,

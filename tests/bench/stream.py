@@ -95,10 +95,11 @@ KINDS = {"single": one_each, "mix": mix, "folded": folded, "real": real}
 
 
 class Stream:
-    """`campaigns`: how many; `ids`: uuid, ulid or smpp; `salt` gives other messages; `alone`: each event is a record of its own, with
-    no more than an id, a status and a time."""
+    """`campaigns`: how many; `ids`: uuid, ulid or smpp, or a name for those that `make_id` makes; `salt` gives other messages; `alone`: each
+    event is a record of its own, with no more than an id, a status and a time."""
 
-    def __init__(self, kind, events=1_000_000, campaigns=100, ids="uuid", salt=0, alone=False):
+    def __init__(self, kind, events=1_000_000, campaigns=100, ids="uuid", salt=0, alone=False, make_id=None):
+        self.make_id = make_id or IDS[ids]
         self.kind, self.events_wanted, self.campaigns, self.ids, self.salt, self.alone = kind, events, campaigns, ids, salt, alone
         self.name = f"{kind}-{ids}-{campaigns}-{events}-{salt}" + ("-alone" if alone else "")
         directory = OUT / "data"
@@ -118,8 +119,7 @@ class Stream:
         rng = random.Random(self.name.removesuffix("-alone"))  # the same events in either form
         events = KINDS[self.kind](rng, self.events_wanted)
         messages = max(message for message, _ in events) + 1
-        make_id = IDS[self.ids]
-        ids = [make_id(rng, number) for number in range(messages)]
+        ids = [self.make_id(rng, number) for number in range(messages)]
         campaigns = self.campaigns
         with open(self.messages_path, "w") as file:
             for number in range(messages):

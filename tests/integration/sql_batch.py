@@ -44,12 +44,11 @@ class Event:
 
     @property
     def kept(self):
-        """What a parked row keeps beside the payload: organisation, account, campaign, the gateway's id, channel, class of the reason, key,
-        the gateway's name for figures."""
+        """What a parked row keeps beside the payload: organisation, account, campaign, the gateway's id, channel, class of the reason, key."""
         fields = json.loads(self.payload)
         own = self.message_id if self.own else None
         return [(text or "").encode() for text in (fields.get("org_id"), self.gateway, self.campaign_id, own, self.channel, self.reason,
-                                                 None if self.key is None else str(self.key), self.gateway)]
+                                                 None if self.key is None else str(self.key))]
 
     @property
     def top(self):
@@ -108,7 +107,10 @@ def fold(events, lane=0, unknown="park"):
     columns["first"].append(len(raw) + 1)
     sizes = [len(s) for s, _ in signatures]
     payload_ends = list(itertools.accumulate((len(e.payload) for e in raw), initial=1))
-    kept = [text for event in raw for text in event.kept]
+    kept = []
+    for event in raw:
+        gateways = {e.gateway for e in messages[event.message_id]}
+        kept += [*event.kept, ((gateways.pop() if len(gateways) == 1 else "other") or "").encode()]
     for event in raw:
         records.setdefault(event.record, len(records) + 1)
     topics, partitions, offsets, traceparents = zip(*records) if records else ((), (), (), ())

@@ -30,6 +30,7 @@ from support.servers import Kafka
 from support.services import ROOT
 from support.wait import wait_for
 from support.world import Feeder
+from test_partitions import name_of, start_of, v7
 
 RULES = ROOT / "config/prometheus/rules.yaml"
 AGAIN = 2  # seconds until what has to go on is done once more
@@ -295,6 +296,29 @@ def database_connections(site):
     held[0].close()
 
 
+def maintain_overdue(site):
+    while (yield):
+        pass
+    site.world.installation.command("maintain")
+
+
+def inbox_catch_all(site):
+    site.world.insert_ids(v7(start_of(-5)))
+    while (yield):
+        pass
+    site.world.installation.command("maintain")
+    found = site.execute("SELECT c.relname::text FROM receiptd.message_inbox m JOIN pg_class c ON c.oid = m.tableoid")
+    assert found == [(name_of(start_of(-5)),)]
+
+
+def partitions_end(site):
+    for day in range(1, 8):
+        site.world.database.execute(f"DROP TABLE receiptd.{name_of(start_of(day))}")
+    while (yield):
+        pass
+    site.world.installation.command("maintain")
+
+
 def connection_flapping(site):
     while (yield):
         site.end_backends()
@@ -418,6 +442,9 @@ def down(site):
     site.start("b")
 
 
+OF_PARTITIONS = (maintain_overdue, inbox_catch_all, partitions_end)  # they need another inbox
+
+
 @pytest.mark.alone
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
@@ -426,7 +453,7 @@ def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, cre
                 old_snapshot, intake_unmapped, intake_signatures)
     alone = ((fence_conflicts,), (partition_idle,), (log_lost,), (connection_flapping,), (intake_refuses,),
              (memory, lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
-    cases = {name(case) for group in (together, *alone) for case in group}
+    cases = {name(case) for group in (together, *alone, OF_PARTITIONS) for case in group}
     assert cases == set(re.findall(r"alert: (\w+)", RULES.read_text())), "an alert without its case"
     with ExitStack() as stack:
         control = stack.enter_context(closing(ControlSocket(receiptd)))
@@ -441,3 +468,32 @@ def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, cre
             site.run(*group)
         wait_for(site.is_quiet, 60, "nothing fires any more", interval=0.2, details=lambda: f"firing: {site.last}")
         site.process.stop(60)
+
+
+class SmallSite(Site):
+    """One receiptd on an inbox in partitions, without receipts."""
+
+    def __init__(self, world, directory, stack):
+        self.world, self.reader = world, stack.enter_context(closing(Reader()))
+        self.reader.path = world.installation.directory / "receiptd-a.log"
+        self.pages = Operations(world.installation.start("a", output=self.reader.writer))
+        rules = directory / "rules.yaml"
+        rules.write_text(shortened(RULES.read_text()))
+        self.prometheus = stack.enter_context(closing(Prometheus(directory, one_target(self.pages.port), rules)))
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
+def test_each_alert_of_maintenance_fires_and_ends_with_maintain(create_world, tmp_path):
+    with ExitStack() as stack:
+        world = create_world(partitions=1, http={"listen": "127.0.0.1:0"}, inbox={"partitions": "own", "ids": "uuidv7", "retention": "90d"})
+        world.installation.command("maintain")
+        site = SmallSite(world, tmp_path, stack)
+        figure = "receiptd_maintained_timestamp_seconds"
+        site.wait(lambda: site.prometheus.query(f"time() - {figure} < 60"), "the walk is known")
+        assert site.prometheus.query("receiptd_inbox_partitions_ahead > 7") and site.prometheus.query("receiptd_inbox_other_messages == 0")
+        site.wait(site.is_quiet, "nothing fires")
+        site.execute("UPDATE receiptd.maintained SET ended_at = now() - interval '27 hours' RETURNING 1")
+        site.run(*OF_PARTITIONS)
+        wait_for(site.is_quiet, 60, "nothing fires any more", interval=0.2, details=lambda: f"firing: {site.last}")
+        world.database.execute("DELETE FROM receiptd.message_inbox")
+        site.pages.wait_for_figure("receiptd_retired_messages_total", lambda value: value == 1)

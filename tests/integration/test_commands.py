@@ -364,7 +364,7 @@ def test_migrate_makes_everything_and_says_each_step_then_has_nothing_to_do(empt
     before = empty.everything()
     assert empty.migrate().out == "nothing to do\n"
     assert empty.everything() == before
-    assert empty.query("SELECT version FROM receiptd.schema_version ORDER BY version") == [(1,), (2,), (3,), (4,)]
+    assert empty.query("SELECT version FROM receiptd.schema_version ORDER BY version") == [(1,), (2,), (3,), (4,), (5,)]
 
 
 def test_migrate_in_another_schema_with_an_awkward_name(empty):
@@ -386,7 +386,8 @@ def test_dry_run_writes_nothing_and_prints_a_script_that_psql_runs(empty, tmp_pa
     (tmp_path / "script.sql").write_text(script)
     subprocess.run(["psql", "-qX", "-v", "ON_ERROR_STOP=1", "-d", empty.dsn, "-f", str(tmp_path / "script.sql")],
                    check=True, stdout=subprocess.DEVNULL)
-    assert empty.migrate().out == "nothing to do\n"
+    assert "ALTER TABLE receiptd.message_alias SET (" in empty.run("migrate", "--dry-run").out
+    assert empty.migrate().out.startswith("nothing to do\nset for receiptd.")  # storage parameters come when the tables are there
     assert empty.run("migrate", "--dry-run").out == "-- nothing to do\n"
 
 
@@ -682,6 +683,83 @@ def test_the_funnel_of_a_campaign_as_json_has_the_contract_s_form(installed):
     assert sum(s["current"] for s in funnel["statuses"]) == 7
     assert funnel["flags"][0] == {"status": 9001, "name": "COMPLAINED", "messages": 1, "events": 0}
     assert funnel["kpis"]["delivered_per_sent"] == {"value": 4 / 6, "numerator": 4, "denominator": 6}
+
+
+HUNDRED = [0] * 10 + [100] * 4 + [200] * 2 + [460] * 4 + [300] * 3 + [310] * 2 + [470] * 5 + [650] * 3 + [430] * 4 + [450] * 2 \
+    + [440] * 3 + [420] * 2 + [400] + [600] * 28 + [700] * 15 + [800] * 12
+# By hand: IN_GTW 86, SENT 80, DELIVERED 55, OPENED 27, CLICKED 12; 74 that were delivered or failed, 96 that were not skipped.
+VENDORS = {
+    "mailchimp": {"open_rate": (27, 55), "proxy_excluded_open_rate": (27, 55), "click_rate": (12, 55)},
+    "braze": {"Deliveries %": (88, 96), "Bounce Rate": (8, 96), "Spam Rate": (2, 96), "Unsubscribe Rate": (3, 55),
+              "Unique Open Rate": "seven days", "Click Rate": "seven days", "Click-to-Open Rate": "seven days",
+              "Total Open Rate": "repeated receipts"},
+    "sparkpost": {"Accepted Rate": (55, 74), "Rejection Rate": (4, 86), "Hard Bounce Rate": (8, 74),
+                  "Soft Bounce Rate": "undetermined", "Undetermined Bounce Rate": "soft", "Block Bounce Rate": "admin",
+                  "Admin Bounce Rate": "block", "Delayed Rate": "DEFERRED", "Open Rate": (27, 55),
+                  "Open Rate (with prefetched)": (27, 55), "Click-through Rate": (12, 55), "Spam Complaint Rate": (2, 55),
+                  "Unsubscribe Rate": "repeated receipts"},
+    "clevertap": {"Delivery rate": (55, 86), "Viewed": (27, 86), "Clicks": (12, 86), "CTR": (12, 27),
+                  "Converted users": "afterwards"},
+    "capillary": {"Delivery Rate": (55, 80), "Contacted Customer": "distinct customers", "Hit Rate": "bought"},
+}
+
+
+def vendor_kpis(installed, vendor, campaign="spring"):
+    funnel = json.loads(installed.run("funnel", campaign, f"--kpis={vendor}", "--format=json").out)
+    assert list(funnel) == ["campaign_id", "org_id", "statuses", "flags", "vendor", "vendor_kpis"] and funnel["vendor"] == vendor
+    return funnel["vendor_kpis"]
+
+
+def test_each_vendor_s_kpis_have_its_figures_or_the_reason_why_not(installed):
+    messages = HUNDRED[:-5]
+    installed.add_messages("spring", *messages)
+    installed.add_messages("spring", 800, 800, flags=1)
+    installed.add_messages("spring", 800, 800, 800, flags=2)
+    for vendor, expected in VENDORS.items():
+        found = vendor_kpis(installed, vendor)
+        assert list(found) == list(expected)
+        table = installed.run("funnel", "spring", "--kpis", vendor).out
+        for kpi, figure in expected.items():
+            kpi_found = found[kpi]
+            assert kpi_found["source"].startswith("https://") and kpi_found["source"] in table
+            if isinstance(figure, str):
+                assert kpi_found["value"] is None and figure in kpi_found["missing"] and "numerator" not in kpi_found
+                assert f"-   {kpi_found['missing']}" in table
+            else:
+                assert (kpi_found["numerator"], kpi_found["denominator"], kpi_found["missing"]) == (*figure, None)
+                assert kpi_found["value"] == pytest.approx(figure[0] / figure[1])
+        assert max(map(len, table.splitlines())) <= 130
+
+
+def test_a_vendor_s_opens_are_not_shown_once_machines_opened(installed):
+    installed.add_messages("spring", 600, 700, 700, 800)
+    installed.add_messages("spring", 600, flags=32)
+    for kpi in ("open_rate", "proxy_excluded_open_rate"):
+        found = vendor_kpis(installed, "mailchimp")[kpi]
+        assert found["value"] is None and "1 messages of the campaign have MACHINE_OPEN" in found["missing"]
+    assert vendor_kpis(installed, "mailchimp")["click_rate"]["value"] == pytest.approx(1 / 5)
+    installed.add_messages("spring", 600, flags=64)
+    assert "BOT_CLICK" in vendor_kpis(installed, "mailchimp")["click_rate"]["missing"]
+
+
+def test_a_vendor_s_kpi_that_the_ladder_does_not_give_says_so(installed):
+    rows = installed.query("SELECT code FROM receiptd.message_status_priority WHERE name = 'BOUNCED_HARD_EMAIL'")
+    installed.do(f"UPDATE receiptd.message_status_priority SET name = 'RETURNED' WHERE code = {rows[0][0]}")
+    installed.add_messages("spring", 600, 700)
+    assert vendor_kpis(installed, "sparkpost")["Accepted Rate"]["missing"] == "the ladder has no BOUNCED_HARD_EMAIL"
+    installed.do("DELETE FROM receiptd.status_path WHERE code >= 700 AND ancestor = 600")
+    assert vendor_kpis(installed, "capillary")["Delivery Rate"]["value"] == 1
+    assert vendor_kpis(installed, "mailchimp")["open_rate"]["missing"] == "in this ladder OPENED is not below DELIVERED"
+
+
+def test_the_vendors_are_listed_with_their_definitions_and_others_refused(installed):
+    listed = json.loads(installed.run("funnel", "--kpis", "list", "--format", "json").out)
+    assert {row["vendor"] for row in listed} == set(VENDORS)
+    assert [row["kpi"] for row in listed if row["vendor"] == "braze"] == list(VENDORS["braze"])
+    braze = next(row for row in listed if row["kpi"] == "Deliveries %")
+    assert braze["numerator"] == "TARGETED - SKIPPED - BOUNCED_HARD - BOUNCED_HARD_EMAIL"
+    assert 'no KPIs of "acme" are known' in installed.run("funnel", "--kpis", "acme", code=64).err
+    assert "csv" in installed.run("funnel", "--kpis", "braze", "--format", "csv", code=64).err
 
 
 def test_a_rate_without_a_denominator_is_null(installed):

@@ -531,3 +531,59 @@ def test_receipts_flow_while_an_inbox_is_adopted(create_world):
         (0, 20_000, 0), (300, 20_000, 20_000)]
     assert world.database.value(f"SELECT count(*)::int FROM {INBOX} WHERE status = 300") == 20_000
     process.stop()
+
+
+# ---- vacuum
+
+OPTIONS = "SELECT relname::text, array_to_string(reloptions, ' ') FROM pg_class WHERE relnamespace = 'receiptd'::regnamespace AND relkind = 'r'"
+
+
+def test_every_table_that_grows_gets_its_storage_parameters_and_keeps_the_operators(own):
+    options = dict(own.query(OPTIONS))
+    for name in ("message_alias", "dead_letter", "message_timeline", "retired_message", "campaign_retired", *made(own)):
+        assert "autovacuum_vacuum" in options[name], name
+    assert "autovacuum_vacuum_insert_scale_factor=0.05" in options["dead_letter"]
+    part = name_of(now())
+    own.do("ALTER TABLE receiptd.message_alias RESET (autovacuum_vacuum_cost_delay, autovacuum_vacuum_scale_factor)")
+    own.do("ALTER TABLE receiptd.message_alias SET (autovacuum_vacuum_scale_factor = 0.5)")
+    own.do(f"ALTER TABLE receiptd.{part} RESET (autovacuum_vacuum_threshold)")
+    said = own.migrate().out
+    assert "set for receiptd.message_alias (one table): autovacuum_vacuum_cost_delay = 1: at 20 %" in said
+    assert "set for receiptd.message_inbox (one table): autovacuum_vacuum_threshold = 10000" in said
+    options = dict(own.query(OPTIONS))
+    assert "autovacuum_vacuum_scale_factor=0.5" in options["message_alias"] and "autovacuum_vacuum_threshold=10000" in options[part]
+    assert own.migrate().out == "nothing to do\n"
+
+
+def test_of_a_table_of_the_platform_parameters_are_recommended_and_none_is_set(empty):
+    empty.do("CREATE SCHEMA app; CREATE TABLE app.messages (message_id text PRIMARY KEY, org_id text, campaign_id text)")
+    empty.write(inbox={"table": "app.messages"})
+    said = empty.migrate().out
+    assert "app.messages: recommended, and left to its owner: ALTER TABLE app.messages SET (autovacuum_vacuum_scale_factor = 0.05" in said
+    assert empty.query("SELECT reloptions FROM pg_class WHERE oid = 'app.messages'::regclass") == [(None,)]
+
+
+def test_a_partition_is_frozen_once_two_days_after_its_end_and_one_in_a_run(own):
+    days = [age(own, days) for days in (5, 4, 3, 2)]
+    insert(own, [v7(low, n) for low in days for n in range(50)])
+    own.do(f"UPDATE {INBOX} SET updated_at = now()")
+    horizons = "SELECT relname::text, age(relfrozenxid), relallvisible = relpages, relpages FROM pg_class WHERE relname = ANY (%s)"
+    names = [name_of(low) for low in days]
+    assert f"froze {names[0]}\n" in own.run("maintain").out
+    found = {name: rest for name, *rest in own.query(horizons, names)}
+    assert found[names[0]][1] and found[names[0]][2] > 0 and found[names[0]][0] < min(found[name][0] for name in names[1:])
+    frozen = own.query("SELECT relfrozenxid::text FROM pg_class WHERE relname = %s", names[0])
+    assert f"froze {names[1]}\n" in own.run("maintain").out
+    assert f"froze {names[2]}\n" in own.run("maintain").out
+    assert "froze" not in own.run("maintain").out  # the fourth ended yesterday
+    assert own.query("SELECT relfrozenxid::text FROM pg_class WHERE relname = %s", names[0]) == frozen
+    exact(own)
+
+
+def test_a_partition_that_is_in_use_is_frozen_by_a_later_run(own):
+    low = age(own, 4)
+    insert(own, [v7(low, n) for n in range(5)])
+    with psycopg.connect(own.dsn) as other:
+        other.execute(f"LOCK TABLE receiptd.{name_of(low)} IN SHARE MODE")
+        assert f"{name_of(low)} is in use" in own.run("maintain").out
+    assert f"froze {name_of(low)}\n" in own.run("maintain").out

@@ -1,45 +1,36 @@
-"""Two daemons, a stream of receipts and of new messages, and `receiptd maintain` again and again, while each of them is killed."""
+"""Daemons, a stream of receipts and of new messages, and `receiptd maintain` again and again, while each of them is killed."""
 
 import contextlib
+import itertools
 import json
 import random
 import threading
 import time
-import uuid
 from collections import Counter
 
 import psycopg
 
 from oracle import broker, ledger, retired
 from oracle.compare import compare
-from oracle.ledger import Row
 from oracle.traffic import Outgoing
+from support import sends
+from support.layouts import keep_of
 from support.servers import Postgres
 from support.wait import wait_for
 from support.world import Feeder
 
-MESSAGES_PER_SECOND, RECEIPTS_PER_SECOND = 500, 1_500
-# Seconds that a message stays: a campaign counts before an organisation, and both before the rest. 0: without limit.
-CAMPAIGNS, ORGANISATIONS, REST = {"longer": 8, "kept": 0}, {"bank": 6}, 4
-INBOX = {"recent_rows": 500, "retention": f"{REST}s", "retention_overrides": [
-    *({"campaign": name, "keep": f"{keep}s"} for name, keep in CAMPAIGNS.items()),
-    *({"org_id": name, "keep": f"{keep}s"} for name, keep in ORGANISATIONS.items())]}
+RECEIPTS_PER_SECOND = 1_500
 STATUSES = ("IN_GTW", "SENT", "SENT", "DELIVERED", "DELIVERED", "OPENED", "CLICKED", "FAILED", "EXPIRED", "COMPLAINED", "UNSUBSCRIBED")
 KINDS = ("daemon", "daemon", "maintain", "session", "step", "step", "step", "daemon and maintain", "sessions", "crash", "crash")
-# What the last statement of a run's session has in it, once the run has come to that step.
-STEPS = {"delete": "%picked AS (%", "add together": "%campaign_retired r%", "sample": "%TABLESAMPLE%", "make the index": "%CREATE UNIQUE INDEX%",
-         "move the boundary": "%INSERT INTO inbox_recent%", "drop the index": "%DROP INDEX%"}
 SESSIONS = "SELECT pid, query LIKE %s FROM pg_stat_activity WHERE application_name LIKE %s AND datname = current_database()"
 
 
-def keep_of(row):
-    return CAMPAIGNS.get(row.campaign_id, ORGANISATIONS.get(row.org_id, REST))
-
-
 class Retiring:
-    """begin(), some cycle()s, judge(), close(). `world`: with INBOX and without a stream; `services`: servers that may be crashed."""
+    """begin(), some cycle()s, judge(), close(). `world`: with the layout's inbox and without a stream; `services`: servers that may be
+    crashed; `layout`: of support/layouts.py; `points`: failure points that advance, too."""
 
-    def __init__(self, world, services, seed):
+    def __init__(self, world, services, seed, layout, instances=2, points=None):
+        self.layout, self.instances, self.points, self.ordered = layout, "ab"[:instances], points, None
         self.world, self.database, self.services, self.postgres = world, world.database, services, Postgres(services)
         self.random = random.Random(f"{seed}")
         self.quiet = threading.Lock()  # whoever holds it: no message is inserted meanwhile
@@ -47,13 +38,16 @@ class Retiring:
         self.ids, self.coming, self.early, self.due = [], [], set(), {}
         self.faults, self.present, self.started, self.runs, self.figures = 0, 0, 0, 0, Counter()
         self.daemons, self.run, self.threads = {}, None, []
+        steps = list(layout.steps)
+        self.random.shuffle(steps)
+        self.steps = itertools.cycle(steps)
 
     def begin(self):
         self.alter_system("SET wal_writer_delay = '10s'", "SET wal_writer_flush_after = '1GB'")  # a crash takes much with it
         # Each run walks the tables, not one a day.
         self.database.execute("CREATE FUNCTION public.forget() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
         self.database.execute("CREATE TRIGGER forget BEFORE INSERT ON receiptd.maintained FOR EACH ROW EXECUTE FUNCTION public.forget()")
-        self.daemons = {name: self.start(name) for name in "ab"}
+        self.daemons = {name: self.start(name) for name in self.instances}
         self.threads = [Feeder(self.insert), Feeder(self.feed), Feeder(self.maintain)]
 
     def alter_system(self, *settings):
@@ -68,23 +62,26 @@ class Retiring:
 
     # ---- what goes on all the time
 
-    def make_rows(self, draw, count):
-        return {str(uuid.UUID(int=draw.getrandbits(128), version=4)): Row(draw.choice(("shop", "shop", "bank")), draw.choice((
-            "c0", "c1", "c2", "c3", "longer", "kept"))) for _ in range(count)}
-
     def insert(self):
         draw, every = random.Random(self.random.random()), 0.1
         while True:
-            rows = self.make_rows(draw, int(MESSAGES_PER_SECOND * every))
+            rows = self.layout.make_rows(draw, int(self.layout.per_second * every))
             self.coming = list(rows)  # some receipts come before their message
             last = self.over.wait(every)
-            with self.quiet, self.database.connect() as connection:
-                self.due.update((id, time.time() + keep_of(row)) for id, row in rows.items() if keep_of(row))
-                self.world.insert_many(connection, list(rows.items()))
+            wait_for(lambda: self.put(rows), 60, "the messages are taken")
             self.world.platform.update(rows)
             self.ids.extend(rows)
             if last:
                 return
+
+    def put(self, rows):
+        """False: a default partition that is becoming one of its time refuses them for the moment."""
+        with self.quiet, self.database.connect() as connection, contextlib.suppress(psycopg.errors.CheckViolation):
+            self.due.update((id, time.time() + keep_of(row)) for id, row in rows.items() if keep_of(row))
+            self.world.insert_many(connection, list(rows.items()))
+            return True
+        self.figures["messages refused for a moment"] += len(rows)
+        return False
 
     def choose(self, draw):
         chance, ids, coming = draw.random(), self.ids, self.coming
@@ -96,7 +93,7 @@ class Retiring:
             return id
         if chance < 0.15:
             return draw.choice(ids)  # of any age: most of these have been deleted
-        return ids[-1 - min(len(ids) - 1, int(draw.expovariate(1 / (3 * MESSAGES_PER_SECOND))))]
+        return ids[-1 - min(len(ids) - 1, int(draw.expovariate(1 / (3 * self.layout.per_second))))]
 
     def record(self, ids, draw):
         events = [{"message_id": id, "status": draw.choice(STATUSES)} for id in ids]
@@ -118,20 +115,38 @@ class Retiring:
     def maintain(self):
         """A run ends well, unless a fault happened while it was there."""
         while not self.over.is_set():
-            before = self.faults
-            self.run = self.world.installation.start("maintain", command="maintain")
+            before, point = self.faults, self.ordered
+            command = point.command if point else "maintain"
+            log = self.world.installation.directory / f"receiptd-{command}.log"
+            begun = log.stat().st_size if log.exists() else 0
+            self.run = self.world.installation.start(command, command=command, environment=sends.environment(point) if point else None)
             status = self.run.wait(120)
-            if status == 0:
+            said = log.read_bytes()[begun:].decode(errors="replace")
+            self.figures["partitions made"] += said.count("partitions: made") + said.count("become partition")
+            self.figures["partitions dropped"] += said.count(" and dropped")
+            self.figures["partitions that came back"] += said.count("so it stays")
+            if point:
+                self.note(point, status, said)
+            elif status == 0:
                 self.runs += 1
-            assert status >= 0 or status == self.run.expected_status, f"maintain was ended by signal {-status}"
-            assert status == 0 or before != self.faults or self.present, f"maintain ended with {status}, and nothing was done to it\n{self.run.log_tail()}"
+            may_fail = before != self.faults or self.present or "messages of more than one kind" in said
+            assert status >= 0 or status == self.run.expected_status, f"{command} was ended by signal {-status}"
+            assert status == 0 or may_fail, f"{command} ended with {status}, and nothing was done to it\n{said}"
             time.sleep(0.02)
+
+    def note(self, point, status, said):
+        """A run beside the session of a killed one leaves steps out."""
+        self.run.expected_status = -9
+        if status == -9 or "another run" not in said:
+            self.points.note(self.layout.name, point, status == -9)
+            self.figures["failure points"] += status == -9
+        self.ordered = None
 
     # ---- the faults
 
     def cycle(self):
         """One fault; returns its kind."""
-        kind = self.random.choice(KINDS)
+        kind = self.random.choice(KINDS + ("point",) * (len(KINDS) if self.points else 0))
         time.sleep(self.random.uniform(0.2, 1.2))
         kind = getattr(self, "fault_" + kind.replace(" ", "_"))() or kind
         self.check()
@@ -155,7 +170,7 @@ class Retiring:
             assert process.running, f"receiptd ended\n{process.log_tail()}"
 
     def fault_daemon(self):
-        name = self.random.choice("ab")
+        name = self.random.choice(self.instances)
         self.daemons[name].kill()
         time.sleep(self.random.uniform(0, 0.5))
         self.daemons[name] = self.start(name)
@@ -185,16 +200,23 @@ class Retiring:
 
     def fault_step(self):
         """The run, its session or both end at a step that is named. Where the step does not come, they end all the same."""
-        step = self.random.choice(tuple(STEPS))
+        step = next(self.steps)
         seen, deadline = False, time.monotonic() + 3
         while not seen and time.monotonic() < deadline:
-            seen = any(there for _, there in self.database.query(SESSIONS, STEPS[step], "receiptd/maintain"))
+            seen = any(there for _, there in self.database.query(SESSIONS, self.layout.steps[step], "receiptd/maintain"))
         which = self.random.choice(("run", "session", "both"))
         if which != "session":
             self.kill_run()
         if which != "run":
             self.fault_session()
         return f"step: {step}" if seen else "maintain"
+
+    def fault_point(self):
+        """The next run is killed at a point further on than the last."""
+        with self.fault():
+            self.ordered = point = self.points.next(self.layout.name)
+            wait_for(lambda: self.ordered is None or not self.threads[-1].is_alive(), 120, "the run that is to be killed ends", interval=0.01)
+        return f"point of {point.command}"
 
     def positions(self):
         return dict(((partition, lane), at) for partition, lane, at in self.database.query(
@@ -244,12 +266,9 @@ class Retiring:
         wait_for(lambda: self.database.value(waiting) == 0, 60, "receipts of deleted messages are not waiting")
 
     def mend(self):
-        """The next whole run leaves one index, that of the boundary. The server may go on with a run that was killed."""
+        """The next whole run leaves nothing half done. The server may go on with a run that was killed."""
         wait_for(lambda: "another run" not in self.world.installation.command("maintain").stdout, 60, "the sessions of killed runs end")
-        indexes = self.database.query("SELECT c.relname::text, x.indisvalid FROM pg_index x JOIN pg_class c ON c.oid = x.indexrelid WHERE x.indrelid ="
-                                      " 'receiptd.message_inbox'::regclass AND (c.relname LIKE 'message_inbox_recent%' OR NOT x.indisvalid)")
-        named = self.database.query("SELECT index_name, true FROM receiptd.inbox_recent")
-        assert indexes == named, f"indexes {indexes}, boundaries {named}"
+        self.layout.check(self.database)
 
     def compare(self, must_be_late):
         records, ends = broker.read_log(self.world.brokers, str(self.world.topic))
@@ -257,7 +276,8 @@ class Retiring:
             late = retired.read_late(connection)
             expected = ledger.ledger_of(records, self.world.platform, ends, late=late)
             report = compare(connection, expected, self.world.lanes, may_go=self.due.keys())
-        retired.check_late(report, records, late, self.due, self.early)
+        due = self.due | {id: 0 for id in self.world.platform if self.layout.is_backdated(id)}
+        retired.check_late(report, records, late, due, self.world.platform if self.layout.backdated else self.early)
         for key in must_be_late - late.keys():
             report.add("late, and no letter", f"{key}")
         assert not report, f"the database differs from the ledger\n{report}"

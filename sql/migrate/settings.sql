@@ -1,0 +1,35 @@
+-- Storage parameters that tables of ours still need: those that grow with the messages, and our own inbox with its partitions. One that is set
+-- stays as it is, whatever its value. $1 text schema, $2 text schema and $3 text name of the inbox's table, $4 bool: it is an existing
+-- table. A partition that belongs to a role of another is left out. Columns: name; sql, which sets what is missing (of a partitioned inbox: of all its partitions); options; why; ours: migrate may set them.
+WITH wanted (schema, name, options, why) AS (
+    VALUES ($1::text, 'message_alias', 'autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 1',
+            'at 20 % of hundreds of millions of rows a vacuum comes too late and takes too long'),
+           ($1::text, 'dead_letter', 'autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0',
+            'trimmed by age: the space is used again, and vacuums add new pages to the index by age'),
+           ($1::text, 'message_timeline', 'autovacuum_vacuum_insert_scale_factor = 0.05', 'trimmed by age: vacuums add new pages to the index by age'),
+           ($1::text, 'retired_message', 'autovacuum_vacuum_insert_scale_factor = 0.05', 'trimmed by age: vacuums add new pages to the index by age'),
+           ($1::text, 'campaign_retired', 'autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0',
+            'retire adds its rows together, and audits read all of it'),
+           ($2::text, $3::text, 'autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 1',
+            'each row is updated two or three times when it is new: pages are cleared while they are in memory')
+),
+missing AS (
+    SELECT w.schema, w.name, w.why, (w.schema, w.name) <> ($2::text, $3::text) OR NOT $4::bool AS ours, t.relid,
+           string_agg(o.given, ', ' ORDER BY o.turn) AS options
+    FROM wanted w
+    JOIN pg_namespace n ON n.nspname = w.schema
+    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name AND c.relkind IN ('r', 'p')
+    CROSS JOIN LATERAL (SELECT c.oid AS relid WHERE c.relkind = 'r'
+                        UNION ALL SELECT p.relid FROM pg_partition_tree(c.oid) p WHERE c.relkind = 'p' AND p.isleaf AND p.level > 0) t
+    JOIN pg_class l ON l.oid = t.relid AND l.relkind = 'r' AND (pg_has_role(l.relowner, 'USAGE') OR $4::bool)
+    CROSS JOIN LATERAL regexp_split_to_table(w.options, ', ') WITH ORDINALITY AS o (given, turn)
+    WHERE NOT EXISTS (SELECT FROM pg_options_to_table(l.reloptions) s WHERE s.option_name = split_part(o.given, ' = ', 1))
+    GROUP BY w.schema, w.name, w.why, t.relid
+)
+SELECT format('%I.%I', m.schema, m.name) AS name, m.why, m.ours, max(m.options) AS options, count(*) AS tables,
+       string_agg(format('ALTER TABLE %I.%I SET (%s)', n.nspname, l.relname, m.options), '; ' ORDER BY l.relname) AS sql
+FROM missing m
+JOIN pg_class l ON l.oid = m.relid
+JOIN pg_namespace n ON n.oid = l.relnamespace
+GROUP BY m.schema, m.name, m.why, m.ours
+ORDER BY 1;

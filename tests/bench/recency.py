@@ -1,0 +1,163 @@
+"""Inboxes whose messages have ages, and receipts for the young ones: what the parts `recent` and `retention` measure.
+
+So many messages come a day, evenly. The age of a message that gets a receipt is exponential, with a half-life of hours; one receipt in a
+hundred is for a message older than a week, or of any age where the inbox is not as old as that.
+"""
+
+import os
+import random
+import shutil
+import time
+
+from lab import INBOX_COLUMNS, ROOT, say
+from stream import Stream
+
+END_MS = 1_780_272_000_000  # 2026-06-01, when the last message was sent
+DAY_MS = 86_400_000
+PER_DAY = 100_000_000 / 90  # a hundred million are 90 days
+HALF_LIFE_HOURS = float(os.environ.get("RECEIPTD_BENCH_HALF_LIFE", "4"))
+OLD = 0.01
+SLICE_ROWS = 500_000
+ROW_BYTES = 320  # with its entries in the indexes, at fillfactor 50
+COPIED_ROWS = 20_000_000  # larger ones are not copied for each run
+
+OWN = {"inbox": {"recent_rows": 0}}
+BY_TIME = {"inbox": {"partitions": "own", "ids": "uuidv7", "recent_rows": 0}}
+MAPPED = {"inbox": {"table": "app.messages", "columns": {"created_at": "created_at"}, "recent_rows": 0}}
+ORDERED_ID = "overlay(lpad(to_hex(at_ms), 12, '0') PLACING '-' FROM 9 FOR 0) || '-7' || substr(gen_random_uuid()::text, 16)"
+MAPPED_TABLE = """CREATE SCHEMA app; CREATE TABLE app.messages (message_id text COLLATE "C" PRIMARY KEY, org_id text, campaign_id text,
+    body text NOT NULL DEFAULT repeat('x', 80), status smallint NOT NULL DEFAULT 0, created_at timestamptz NOT NULL DEFAULT now()) WITH (fillfactor = 50)"""
+
+
+def ages_ms(rows, days, events, salt):
+    """Of each message that gets a receipt. Ages in messages are the same however many days the inbox is spread over."""
+    draw, span = random.Random(f"ages {rows} {salt}"), rows / PER_DAY * DAY_MS
+    week, mean = 7 * DAY_MS, HALF_LIFE_HOURS * 3_600_000 / 0.6931471805599453
+    oldest = week if span > week else 0
+    drawn = (oldest + draw.random() * (span - oldest) if draw.random() < OLD else draw.expovariate(1 / mean) for _ in range(events))
+    scale = days * DAY_MS / span
+    return [int(min(age, span - 1) * scale) + 1 for age in drawn]
+
+
+def ordered_id(rng, at_ms):
+    digits = f"{at_ms:012x}"
+    return f"{digits[:8]}-{digits[8:]}-7{rng.getrandbits(12):03x}-a{rng.getrandbits(12):03x}-{rng.getrandbits(48):012x}"
+
+
+class Inbox:
+    """A kind of inbox of one size: its stream, and the database. `days`: over how many it is spread, if not by PER_DAY."""
+
+    def __init__(self, lab, rows, events, ordered=False, partitions=False, mapped=False, days=None, streams=1):
+        self.lab, self.rows, self.partitions, self.mapped, self.database = lab, rows, partitions, mapped, None
+        self.days = days or rows / PER_DAY
+        self.ordered = ordered or partitions
+        self.settings = BY_TIME if partitions else MAPPED if mapped else OWN
+        self.table = "app.messages" if mapped else "receiptd.message_inbox"
+        self.streams, self.ages = [], []
+        for salt in range(streams):
+            ages = ages_ms(rows, self.days, events, salt)
+            self.ages.append(ages)
+            self.streams.append(self._stream(events, ages, salt))
+
+    def _stream(self, events, ages, salt):
+        if not self.ordered:
+            return Stream("single", events, salt=salt)
+        name = f"v7_{self.rows}_{self.days:.1f}_{HALF_LIFE_HOURS:g}"
+        return Stream("single", events, ids=name, salt=salt, make_id=lambda rng, number: ordered_id(rng, END_MS - ages[number]))
+
+    # ---- made once
+
+    def make(self):
+        begun = time.monotonic()
+        database = self.database = self.lab.services.create_database()
+        if self.mapped:
+            database.execute(MAPPED_TABLE)
+        self.lab.receiptd(database, "none", **self.settings).migrate()
+        database.execute("CREATE EXTENSION pg_prewarm; SET maintenance_work_mem = '1GB'; SET work_mem = '256MB'")
+        self._copy_wanted()
+        self._make_parts() if self.partitions else self._make_whole()
+        database.execute("DROP TABLE pg_temp.wanted")
+        database.execute("VACUUM (FREEZE, ANALYZE)")
+        database.close()
+        say(f"  {self}: made in {time.monotonic() - begun:.0f} s")
+        return self
+
+    def _copy_wanted(self):
+        self.database.execute(f"CREATE TEMP TABLE wanted ({INBOX_COLUMNS.replace(',', ' text,')} text, at_ms int8)")
+        with self.database.connection.cursor() as cursor, cursor.copy(f"COPY pg_temp.wanted ({INBOX_COLUMNS}, at_ms) FROM STDIN") as target:
+            for stream, ages in zip(self.streams, self.ages):
+                with open(stream.messages_path) as file:
+                    for line, age in zip(file, ages):
+                        target.write(f"{line.rstrip()}\t{END_MS - age}\n")
+        self.database.execute("CREATE INDEX ON pg_temp.wanted (at_ms); ANALYZE pg_temp.wanted")
+
+    def _fill(self, table, from_ms, to_ms):
+        """Messages of a time, in its order; those of the streams at their places among the others."""
+        start_ms, step = END_MS - self.days * DAY_MS, self.days * DAY_MS / self.rows
+        first, end = (max(0, min(self.rows, round((ms - start_ms) / step))) for ms in (from_ms, to_ms))
+        for number in range(first, end, SLICE_ROWS):
+            last = min(number + SLICE_ROWS, end)
+            low, high = (int(start_ms + n * step) for n in (number, last))
+            low, high = (from_ms if number == first else low), (to_ms if last == end else high)
+            self.database.execute(f"""INSERT INTO {table} ({INBOX_COLUMNS}, created_at)
+                SELECT {INBOX_COLUMNS}, to_timestamp(at_ms / 1000.0) FROM (
+                    SELECT {INBOX_COLUMNS}, at_ms FROM pg_temp.wanted WHERE at_ms >= {low} AND at_ms < {high}
+                    UNION ALL SELECT {ORDERED_ID if self.ordered else "gen_random_uuid()::text"}, 'org-1', 'campaign-' || i / 10000, at_ms
+                    FROM (SELECT i, LEAST(GREATEST({start_ms} + i * {step}, {from_ms}), {to_ms - 1})::int8 AS at_ms FROM generate_series({number}, {last - 1}) i) o) a ORDER BY at_ms""")
+
+    def _make_whole(self):
+        execute, value = self.database.execute, self.database.value
+        campaigns = None
+        execute(f"ALTER TABLE {self.table} DROP CONSTRAINT {self.table.split('.')[1]}_pkey")
+        if not self.mapped:
+            campaigns = value("SELECT pg_get_indexdef('receiptd.message_inbox_campaign'::regclass)")
+            execute("DROP INDEX receiptd.message_inbox_campaign")
+        self._fill(self.table, END_MS - int(self.days * DAY_MS) - 1, END_MS)
+        execute(f"ALTER TABLE {self.table} ADD PRIMARY KEY (message_id)")
+        if campaigns:
+            execute(campaigns)
+
+    def _make_parts(self):
+        """As `receiptd maintain` would have made them, a day each; filled before they are attached."""
+        first_day = (END_MS - int(self.days * DAY_MS)) // DAY_MS
+        for day in range(first_day, END_MS // DAY_MS):
+            name = "receiptd.message_inbox_p" + time.strftime("%Y%m%d", time.gmtime(day * 86_400))
+            self.database.execute(f"CREATE TABLE {name} (LIKE receiptd.message_inbox INCLUDING DEFAULTS) WITH (fillfactor = 50)")
+            self._fill(name, day * DAY_MS, (day + 1) * DAY_MS)
+            low, high = (ordered_id(random, ms)[:13] for ms in (day * DAY_MS, (day + 1) * DAY_MS))
+            self.database.execute(f"ALTER TABLE {name} ADD PRIMARY KEY (message_id); CREATE INDEX ON {name} (campaign_id)")
+            self.database.execute(f"ALTER TABLE receiptd.message_inbox ATTACH PARTITION {name} FOR VALUES FROM ('{low}') TO ('{high}')")
+        self.lab.receiptd(self.database, "none", **self.settings).migrate()  # triggers
+
+    def with_set(self, recent_rows):
+        """Another one, with the recent set that `receiptd maintain` makes."""
+        other = object.__new__(Inbox)
+        other.__dict__.update(self.__dict__)
+        other.settings = {"inbox": self.settings["inbox"] | {"recent_rows": recent_rows}}
+        other.database = self.lab.services.create_database(template=self.database)
+        said = self.lab.receiptd(other.database, "none", **other.settings).command("maintain", timeout=1800).stdout
+        assert "first" in said, said
+        other.database.close()
+        return other
+
+    def __str__(self):
+        return f"{self.rows:,} messages, {'time-ordered' if self.ordered else 'random'} ids" + (
+            f", {self.days:.0f} days of partitions" if self.partitions else ", mapped" if self.mapped else "")
+
+    def warm(self, database):
+        """In memory as far as it fits: indexes in the buffers, the table at least in the kernel's cache."""
+        leaves = f"(SELECT relid AS oid FROM pg_partition_tree('{self.table}') WHERE isleaf ORDER BY relid::text DESC LIMIT 40) t"
+        database.execute(f"SELECT pg_prewarm(x.indexrelid::regclass) FROM {leaves} JOIN pg_index x ON x.indrelid = t.oid")
+        database.execute(f"SELECT pg_prewarm(t.oid::regclass, 'read') FROM {leaves}")
+
+    def drop(self):
+        self.database.drop()
+
+
+def check_disk(rows):
+    """Says what is needed before anything is made."""
+    needed = sum(ROW_BYTES * number for number in rows) + ROW_BYTES * min(max(rows), COPIED_ROWS) + (10 << 30)
+    free = shutil.disk_usage(ROOT).free
+    say(f"  disk: {needed / 2**30:.0f} GiB are needed, {free / 2**30:.0f} GiB are free")
+    if needed > free:
+        raise OSError(f"{needed / 2**30:.0f} GiB of disk are needed and {free / 2**30:.0f} GiB are free: measure fewer messages (RECEIPTD_BENCH_RECENT)")
