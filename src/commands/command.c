@@ -125,12 +125,11 @@ static const struct command commands[] = {
             "that organisation. --by shows a campaign's messages by the variant, channel or "
             "gateway\n"
             "that they were inserted with (counters.by). --kpis shows the rates as a vendor "
-            "defines "
-            "them\n"
+            "defines them\n"
             "(mailchimp, braze, sparkpost, clevertap, capillary), with the reason where there is "
-            "no "
-            "such\n"
-            "figure; --kpis list shows the definitions. Exit code 66 if there is no such campaign.",
+            "no such\n"
+            "figure; --kpis list shows the definitions. Exit code 66 if there is no such "
+            "campaign.",
         .options = {{"org", "ORG", "only campaigns of this organisation"},
                     {"by", "COLUMN", "one campaign by a column that counters.by names"},
                     {"kpis", "VENDOR",

@@ -183,23 +183,16 @@ static bool show(struct by *by, enum command_format format)
     return good;
 }
 
-static int refuse(const struct command_call *call)
-{
-    struct rcpt_error error;
-    rcpt_error_clear(&error);
-    rcpt_error_fatal(&error, EX_USAGE, "--by is for one campaign, of any organisation");
-    rcpt_error_hint(&error, "receiptd funnel CAMPAIGN --by %s", command_option(call, "by"));
-    return command_fail(&error);
-}
-
 int command_funnel_by(const struct command_call *call)
 {
     enum command_format format;
     struct command_context context;
     struct by by = {&context, call->argument, command_option(call, "by"), NULL};
     int exit_code = EX_USAGE;
-    if (by.campaign == NULL || command_option(call, "org") != NULL)
-        return refuse(call);
+    if (by.campaign == NULL || command_option(call, "org") != NULL ||
+        command_option(call, "kpis") != NULL)
+        return command_usage(call, "--by is for the messages of one campaign: it needs CAMPAIGN, "
+                                   "and does not go with --org or --kpis");
     if (!command_format(call, &format) || !command_open(&context, call, true, &exit_code))
         return exit_code;
     exit_code = show(&by, format) ? command_printed(EX_OK) : command_fail(&context.error);

@@ -159,3 +159,62 @@ def test_funnel_by_shows_each_key_as_a_table_csv_and_json(counted):
     none = run("c", "--by", "colour", check=False)
     assert none.returncode == 66 and 'campaign "c" has no counts by "colour"' in none.stderr and "counters.by" in none.stderr
     assert run("--by", "variant", check=False).returncode == 64 == run("c", "--by", "variant", "--org", "o", check=False).returncode
+
+
+# ---- audit ----------------------------------------------------------------------------------------------------------------
+
+
+def audit(world, *arguments):
+    """Exit code, the cells that drift, and stderr."""
+    done = world.installation.command("audit", "--format", "json", *arguments, check=False)
+    said = json.loads(done.stdout)
+    return done.returncode, {(cell["name"], cell["drift"]) for cell in said["drift"]}, said, done.stderr
+
+
+def test_audit_finds_and_repairs_a_column_that_was_changed(counted):
+    assert audit(counted)[:2] == (0, set())
+    counted.database.execute("UPDATE receiptd.message_inbox SET variant = 'z' WHERE message_id = 'm4'")
+    off = {(f"{status}, variant {key}", drift) for status in ("TARGETED", "IN_GTW", "SENT") for key, drift in (("a", 1), ("z", -1))}
+    assert audit(counted)[:2] == (1, off) == audit(counted, "--campaign", "c")[:2]
+    code, found, said, _ = audit(counted, "--repair")
+    assert (code, found, said["repaired_cells"], said["remaining_cells"]) == (0, off, 6, 0)
+    assert audit(counted)[:2] == (0, set()) and {key: cells[0][0] for key, cells in funnels(counted, "variant").items()} == {"a": 2, "b": 1, "": 1, "z": 1}
+
+
+def test_audit_compares_sums_where_messages_were_deleted(counted):
+    counted.database.execute("DELETE FROM receiptd.message_inbox WHERE message_id IN ('m0', 'm3')")
+    assert audit(counted)[:2] == (0, set())
+    counted.database.execute("INSERT INTO receiptd.campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)"
+                             " VALUES ('by_variant', '{c}', '{-infinity}', '{a}', '{300}', '{4}', '{0}')")
+    assert audit(counted)[:2] == (1, {("SENT, all by variant", 4)})
+    assert audit(counted, "--repair")[0] == 0 and audit(counted)[:2] == (0, set())
+    assert sums(funnels(counted, "variant"))[300] == (2, 3) and funnels(counted, "variant")["other"][0] == (2, 0), "whose keys nobody knows"
+
+
+@pytest.mark.parametrize("deleted", (False, True))
+def test_a_dimension_that_comes_later_is_noted_and_counted_by_repair(create_world, deleted):
+    world = create_world()
+    world.database.execute("ALTER TABLE receiptd.message_inbox ADD COLUMN variant text")
+    insert(world, [f"m{n}" for n in range(20)])
+    if deleted:
+        world.database.execute("DELETE FROM receiptd.message_inbox WHERE message_id IN ('m3', 'm4')")
+    world.installation.configure(counters={"by": ["variant"]})
+    world.installation.migrate()
+    insert(world, [f"m{n}" for n in range(20, 40)])
+    code, found, _, said = audit(world)
+    assert (code, found) == (0, set()) and "1 campaigns have messages that were inserted before they were counted by a column" in said
+    code, found, _, said = audit(world, "--repair")
+    assert (code, found, said) == (0, set(), "") and audit(world)[3] == ""
+    assert sums(funnels(world, "variant")) == whole(world) == {0: (40, 0)}
+    assert {key: cells[0][0] for key, cells in funnels(world, "variant").items()} == (
+        {"a": 9, "b": 10, "c": 10, "": 9, "other": 2} if deleted else {"a": 10, "b": 10, "c": 10, "": 10})
+
+
+def test_audit_takes_further_keys_of_a_campaign_for_other(create_world):
+    world = create_world(counters={"by": ["variant"], "rollup_interval": "20ms"})
+    process = world.installation.start()
+    for first in range(0, 1_500, 500):
+        world.database.execute("INSERT INTO receiptd.message_inbox (message_id, campaign_id, variant) SELECT n, 'c', n FROM generate_series(%s::int, %s) n", first, first + 499)
+        world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.campaign_tally_delta") == 0, process, 60, "rolled up")
+    assert audit(world)[:2] == (0, set()) and funnels(world, "variant")["other"] == {0: (500, 0)}
+    process.stop()

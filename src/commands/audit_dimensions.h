@@ -1,0 +1,20 @@
+/* The audit of dimensions (counters.by). Private to this folder. */
+#ifndef RECEIPTD_COMMANDS_AUDIT_DIMENSIONS_H
+#define RECEIPTD_COMMANDS_AUDIT_DIMENSIONS_H
+
+#include "command.h"
+#include "report.h"
+
+struct audit_dimensions {
+    struct command_context *context;
+    bool repair;
+    struct report *drift; /* as that of audit.c: a row for each cell that is off */
+    /* What it found: cells added to, cells off at the end; and campaigns, once for each dimension,
+     * with messages that were inserted before it was counted. */
+    int64_t repaired, remaining, older;
+};
+
+/* `campaigns`: an array of SQL. False: the error is in the context. Nothing without dimensions. */
+RCPT_MUST_CHECK bool audit_dimensions(struct audit_dimensions *audit, const char *campaigns);
+
+#endif
