@@ -115,7 +115,8 @@ static void write_lane(FILE *out)
     struct rcpt_lane_statements *recent = rcpt_lane_statements_new(
         &(struct rcpt_lane_variant){.inserts_unknown = true, .recent_since = BOUNDARY});
     for (size_t index = 0; index < sizeof(variants) / sizeof(variants[0]); index++) {
-        bool both = variants[index].recent_since != NULL && variants[index].subscribers[0] != NULL;
+        bool both = variants[index].recent_since != NULL &&
+                    (variants[index].subscribers[0] != NULL || variants[index].rules > 0);
         write_variant(out, index == 0 ? NULL : both ? recent : plain, &variants[index]);
     }
     rcpt_lane_statements_free(recent);
