@@ -1,6 +1,8 @@
--- The funnel of one campaign by a dimension: $1 text campaign, $2 text dimension. One row per key and status or flag where something was counted: key, status,
--- name, messages, events; the keys with the most messages first. Exact at every moment.
-SELECT t.key, t.status, t.status_name AS name, t.messages, t.events
+-- The funnel of one campaign by a dimension or a rule: $1 text campaign, $2 text: variant, channel, gateway; hour, minute, reason, duplicate. One row per key
+-- and status or flag where something was counted: key (an hour or minute in UTC), status, name, messages, events; by time, else the keys with the largest
+-- counts first. Exact at every moment.
+SELECT COALESCE(to_char(t.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'), t.key) AS key, t.status, t.status_name AS name, t.messages, t.events
 FROM campaign_tally t
-WHERE t.campaign_id = $1::text AND t.kind = 'by_' || $2::text
-ORDER BY max(t.messages) OVER (PARTITION BY t.key) DESC, t.key COLLATE "C", t.status;
+WHERE t.campaign_id = $1::text
+  AND t.kind = CASE WHEN $2::text IN ('hour', 'minute', 'reason', 'duplicate') THEN $2::text ELSE 'by_' || $2::text END
+ORDER BY t.at, max(GREATEST(t.messages, t.events)) OVER (PARTITION BY t.at, t.key) DESC, t.key COLLATE "C", t.status;

@@ -131,7 +131,8 @@ static const struct command commands[] = {
             "figure; --kpis list shows the definitions. Exit code 66 if there is no such "
             "campaign.",
         .options = {{"org", "ORG", "only campaigns of this organisation"},
-                    {"by", "COLUMN", "one campaign by a column that counters.by names"},
+                    {"by", "WHAT",
+                     "by variant, channel, gateway, hour, minute, reason or duplicate"},
                     {"kpis", "VENDOR",
                      "the rates of this vendor instead of receiptd's own, or list"},
                     FORMAT_OPTION},

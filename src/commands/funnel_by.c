@@ -1,5 +1,6 @@
-/* `receiptd funnel CAMPAIGN --by DIMENSION`: the funnel of each value of a column (counters.by): a
- * table of messages with a line for each value, or every count as CSV or JSON. Called by funnel.c. */
+/* `receiptd funnel CAMPAIGN --by DIMENSION`: the funnel of each value of a column (counters.by), of each
+ * hour or minute, receipts by reason, duplicates by gateway: a table with a line for each, or every
+ * count as CSV or JSON. Called by funnel.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -15,6 +16,7 @@ struct by {
     struct rcpt_session_rows *rows; /* sql/command/funnel_by: those of a key stand together */
 };
 
+/* A column of the answer, by its name. */
 static const char *cell(const struct by *by, size_t row, const char *column)
 {
     return rcpt_session_rows_text(by->rows, row, column);
@@ -38,6 +40,7 @@ struct statuses {
     size_t count;
 };
 
+/* Where a code stands, or would stand, among those that were found before. */
 static size_t place_of(const struct statuses *statuses, int64_t code)
 {
     size_t index = 0;
@@ -46,6 +49,7 @@ static size_t place_of(const struct statuses *statuses, int64_t code)
     return index;
 }
 
+/* Each code once, in the order of the ladder. */
 static void take_statuses(const struct by *by, struct statuses *statuses)
 {
     size_t rows = rcpt_session_rows_count(by->rows);
@@ -66,6 +70,13 @@ static void take_statuses(const struct by *by, struct statuses *statuses)
     }
 }
 
+/* What rules count by these are receipts; messages have no part in them. */
+static const char *measure_of(const struct by *by)
+{
+    bool receipts = strcmp(by->dimension, "reason") == 0 || strcmp(by->dimension, "duplicate") == 0;
+    return receipts ? "events" : "messages";
+}
+
 /* Rows of a key are ordered by status, as the columns are. */
 static void add_key(const struct by *by, const struct statuses *statuses, size_t row, size_t end,
                     struct report *report)
@@ -75,11 +86,12 @@ static void add_key(const struct by *by, const struct statuses *statuses, size_t
     for (size_t index = 0; index < statuses->count; index++) {
         bool is_there =
             row < end && rcpt_session_rows_int(by->rows, row, "status") == statuses->codes[index];
-        report_add_int(report, is_there ? rcpt_session_rows_int(by->rows, row, "messages") : 0);
+        report_add_int(report, is_there ? rcpt_session_rows_int(by->rows, row, measure_of(by)) : 0);
         row += is_there;
     }
 }
 
+/* A line for each key, a column for each status. */
 static void print_table(const struct by *by)
 {
     struct statuses statuses = {.count = 0};
@@ -92,7 +104,7 @@ static void print_table(const struct by *by)
     }
     printf("campaign ");
     report_print_padded(stdout, by->campaign, 0, false);
-    printf(", messages by %s\n\n", by->dimension);
+    printf(", %s by %s\n\n", measure_of(by), by->dimension);
     report_print_table(&report, stdout);
     report_fini(&report);
     free(statuses.columns);
@@ -101,6 +113,7 @@ static void print_table(const struct by *by)
 
 /* ---- CSV and JSON ---- */
 
+/* A line for each key and status, as the view has them. */
 static void print_csv(const struct by *by)
 {
     static const struct report_column columns[] = {{"key", REPORT_TEXT},
@@ -115,6 +128,7 @@ static void print_csv(const struct by *by)
     report_fini(&report);
 }
 
+/* One key with its counts. */
 static void write_key(const struct by *by, size_t row, size_t end, struct rcpt_json *json)
 {
     rcpt_json_begin_object(json);
@@ -160,8 +174,10 @@ static bool fail_empty(struct by *by)
     rcpt_error_fatal(&by->context->error, EX_NOINPUT, "campaign \"%s\" has no counts by \"%s\"",
                      by->campaign, by->dimension);
     rcpt_error_hint(&by->context->error,
-                    "receiptd counts by the columns that counters.by names: variant, channel or "
-                    "gateway, in campaigns whose messages are inserted from then on");
+                    "receiptd counts by the columns that counters.by names (variant, channel, "
+                    "gateway), in campaigns whose messages are inserted from then on; by hour and "
+                    "minute with counters.series, reason with counters.reasons, duplicate with "
+                    "dedup.window");
     return false;
 }
 
@@ -191,7 +207,7 @@ int command_funnel_by(const struct command_call *call)
     int exit_code = EX_USAGE;
     if (by.campaign == NULL || command_option(call, "org") != NULL ||
         command_option(call, "kpis") != NULL)
-        return command_usage(call, "--by is for the messages of one campaign: it needs CAMPAIGN, "
+        return command_usage(call, "--by is for one campaign: it needs CAMPAIGN, "
                                    "and does not go with --org or --kpis");
     if (!command_format(call, &format) || !command_open(&context, call, true, &exit_code))
         return exit_code;

@@ -31,6 +31,7 @@ static int64_t int_or(const struct rcpt_pg_rows *rows, int column, int64_t other
                                                       : otherwise;
 }
 
+/* Absent figures are -1 in the answer and no series on the page. */
 static void on_read(void *context, const struct rcpt_pg_rows *rows)
 {
     struct maintenance *maintenance = context;

@@ -27,6 +27,8 @@ static void on_gone(void *context)
     list->gone = true;
 }
 
+/* The headers go out with the first page, so that a question that fails before it is answered with a
+ * problem and its status. */
 static void begin_answer(struct serve_export *list)
 {
     char headers[1024];
@@ -46,6 +48,7 @@ static void begin_answer(struct serve_export *list)
     rcpt_http_answer_begin(list->request->http, &answer, MOST_QUEUED, on_gone, list);
 }
 
+/* A page is a list without its brackets; in JSON a comma joins it to the one before. */
 static void write_page(struct serve_export *list, const char *page)
 {
     struct rcpt_http_request *http = list->request->http;

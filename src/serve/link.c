@@ -11,6 +11,7 @@
 
 #define MAC_BYTES 32u
 
+/* Lower case, as read_hex() takes it back. */
 static void write_hex(const unsigned char *bytes, size_t size, char *text)
 {
     static const char digits[] = "0123456789abcdef";

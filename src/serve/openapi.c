@@ -5,6 +5,7 @@
 #include "base/version.h"
 #include "internal.h"
 
+/* What a parameter may be, by the same columns of the row by which it is checked. */
 static void put_schema(struct rcpt_json *json, const struct serve_parameter *parameter)
 {
     struct rcpt_text rest = rcpt_text_of(parameter->words);
@@ -29,6 +30,7 @@ static void put_schema(struct rcpt_json *json, const struct serve_parameter *par
     rcpt_json_end_object(json);
 }
 
+/* One parameter; its doc line is the description. */
 static void put_parameter(struct rcpt_json *json, const struct serve_parameter *parameter)
 {
     rcpt_json_begin_object(json);
@@ -40,6 +42,7 @@ static void put_parameter(struct rcpt_json *json, const struct serve_parameter *
     rcpt_json_end_object(json);
 }
 
+/* One status of an answer; type NULL: it has no body. */
 static void put_answer(struct rcpt_json *json, const char *status, const char *what,
                        const char *type)
 {
@@ -65,6 +68,7 @@ static const char *scope_name(enum serve_scope scope)
                                     : "any";
 }
 
+/* One operation. x-scope and x-by-link say who may ask, for which OpenAPI has no word. */
 static void put_route(struct rcpt_json *json, const struct serve_route *route)
 {
     rcpt_json_key(json, route->method == RCPT_HTTP_POST ? "post" : "get");

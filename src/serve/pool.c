@@ -40,6 +40,7 @@ struct serve_pool {
     bool closing;
 };
 
+/* The values are copies, since the request may end before its question is sent. */
 static void free_question(struct question *question)
 {
     for (int index = 0; index < question->count; index++)
@@ -72,6 +73,7 @@ static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     send_waiting(pool);
 }
 
+/* From the head of the queue: questions are asked in the order in which they came. */
 static struct question *take_first(struct serve_pool *pool)
 {
     struct question *question = pool->first;
@@ -82,6 +84,7 @@ static struct question *take_first(struct serve_pool *pool)
     return question;
 }
 
+/* Answered without rows and without an error: the asker says 503. */
 static void drop(struct serve_pool *pool)
 {
     struct question *question = take_first(pool);
@@ -89,6 +92,7 @@ static void drop(struct serve_pool *pool)
     free_question(question);
 }
 
+/* One question at a time for each connection, so a slow one delays no other. */
 static void send_by(struct line *line, struct question *question)
 {
     const struct rcpt_pg_query query = {
@@ -143,6 +147,7 @@ void serve_pool_tick(struct serve_pool *pool)
 
 /* ---- connections ---- */
 
+/* The first connection that is up ends the outage for all. */
 static void on_ready(void *context, struct rcpt_pg *pg)
 {
     struct line *line = context;
@@ -170,11 +175,14 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     serve_pool_changed(pool->serve);
 }
 
+/* Without a connection string of its own it reads as the daemon does. */
 static const char *dsn_of(const struct rcpt_config *config)
 {
     return config->serve.dsn != NULL ? config->serve.dsn : config->postgres.dsn;
 }
 
+/* Sessions are read-only, and a statement is cancelled at its timeout: a reader cannot hold anything
+ * up for long. */
 static void open_line(struct line *line, unsigned number)
 {
     struct rcpt_serve *serve = line->pool->serve;

@@ -24,6 +24,7 @@ void serve_request_free(struct serve_request *request)
     free(request);
 }
 
+/* Ends the request with a problem. */
 static void refuse(struct serve_request *request, int status, const char *why)
 {
     serve_answer_problem(request->http, status, "%s", why);

@@ -47,6 +47,7 @@ static void on_gone(void *context)
     viewer->gone = true; /* it may be writing: the tick frees */
 }
 
+/* The answer is ended, so the client knows that nothing follows, and opens the stream again. */
 static void end_viewer(struct serve_stream *stream, struct viewer *viewer)
 {
     rcpt_http_answer_end(viewer->http);
@@ -56,12 +57,14 @@ static void end_viewer(struct serve_stream *stream, struct viewer *viewer)
     free(viewer);
 }
 
+/* A viewer whose queue is full is cut off by the server, which calls on_gone() from inside. */
 static void write_to(struct viewer *viewer, const char *text, size_t size)
 {
     if (!viewer->gone)
         rcpt_http_answer_write(viewer->http, text, size);
 }
 
+/* One text for all viewers: it is made once, however many there are. */
 static void write_to_all(struct serve_stream *stream, const char *text)
 {
     for (struct viewer *viewer = stream->viewers; viewer != NULL; viewer = viewer->next)

@@ -50,5 +50,10 @@ def test_copies_of_receipts_count_once_through_kills(create_world, unknown):
     shown = {row["gateway"]: row for row in json.loads(world.installation.command("gateways", "--format", "json").stdout)}
     assert sum(int(row["receipts"]) for row in shown.values()) == len(distinct) and set(shown) == {"twilio", "kannel"}
     assert all(0.5 < float(row["coverage"]) < 2 and float(row["delay_p99_ms"]) > 60_000 for row in shown.values())
+    (blocked,) = json.loads(world.installation.command("funnel", "c", "--by", "reason", "--format", "json").stdout)["keys"]
+    assert (blocked["key"], blocked["statuses"][0]["events"]) == ("blocked", of[440])
+    by_hour = json.loads(world.installation.command("funnel", "c", "--by", "hour", "--format", "json").stdout)["keys"]
+    assert sum(s["messages"] for hour in by_hour for s in hour["statuses"] if s["name"] == "SENT") == len(ids)
+    assert "events by duplicate" in world.installation.command("funnel", "c", "--by", "duplicate").stdout
     assert world.installation.command("audit").stdout.endswith(", 0 cells drift\n")
     process.stop()
