@@ -70,3 +70,11 @@ def section_mapped(result):
              f"{100 * case['figures']['hot']['median']:.0f} %") for case in result["cases"]]
     return (f"## A mapped table\n\n{number(result['events'])} receipts, one for each message, of a table of the platform's with a text of 80 bytes in each row.\n\n"
             + table(("fillfactor", "index on the status", "events/s", "of the first", "server, µs an event", "WAL bytes an event", "HOT updates"), rows))
+
+
+def section_dimensions(result):
+    rows = [(case["dimensions"], spread(case["figures"]["events_per_second"]), spread(case["share"], 2), spread(case["figures"]["server_us_per_event"], 1),
+             spread(case["figures"]["wal_bytes_per_event"])) for case in result["cases"]]
+    return (f"## Dimensions\n\n{number(result['events'])} receipts of the published mix, of {number(result['campaigns'])} campaigns; each column has {result['variants']} values. "
+            f"The bar is {result['bar']} of the rate without, for one dimension.\n\n"
+            + table(("dimensions", "events/s", "of the first", "server, µs an event", "WAL bytes an event"), rows))
