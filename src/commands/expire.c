@@ -79,6 +79,7 @@ static char *step_of(const struct rcpt_config *config, bool by_dimensions)
     const char *const files[] = {"expiry/10_update",
                                  "lane/wake/30_count",
                                  by_dimensions ? "expiry/45_dimensions" : NULL,
+                                 by_dimensions ? "lane/rules/dimensions_no_echoes" : NULL,
                                  by_dimensions ? "lane/rules/dimensions" : NULL,
                                  folds_file(config),
                                  actions_file(config),

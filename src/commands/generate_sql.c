@@ -48,10 +48,14 @@ static bool is_among(const struct rcpt_lane_statements *statements,
 #define BOUNDARY      "-infinity" /* the daemon puts that of inbox_recent here */
 
 /* All of them, as with every one switched on. */
-static const char *const rules[] = {"lane/rules/dedup", "lane/rules/series", "lane/rules/reasons",
-                                    "lane/rules/gateways", "lane/rules/dimensions"};
+static const char *const rules[] = {"lane/rules/dedup",
+                                    "lane/rules/series",
+                                    "lane/rules/reasons",
+                                    "lane/rules/gateways",
+                                    "lane/rules/dimensions_echoes",
+                                    "lane/rules/dimensions"};
 
-/* The rule of dimensions comes last. The daemon puts the columns of counters.by here. */
+/* Those of dimensions come last. The daemon puts the columns of counters.by here. */
 #define DIMENSION_COLUMN "org_id"
 static const struct rcpt_pg_binding dimensions[] = {{"dimension_1", DIMENSION_COLUMN},
                                                     {"dimension_2", DIMENSION_COLUMN},
@@ -77,6 +81,7 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
         .count = used,
         .rules = rules,
         .rule_count = of->rules,
+        .reads_receipts = of->rules > 0,
         .bindings = dimensions,
         .binding_count = of->has_dimensions ? sizeof(dimensions) / sizeof(dimensions[0]) : 0,
         .selective = used > 0 && strcmp(subscribers[used - 1], ACTIONS) == 0,
@@ -107,7 +112,7 @@ static void write_lane(FILE *out)
         {" actions recent", {ACTIONS}, BOUNDARY, 0, false},
         {" folds actions recent", {FOLDS, ACTIONS}, BOUNDARY, 0, false},
         {" folds_columns actions recent", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY, 0, false},
-        {.name = " rules", .rules = RULES - 1},
+        {.name = " rules", .rules = RULES - 2},
         {.name = " rules dimensions", .rules = RULES, .has_dimensions = true},
         {" rules dimensions recent", {NULL}, BOUNDARY, RULES, true}};
     struct rcpt_lane_statements *plain =

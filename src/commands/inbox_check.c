@@ -144,6 +144,7 @@ static bool check_lanes(struct command_context *context)
         .count = used,
         .rules = rules.files,
         .rule_count = rules.count,
+        .reads_receipts = rules.reads_receipts,
         .bindings = rules.dimensions.bindings,
         .binding_count = rules.dimensions.binding_count,
         .selective = actions != NULL,

@@ -18,8 +18,8 @@ enum {
     PLAIN = 1 << 0,        /* nothing subscribes to transitions */
     SUBSCRIBED = 1 << 1,   /* something does */
     UNSUBSCRIBED = 1 << 2, /* the selective subscriber has nothing in this batch */
-    RULED = 1 << 3,        /* rules count receipts */
-    DIMENSIONED = 1 << 4,  /* in place of SUBSCRIBED and RULED: by dimensions, too */
+    RULED = 1 << 3,        /* rules read receipts */
+    DIMENSIONED = 1 << 4,  /* in place of SUBSCRIBED: one counts by dimensions */
 };
 #define ALWAYS      (PLAIN | SUBSCRIBED | DIMENSIONED)
 #define SUBSCRIBERS ""  /* in place of a file: those of the subscribers */
@@ -52,7 +52,7 @@ static const struct piece apply_pieces[] = {
     {"lane/apply/30_count", ALWAYS, ANY_STAGES},
     {"lane/apply/40_unknown", ALWAYS, ANY_STAGES},
     {"lane/apply/45_receipts", RULED, ANY_STAGES},
-    {"lane/apply/45_receipts_dimensions", DIMENSIONED, ANY_STAGES},
+    {"lane/apply/45_dimensions", DIMENSIONED, ANY_STAGES},
     {RULES, RULED | DIMENSIONED, ANY_STAGES},
     {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
     {"lane/apply/90_answer", ALWAYS, ANY_STAGES},
@@ -65,7 +65,7 @@ static const struct piece wake_pieces[] = {
     {"lane/wake/20_update_recent", ALWAYS, TWO_STAGES},
     {"lane/wake/30_count", ALWAYS, ANY_STAGES},
     {"lane/wake/45_receipts", RULED, ANY_STAGES},
-    {"lane/wake/45_receipts_dimensions", DIMENSIONED, ANY_STAGES},
+    {"lane/wake/45_dimensions", DIMENSIONED, ANY_STAGES},
     {RULES, RULED | DIMENSIONED, ANY_STAGES},
     {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
     {"lane/wake/90_answer", ALWAYS, ANY_STAGES},
@@ -208,7 +208,7 @@ static void add_statement(struct rcpt_lane_statements *statements, const struct 
 static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers)
 {
     if (variant->binding_count > 0)
-        return DIMENSIONED;
+        return variant->reads_receipts ? DIMENSIONED | RULED : DIMENSIONED;
     if (variant->rule_count > 0)
         return SUBSCRIBED | RULED;
     return subscribers > 0 ? SUBSCRIBED : PLAIN;

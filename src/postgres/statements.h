@@ -25,6 +25,7 @@ struct rcpt_lane_variant {
     size_t count;
     const char *const *rules; /* "lane/rules/dedup" or "lane/rules/no_dedup", then the others */
     size_t rule_count;        /* 0: the statements hold nothing of rules */
+    bool reads_receipts;      /* any of the rules but that of dimensions does */
     /* What the files of dimensions leave open (lane/rules/dimensions, which is among the rules); none
      * without dimensions. Read by rcpt_lane_statements_new() alone. */
     const struct rcpt_pg_binding *bindings;

@@ -62,6 +62,7 @@ static struct rcpt_lane_statements *new_statements(const struct lanes *lanes)
                                               .count = lanes->files.count,
                                               .rules = rules.files,
                                               .rule_count = rules.count,
+                                              .reads_receipts = rules.reads_receipts,
                                               .bindings = rules.dimensions.bindings,
                                               .binding_count = rules.dimensions.binding_count,
                                               .selective = lanes->files.selective,

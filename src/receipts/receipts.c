@@ -84,7 +84,7 @@ static void make_engine(struct receipts *receipts)
     receipts->decoder = rcpt_decoder_new(config->ladder, config->lanes);
     struct rules rules;
     rules_read(config, &rules);
-    if (rules.count > 0)
+    if (rules.reads_receipts)
         rcpt_decoder_set_rules(receipts->decoder, rules.keys);
     rcpt_decoder_set_machines(receipts->decoder, &config->machine);
 }

@@ -4,10 +4,8 @@
 #include "internal.h"
 
 /* The first one says which receipts are echoes; the others count those that are not. */
-void rules_read(const struct rcpt_config *config, struct rules *rules)
+static void add_readers(const struct rcpt_config *config, struct rules *rules)
 {
-    *rules = (struct rules){.keys = config->dedup.window_ms > 0};
-    rcpt_dimensions_read(config, &rules->dimensions);
     rules->files[rules->count++] = rules->keys ? "lane/rules/dedup" : "lane/rules/no_dedup";
     if (config->counters.series_ms > 0)
         rules->files[rules->count++] = "lane/rules/series";
@@ -15,10 +13,21 @@ void rules_read(const struct rcpt_config *config, struct rules *rules)
         rules->files[rules->count++] = "lane/rules/reasons";
     if (config->counters.gateways_ms > 0)
         rules->files[rules->count++] = "lane/rules/gateways";
-    if (rules->dimensions.count > 0)
-        rules->files[rules->count++] = "lane/rules/dimensions";
-    if (rules->count == 1 && !rules->keys)
+    rules->reads_receipts = rules->count > 1 || rules->keys;
+    if (!rules->reads_receipts)
         rules->count = 0;
+}
+
+void rules_read(const struct rcpt_config *config, struct rules *rules)
+{
+    *rules = (struct rules){.keys = config->dedup.window_ms > 0};
+    rcpt_dimensions_read(config, &rules->dimensions);
+    add_readers(config, rules);
+    if (rules->dimensions.count == 0)
+        return;
+    rules->files[rules->count++] =
+        rules->keys ? "lane/rules/dimensions_echoes" : "lane/rules/dimensions_no_echoes";
+    rules->files[rules->count++] = "lane/rules/dimensions";
 }
 
 static const char *name_facet(const void *context, enum rcpt_facet facet, uint32_t number)
@@ -34,5 +43,5 @@ void rules_give(const struct receipts *receipts, struct rcpt_lane_sender *sender
     rules_read(receipts->context->config, &rules);
     rcpt_lane_sender_set_names(sender,
                                &(struct rcpt_lane_names){.name = name_facet, .context = receipts});
-    rcpt_lane_sender_set_rules(sender, rules.count > 0, rules.keys);
+    rcpt_lane_sender_set_rules(sender, rules.reads_receipts, rules.keys);
 }

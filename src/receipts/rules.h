@@ -5,13 +5,14 @@
 
 #include "config/dimensions.h"
 
-#define RULES_MOST 5
+#define RULES_MOST 6
 
 /* Not copied: the dimensions point into themselves. */
 struct rules {
     const char *files[RULES_MOST];
-    size_t count; /* 0: none */
-    bool keys;    /* they recognise echoes */
+    size_t count;        /* 0: none */
+    bool reads_receipts; /* any of them but that of dimensions does */
+    bool keys;           /* they recognise echoes */
     struct rcpt_dimensions dimensions;
 };
 

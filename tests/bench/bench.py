@@ -20,6 +20,7 @@ def parts():
     from part_actions import part_actions
     from part_commands import part_commands
     from part_cost import part_cost
+    from part_dimensions import part_dimensions
     from part_dropped import part_dropped
     from part_folding import part_folding
     from part_folds import part_folds
@@ -40,7 +41,7 @@ def parts():
     from part_tracing import part_tracing
 
     return {"limit": part_limit, "loadtest": part_loadtest, "records": part_records, "latency": part_latency, "cost": part_cost,
-            "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows, "recent": part_recent, "mapped": part_mapped,
+            "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows, "recent": part_recent, "mapped": part_mapped, "dimensions": part_dimensions,
             "snapshot": part_snapshot, "retention": part_retention, "dropped": part_dropped, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "rules": part_rules, "actions": part_actions, "imports": part_imports,
             "commands": part_commands, "soak": part_soak}
 

@@ -6,7 +6,7 @@ import statistics
 import flame
 import plots
 from lab import OUT, ROOT, say
-from report_inbox import section_dropped, section_mapped, section_recent, section_retention, section_rows, section_rules
+from report_inbox import section_dimensions, section_dropped, section_mapped, section_recent, section_retention, section_rows, section_rules
 from report_text import number, spread, table
 
 
@@ -372,7 +372,7 @@ SECTIONS = {
     "growth": ("Growth", section_growth), "folding": ("Folding", section_folding), "rows": ("Rows in the inbox", section_rows),
     "retention": ("Retention", section_retention), "dropped": ("Dropping a partition", section_dropped),
     "recent": ("Receipts of the last hours", section_recent),
-    "mapped": ("A mapped table", section_mapped),
+    "mapped": ("A mapped table", section_mapped), "dimensions": ("Dimensions", section_dimensions),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),
     "rules": ("Rules", section_rules), "actions": ("Actions", section_actions), "imports": ("Imports", section_imports), "folds": ("Folds", section_folds),
     "commands": ("Commands", section_commands), "soak": ("Soak", section_soak)}

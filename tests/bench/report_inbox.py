@@ -77,3 +77,11 @@ def section_rules(result):
              spread(case["figures"]["daemon_us_per_event"], 1), spread(case["figures"]["wal_bytes_per_event"])) for case in result["cases"]]
     return (f"## Rules\n\n{number(result['events'])} receipts of the published mix, each with an `event_id` and one in ten with a class of reason; no two are copies.\n\n"
             + table(("rule", "events/s", "of that without", "server, µs an event", "daemon, µs an event", "WAL bytes an event"), rows))
+
+
+def section_dimensions(result):
+    rows = [(case["dimensions"], spread(case["figures"]["events_per_second"]), spread(case["share"], 2), spread(case["figures"]["server_us_per_event"], 1),
+             spread(case["figures"]["wal_bytes_per_event"])) for case in result["cases"]]
+    return (f"## Dimensions\n\n{number(result['events'])} receipts of the published mix, of {number(result['campaigns'])} campaigns; each column has {result['variants']} values. "
+            f"The bar is {result['bar']} of the rate without, for one dimension.\n\n"
+            + table(("dimensions", "events/s", "of the first", "server, µs an event", "WAL bytes an event"), rows))

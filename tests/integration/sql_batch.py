@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import json
 
-from sql_fixture import FLAGS, STATUSES
+from sql_fixture import FLAGS, STATUSES, reads_receipts
 
 TOPIC = "dlr-events"
 NAMES = {c: s[0] for c, s in STATUSES.items()} | {9001 + b: f[0] for b, f in FLAGS.items()}
@@ -161,7 +161,7 @@ def apply(session, events, lane=0, unknown="park", raw=True):
     """apply, and insert where the policy asks for it, as the daemon sends them. Numbers of the answer."""
     with session.transaction():
         parameters = fold(events, lane, "dead-letter" if unknown == "dead-letter" else "park")
-        if session.rules:
+        if reads_receipts(session.rules):
             parameters += for_rules(events)
         row = session.one("lane/apply", *(parameters if raw else without_raw_events(parameters)))
         if unknown == "insert":

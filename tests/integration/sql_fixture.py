@@ -123,11 +123,17 @@ def text_of(name, *subscribers, recent_since=None, rules=(), dimensions=()):
             return dimensioned.read_text()
         return (subscribed if (subscribers or rules) and subscribed.exists() else SQL / name / f"{file}.sql").read_text()
     files = STAGES[name][recent_since is not None].split()
-    ruled = [read("45_receipts"), *((SQL / "lane/rules" / f"{rule}.sql").read_text() for rule in rules)] if rules and name in SUBSCRIBED else []
+    ruled = [read("45_receipts")] if name in SUBSCRIBED and reads_receipts(rules) else []
+    ruled += [read("45_dimensions")] if name in SUBSCRIBED and dimensions else []
+    ruled += [(SQL / "lane/rules" / f"{rule}.sql").read_text() for rule in rules]
     text = "".join([*map(read, files), *([*ruled, *subscribers, read("90_answer")] if name in SUBSCRIBED else [])])
     if dimensions:
         text = bind_dimensions(text, dimensions)
     return text if recent_since is None else text.replace(":'recent_since'", f"'{recent_since}'")
+
+
+def reads_receipts(rules):
+    return bool(rules) and rules[0] in ("dedup", "no_dedup")
 
 
 def bind_dimensions(text, dimensions):

@@ -24,7 +24,8 @@ def database(sql_server):  # noqa: F811
 def dimensioned(database, *by, rules=()):
     session = database.session()
     session.dimensions = by or BY
-    session.rules = ("dedup" if "dedup" in rules else "no_dedup", *(rule for rule in rules if rule != "dedup"), "dimensions")
+    first = ("dedup",) if "dedup" in rules else ("no_dedup",) if rules else ()
+    session.rules = (*first, *(rule for rule in rules if rule != "dedup"), "dimensions_echoes" if "dedup" in rules else "dimensions_no_echoes", "dimensions")
     return session
 
 
