@@ -16,14 +16,15 @@ fresh AS MATERIALIZED (
     FROM campaign_funnel_delta d, unnest(d.campaign_id, d.status, d.messages) AS a (campaign_id, status, messages)
 ),
 changed AS MATERIALIZED (
-    SELECT c.campaign_id, max(c.changed_at) AS changed_at
-    FROM (SELECT t.campaign_id, t.changed_at FROM campaign_changed t UNION ALL SELECT f.campaign_id, now() FROM fresh f) c
+    -- What no roll-up has dated yet is newer than all others, and has one rank, so that a later page begins where this one ended.
+    SELECT c.campaign_id, max(c.changed_at) AS changed_at, bool_or(c.is_fresh) AS is_fresh
+    FROM (SELECT t.campaign_id, t.changed_at, false AS is_fresh FROM campaign_changed t UNION ALL SELECT f.campaign_id, now(), true FROM fresh f) c
     WHERE c.campaign_id <> '' AND ($2::text IS NULL OR position(lower($2::text) IN lower(c.campaign_id)) > 0)
       AND ($1::text IS NULL OR c.campaign_id IN (SELECT o.campaign_id FROM campaign_org o WHERE o.org_id = $1::text))
     GROUP BY c.campaign_id
 ),
 ranked AS (
-    SELECT c.campaign_id, floor(extract(epoch FROM c.changed_at) * 1000000)::float8 AS rank
+    SELECT c.campaign_id, CASE WHEN c.is_fresh THEN 1e18 ELSE floor(extract(epoch FROM c.changed_at) * 1000000) END::float8 AS rank
     FROM changed c
     WHERE $3::text = 'changed'
     UNION ALL

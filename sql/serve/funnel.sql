@@ -14,7 +14,7 @@ placed AS MATERIALIZED (
                                       JOIN counted d ON d.status = x.code WHERE x.parent = k.code) AS standing,
            CASE WHEN EXISTS (SELECT FROM status_path s JOIN message_status_priority a ON a.code = s.ancestor
                              WHERE s.code = k.code AND a.name = 'DELIVERED') THEN 'success'
-                WHEN k.terminal THEN 'failure' ELSE 'open' END AS kind
+                WHEN k.terminal OR k.name = 'SUBMIT_FAILED' THEN 'failure' ELSE 'open' END AS kind
     FROM message_status_priority k
     LEFT JOIN message_status_priority p ON p.code = k.parent
     LEFT JOIN counted c ON c.status = k.code

@@ -27,7 +27,7 @@ struct line { /* a connection */
     struct serve_pool *pool;
     struct rcpt_pg *pg;
     bool up, busy;
-    char name[16];
+    char name[24];
 };
 
 struct serve_pool {
