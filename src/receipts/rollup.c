@@ -8,7 +8,10 @@
 
 #include "internal.h"
 
-#define REST        2 /* pause after a roll-up, in multiples of its duration */
+/* Pause after a roll-up, in multiples of its duration. What rules count has many times as many cells
+ * as the funnel: the longer it collects, the more of it meets in a cell. */
+#define REST        2
+#define TALLY_REST  5
 #define WHOLE_SHARE 20
 #define WHOLE_MS    60000 /* between two whole passes, at least */
 #define TRIM_EVERY  10000
@@ -28,7 +31,7 @@ struct trim {
 struct pass {
     struct rollup *rollup;
     struct rcpt_ask ask;
-    int64_t bound, last, rest_until_ms, whole_at_ms;
+    int64_t bound, last, rest, rest_until_ms, whole_at_ms;
     bool whole;
 };
 
@@ -76,7 +79,7 @@ static void on_rolled_up(void *context, const struct rcpt_pg_rows *rows)
     const struct app_context *app = pass->rollup->receipts->context;
     note(pass, rcpt_pg_rows_int(rows, 0, ROLLUP_LAST));
     int64_t now = app_now(app);
-    pass->rest_until_ms = now + (now - pass->ask.sent_ms) * REST;
+    pass->rest_until_ms = now + (now - pass->ask.sent_ms) * pass->rest;
     if (rcpt_pg_rows_int(rows, 0, ROLLUP_ROWS) >= (int64_t)app->config->counters.rollup_rows)
         roll_up(pass);
 }
@@ -123,9 +126,10 @@ static int64_t dedup_keep(const struct rcpt_config *config)
 
 static const struct {
     const char *statement, *what;
+    int64_t rest;
 } passes[PASSES] = {
-    {"rollup", "roll-up of counters"},
-    {"rollup_tally", "roll-up of what rules counted"},
+    {"rollup", "roll-up of counters", REST},
+    {"rollup_tally", "roll-up of what rules counted", TALLY_REST},
 };
 
 static const struct {
@@ -178,6 +182,7 @@ struct rollup *rollup_new(struct receipts *receipts)
     for (size_t index = 0; index < PASSES; index++) {
         struct pass *made = &rollup->passes[index];
         made->rollup = rollup;
+        made->rest = passes[index].rest;
         made->ask = (struct rcpt_ask){.asker = &receipts->control,
                                       .statement = passes[index].statement,
                                       .what = passes[index].what,

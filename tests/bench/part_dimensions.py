@@ -1,6 +1,6 @@
 """dimensions: the rate with the funnel also by columns of the message (counters.by), and without, of the same databases in one run."""
 
-from lab import copy_messages, say
+from lab import ROOT, copy_messages, say
 from meter import summary
 from runs import run_receiptd
 from stream import Stream
@@ -29,6 +29,10 @@ def make(lab, stream, count):
     receiptd.configure(counters={"by": list(BY[:count])})
     receiptd.migrate()
     copy_messages(database, stream)
+    for name in ("rollup", "rollup_tally"):  # what COPY has counted
+        text = (ROOT / f"sql/control/{name}.sql").read_text().replace("$1::int4", "10000").replace("$2::int8", "0")
+        database.execute("SET search_path = receiptd; " + text)
+    database.execute("RESET search_path")
     database.execute("VACUUM (FREEZE, ANALYZE)")
     return database
 

@@ -218,3 +218,15 @@ def test_audit_takes_further_keys_of_a_campaign_for_other(create_world):
         world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.campaign_tally_delta") == 0, process, 60, "rolled up")
     assert audit(world)[:2] == (0, set()) and funnels(world, "variant")["other"] == {0: (500, 0)}
     process.stop()
+
+
+def test_the_role_of_the_platform_writes_the_columns_and_only_at_insert(create_world, database):
+    world = create_world(migrate=False, counters={"by": ["variant"]})
+    role = f"platform-{database.name}"
+    try:
+        assert f"let role {role} write column variant of message_inbox" in world.installation.command("migrate", "--platform-role", role).stdout
+        may = "SELECT has_column_privilege(%s, 'receiptd.message_inbox', 'variant', %s)"
+        assert world.database.value(may, role, "INSERT") and not world.database.value(may, role, "UPDATE")
+    finally:
+        world.database.execute(f'DROP OWNED BY "{role}"')
+        world.database.execute(f'DROP ROLE "{role}"')
