@@ -27,7 +27,7 @@ u AS (
       AND r.n = (SELECT min(f.n) FROM rules f WHERE f."column" IS NULL OR to_jsonb(m) ->> f."column" = f.value)
       AND m.status >= r.low AND m.status < r.high AND m.updated_at < now() - NULLIF(r.after, 0) * interval '1 millisecond'
     RETURNING COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new, 0 AS gained, m.message_id AS id,
-              COALESCE(m.org_id, '') AS org, NULL::text AS link
+              COALESCE(m.org_id, '') AS org, NULL::text AS link, now() AS at
 ),
 -- No receipt has come, so none is counted.
 named AS (SELECT NULL::text AS campaign, NULL::int2 AS code, NULL::text AS message_id WHERE false),

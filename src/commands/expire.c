@@ -76,11 +76,14 @@ static bool check_columns(struct command_context *context, const char *rules)
 /* The subscribers are those of the lanes, in the same order; the caller frees the text. */
 static char *step_of(const struct rcpt_config *config, bool by_dimensions)
 {
+    bool has_series = config->counters.series_ms > 0;
     const char *const files[] = {"expiry/10_update",
                                  "lane/wake/30_count",
                                  by_dimensions ? "expiry/45_dimensions" : NULL,
                                  by_dimensions ? "lane/rules/dimensions_no_echoes" : NULL,
                                  by_dimensions ? "lane/rules/dimensions" : NULL,
+                                 has_series ? "expiry/45_counted" : NULL,
+                                 has_series ? "lane/rules/series" : NULL,
                                  folds_file(config),
                                  actions_file(config),
                                  "expiry/90_answer"};

@@ -232,3 +232,11 @@ def test_a_late_receipt_corrects_an_expiry_and_explain_tells_both(create_world):
     process.stop()
 
 
+
+
+def test_an_expiry_stands_in_the_series_in_the_hour_in_which_it_happens(installed):
+    installed.write(inbox={"expiry": RULES}, counters={"series": "30d"})
+    fill(installed, 300)
+    installed.run("expire")
+    moved = dict(installed.query("SELECT status_name, sum(messages)::int FROM receiptd.campaign_tally WHERE kind = 'hour' GROUP BY 1"))
+    assert moved == {"DEFERRED": -60, "UNKNOWN": 120}, "SENT stays on their path"
