@@ -59,13 +59,15 @@ void topics_positions_set(struct topics_reader *reader,
     qsort(reader->partitions, count, sizeof(*reader->partitions), by_place);
 }
 
+/* A batch in flight may fail after the owner has left: the next one reads the positions then. */
 void topics_positions_resync(struct topics_reader *reader)
 {
     reader->settings.forget(reader->settings.owner);
     reader->serial++;
     for (size_t index = 0; index < reader->partition_count; index++)
         reader->partitions[index].read = reader->partitions[index].expected;
-    if (reader->partition_count > 0)
+    if (reader->partition_count > 0 && reader->state != TOPICS_LEAVING &&
+        reader->state != TOPICS_CLOSING)
         topics_positions_read(reader);
 }
 

@@ -999,6 +999,28 @@ def test_an_operator_who_locks_the_tables_of_folds_delays_them_only(create_folde
     process.stop()
 
 
+def test_a_batch_of_a_topic_may_fail_after_the_rules_have_changed(create_folder):
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "200ms"})
+    process = world.installation.start()
+    produce_json(world, world.events, [("g", {"id": "g"})])
+    wait_until_read(world, process)
+    with world.database.connect() as operator, operator.transaction():
+        operator.execute("LOCK TABLE receiptd.fold_progress, receiptd.fold_event")
+        produce_json(world, world.events, [("g", {"id": "g"})] * 50)
+        process.wait_for(lambda: world.database.value("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                                                      " AND application_name LIKE '%fold-topics%' AND wait_event_type = 'Lock'") == 1, 60, "a batch waits")
+        world.installation.configure(folds=[{**world.installation.settings["folds"][0], "window": "300ms"}])
+        process.signal(signal.SIGHUP)
+        process.wait_for_log("reload: applied", 60)
+        process.wait_for_log("failed, will be tried again: .*lock timeout", 60)
+    wait_until_read(world, process)
+    wait_until_quiet(world, process)
+    found = published(world)
+    publications.assert_once(found)
+    assert sum(publication["events"] for publication in found) == 51
+    process.stop()
+
+
 def test_publications_are_told_once_however_often_statements_fail(create_folds):
     world = create_folds(20_000, seed=24, rule={"window": "300ms", "max_hold": "1s"})
     tables = [table for table in TABLES if table not in ("fold_progress", "dead_letter")]

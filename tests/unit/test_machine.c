@@ -138,6 +138,7 @@ static uint64_t random_state = 88172645463325252ull;
 
 static uint32_t below(uint32_t limit)
 {
+    assert_true(limit > 0);
     random_state ^= random_state << 13;
     random_state ^= random_state >> 7;
     random_state ^= random_state << 17;
