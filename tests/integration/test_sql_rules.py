@@ -154,7 +154,7 @@ def test_roll_up_and_trimming_keep_what_they_must(database):
     assert session.query("SELECT count(*) FROM campaign_tally_delta") == [(0,)] and tally(session, "hour", "at", "status") == before
     assert 23 <= len({m for m in tally(session, "minute", "at")}) <= 25, "minutes of the last day alone"
     session.run("control/tally_trim", 12 * 3_600_000, 3_600_000, 100_000)
-    assert 12 <= len(tally(session, "hour", "at")) <= 13
+    assert 11 <= len(tally(session, "hour", "at")) <= 13, "NOW may be of the hour before"
     assert tally(session, "gateway", "key") == {"g": (0, 50)}, "applied within the hour"
 
 

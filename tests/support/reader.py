@@ -1,5 +1,6 @@
 """`receiptd serve` as a process, and clients that read from it."""
 
+import fcntl
 import http.client
 import json
 import re
@@ -61,7 +62,10 @@ class Stream:
     """A viewer: events as they come."""
 
     def __init__(self, process, path="/stream", token=None):
-        self.socket = socket.create_connection(("127.0.0.1", process.port), 60)
+        made = socket.create_connection(("127.0.0.1", process.port), 60)
+        # A high descriptor: psycopg waits by select(), which takes those below 1024 only, and a test may have a thousand viewers.
+        self.socket = socket.socket(fileno=fcntl.fcntl(made.fileno(), fcntl.F_DUPFD_CLOEXEC, 1500))
+        made.close()
         lines = [f"GET {BASE}{path} HTTP/1.1", f"Host: 127.0.0.1:{process.port}"]
         if token:
             lines.append(f"Authorization: Bearer {token}")
