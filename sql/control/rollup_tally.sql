@@ -20,14 +20,14 @@ fresh AS MATERIALIZED (
     WHERE NOT EXISTS (SELECT FROM campaign_tally_total t
                       WHERE t.campaign_id = k.campaign_id AND t.kind = k.kind AND t.at = '-infinity' AND t.key = k.key)
 ),
-room AS MATERIALIZED (
+places AS MATERIALIZED (
     SELECT f.campaign_id, f.kind,
            1000 - (SELECT count(DISTINCT t.key) FROM campaign_tally_total t
                    WHERE t.campaign_id = f.campaign_id AND t.kind = f.kind AND t.at = '-infinity' AND t.key <> 'other') AS n
     FROM (SELECT DISTINCT f.campaign_id, f.kind FROM fresh f) f
 ),
 excess AS MATERIALIZED (
-    SELECT f.campaign_id, f.kind, f.key FROM fresh f JOIN room r ON r.campaign_id = f.campaign_id AND r.kind = f.kind WHERE f.n > r.n
+    SELECT f.campaign_id, f.kind, f.key FROM fresh f JOIN places r ON r.campaign_id = f.campaign_id AND r.kind = f.kind WHERE f.n > r.n
 ),
 moved AS (
     INSERT INTO campaign_tally_total AS t (campaign_id, kind, at, key, status, messages, events)

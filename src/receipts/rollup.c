@@ -19,6 +19,8 @@
 #define TRIMS       5
 #define PASSES      2
 
+#define LONGEST_WINDOW_MS INT64_C(604800000) /* of dedup.window */
+
 /* A table whose old rows are deleted. */
 struct trim {
     struct rollup *rollup;
@@ -119,9 +121,10 @@ static int64_t gateways_keep(const struct rcpt_config *config)
     return config->counters.gateways_ms;
 }
 
+/* Switched off here, it may be on in another instance: what the longest window needs stays. */
 static int64_t dedup_keep(const struct rcpt_config *config)
 {
-    return config->dedup.window_ms;
+    return config->dedup.window_ms > 0 ? config->dedup.window_ms : LONGEST_WINDOW_MS;
 }
 
 static const struct {
@@ -140,7 +143,6 @@ static const struct {
     {"timeline_trim", "trimming of the timeline", {timeline_keep, NULL}},
     {"letter_trim", "trimming of dead letters", {letters_keep, NULL}},
     {"retired_trim", "trimming of ids of deleted messages", {retired_keep, NULL}},
-    /* also after a rule has been switched off */
     {"tally_trim", "trimming of counts by time", {series_keep, gateways_keep}},
     {"dedup_trim", "trimming of receipts remembered for dedup", {dedup_keep, NULL}},
 };

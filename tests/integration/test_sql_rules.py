@@ -156,6 +156,8 @@ def test_roll_up_and_trimming_keep_what_they_must(database):
     session.run("control/tally_trim", 12 * 3_600_000, 3_600_000, 100_000)
     assert 11 <= len(tally(session, "hour", "at")) <= 13, "NOW may be of the hour before"
     assert tally(session, "gateway", "key") == {"g": (0, 50)}, "applied within the hour"
+    session.run("control/tally_trim", 0, 0, 100_000)
+    assert 11 <= len(tally(session, "hour", "at")) <= 13 and tally(session, "gateway", "key") == {"g": (0, 50)}, "off: what was counted stays"
 
 
 def test_a_store_that_was_dropped_by_hand_rolls_the_batch_back(database):

@@ -1,5 +1,5 @@
 -- Rule: a receipt that came before, within the window, is an echo: it is taken off `events` and counted as a duplicate. What makes two
--- receipts the same is their message and event: its event_id, else its status, flags and time (src/core/batch_build.c). Receipts of a message are
+-- receipts the same is their message and event: its event_id, else its status, flags and time (src/core/record_event.c). Receipts of a message are
 -- of one lane, so no two transactions meet here. Outside of the window, or where it is off for a receipt, each counts.
 , keyed AS MATERIALIZED (
     SELECT dedup_slot(c.at) AS slot, hashtextextended(c.id, 0) AS message, c.event, min(c.i) AS i
