@@ -52,7 +52,6 @@ $$;
 
 -- What the rules read of a receipt that was parked.
 ALTER TABLE parked_event
-    ADD COLUMN IF NOT EXISTS channel text COLLATE "C",
     ADD COLUMN IF NOT EXISTS reason_class text COLLATE "C",
     ADD COLUMN IF NOT EXISTS event_key bigint; -- by which echoes are recognised; NULL: not wanted when it was parked
 

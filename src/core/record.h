@@ -21,15 +21,14 @@
 #define RCPT_RECORD_TRACEPARENT_BYTES 55 /* W3C Trace Context, version 00 */
 
 /* What receipts are told apart by for figures: texts that events name, by number, in order of
- * appearance. Channels and reasons only for rules (rcpt_decoder_set_rules). */
+ * appearance. Reasons only for rules (rcpt_decoder_set_rules). */
 enum rcpt_facet {
     RCPT_FACET_GATEWAY,
-    RCPT_FACET_CHANNEL,
     RCPT_FACET_REASON, /* its class */
     RCPT_FACET__COUNT,
 };
 
-#define RCPT_RECORD_MAX_GATEWAYS      16 /* struct rcpt_event has four bits for some */
+#define RCPT_RECORD_MAX_GATEWAYS      16
 #define RCPT_RECORD_MAX_GATEWAY_BYTES 40
 #define RCPT_RECORD_NO_GATEWAY        0                              /* the event names none */
 #define RCPT_RECORD_OTHER_GATEWAY     (RCPT_RECORD_MAX_GATEWAYS - 1) /* too many, too long, mixed */
@@ -75,9 +74,9 @@ struct rcpt_event {
     uint8_t entry;         /* ladder entry that it names, overrides applied */
     uint8_t gateway;       /* the decoder's number of the gateway that it names */
     bool refused; /* set by the engine: PostgreSQL refuses this event, it leaves as a dead letter */
-    uint8_t org_size;                /* of the organisation that it names; 0: none */
-    uint8_t channel : 4, reason : 4; /* numbers like the gateway's; 0: not wanted */
-    uint16_t org; /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
+    uint8_t org_size; /* of the organisation that it names; 0: none */
+    uint8_t reason;   /* number of its class, like the gateway's; 0: not wanted */
+    uint16_t org;     /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
 };
 
 #define RCPT_RECORD_ORG_ELSEWHERE UINT16_MAX /* escaped, long, or far behind */
@@ -143,7 +142,7 @@ struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder,
                                       uint32_t lanes /* power of two, 1…256 */);
 void rcpt_decoder_free(struct rcpt_decoder *decoder);
 
-/* From now on events get what rules read: channel, reason, and with `keys` a key. */
+/* From now on events get what rules read: the reason, and with `keys` a key. */
 void rcpt_decoder_set_rules(struct rcpt_decoder *decoder, bool keys);
 
 /* What receipts of machines count as from the next record on; borrowed. NULL, as without this call:

@@ -203,10 +203,7 @@ static uint64_t key_of(const struct rcpt_token *id, int16_t code, const struct r
 static void set_for_rules(struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
                           int16_t code, struct rcpt_event *event)
 {
-    event->channel =
-        15u & rcpt_record_facet_of(decoder, RCPT_FACET_CHANNEL, &tokens[RCPT_FIELD_CHANNEL]);
-    event->reason =
-        15u & rcpt_record_facet_of(decoder, RCPT_FACET_REASON, &tokens[RCPT_FIELD_REASON]);
+    event->reason = rcpt_record_facet_of(decoder, RCPT_FACET_REASON, &tokens[RCPT_FIELD_REASON]);
     if (decoder->keys)
         decoder->event_keys[event - decoder->events] =
             key_of(&tokens[RCPT_FIELD_EVENT_ID], code, event);

@@ -1,4 +1,4 @@
-/* Gives each gateway, channel and class of reasons that events name a small number, in order of
+/* Gives each gateway and class of reasons that events name a small number, in order of
  * appearance. For figures only: a name that is too long, or one too many, counts as "other". Called
  * by record_event.c for each event, and by src/operate for metrics.
  */

@@ -132,7 +132,7 @@ void rcpt_record_advise_time(const struct rcpt_token *at, char *detail, size_t s
 void rcpt_record_note_channel(struct rcpt_decoder *decoder, int entry,
                               const struct rcpt_token *channel);
 
-/* Number of the gateway, channel or reason that the field names. */
+/* Number of the gateway or reason that the field names. */
 uint8_t rcpt_record_facet_of(struct rcpt_decoder *decoder, enum rcpt_facet facet,
                              const struct rcpt_token *name);
 

@@ -336,7 +336,6 @@ static uint32_t facet_count(const struct content *content)
             put_name(encoder, content, FACET, content->facets->first[index]->MEMBER);              \
     }
 FACET_NAMES(add_facet_gateways, RCPT_FACET_GATEWAY, gateway)
-FACET_NAMES(add_facet_channels, RCPT_FACET_CHANNEL, channel)
 FACET_NAMES(add_facet_reasons, RCPT_FACET_REASON, reason)
 
 /* $1 … of sql/lane/apply; behind RCPT_APPLY_PARAMETERS those of its unsubscribed form, then those of
@@ -374,7 +373,6 @@ static const struct {
     {{"keys of the raw events", "int8[]"}, add_event_keys},
     {{"facet of each raw event", "int4[]"}, add_event_facets},
     {{"gateways", "text[]"}, add_facet_gateways},
-    {{"channels", "text[]"}, add_facet_channels},
     {{"reasons of the facets", "text[]"}, add_facet_reasons},
 };
 _Static_assert(sizeof(apply_parameters) / sizeof(apply_parameters[0]) ==

@@ -27,7 +27,7 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
  * same words. */
 #define RCPT_APPLY_PARAMETERS              24u
 #define RCPT_APPLY_PARAMETERS_UNSUBSCRIBED 26u
-#define RCPT_APPLY_PARAMETERS_RULES        31u
+#define RCPT_APPLY_PARAMETERS_RULES        30u
 
 struct rcpt_apply_parameter {
     const char *name, *type;
@@ -36,15 +36,15 @@ struct rcpt_apply_parameter {
 const struct rcpt_apply_parameter *rcpt_apply_parameter(size_t number /* from 1 on */);
 
 /* What a parked row keeps of its event beside the payload: organisation, account, campaign, the
- * gateway's id where the receipt came under that; for rules channel, class of the reason, key;
+ * gateway's id where the receipt came under that; for rules class of the reason, key;
  * for figures the one gateway of its message's receipts. */
-#define RCPT_KEPT_TEXTS 8u
+#define RCPT_KEPT_TEXTS 7u
 /* RCPT_KEPT_TEXTS for each event of the batch, in the arena or in the records; empty: none. */
 const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
                                          const struct rcpt_lane_names *names,
                                          struct rcpt_arena *arena);
 
-/* Gateway, channel and reason of receipts, numbered together; in the arena. */
+/* Gateway and reason of receipts, numbered together; in the arena. */
 struct rcpt_encode_facets {
     int32_t *of_events;              /* of each event, 1-based */
     const struct rcpt_event **first; /* with each number */

@@ -1,11 +1,11 @@
-/* Gateway, channel and reason of a batch's receipts, numbered together for the rules of
+/* Gateway and reason of a batch's receipts, numbered together for the rules of
  * sql/lane/rules: few receipts of a batch differ in them. Called by encode_batch.c. */
 #include <string.h>
 
 #include "encode_batch.h"
 
 #define NUMBERS ((size_t)RCPT_RECORD_MAX_GATEWAYS)
-#define MOST    (NUMBERS * NUMBERS * NUMBERS)
+#define MOST    (NUMBERS * NUMBERS)
 
 /* Each combination gets the number of its first appearance, found by a table of all there can be. */
 const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
@@ -20,8 +20,7 @@ const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *bat
     facets->count = 0;
     for (uint32_t index = 0; index < batch->event_count; index++) {
         const struct rcpt_event *event = batch->events[index].event;
-        int32_t *number =
-            &numbers[(event->gateway * NUMBERS + event->channel) * NUMBERS + event->reason];
+        int32_t *number = &numbers[event->gateway * NUMBERS + event->reason];
         if (*number == 0) {
             facets->first[facets->count++] = event;
             *number = (int32_t)facets->count;

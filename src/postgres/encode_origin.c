@@ -27,14 +27,13 @@ static void keep_for_rules(const struct rcpt_batch_event *raw, const struct rcpt
 {
     const struct rcpt_event *event = raw->event;
     uint64_t number = rcpt_record_event_key(raw->record, event);
-    texts[0] = rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_CHANNEL, event->channel));
-    texts[1] = rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_REASON, event->reason));
-    texts[2] = (struct rcpt_text){NULL, 0};
+    texts[0] = rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_REASON, event->reason));
+    texts[1] = (struct rcpt_text){NULL, 0};
     if (number == 0)
         return;
     char *key = rcpt_arena_alloc(arena, KEY_BYTES);
     int size = snprintf(key, KEY_BYTES, "%" PRId64, (int64_t)number);
-    texts[2] = (struct rcpt_text){key, (size_t)size};
+    texts[1] = (struct rcpt_text){key, (size_t)size};
 }
 
 const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
@@ -57,7 +56,7 @@ const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
     for (uint32_t index = 0; index < batch->message_count; index++) {
         uint8_t gateway = batch->signatures[batch->messages[index].signature].gateway;
         for (uint32_t at = batch->messages[index].first_event; at < end_of(batch, index); at++)
-            kept[at * RCPT_KEPT_TEXTS + 7] =
+            kept[at * RCPT_KEPT_TEXTS + 6] =
                 rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_GATEWAY, gateway));
     }
     return kept;

@@ -107,7 +107,7 @@ struct rcpt_lane_effects {
     uint32_t refused_gateway_count;
 };
 
-/* Names of a batch's gateways, channels and reasons by the decoder's numbers. */
+/* Names of a batch's gateways and reasons by the decoder's numbers. */
 struct rcpt_lane_names {
     const char *(*name)(const void *context, enum rcpt_facet facet, uint32_t number);
     const void *context;

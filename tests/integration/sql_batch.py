@@ -25,7 +25,6 @@ class Event:
     marks: tuple = ()  # bits of the flags that it names beside its status
     org: str = None
     own: bool = False  # it came under the gateway's id
-    channel: str = None
     reason: str = None
     key: int = None  # copies of one event share it
 
@@ -44,10 +43,10 @@ class Event:
 
     @property
     def kept(self):
-        """What a parked row keeps beside the payload: organisation, account, campaign, the gateway's id, channel, class of the reason, key."""
+        """What a parked row keeps beside the payload: organisation, account, campaign, the gateway's id, class of the reason, key."""
         fields = json.loads(self.payload)
         own = self.message_id if self.own else None
-        return [(text or "").encode() for text in (fields.get("org_id"), self.gateway, self.campaign_id, own, self.channel, self.reason,
+        return [(text or "").encode() for text in (fields.get("org_id"), self.gateway, self.campaign_id, own, self.reason,
                                                  None if self.key is None else str(self.key))]
 
     @property
@@ -138,8 +137,8 @@ def for_rules(events):
         messages[event.message_id].append(event)
     raw = [event for message_id in sorted(messages, key=str.encode) for event in messages[message_id]]
     facets = {}
-    numbers = [facets.setdefault((e.gateway, e.channel, e.reason), len(facets) + 1) for e in raw]
-    return [[], 0, [e.key for e in raw], numbers, *([facet[part] for facet in facets] for part in range(3))]
+    numbers = [facets.setdefault((e.gateway, e.reason), len(facets) + 1) for e in raw]
+    return [[], 0, [e.key for e in raw], numbers, *([facet[part] for facet in facets] for part in range(2))]
 
 
 def effects(row):

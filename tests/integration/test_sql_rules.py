@@ -44,7 +44,7 @@ def histories(seed, n_messages=40, n_events=300):
     inbox = {f"m{i}": f"c{i % 3}" for i in range(n_messages)}
     codes = [c for c in STATUSES if c] + [9001, 9006]
     distinct = [Event(f"m{rng.randrange(n_messages)}", rng.choice(codes), 0, at=at(rng.uniform(0, 40)), gateway=rng.choice((None, "twilio", "kannel")),
-                      channel=rng.choice((None, "sms")), reason=rng.choice((None, "blocked", "invalid")), key=1000 + n,
+                      reason=rng.choice((None, "blocked", "invalid")), key=1000 + n,
                       marks=(5,) if rng.random() < 0.1 else ()) for n in range(n_events)]
     events = distinct + [rng.choice(distinct) for _ in range(n_events)]
     rng.shuffle(events)
@@ -110,7 +110,7 @@ def test_order_and_repetition_change_no_count_of_an_event(database):
 
 def test_a_parked_receipt_meets_the_rules_when_it_is_woken(database):
     session = ruled(database)
-    late = Event("late", 440, 0, at=at(1), gateway="twilio", channel="sms", reason="blocked", key=5)
+    late = Event("late", 440, 0, at=at(1), gateway="twilio", reason="blocked", key=5)
     apply(session, [late, dataclasses.replace(late, offset=1), Event("late", 300, 2, at=at(2), key=6)], lane=0)
     assert tally(session, "reason", "key") == {} and tally(session, "gateway_unknown", "key") == {"twilio": (0, 2), "": (0, 1)}
     add_messages(session, {"late": "c"})

@@ -14,9 +14,9 @@
 -- A position can come again only after an operator's reset; then the row that is there stays.
 parked AS (
     INSERT INTO parked_event (topic, partition, "offset", index, lane, message_id, status, flags, at, payload, traceparent, gateway,
-                              org_id, account, campaign_id, gateway_id, channel, reason_class, event_key)
+                              org_id, account, campaign_id, gateway_id, reason_class, event_key)
     SELECT x.topic, x.partition, x.at_offset, x.index, $20::int4, x.id, ($10::int2[])[x.event], COALESCE(($22::int4[])[x.event], 0),
-           ($11::timestamptz[])[x.event], substr($15::bytea, x.first, x.size), x.link, x.kept[8], x.kept[1], x.kept[2], x.kept[3], x.kept[4], x.kept[5], x.kept[6], x.kept[7]::int8
+           ($11::timestamptz[])[x.event], substr($15::bytea, x.first, x.size), x.link, x.kept[7], x.kept[1], x.kept[2], x.kept[3], x.kept[4], x.kept[5], x.kept[6]::int8
     FROM x WHERE x.fate = 'parked' AND cardinality($13::int4[]) > 0 ON CONFLICT DO NOTHING
 ),
 dead AS (

@@ -3,7 +3,7 @@
 -- $25 and $26 belong to 91_unsubscribed.sql. They stand here so that they have a type in each form.
 , receipts AS MATERIALIZED (
     SELECT i, k.id, k.campaign, k.old, ($10::int2[])[i] AS code, COALESCE(($22::int4[])[i], 0) AS flags, ($11::timestamptz[])[i] AS at,
-           ($27::int8[])[i] AS event, ($29::text[])[f.n] AS gateway, ($30::text[])[f.n] AS channel, ($31::text[])[f.n] AS reason
+           ($27::int8[])[i] AS event, ($29::text[])[f.n] AS gateway, ($30::text[])[f.n] AS reason
     FROM (SELECT u.n, u.id, u.campaign, u.old FROM u
           UNION ALL SELECT r.n, r.id, r.campaign, r.status FROM r WHERE r.fate = 'known' AND (NOT r.stale OR message_still_there(r.id))) k,
          generate_series(($9::int4[])[k.n], ($9::int4[])[k.n + 1] - 1) i, LATERAL (SELECT ($28::int4[])[i] AS n) f

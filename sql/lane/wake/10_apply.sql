@@ -18,7 +18,7 @@ gone AS (
     RETURNING p.*, k.campaign, k.org, p.org_id IS NULL OR COALESCE(p.org_id = k.org, false) AS fits
 ),
 taken AS MATERIALIZED (
-    SELECT g.message_id, g.status, g.flags, g.at, g.campaign, g.traceparent, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) ELSE g.gateway END AS gateway, g.channel, g.reason_class,
+    SELECT g.message_id, g.status, g.flags, g.at, g.campaign, g.traceparent, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) ELSE g.gateway END AS gateway, g.reason_class,
            g.event_key
     FROM gone g WHERE g.fits
 ),
