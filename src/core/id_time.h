@@ -1,5 +1,6 @@
 /* The time that a message id begins with: UUIDv7 (RFC 9562, section 5.7) and ULID start with the
- * milliseconds since 1970, 48 bits; KSUID (160 bits in base62) with the seconds since 1400000000, 32 bits.
+ * milliseconds since 1970, 48 bits; KSUID (160 bits in base62) with the seconds since 1400000000,
+ * 32 bits.
  * So the order of the texts is the order of time. Pure. */
 #ifndef RECEIPTD_CORE_ID_TIME_H
 #define RECEIPTD_CORE_ID_TIME_H

@@ -1,5 +1,5 @@
-/* What receipts of machines count as: opens by mail programs that fetch every picture, clicks by scanners that follow every
- * link. Gateways tell by the flags MACHINE_OPEN and BOT_CLICK; a policy decides. Pure: the decoder
+/* What receipts of machines count as: opens by mail programs that fetch every picture, clicks by
+ * scanners that follow every link. Gateways tell by the flags MACHINE_OPEN and BOT_CLICK; a policy decides. Pure: the decoder
  * applies it to each event by itself, so neither order nor repetition matters. */
 #ifndef RECEIPTD_CORE_MACHINE_H
 #define RECEIPTD_CORE_MACHINE_H
