@@ -2,11 +2,9 @@
  * Starting → serving → stopping (no new connections, requests in flight are answered) → closing
  * (the tracer first, then the handles). The intake itself is in src/intake. */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -15,25 +13,18 @@
 #include "kafka/consumer.h"
 #include "operate/intake_endpoints.h"
 #include "operate/reload.h"
-#include "operate/supervisor.h"
+#include "process.h"
 
-/* The process: a loop, signals, the intake. */
 struct intake_process {
     struct rcpt_config *config;
     const char *config_path;
-    uv_loop_t loop;
-    uv_signal_t signals[3];
-    uv_timer_t deadline;
+    struct command_process frame;
     struct rcpt_intake *intake; /* NULL: not started, or closed */
-    struct supervisor supervisor;
     struct intake_endpoints endpoints;
-    struct rcpt_tracer *tracer; /* NULL: nothing is traced, or closed */
-    char instance[APP_INSTANCE_BYTES];
+    struct rcpt_tracer *tracer;         /* NULL: nothing is traced, or closed */
     uint64_t status_records, status_ns; /* acknowledged by the last status line, for its rate */
-    bool stopping;
-    int exit_code;
-    struct intake_reload *reload; /* NULL: none is under way */
-    bool reload_again;            /* a signal came while one was */
+    struct intake_reload *reload;       /* NULL: none is under way */
+    bool reload_again;                  /* a signal came while one was */
 };
 
 /* A configuration that a worker reads. The worker owns `fresh` and `error` until on_read(). */
@@ -51,7 +42,7 @@ static void on_ready(void *context, bool ready, const char *reason)
 {
     struct intake_process *process = context;
     intake_endpoints_set_ready(&process->endpoints, ready, reason);
-    supervisor_set_ready(&process->supervisor, ready);
+    supervisor_set_ready(&process->frame.supervisor, ready);
 }
 
 /* The rate is that since the last line for the service manager. */
@@ -66,8 +57,8 @@ static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
     double rate = seconds > 0 ? (double)(totals.records - process->status_records) / seconds : 0;
     process->status_records = totals.records;
     process->status_ns = now;
-    if (process->stopping || process->intake == NULL)
-        snprintf(text, SUPERVISOR_STATUS_BYTES, process->stopping ? "stopping" : "starting");
+    if (process->frame.stopping || process->intake == NULL)
+        snprintf(text, SUPERVISOR_STATUS_BYTES, process->frame.stopping ? "stopping" : "starting");
     else if (!process->endpoints.ready)
         snprintf(text, SUPERVISOR_STATUS_BYTES, "not ready: %s", process->endpoints.reason);
     else
@@ -75,22 +66,11 @@ static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
                  totals.waiting_requests);
 }
 
-/* The supervisor's last callback: the process has nothing left to wait for. */
-static void on_nothing(void *context)
-{
-    (void)context;
-}
-
 /* All handles of the loop; afterwards uv_run() returns. */
 static void close_handles(struct intake_process *process)
 {
-    supervisor_signals_hold();
-    for (size_t i = 0; i < sizeof(process->signals) / sizeof(process->signals[0]); i++)
-        uv_close((uv_handle_t *)&process->signals[i], NULL);
-    supervisor_signals_leave(process->exit_code);
-    uv_close((uv_handle_t *)&process->deadline, NULL);
     intake_endpoints_close(&process->endpoints);
-    supervisor_close(&process->supervisor, on_nothing);
+    command_process_close(&process->frame);
 }
 
 /* The endpoints read the tracer's figures, so they lose their pointer first. */
@@ -105,6 +85,7 @@ static void on_tracer_closed(void *context)
 static void close_rest(struct intake_process *process)
 {
     process->intake = process->endpoints.intake = NULL;
+    process->frame.deaf = true; /* all that is left are spans on their way */
     if (process->tracer != NULL)
         rcpt_tracer_close(process->tracer, on_tracer_closed, process);
     else
@@ -114,16 +95,6 @@ static void close_rest(struct intake_process *process)
 static void on_closed(void *context)
 {
     close_rest(context);
-}
-
-/* A request gets 2xx only after Kafka's acknowledgement, so gateways send the others again. */
-static void on_deadline(uv_timer_t *timer)
-{
-    const struct intake_process *process = timer->data;
-    rcpt_log_warn("commands",
-                  "the drain took longer than shutdown.deadline; requests that wait are "
-                  "abandoned and will be sent again");
-    _exit(process->exit_code);
 }
 
 /* In the worker: touches the reload and the path only. */
@@ -156,14 +127,14 @@ static void on_read(uv_work_t *work, int status)
     char *text = NULL;
     size_t size = 0;
     FILE *out = rcpt_open_memory(&text, &size);
-    if (status == 0 && process->intake != NULL && !process->stopping)
+    if (status == 0 && process->intake != NULL && !process->frame.stopping)
         apply(process, reload, out);
     RCPT_ASSERT(fclose(out) == 0);
     reload_log_result(reload->fresh != NULL, text);
     process->reload = NULL;
-    if (!process->stopping)
-        supervisor_reload_ends(&process->supervisor);
-    if (!process->stopping && process->reload_again)
+    if (!process->frame.stopping)
+        supervisor_reload_ends(&process->frame.supervisor);
+    if (!process->frame.stopping && process->reload_again)
         begin_reload(process);
     rcpt_config_free(reload->fresh);
     reload_free_dsns(&reload->before);
@@ -182,46 +153,24 @@ static void begin_reload(struct intake_process *process)
     reload->work.data = reload;
     reload_note_dsns(&reload->before, process->config);
     process->reload = reload;
-    supervisor_reload_begins(&process->supervisor);
-    RCPT_ASSERT(uv_queue_work(&process->loop, &reload->work, on_read_work, on_read) == 0);
+    supervisor_reload_begins(&process->frame.supervisor);
+    RCPT_ASSERT(uv_queue_work(&process->frame.loop, &reload->work, on_read_work, on_read) == 0);
 }
 
-/* SIGHUP reads configuration and certificates again; the first SIGTERM or SIGINT drains, the second ends at once. */
-static void on_signal(uv_signal_t *handle, int number)
+/* Certificates are read again even where the configuration is refused. */
+static void on_hangup(void *context)
 {
-    struct intake_process *process = handle->data;
-    if (process->intake == NULL)
-        return; /* all that is left are spans on their way */
-    /* Certificates are read again even where the configuration is refused. */
-    if (number == SIGHUP) {
-        rcpt_intake_reload(process->intake);
-        intake_endpoints_reload(&process->endpoints);
-        if (!process->stopping)
-            begin_reload(process);
-        return;
-    }
-    if (process->stopping) {
-        rcpt_log_warn("commands", "second signal: leaving at once");
-        _exit(EX_TEMPFAIL);
-    }
-    process->stopping = true;
-    rcpt_log_info("commands", "stopping: %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
-    supervisor_stopping(&process->supervisor);
-    uv_timer_start(&process->deadline, on_deadline, (uint64_t)process->config->shutdown.deadline_ms,
-                   0);
+    struct intake_process *process = context;
+    rcpt_intake_reload(process->intake);
+    intake_endpoints_reload(&process->endpoints);
+    if (!process->frame.stopping)
+        begin_reload(process);
+}
+
+static void on_stop(void *context)
+{
+    const struct intake_process *process = context;
     rcpt_intake_drain(process->intake);
-}
-
-/* A client that closes its connection must not end the process, so SIGPIPE is ignored. */
-static void start_signals(struct intake_process *process)
-{
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    signal(SIGPIPE, SIG_IGN);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        uv_signal_init(&process->loop, &process->signals[i]);
-        process->signals[i].data = process;
-        uv_signal_start(&process->signals[i], on_signal, numbers[i]);
-    }
 }
 
 /* NULL without tracing.endpoint: nothing is traced then. */
@@ -229,10 +178,10 @@ static struct rcpt_tracer *start_tracer(struct intake_process *process)
 {
     const struct rcpt_config *config = process->config;
     const struct rcpt_tracer_settings settings = {
-        .loop = &process->loop,
+        .loop = &process->frame.loop,
         .endpoint = config->tracing.endpoint,
         .token = config->tracing.token,
-        .instance = process->instance,
+        .instance = process->frame.instance,
         .queue_bytes = config->tracing.queue_bytes,
         .timeout_ms = config->tracing.timeout_ms,
     };
@@ -242,21 +191,22 @@ static struct rcpt_tracer *start_tracer(struct intake_process *process)
 /* A failure of the intake still goes through the orderly end: handles are open. */
 static void start(struct intake_process *process)
 {
-    app_name_instance(process->instance);
-    uv_loop_init(&process->loop);
-    uv_timer_init(&process->loop, &process->deadline);
-    process->deadline.data = process;
-    start_signals(process);
-    const struct supervisor_settings supervised = {
-        .loop = &process->loop, .context = process, .describe = describe};
-    supervisor_start(&process->supervisor, &supervised);
-    intake_endpoints_start(&process->endpoints, &process->loop, process->config);
+    /* A request gets 2xx only after Kafka's acknowledgement. */
+    const struct command_process_settings framed = {
+        .context = process,
+        .config = process->config,
+        .describe = describe,
+        .on_hangup = on_hangup,
+        .on_stop = on_stop,
+        .abandoned = "requests that wait are abandoned and will be sent again"};
+    command_process_start(&process->frame, &framed);
+    intake_endpoints_start(&process->endpoints, &process->frame.loop, process->config);
     process->endpoints.tracer = process->tracer = start_tracer(process);
     struct rcpt_error error = {0};
     struct rcpt_intake_settings settings = {
-        .loop = &process->loop,
+        .loop = &process->frame.loop,
         .config = process->config,
-        .instance = process->instance,
+        .instance = process->frame.instance,
         .tracer = process->tracer,
         .context = process,
         .on_ready = on_ready,
@@ -265,7 +215,7 @@ static void start(struct intake_process *process)
     process->intake = process->endpoints.intake = rcpt_intake_start(&settings, &error);
     if (process->intake != NULL)
         return;
-    process->exit_code = command_fail(&error);
+    process->frame.exit_code = command_fail(&error);
     close_rest(process);
 }
 
@@ -276,10 +226,10 @@ static int run(struct rcpt_config *config, const char *config_path)
     process->config = config;
     process->config_path = config_path;
     start(process);
-    uv_run(&process->loop, UV_RUN_DEFAULT);
-    RCPT_ASSERT(uv_loop_close(&process->loop) == 0);
+    uv_run(&process->frame.loop, UV_RUN_DEFAULT);
+    RCPT_ASSERT(uv_loop_close(&process->frame.loop) == 0);
     intake_endpoints_fini(&process->endpoints);
-    int exit_code = process->exit_code;
+    int exit_code = process->frame.exit_code;
     rcpt_log_info("commands", "stopped, exit code %d", exit_code);
     if (rcpt_kafka_has_threads())
         _exit(exit_code);

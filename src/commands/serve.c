@@ -2,7 +2,6 @@
  * tokens and links. Starting → serving → stopping (requests in hand are answered) → closing. */
 #include <inttypes.h>
 #include <openssl/rand.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,8 @@
 #include "base/text.h"
 #include "command.h"
 #include "host/context.h"
-#include "operate/supervisor.h"
 #include "postgres/sql.h"
+#include "process.h"
 #include "report.h"
 #include "serve/serve.h"
 
@@ -26,14 +25,9 @@
 struct serve_process {
     struct rcpt_config *config;
     const char *config_path;
-    uv_loop_t loop;
-    uv_signal_t signals[3];
-    uv_timer_t deadline;
+    struct command_process frame;
     struct rcpt_serve *serve; /* NULL: not started, or closed */
-    struct supervisor supervisor;
-    char instance[APP_INSTANCE_BYTES];
-    bool stopping, ready;
-    int exit_code;
+    bool ready;
 };
 
 static void on_ready(void *context, bool ready)
@@ -41,54 +35,34 @@ static void on_ready(void *context, bool ready)
     struct serve_process *process = context;
     rcpt_log_info("commands", ready ? "ready" : "not ready: the database does not answer");
     process->ready = ready;
-    supervisor_set_ready(&process->supervisor, ready);
+    supervisor_set_ready(&process->frame.supervisor, ready);
 }
 
 static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
 {
     const struct serve_process *process = context;
     snprintf(text, SUPERVISOR_STATUS_BYTES, "%s",
-             process->stopping ? "stopping"
-             : process->ready  ? "answers readers"
-                               : "not ready: the database does not answer");
-}
-
-static void on_nothing(void *context)
-{
-    (void)context;
-}
-
-/* All handles of the loop; afterwards uv_run() returns. */
-static void close_handles(struct serve_process *process)
-{
-    supervisor_signals_hold();
-    for (size_t i = 0; i < sizeof(process->signals) / sizeof(process->signals[0]); i++)
-        uv_close((uv_handle_t *)&process->signals[i], NULL);
-    supervisor_signals_leave(process->exit_code);
-    uv_close((uv_handle_t *)&process->deadline, NULL);
-    supervisor_close(&process->supervisor, on_nothing);
+             process->frame.stopping ? "stopping"
+             : process->ready        ? "answers readers"
+                                     : "not ready: the database does not answer");
 }
 
 static void on_closed(void *context)
 {
     struct serve_process *process = context;
     process->serve = NULL;
-    close_handles(process);
-}
-
-/* Readers ask again. */
-static void on_deadline(uv_timer_t *timer)
-{
-    const struct serve_process *process = timer->data;
-    rcpt_log_warn("commands", "the drain took longer than shutdown.deadline");
-    _exit(process->exit_code);
+    process->frame.deaf = true;
+    command_process_close(&process->frame);
 }
 
 /* A file that cannot be read leaves everything as it was. Reading it blocks readers for moments. */
-static void reload(struct serve_process *process)
+static void on_hangup(void *context)
 {
+    struct serve_process *process = context;
     struct rcpt_error error;
     struct rcpt_config_changes changes;
+    if (process->frame.stopping)
+        return;
     struct rcpt_config *fresh = rcpt_config_load(process->config_path, &error);
     if (fresh == NULL) {
         rcpt_log_failure(RCPT_LOG_ERROR, "commands", &error, "the configuration stays as it was");
@@ -100,61 +74,34 @@ static void reload(struct serve_process *process)
     rcpt_serve_apply_config(process->serve);
 }
 
-/* SIGHUP reads configuration and certificate again; the first SIGTERM or SIGINT drains, the second
- * ends at once. */
-static void on_signal(uv_signal_t *handle, int number)
+static void on_stop(void *context)
 {
-    struct serve_process *process = handle->data;
-    if (process->serve == NULL)
-        return;
-    if (number == SIGHUP) {
-        if (!process->stopping)
-            reload(process);
-        return;
-    }
-    if (process->stopping)
-        _exit(EX_TEMPFAIL);
-    process->stopping = true;
-    rcpt_log_info("commands", "stopping: %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
-    supervisor_stopping(&process->supervisor);
-    uv_timer_start(&process->deadline, on_deadline, (uint64_t)process->config->shutdown.deadline_ms,
-                   0);
+    const struct serve_process *process = context;
     rcpt_serve_drain(process->serve);
-}
-
-static void start_signals(struct serve_process *process)
-{
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    signal(SIGPIPE, SIG_IGN);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        uv_signal_init(&process->loop, &process->signals[i]);
-        process->signals[i].data = process;
-        uv_signal_start(&process->signals[i], on_signal, numbers[i]);
-    }
 }
 
 static void start(struct serve_process *process)
 {
     struct rcpt_error error = {0};
-    app_name_instance(process->instance);
-    uv_loop_init(&process->loop);
-    uv_timer_init(&process->loop, &process->deadline);
-    process->deadline.data = process;
-    start_signals(process);
-    const struct supervisor_settings supervised = {
-        .loop = &process->loop, .context = process, .describe = describe};
-    supervisor_start(&process->supervisor, &supervised);
-    const struct rcpt_serve_settings settings = {.loop = &process->loop,
+    const struct command_process_settings framed = {.context = process,
+                                                    .config = process->config,
+                                                    .describe = describe,
+                                                    .on_hangup = on_hangup,
+                                                    .on_stop = on_stop,
+                                                    .abandoned = "readers have to ask again"};
+    command_process_start(&process->frame, &framed);
+    const struct rcpt_serve_settings settings = {.loop = &process->frame.loop,
                                                  .config = process->config,
-                                                 .instance = process->instance,
+                                                 .instance = process->frame.instance,
                                                  .context = process,
                                                  .on_ready = on_ready,
                                                  .on_closed = on_closed};
     process->serve = rcpt_serve_start(&settings, &error);
     if (process->serve != NULL)
         return;
-    process->exit_code = command_fail(&error);
-    close_handles(process);
+    process->frame.exit_code = command_fail(&error);
+    process->frame.deaf = true;
+    command_process_close(&process->frame);
 }
 
 /* Order: memory limits before anything allocates, the log before its first line. */
@@ -173,9 +120,9 @@ static int run(const struct command_call *call)
     rcpt_config_apply_log(process->config);
     rcpt_config_warn(process->config);
     start(process);
-    uv_run(&process->loop, UV_RUN_DEFAULT);
-    RCPT_ASSERT(uv_loop_close(&process->loop) == 0);
-    int exit_code = process->exit_code;
+    uv_run(&process->frame.loop, UV_RUN_DEFAULT);
+    RCPT_ASSERT(uv_loop_close(&process->frame.loop) == 0);
+    int exit_code = process->frame.exit_code;
     rcpt_log_info("commands", "stopped, exit code %d", exit_code);
     rcpt_config_free(process->config);
     free(process);

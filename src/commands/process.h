@@ -1,0 +1,42 @@
+/* What the processes of `receiptd intake` and `receiptd serve` share: loop, signals, the deadline of
+ * the drain, the service manager's view. `receiptd run` has its own (src/app). Private to this
+ * folder; all of it on the loop's thread. */
+#ifndef RECEIPTD_COMMANDS_PROCESS_H
+#define RECEIPTD_COMMANDS_PROCESS_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <uv.h>
+
+#include "config/config.h"
+#include "host/context.h"
+#include "operate/supervisor.h"
+
+struct command_process_settings {
+    void *context;
+    const struct rcpt_config *config; /* borrowed; its deadline of the drain may change */
+    void (*describe)(void *context, char text[SUPERVISOR_STATUS_BYTES]);
+    void (*on_hangup)(void *context); /* SIGHUP, also while the process stops */
+    void (*on_stop)(
+        void *context);    /* the first SIGTERM or SIGINT: drain. The second ends at once */
+    const char *abandoned; /* what a drain that takes too long abandons, for the log */
+};
+
+struct command_process { /* embedded */
+    struct command_process_settings settings;
+    uv_loop_t loop;
+    uv_signal_t signals[3];
+    uv_timer_t deadline;
+    struct supervisor supervisor;
+    char instance[APP_INSTANCE_BYTES];
+    bool stopping, deaf; /* deaf: nothing is left that a signal could reach */
+    int exit_code;
+};
+
+/* Also ignores SIGPIPE: a client that closes its connection must not end the process. */
+void command_process_start(struct command_process *process,
+                           const struct command_process_settings *settings);
+/* All its handles; when the caller's are closed, too, uv_run() returns. */
+void command_process_close(struct command_process *process);
+
+#endif
