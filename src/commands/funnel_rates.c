@@ -79,7 +79,7 @@ static const struct funnel_status *named(const struct funnel *funnel, const char
 }
 
 /* Whether OPENED or CLICKED has what this kind of machines did, as the KPI wants it. The policies are those
- * of now: what was counted under others cannot be told. */
+ * of now: what was counted under others cannot be known. */
 static void doubt_kind(const struct funnel *funnel, enum rcpt_machine_kind kind, const char *flag,
                        struct rate *rate)
 {

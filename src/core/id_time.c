@@ -44,7 +44,7 @@ static void bound_of_ksuid(int64_t ms, char bound[RCPT_ID_BOUND_SIZE])
     }
 }
 
-/* 27 digits have room for more than 160 bits: what exceeds them is none. */
+/* 27 digits can write more than 160 bits: what exceeds them is no KSUID. */
 static bool time_of_ksuid(const char *id, int64_t *ms)
 {
     uint32_t words[KSUID_WORDS] = {0};

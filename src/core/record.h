@@ -20,7 +20,7 @@
 #define RCPT_RECORD_MAX_ID_BYTES      255
 #define RCPT_RECORD_TRACEPARENT_BYTES 55 /* W3C Trace Context, version 00 */
 
-/* What receipts are told apart by for figures: texts that events name, by number, in order of
+/* By what figures distinguish receipts: texts that events name, by number, in order of
  * appearance. Reasons only for rules (rcpt_decoder_set_rules). */
 enum rcpt_facet {
     RCPT_FACET_GATEWAY,

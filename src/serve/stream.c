@@ -1,7 +1,7 @@
 /* Server-sent events: what changed since the last poll, for all viewers by one question a second. A
- * viewer that does not read is cut off; one that came back, or whose database was away, is told to
+ * viewer that does not read is cut off; one that came back, or whose database was away, has to
  * fetch everything again (a `campaign` event without an id). Each stream ends after some minutes:
- * the client opens it again, and its token is checked anew. */
+ * the client opens it again, and its token is checked again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -29,7 +29,7 @@ struct serve_stream {
     struct rcpt_serve *serve;
     struct viewer *viewers;
     unsigned count;
-    char *snapshot; /* of the last poll; NULL: the next one begins anew */
+    char *snapshot; /* of the last poll; NULL: the next one is the first */
     bool asked, behind;
     int64_t poll_ms, asked_ms, beat_ms;
 };
@@ -251,7 +251,7 @@ void serve_stream_add(struct serve_request *request)
     stream->count++;
     begin_stream(viewer, stream);
     serve_request_free(request);
-    /* What changes before there is a snapshot is not told by name. */
+    /* Of what changes before there is a snapshot, nobody gets the name. */
     if (stream->snapshot == NULL)
         stream->behind = true;
     stream->poll_ms = stream->snapshot == NULL ? 0 : stream->poll_ms;

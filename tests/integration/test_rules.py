@@ -1,4 +1,4 @@
-"""Rules in the running daemon: echoes are told from events, the series and reasons add up, through kills and restarts."""
+"""Rules in the running daemon: echoes are distinguished from events, the series and reasons add up, through kills and restarts."""
 import json
 import random
 

@@ -8,7 +8,7 @@ import { coalesce, h } from "./view.js";
 const PAGE = 100;
 const SORTS = [["changed", "Last change"], ["rate", "Lowest delivery rate"], ["problems", "Most failures"]];
 const REFRESH_MS = 1000;
-const IDLE_MS = 3000; // without a pointer over the list, it may be ordered anew
+const IDLE_MS = 3000; // without a pointer over the list, it may be ordered again
 
 export function campaigns(app) {
     const state = { query: "", sort: "changed", rows: [], next: null, error: null, loaded: false, loading: false, fresh: new Set(), serial: 0,
@@ -138,7 +138,7 @@ export function campaigns(app) {
             h("label", null, "Search ", h("input", { type: "search", value: state.query, oninput: search, autocomplete: "off", spellcheck: "false", maxlength: 200 })),
             h("label", null, "Order ", h("select", { value: state.sort, onchange: sort }, SORTS.map(([value, text]) => h("option", { value }, text)))),
             h("button", { type: "button", class: "quiet", onclick: () => page(true) },
-                state.fresh.size > 0 ? `Show ${count(state.fresh.size)} new` : "Order anew"));
+                state.fresh.size > 0 ? `Show ${count(state.fresh.size)} new` : "Order again"));
     }
 
     function list() {
