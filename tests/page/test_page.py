@@ -127,6 +127,7 @@ def test_it_survives_a_restart_of_serve(site, browser):
     daemon = site.receiptd.start()
     browser.open(f"{site.url}/campaign/c")
     browser.wait_for_text("live", ".pulse")
+    browser.wait(lambda: is_exact(browser, site, "c"), "the first numbers are drawn")
     site.process.kill()
     browser.wait_for_text("connection lost", ".pulse")
     assert shown(browser)["TARGETED"] == 10, "the last numbers stay"
