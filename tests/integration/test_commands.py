@@ -388,6 +388,7 @@ def test_dry_run_writes_nothing_and_prints_a_script_that_psql_runs(empty, tmp_pa
                    check=True, stdout=subprocess.DEVNULL)
     assert "ALTER TABLE receiptd.message_alias SET (" in empty.run("migrate", "--dry-run").out
     assert empty.migrate().out.startswith("nothing to do\nset for receiptd.")  # storage parameters come when the tables are there
+    assert empty.migrate().out == "nothing to do\n"
     assert empty.run("migrate", "--dry-run").out == "-- nothing to do\n"
 
 
