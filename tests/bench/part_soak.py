@@ -1,10 +1,10 @@
 """soak: an hour of real traffic at about half of two cores' capacity; measures what grows meanwhile.
 
 It behaves as a platform does: messages are inserted (COPY, every half second) some seconds before their first receipt, their receipts come by an open-loop
-generator in hundreds a record, and five minutes after their insert they are deleted. Campaigns come and go. Autovacuum and
-checkpoints come as they like; Kafka deletes old segments. The daemon is started when a minute's receipts wait for it, so that it has been at full
+generator in hundreds a record, and five minutes after their insert `receiptd retire` deletes them. Campaigns come and go. Autovacuum and
+checkpoints come as they like; Kafka deletes old segments; the daemon forgets the ids of deleted messages after ten minutes. The daemon is started when a minute's receipts wait for it, so that it has been at full
 load before the hour. In the middle of the hour it is stopped for twenty seconds (SIGSTOP): its catching up must not need more. At the end every
-receipt must have been counted once.
+receipt must have been counted once, and the audit finds no drift.
 """
 
 import hashlib
@@ -17,7 +17,6 @@ import signal
 import threading
 import time
 import urllib.request
-from collections import deque
 from pathlib import Path
 
 from lab import OUT, say
@@ -31,22 +30,14 @@ PARTITIONS = 8
 PER_RECORD = 100
 TICK = 0.02  # seconds; what falls into one leaves together
 LEAD = 3.0  # seconds from a message's insert until its first receipt may come
-LIFE = 300.0  # seconds from a message's insert to its deletion; a quarter of a shorter run, but a minute
-COPY_EVERY, DELETE_EVERY, SAMPLE_EVERY = 0.5, 1.0, 10.0
+LIFE = 300  # seconds that messages are kept (inbox.retention); a quarter of a shorter run, but a minute
+REMEMBERED = "10m"  # how long ids of deleted messages are
+COPY_EVERY, RETIRE_EVERY, SAMPLE_EVERY = 0.5, 15.0, 10.0
 BACKLOG, PAUSE = 60.0, 20.0  # seconds of receipts that wait at the start; how long the daemon is stopped in the middle
 CAMPAIGN_MESSAGES, CAMPAIGNS_AT_ONCE = 2_000, 25
 RETENTION = {"retention_bytes": 128 << 20, "segment_bytes": 32 << 20}  # of a partition; the broker checks every five minutes
 DELIVERED = 600
 
-# The id of message n is the MD5 of n in UUID's form: as random as UUIDs are, and the server can compute it again for the deletion.
-DELETE = """
-WITH gone AS (
-    DELETE FROM receiptd.message_inbox
-    WHERE message_id = ANY (ARRAY(SELECT md5(n::text)::uuid::text FROM generate_series(%s::int8, %s::int8 - 1) n))
-    RETURNING status
-)
-SELECT count(*), count(*) FILTER (WHERE status <> %s) FROM gone
-"""
 TABLES = """
 SELECT relname, pg_table_size(relid), pg_indexes_size(relid), n_dead_tup, autovacuum_count
 FROM pg_stat_user_tables WHERE schemaname = 'receiptd' AND (pg_table_size(relid) > 65536 OR n_dead_tup > 0)
@@ -93,17 +84,15 @@ class Traffic:
 
 
 class Soak:
-    """Threads that make, insert and delete, and what they have done so far. The first failure ends all of them."""
+    """Threads that make, insert and retire, and what they have done so far. The first failure ends all of them."""
 
-    def __init__(self, database, topic, seconds):
-        self.database, self.topic, self.seconds = database, topic, seconds
-        self.life = max(60.0, min(LIFE, seconds / 4))
-        self.traffic = Traffic(RATE)
-        self.inserts, self.deletes = queue.Queue(), deque()
+    def __init__(self, database, topic, receiptd, seconds):
+        self.database, self.topic, self.receiptd, self.seconds = database, topic, receiptd, seconds
+        self.traffic, self.inserts = Traffic(RATE), queue.Queue()
         self.events, self.records, self.behind, self.deleted, self.parked = 0, 0, 0.0, 0, 0
         self.failure, self.ended = None, threading.Event()
         self.threads = [threading.Thread(target=self._guarded, args=(work,), daemon=True)
-                        for work in (self._generate, self._insert, self._delete)]
+                        for work in (self._generate, self._insert, self._retire)]
 
     def start(self):
         self.begun = time.time()
@@ -128,7 +117,7 @@ class Soak:
             if tick < last:
                 lines += self.traffic.make(tick)
                 if tick % int(COPY_EVERY / TICK) == 0 or tick == last - 1:
-                    self.inserts.put((lines, self.traffic.messages))
+                    self.inserts.put(lines)
                     lines = []
             for count, value in self.traffic.take(tick, at):
                 producer.produce(self.topic.name, value, partition=self.records % PARTITIONS)
@@ -140,23 +129,15 @@ class Soak:
         assert producer.flush(60) == 0, "records were not acknowledged"
 
     def _insert(self):
-        first = 0
         with self.database.connect(application_name="bench-platform") as connection, connection.cursor() as cursor:
-            while (given := self.inserts.get()) and not self.failure:
-                lines, end = given
+            while (lines := self.inserts.get()) is not None and not self.failure:
                 with cursor.copy("COPY receiptd.message_inbox (message_id, org_id, campaign_id) FROM STDIN") as target:
                     target.write("".join(lines))
-                self.deletes.append((time.time() + self.life, first, end))
-                first = end
 
-    def _delete(self):
-        with self.database.connect(application_name="bench-platform") as connection:
-            while not self.ended.wait(DELETE_EVERY):
-                while self.deletes and self.deletes[0][0] <= time.time():
-                    _, first, end = self.deletes.popleft()
-                    count, early = connection.execute(DELETE, (first, end, DELIVERED)).fetchone()
-                    assert count == end - first and early == 0, f"{count} of {end - first} messages deleted, {early} not delivered yet"
-                    self.deleted += count
+    def _retire(self):
+        while not self.ended.wait(RETIRE_EVERY):
+            said = self.receiptd.command("retire", timeout=600).stdout
+            self.deleted += int(re.search(r"^messages: (\d+) deleted", said, re.MULTILINE)[1])
 
 
 def _status(pid):
@@ -178,8 +159,8 @@ def _sample(soak, database, process, meter, lanes):
                     "generator": time.process_time()}}
 
 
-def _check(database, soak):
-    """Asserts that exactly the sent receipts are counted, and that none waits or was refused."""
+def _check(database, soak, receiptd):
+    """Asserts that exactly the sent receipts are counted, that none waits, was refused or came late, and that no counter has drifted."""
     found = dict(database.query("SELECT status, sum(messages) FROM receiptd.campaign_funnel GROUP BY 1"))
     events = database.value("SELECT sum(events) FROM receiptd.campaign_funnel WHERE status > 0")
     left = {table: database.value(f"SELECT count(*) FROM receiptd.{table}") for table in ("parked_event", "dead_letter")}
@@ -187,6 +168,7 @@ def _check(database, soak):
     assert found[DELIVERED] == soak.traffic.messages, f"{found[DELIVERED]} of {soak.traffic.messages} messages delivered"
     rows, early = database.query("SELECT count(*), count(*) FILTER (WHERE status <> %s) FROM receiptd.message_inbox", DELIVERED)[0]
     assert rows == soak.traffic.messages - soak.deleted and early == 0, f"{rows} rows left, {early} not delivered"
+    receiptd.command("audit", timeout=600)
 
 
 def _run(soak, database, process, meter, lanes, port):
@@ -229,9 +211,10 @@ def part_soak(lab, options):
     lanes = 8
     topic = lab.services.create_topic(PARTITIONS, **RETENTION)
     database = lab.services.create_database("b_soak")
-    receiptd = lab.receiptd(database, topic, lanes=lanes, postgres={"connections": 2})
+    keep = max(60, min(LIFE, int(seconds / 4)))
+    receiptd = lab.receiptd(database, topic, lanes=lanes, postgres={"connections": 2}, inbox={"retention": f"{keep}s", "remember_retired": REMEMBERED})
     receiptd.migrate()
-    soak = Soak(database, topic, seconds)
+    soak = Soak(database, topic, receiptd, seconds)
     soak.start()
     time.sleep(min(BACKLOG, seconds / 10))
     process = receiptd.start()
@@ -243,7 +226,7 @@ def part_soak(lab, options):
         wait_until_consumed(database, topic, process)
         soak.ended.set()
         soak.threads[2].join()
-        _check(database, soak)
+        _check(database, soak, receiptd)
         process.stop()
     finally:
         log = process.log()

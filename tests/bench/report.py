@@ -355,10 +355,11 @@ def section_soak(result):
     text = f"""## Soak
 
 {number(end)} minutes of real traffic, {number(result['rate'])} receipts/s from an open-loop generator (late by {number(result['behind_ms'])} ms at most): messages inserted by COPY three seconds before their
-first receipt may come, deleted five minutes after it, {number(result['messages'])} in all, of ever new campaigns; autovacuum and checkpoints as they come. The daemon is started when
+first receipt may come, deleted by `receiptd retire` five minutes after it, {number(result['messages'])} in all ({number(result['deleted'])} deleted), of ever new campaigns; autovacuum and
+checkpoints as they come. The daemon is started when
 a minute's receipts wait for it, and is stopped for twenty seconds in the middle. All processes together used {number(sum(cores.values()), 2)} cores: server
 {number(cores['server'], 2)} (inserts and deletions included), broker {number(cores['broker'], 2)}, receiptd {number(cores['daemon'], 2)}, generator {number(cores['generator'], 2)}. Of the {number(result['events'])} receipts each was counted once,
-nothing is parked, no dead letters; {result['log'].get('warn', 0)} warnings and {result['log'].get('error', 0)} errors in the log. WAL: {number(wal / result['events'])} bytes a receipt, inserts and deletions included ({number(wal / 2 ** 30, 1)} GiB).
+nothing is parked, no dead letters, no drift; {result['log'].get('warn', 0)} warnings and {result['log'].get('error', 0)} errors in the log. WAL: {number(wal / result['events'])} bytes a receipt, inserts and deletions included ({number(wal / 2 ** 30, 1)} GiB).
 
 """
     text += table(("", f"after {number(early)} minutes", "at the end", f"most, from minute {number(early)} on"), rows)
