@@ -1,5 +1,6 @@
 """Partitions of the own inbox: made ahead, moved into, booked and dropped; a message is counted once at every moment, whoever is killed."""
 import signal
+import threading
 import time
 
 import psycopg
@@ -176,6 +177,25 @@ def test_a_default_partition_with_many_messages_becomes_one_of_their_time(own):
     assert parts(own)["message_inbox_other"] == 1
     exact(own)
     own.do(f"DELETE FROM receiptd.{name_of(start_of(-19))} WHERE message_id LIKE '%7'")
+    exact(own)
+
+
+def test_a_message_of_another_time_that_comes_meanwhile_lets_the_run_read_again(own):
+    """The run has read the default partition and waits for its lock, while the message comes."""
+    drop_spans(own)
+    own.do(f"""INSERT INTO {INBOX} (message_id, campaign_id) SELECT overlay(lpad(to_hex({start_of(-3)} + n * 20000), 12, '0') PLACING '-' FROM 9 FOR 0)
+        || '-7000-8000-' || lpad(n::text, 12, '0'), 'c' FROM generate_series(1, 3000) n""")
+    said = []
+    with psycopg.connect(own.dsn) as other:
+        other.execute("LOCK TABLE receiptd.message_inbox_other IN ROW EXCLUSIVE MODE")
+        run = threading.Thread(target=lambda: said.append(own.run("maintain", code=65)))
+        run.start()
+        wait_for(lambda: own.query("SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                                   " AND query LIKE '%receiptd_bounds%'"), 60, "maintain waits for the default partition")
+        other.execute(f"INSERT INTO {INBOX} (message_id, campaign_id) VALUES ('order-1', 'c')")
+    run.join(120)
+    assert "came meanwhile" in said[0].out and "more than one kind" in said[0].err
+    assert parts(own) == {"message_inbox_other": 3001}
     exact(own)
 
 
