@@ -127,8 +127,8 @@ def test_a_column_that_is_not_there_or_of_another_type_is_refused_by_migrate(cre
                          inbox={"table": "public.messages", "columns": {"variant": "cell", "channel": "sent"}})
     world.database.execute("CREATE TABLE public.messages (message_id text PRIMARY KEY, org_id text, campaign_id text, sent timestamptz)")
     refused = world.installation.command("migrate", check=False).stderr
-    assert "inbox table public.messages has no column cell, by which counters.by counts" in refused
-    assert "column sent of inbox table public.messages, by which counters.by counts, is of type timestamp with time zone" in refused
+    assert "inbox table public.messages has no column cell, by which messages are counted" in refused
+    assert "column sent of inbox table public.messages, by which messages are counted, is of type timestamp with time zone" in refused
 
 
 @pytest.fixture
