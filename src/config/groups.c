@@ -58,6 +58,8 @@ void rcpt_groups_read(const struct rcpt_config *config, struct rcpt_groups *grou
 const char *rcpt_config_groups_problem(const struct rcpt_config *config)
 {
     bool seen[RCPT_GROUPS] = {false};
+    if (config->counters.groups_count > 0 && !config->inbox.count_targeted)
+        return "counters.groups needs inbox.targeted: trigger, which says what is in a group";
     for (size_t index = 0; index < config->counters.groups_count; index++) {
         size_t found = find(config->counters.groups[index]);
         if (found == RCPT_GROUPS)

@@ -100,7 +100,7 @@ def test_switching_on_adds_the_columns_and_switching_off_leaves_them_uncounted(c
     said = world.installation.command("check-config", "--connect", check=False)
     assert said.returncode != 0 and "gateway" in said.stderr
     told = world.installation.command("migrate").stdout
-    assert "add column gateway to message_inbox, for counters.by" in told and "create the trigger" in told
+    assert "add column gateway to message_inbox, by which messages are counted" in told and "create the trigger" in told
     assert world.installation.command("migrate").stdout == "nothing to do\n"
     world.installation.command("check-config", "--connect")
     world.database.execute("INSERT INTO receiptd.message_inbox (message_id, campaign_id, gateway) VALUES ('m', 'c', 'g')")

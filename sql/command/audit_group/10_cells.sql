@@ -29,7 +29,7 @@ cell AS MATERIALIZED (
     SELECT c.campaign_id, c.status, sum(c.rows)::int8 AS rows, sum(c.counter)::int8 AS counter
     FROM (SELECT c.campaign_id, c.status, c.n AS rows, 0::int8 AS counter FROM counted c
           UNION ALL SELECT f.campaign_id, f.status, 0, f.groups FROM group_funnel f WHERE f.kind = :'kind' AND f.campaign_id = ANY ($1::text[])) c
-    WHERE c.campaign_id NOT IN (SELECT g.campaign_id FROM gone g)
+    WHERE ($2::bool OR c.status <> 0) AND c.campaign_id NOT IN (SELECT g.campaign_id FROM gone g)
     GROUP BY 1, 2
 ),
 -- Has messages that were inserted before the groups were counted.
