@@ -1,5 +1,5 @@
-/* `receiptd audit`, dimensions (counters.by) and groups (counters.groups): recounts them from the messages, and compares. Called by
- * audit.c for each set of campaigns, after their funnels. */
+/* `receiptd audit`, dimensions (counters.by) and groups (counters.groups): recounts them from the
+ * messages, and compares. Called by audit.c for each set of campaigns, after their funnels. */
 #include "audit_dimensions.h"
 
 #include <stdio.h>

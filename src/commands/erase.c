@@ -136,8 +136,8 @@ static bool run_groups(struct erasure *erasure, const char *sql)
     struct rcpt_session *session = context->session;
     if (!rcpt_session_execute(session, rcpt_sql("command/groups_lock"), &context->error))
         return false;
-    struct rcpt_session_rows *rows = rcpt_session_query(
-        session, rcpt_sql("control/rollup_groups"), 2, all, &context->error);
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(session, rcpt_sql("control/rollup_groups"), 2, all, &context->error);
     bool folded = rows != NULL;
     rcpt_session_rows_free(rows);
     rows = folded ? rcpt_session_query(session, sql, 1, values, &context->error) : NULL;
@@ -148,10 +148,9 @@ static bool run_groups(struct erasure *erasure, const char *sql)
 static bool erase_groups(struct erasure *erasure)
 {
     struct command_context *context = erasure->context;
-    const struct rcpt_pg_binding bindings[] = {
-        {"inbox_schema", erasure->place.schema},
-        {"inbox_table", erasure->place.table},
-        {"customer_id", context->config->inbox.customer_id}};
+    const struct rcpt_pg_binding bindings[] = {{"inbox_schema", erasure->place.schema},
+                                               {"inbox_table", erasure->place.table},
+                                               {"customer_id", context->config->inbox.customer_id}};
     if (erasure->dry_run)
         return true;
     char *sql = rcpt_pg_bind(rcpt_sql("erase/groups"), bindings, 3, &context->error);

@@ -283,7 +283,8 @@ static void print_place(const struct rcpt_session_rows *rows, size_t row)
            rcpt_session_rows_int(rows, row, "offset"), rcpt_session_rows_int(rows, row, "index"));
 }
 
-/* Attempts at the same logical message, or messages of the same customer: in which statuses they stand. */
+/* In which statuses the attempts at the same logical message stand, or messages of the same
+ * customer. */
 static void print_groups(const struct explanation *explanation)
 {
     for (size_t index = 0; index < RCPT_GROUPS && explanation->groups[index] != NULL; index++) {

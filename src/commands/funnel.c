@@ -13,7 +13,7 @@
 #include "report.h"
 
 const char *const funnel_measure_names[FUNNEL_MEASURE__COUNT] = {"messages", "events", "current",
-                                                                  "customers", "logical"};
+                                                                 "customers", "logical"};
 
 /* ---- what is read ---- */
 
@@ -266,16 +266,15 @@ static void add_csv_rows(const struct funnel *funnel, struct report *report)
 /* One table over all campaigns, for a spreadsheet. */
 static void print_csv(struct funnel *funnel)
 {
-    struct report_column columns[10] = {
-        {"campaign_id", REPORT_TEXT}, {"status", REPORT_NUMBER},   {"name", REPORT_TEXT},
-        {"parent", REPORT_NUMBER},    {"messages", REPORT_NUMBER}, {"events", REPORT_NUMBER},
-        {"current", REPORT_NUMBER},   {"org_id", REPORT_TEXT}};
+    struct report_column columns[10] = {{"campaign_id", REPORT_TEXT}, {"status", REPORT_NUMBER},
+                                        {"name", REPORT_TEXT},        {"parent", REPORT_NUMBER},
+                                        {"messages", REPORT_NUMBER},  {"events", REPORT_NUMBER},
+                                        {"current", REPORT_NUMBER},   {"org_id", REPORT_TEXT}};
     struct report report;
     size_t count = 8;
     for (size_t measure = FUNNEL_CUSTOMERS; measure < FUNNEL_MEASURE__COUNT; measure++)
         if (funnel->shows[measure])
-            columns[count++] =
-                (struct report_column){funnel_measure_names[measure], REPORT_NUMBER};
+            columns[count++] = (struct report_column){funnel_measure_names[measure], REPORT_NUMBER};
     report_init(&report, columns, count);
     while (next_funnel(funnel))
         add_csv_rows(funnel, &report);
@@ -395,7 +394,7 @@ static void choose_measures(const struct rcpt_config *config, struct funnel *fun
         funnel->shows[measure] = true;
     for (size_t index = 0; index < groups.count; index++)
         funnel->shows[strcmp(groups.names[index], "logical") == 0 ? FUNNEL_LOGICAL
-                                                                 : FUNNEL_CUSTOMERS] = true;
+                                                                  : FUNNEL_CUSTOMERS] = true;
 }
 
 /* One campaign, those of one organisation, or all. */

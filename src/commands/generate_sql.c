@@ -59,13 +59,11 @@ static const char *const rules[] = {"lane/rules/dedup",
 /* Those of dimensions and groups come last. The daemon puts the columns of counters.by and
  * counters.groups here. */
 #define DIMENSION_COLUMN "org_id"
-static const struct rcpt_pg_binding dimensions[] = {{"dimension_1", DIMENSION_COLUMN},
-                                                    {"dimension_2", DIMENSION_COLUMN},
-                                                    {"dimension_3", DIMENSION_COLUMN},
-                                                    {"dimension_kinds", "{by_variant}"},
-                                                    {"group_1", DIMENSION_COLUMN},
-                                                    {"group_2", DIMENSION_COLUMN},
-                                                    {"group_kinds", "{customer}"}};
+static const struct rcpt_pg_binding dimensions[] = {
+    {"dimension_1", DIMENSION_COLUMN}, {"dimension_2", DIMENSION_COLUMN},
+    {"dimension_3", DIMENSION_COLUMN}, {"dimension_kinds", "{by_variant}"},
+    {"group_1", DIMENSION_COLUMN},     {"group_2", DIMENSION_COLUMN},
+    {"group_kinds", "{customer}"}};
 
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 

@@ -13,8 +13,8 @@
 
 #include "check.h"
 #include "dimensions.h"
-#include "groups.h"
 #include "folds.h"
+#include "groups.h"
 #include "pipelines.h"
 #include "schema.h"
 #include "value.h"

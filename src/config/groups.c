@@ -1,5 +1,5 @@
-/* counters.groups: which columns of the inbox say what messages belong together, and the variables by
- * which statements name them. Called by receipts/rules.c and by commands. */
+/* counters.groups: which columns of the inbox say what messages belong together, and the variables
+ * by which statements name them. Called by receipts/rules.c and by commands. */
 #include "groups.h"
 
 #include <stdio.h>

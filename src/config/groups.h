@@ -9,8 +9,8 @@
 #define RCPT_GROUPS         2u                 /* kinds that there are */
 #define RCPT_GROUP_BINDINGS (RCPT_GROUPS + 1u) /* columns, and what they are */
 
-/* Names are borrowed from the configuration, or static. The bindings point into the struct: it is not
- * copied. */
+/* Names are borrowed from the configuration, or static. The bindings point into the struct: it is
+ * not copied. */
 struct rcpt_groups {
     size_t count;
     const char *names[RCPT_GROUPS];   /* "customer" */

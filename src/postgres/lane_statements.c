@@ -167,8 +167,8 @@ static void write_piece(FILE *out, const struct piece *piece, const struct compo
         fputs(rcpt_sql(piece->file), out);
 }
 
-/* Columns of dimensions and groups, and the boundary of the recent set as a literal, or a generic plan could not
- * use its index. Takes the text. */
+/* Columns of dimensions and groups, and the boundary of the recent set as a literal, or a generic
+ * plan could not use its index. Takes the text. */
 static char *bind_all(char *text_taken, const struct composition *composition)
 {
     struct rcpt_error error;

@@ -27,7 +27,8 @@ struct rcpt_lane_variant {
     size_t rule_count;        /* 0: the statements hold nothing of rules */
     bool reads_receipts;      /* any of the rules but those of dimensions and groups does */
     bool by_dimensions;       /* lane/rules/dimensions is among the rules */
-    /* What the files of dimensions and groups leave open; none without them. Read by rcpt_lane_statements_new() alone. */
+    /* What the files of dimensions and groups leave open; none without them. Read by
+     * rcpt_lane_statements_new() alone. */
     const struct rcpt_pg_binding *bindings;
     size_t binding_count;
     bool selective;           /* the last one is: there is also apply_unsubscribed, without it, for

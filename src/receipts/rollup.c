@@ -1,7 +1,7 @@
-/* Housekeeping in the database: counters that lanes have appended are added to their totals every
- * counters.rollup_interval (groups of messages into their counters), and rows that are too old are deleted: of the timeline, dead letters,
- * ids of deleted messages, counts by time, receipts remembered for dedup. Any instance does this for all; two at once do no harm. Started by
- * receipts.c.
+/* Housekeeping in the database: every counters.rollup_interval, what lanes have appended is added to
+ * totals, and to groups of messages; and rows that are too old are deleted: of the timeline, dead
+ * letters, ids of deleted messages, counts by time, receipts remembered for dedup. Any instance does
+ * this for all; two at once do no harm. Started by receipts.c.
  */
 #include <stdlib.h>
 #include <string.h>
