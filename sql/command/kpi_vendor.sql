@@ -29,7 +29,7 @@ flaw AS (
     JOIN status_path p ON p.code = t.code AND p.ancestor = o.code
 )
 SELECT d.kpi, COALESCE(t.is_numerator, true) AS is_numerator, COALESCE(t.subtracted, false) AS subtracted, t.code AS status,
-       CASE WHEN t.is_numerator THEN d.measure ELSE 'messages' END AS measure, d.machines, d.source,
+       CASE WHEN t.is_numerator OR d.measure = 'customers' THEN d.measure ELSE 'messages' END AS measure, d.machines, d.source,
        COALESCE(d.missing, (SELECT min(f.because) FROM flaw f WHERE f.place = d.place)) AS missing
 FROM kpi_definition d LEFT JOIN term t ON t.place = d.place
 WHERE d.vendor = $1::text

@@ -1,7 +1,7 @@
 -- Puts the trigger on the inbox that counts the root (TARGETED), and makes its function, count_inserted(). migrate runs this again where
 -- this file has changed.
--- in_schema, in_table: the base table (our schema and message_inbox unless mapped); org_id, campaign_id, status, flags: its columns; kinds, dimensions: as
--- for inbox_dimensions().
+-- in_schema, in_table: the base table (our schema and message_inbox unless mapped); message_id, org_id, campaign_id, status, flags: its columns; kinds,
+-- dimensions: as for inbox_dimensions(); group_kinds, groups: as for inbox_groups().
 -- Raises 42804 or 42703 where check_inbox_columns() refuses a column.
 --
 -- A statement trigger fires for the table that the statement names. So each partition gets one as well, for rows that are inserted into it
@@ -16,12 +16,13 @@
 -- statements before the counting make sure that every type is PostgreSQL's own (below 16384). They are statements of their own, because
 -- PL/pgSQL analyses a statement when it gets there: before that it does not even search for a foreign cast. The two calls are for the
 -- rare cases (a table under a new name, a domain) and say what is wrong.
-CREATE OR REPLACE FUNCTION install_inbox_trigger(in_schema text, in_table text, org_id text, campaign_id text, status text,
-                                                 flags text, kinds text[], dimensions text[])
+CREATE OR REPLACE FUNCTION install_inbox_trigger(in_schema text, in_table text, message_id text, org_id text, campaign_id text, status text,
+                                                 flags text, kinds text[], dimensions text[], group_kinds text[], groups text[])
 RETURNS void LANGUAGE plpgsql AS $install$
 DECLARE
     base text := format('%I.%I', in_schema, in_table);
-    columns text[] := ARRAY(SELECT DISTINCT unnest(ARRAY[org_id, campaign_id, status, flags] || dimensions));
+    columns text[] := ARRAY(SELECT DISTINCT unnest(ARRAY[org_id, campaign_id, status, flags] || dimensions ||
+                                                  CASE WHEN groups = '{}' THEN '{}' ELSE message_id || groups END));
     target record;
 BEGIN
     PERFORM check_inbox_columns(to_regclass(base), columns);
@@ -65,7 +66,8 @@ BEGIN
         END
         $body$
     $function$, current_schema(), campaign_id, status, flags, in_schema, format('%I.message_inbox', current_schema()), columns,
-        cardinality(columns), in_table, org_id, inbox_dimensions(kinds, dimensions, campaign_id, status, flags));
+        cardinality(columns), in_table, org_id, inbox_dimensions(kinds, dimensions, campaign_id, status, flags) ||
+                                      inbox_groups(group_kinds, groups, message_id, campaign_id, status, flags));
     -- A role that may execute it could put it on a table of its own and forge counters.
     REVOKE ALL ON FUNCTION count_inserted() FROM PUBLIC;
     FOR target IN SELECT * FROM inbox_trigger_targets(to_regclass(base)) LOOP

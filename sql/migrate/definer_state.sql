@@ -49,6 +49,6 @@ LEFT JOIN pg_roles r ON r.rolname = d.role
 LEFT JOIN foreign_member m ON m.roleid = r.oid
 LEFT JOIN foreign_group g ON g.member = r.oid
 LEFT JOIN pg_namespace n ON n.nspname = $1::name
-LEFT JOIN pg_class o ON o.relnamespace = n.oid AND o.relname = 'campaign_tally_delta' -- the table that the counter was given last
+LEFT JOIN pg_class o ON o.relnamespace = n.oid AND o.relname = 'group_delta' -- the table that the counter was given last
 LEFT JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = d.function AND p.pronargs = 0
 ORDER BY d.kind;

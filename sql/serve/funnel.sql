@@ -24,7 +24,7 @@ rates AS (
            string_agg(f.name, '+' ORDER BY f.code) FILTER (WHERE k.part = 'numerator') AS above,
            string_agg(f.name, '+' ORDER BY f.code) FILTER (WHERE k.part = 'denominator') AS below
     FROM kpi_part k
-    JOIN placed f ON f.code = k.status
+    JOIN placed f ON f.code = k.status AND k.measure <> 'customers'
     CROSS JOIN LATERAL (SELECT CASE k.measure WHEN 'messages' THEN f.messages WHEN 'events' THEN f.events ELSE f.standing END AS n) m
     GROUP BY k.kpi
 )

@@ -1,5 +1,5 @@
 -- The rates that are known, by name: statuses and flags of the default ladder whose messages are added up, or subtracted behind a '-'.
--- `measure` is that of the numerator; a denominator has messages. vendor '' is receiptd: its names carry the denominator. Those of a
+-- `measure` is that of the numerator; a denominator has messages, and customers where the numerator has. vendor '' is receiptd: its names carry the denominator. Those of a
 -- vendor are what the page `source` publishes. `machines`: the vendor's opens and clicks are `with` those of machines or `without`; NULL:
 -- there are none in it. `missing`: why these counters cannot give the vendor's figure.
 CREATE OR REPLACE VIEW kpi_definition AS
@@ -9,6 +9,9 @@ FROM (VALUES
     ('', 'sent_per_targeted', '{SENT}', '{TARGETED}', 'messages', NULL, NULL),
     ('', 'skipped_per_targeted', '{SKIPPED}', '{TARGETED}', 'messages', NULL, NULL),
     ('', 'rejected_per_targeted', '{REJECTED}', '{TARGETED}', 'messages', NULL, NULL),
+    ('', 'contacted_customers_per_targeted', '{SENT}', '{TARGETED}', 'customers', NULL, NULL),
+    ('', 'delivered_customers_per_targeted', '{DELIVERED}', '{TARGETED}', 'customers', NULL, NULL),
+    ('', 'delivered_customers_per_contacted', '{DELIVERED}', '{SENT}', 'customers', NULL, NULL),
     ('', 'delivered_per_sent', '{DELIVERED}', '{SENT}', 'messages', NULL, NULL),
     ('', 'hard_bounced_per_sent', '{BOUNCED_HARD,BOUNCED_HARD_EMAIL}', '{SENT}', 'messages', NULL, NULL),
     ('', 'soft_bounced_per_sent', '{BOUNCED_SOFT}', '{SENT}', 'messages', NULL, NULL),
@@ -66,7 +69,7 @@ FROM (VALUES
     ('clevertap', 'Converted users', NULL, NULL, 'messages', NULL, 'needs what users did afterwards'),
 
     ('capillary', 'Delivery Rate', '{DELIVERED}', '{SENT}', 'messages', NULL, NULL),
-    ('capillary', 'Contacted Customer', NULL, NULL, 'messages', NULL, 'needs distinct customers: a message names none'),
+    ('capillary', 'Contacted Customer', '{SENT}', '{TARGETED}', 'customers', NULL, NULL),
     ('capillary', 'Hit Rate', NULL, NULL, 'messages', NULL, 'needs what customers bought')
 ) v (vendor, kpi, numerator, denominator, measure, machines, missing)
 LEFT JOIN (VALUES

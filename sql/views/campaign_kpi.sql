@@ -34,7 +34,7 @@ WHERE p.below AND (p.measure = 'current' OR NOT EXISTS (
     SELECT FROM placed o JOIN status_path s ON s.ancestor = o.code
     WHERE o.kpi = p.kpi AND o.below AND o.code <> p.code AND s.code = p.code))
 UNION ALL
-SELECT DISTINCT p.kpi, 'denominator', p.per, 'messages', NULL FROM placed p WHERE p.below
+SELECT DISTINCT p.kpi, 'denominator', p.per, CASE p.measure WHEN 'customers' THEN p.measure ELSE 'messages' END, NULL FROM placed p WHERE p.below
 UNION ALL
 SELECT 'receipts_per_sent', 'numerator', f.code, 'messages', NULL FROM final f
 UNION ALL
@@ -46,7 +46,7 @@ FROM placed p
 GROUP BY p.kpi
 HAVING NOT bool_or(p.below);
 
--- value is NULL where the denominator is 0.
+-- value is NULL where the denominator is 0. Without those of customers (group_funnel).
 CREATE OR REPLACE VIEW campaign_kpi AS
 SELECT f.campaign_id, f.kpi, f.numerator::double precision / NULLIF(f.denominator, 0) AS value, f.numerator,
        f.denominator, f.org_id
@@ -56,7 +56,7 @@ FROM (
            COALESCE(sum(m.n) FILTER (WHERE k.part = 'denominator'), 0)::bigint AS denominator
     FROM campaign_funnel c
     CROSS JOIN (SELECT kpi FROM kpi_part WHERE part = 'numerator'
-                INTERSECT SELECT kpi FROM kpi_part WHERE part = 'denominator') d
+                INTERSECT SELECT kpi FROM kpi_part WHERE part = 'denominator' AND measure <> 'customers') d
     LEFT JOIN kpi_part k ON k.kpi = d.kpi AND k.status = c.status
     CROSS JOIN LATERAL (SELECT CASE k.measure WHEN 'messages' THEN c.messages WHEN 'events' THEN c.events
                                               WHEN 'current' THEN c.current END AS n) m

@@ -1,5 +1,5 @@
-/* `receiptd audit`, dimensions (counters.by): recounts them from the messages, and compares. Called by
- * audit.c for each set of campaigns, after their funnels. */
+/* `receiptd audit`, dimensions (counters.by) and groups (counters.groups): recounts them from the
+ * messages, and compares. Called by audit.c for each set of campaigns, after their funnels. */
 #include "audit_dimensions.h"
 
 #include <stdio.h>
@@ -7,11 +7,24 @@
 #include <string.h>
 
 #include "config/dimensions.h"
+#include "config/groups.h"
 #include "postgres/sql.h"
 
-/* One dimension of some campaigns. */
+/* The statements of a recount. */
+struct recount_files {
+    const char *cells, *list, *repair, *lock;
+};
+static const struct recount_files of_dimensions = {
+    "command/audit_dimension/10_cells", "command/audit_dimension/90_list",
+    "command/audit_dimension/90_repair", "command/audit_dimension_lock"};
+static const struct recount_files of_groups = {
+    "command/audit_group/10_cells", "command/audit_group/90_list", "command/audit_group/90_repair",
+    "command/groups_lock"};
+
+/* One dimension, or kind of groups, of some campaigns. */
 struct recount {
     struct audit_dimensions *audit;
+    const struct recount_files *files;
     const char *dimension;
     struct rcpt_pg_binding bindings[2]; /* the column, and the kind of its counts */
     const char *values[2];              /* the campaigns, and whether TARGETED is counted */
@@ -23,7 +36,7 @@ static char *compose(const struct recount *recount, const char *end)
     char *text = NULL, *bound;
     size_t size = 0;
     FILE *out = rcpt_open_memory(&text, &size);
-    fputs(rcpt_sql("command/audit_dimension/10_cells"), out);
+    fputs(rcpt_sql(recount->files->cells), out);
     fputs(rcpt_sql(end), out);
     RCPT_ASSERT(fclose(out) == 0);
     bound = rcpt_pg_bind(text, recount->bindings, 2, &recount->audit->context->error);
@@ -73,7 +86,7 @@ static int64_t count_drift(const struct rcpt_session_rows *rows, int64_t *older)
     return drift;
 }
 
-/* "SENT, variant a"; of a campaign with deleted messages "SENT, all by variant". */
+/* "SENT, variant a"; of a campaign with deleted messages, and of groups, "SENT, all by variant". */
 static void note_drift(const struct recount *recount, const struct rcpt_session_rows *rows)
 {
     struct report *report = recount->audit->drift;
@@ -97,13 +110,12 @@ static void note_drift(const struct recount *recount, const struct rcpt_session_
 /* The second recount shows whether the repair has succeeded. */
 static bool repair(const struct recount *recount, int64_t *drift, int64_t *older)
 {
-    struct rcpt_session_rows *rows =
-        run(recount, "command/audit_dimension/90_repair", "command/audit_dimension_lock");
+    struct rcpt_session_rows *rows = run(recount, recount->files->repair, recount->files->lock);
     if (rows == NULL)
         return false;
     recount->audit->repaired += rcpt_session_rows_int(rows, 0, "repaired");
     rcpt_session_rows_free(rows);
-    rows = run(recount, "command/audit_dimension/90_list", NULL);
+    rows = run(recount, recount->files->list, NULL);
     if (rows == NULL)
         return false;
     *older = 0;
@@ -116,7 +128,7 @@ static bool audit_dimension(const struct recount *recount)
 {
     struct audit_dimensions *audit = recount->audit;
     int64_t older = 0, drift;
-    struct rcpt_session_rows *rows = run(recount, "command/audit_dimension/90_list", NULL);
+    struct rcpt_session_rows *rows = run(recount, recount->files->list, NULL);
     if (rows == NULL)
         return false;
     drift = count_drift(rows, &older);
@@ -125,6 +137,24 @@ static bool audit_dimension(const struct recount *recount)
     bool good = drift + older == 0 || !audit->repair || repair(recount, &drift, &older);
     audit->remaining += drift;
     audit->older += older;
+    return good;
+}
+
+static bool audit_groups(struct audit_dimensions *audit, const char *campaigns)
+{
+    struct rcpt_groups groups;
+    const struct rcpt_config *config = audit->context->config;
+    bool good = true;
+    rcpt_groups_read(config, &groups);
+    for (size_t index = 0; good && index < groups.count; index++) {
+        const struct recount recount = {
+            .audit = audit,
+            .files = &of_groups,
+            .dimension = groups.names[index],
+            .bindings = {{"column", groups.columns[index]}, {"kind", groups.names[index]}},
+            .values = {campaigns, config->inbox.count_targeted ? "true" : "false"}};
+        good = audit_dimension(&recount);
+    }
     return good;
 }
 
@@ -139,10 +169,11 @@ bool audit_dimensions(struct audit_dimensions *audit, const char *campaigns)
         snprintf(kind, sizeof(kind), "by_%s", dimensions.names[index]);
         const struct recount recount = {
             .audit = audit,
+            .files = &of_dimensions,
             .dimension = dimensions.names[index],
             .bindings = {{"column", dimensions.columns[index]}, {"kind", kind}},
             .values = {campaigns, config->inbox.count_targeted ? "true" : "false"}};
         good = audit_dimension(&recount);
     }
-    return good;
+    return good && audit_groups(audit, campaigns);
 }

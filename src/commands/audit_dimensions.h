@@ -1,4 +1,4 @@
-/* The audit of dimensions (counters.by). Private to this folder. */
+/* The audit of dimensions (counters.by) and groups (counters.groups). Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_AUDIT_DIMENSIONS_H
 #define RECEIPTD_COMMANDS_AUDIT_DIMENSIONS_H
 
@@ -14,7 +14,7 @@ struct audit_dimensions {
     int64_t repaired, remaining, older;
 };
 
-/* `campaigns`: an array of SQL. False: the error is in the context. Nothing without dimensions. */
+/* `campaigns`: an array of SQL. False: the error is in the context. Nothing without any. */
 RCPT_MUST_CHECK bool audit_dimensions(struct audit_dimensions *audit, const char *campaigns);
 
 #endif

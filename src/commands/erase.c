@@ -126,6 +126,44 @@ static bool read_page(struct erasure *erasure, const char *sql, const char *afte
     return good;
 }
 
+/* ---- groups ---- */
+
+/* Changes of before are folded first: one that came later would make the group anew. */
+static bool run_groups(struct erasure *erasure, const char *sql)
+{
+    struct command_context *context = erasure->context;
+    const char *const all[] = {"2147483647", "0"}, *const values[] = {erasure->customer};
+    struct rcpt_session *session = context->session;
+    if (!rcpt_session_execute(session, rcpt_sql("command/groups_lock"), &context->error))
+        return false;
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(session, rcpt_sql("control/rollup_groups"), 2, all, &context->error);
+    bool folded = rows != NULL;
+    rcpt_session_rows_free(rows);
+    rows = folded ? rcpt_session_query(session, sql, 1, values, &context->error) : NULL;
+    rcpt_session_rows_free(rows);
+    return rows != NULL;
+}
+
+static bool erase_groups(struct erasure *erasure)
+{
+    struct command_context *context = erasure->context;
+    const struct rcpt_pg_binding bindings[] = {{"inbox_schema", erasure->place.schema},
+                                               {"inbox_table", erasure->place.table},
+                                               {"customer_id", context->config->inbox.customer_id}};
+    if (erasure->dry_run)
+        return true;
+    char *sql = rcpt_pg_bind(rcpt_sql("erase/groups"), bindings, 3, &context->error);
+    bool good =
+        sql != NULL &&
+        rcpt_session_begin(context->session, "ISOLATION LEVEL READ COMMITTED", &context->error) &&
+        run_groups(erasure, sql) && rcpt_session_commit(context->session, &context->error);
+    if (!good)
+        rcpt_session_rollback(context->session);
+    free(sql);
+    return good;
+}
+
 /* Without messages one step remains: runs that an import has begun name the customer alone. */
 static bool erase_customer(struct erasure *erasure)
 {
@@ -145,7 +183,7 @@ static bool erase_customer(struct erasure *erasure)
     }
     free(after);
     free(sql);
-    return good;
+    return good && erase_groups(erasure);
 }
 
 /* ---- messages that are named ---- */

@@ -13,6 +13,7 @@
 
 #include "actions/actions.h"
 #include "config/dimensions.h"
+#include "config/groups.h"
 #include "folds/folds.h"
 #include "inbox_check.h"
 #include "postgres/sql.h"
@@ -74,7 +75,7 @@ static bool check_columns(struct command_context *context, const char *rules)
 /* ---- the statement ---- */
 
 /* The subscribers are those of the lanes, in the same order; the caller frees the text. */
-static char *step_of(const struct rcpt_config *config, bool by_dimensions)
+static char *step_of(const struct rcpt_config *config, bool by_dimensions, bool by_groups)
 {
     bool has_series = config->counters.series_ms > 0;
     const char *const files[] = {"expiry/10_update",
@@ -82,6 +83,7 @@ static char *step_of(const struct rcpt_config *config, bool by_dimensions)
                                  by_dimensions ? "expiry/45_dimensions" : NULL,
                                  by_dimensions ? "lane/rules/dimensions_no_echoes" : NULL,
                                  by_dimensions ? "lane/rules/dimensions" : NULL,
+                                 by_groups ? "lane/rules/groups" : NULL,
                                  has_series ? "expiry/45_counted" : NULL,
                                  has_series ? "lane/rules/series" : NULL,
                                  folds_file(config),
@@ -101,8 +103,10 @@ static bool walk_inbox(struct command_context *context, const char *rules)
 {
     struct inbox_place place;
     struct rcpt_dimensions dimensions;
+    struct rcpt_groups groups;
     rcpt_dimensions_read(context->config, &dimensions);
-    char *step = step_of(context->config, dimensions.count > 0);
+    rcpt_groups_read(context->config, &groups);
+    char *step = step_of(context->config, dimensions.count > 0, groups.count > 0);
     inbox_place_of(context->config, &place);
     /* In the order of config/inbox_columns.h. */
     struct command_walk walk = {
@@ -122,6 +126,8 @@ static bool walk_inbox(struct command_context *context, const char *rules)
         .value_count = 2};
     for (size_t index = 0; index < dimensions.binding_count; index++)
         walk.bindings[walk.binding_count++] = dimensions.bindings[index];
+    for (size_t index = 0; index < groups.binding_count; index++)
+        walk.bindings[walk.binding_count++] = groups.bindings[index];
     bool good = command_walk(&walk, false);
     free(step);
     return good;

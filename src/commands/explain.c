@@ -9,14 +9,17 @@
 
 #include "base/json.h"
 #include "command.h"
+#include "config/groups.h"
 #include "core/outcome.h"
+#include "postgres/bind.h"
 #include "postgres/sql.h"
 #include "report.h"
 
-/* Results of the three queries; freed by command_explain(). */
+/* Results of the queries; freed by command_explain(). */
 struct explanation {
     const struct rcpt_ladder *ladder;
     struct rcpt_session_rows *message, *receipts, *letters;
+    struct rcpt_session_rows *groups[RCPT_GROUPS]; /* of counters.groups; NULL: no more */
 };
 
 /* Long enough for two names of statuses. */
@@ -192,6 +195,25 @@ static void write_receipt(struct rcpt_json *json, const struct explanation *expl
     rcpt_json_end_object(json);
 }
 
+/* Nothing without counters.groups. */
+static void write_groups(struct rcpt_json *json, const struct explanation *explanation)
+{
+    if (explanation->groups[0] == NULL)
+        return;
+    rcpt_json_key(json, "groups");
+    rcpt_json_begin_array(json);
+    for (size_t index = 0; index < RCPT_GROUPS && explanation->groups[index] != NULL; index++) {
+        if (rcpt_session_rows_count(explanation->groups[index]) == 0)
+            continue;
+        rcpt_json_begin_object(json);
+        put(json, explanation->groups[index], 0, "kind");
+        put(json, explanation->groups[index], 0, "status");
+        put(json, explanation->groups[index], 0, "statuses");
+        rcpt_json_end_object(json);
+    }
+    rcpt_json_end_array(json);
+}
+
 static void write_json(const struct explanation *explanation)
 {
     struct rcpt_json json;
@@ -214,6 +236,7 @@ static void write_json(const struct explanation *explanation)
         rcpt_json_end_object(&json);
     }
     rcpt_json_end_array(&json);
+    write_groups(&json, explanation);
     rcpt_json_end_object(&json);
     putchar('\n');
 }
@@ -258,6 +281,19 @@ static void print_place(const struct rcpt_session_rows *rows, size_t row)
     print_text(rcpt_session_rows_text(rows, row, "topic"));
     printf("/%" PRId64 "@%" PRId64 "[%" PRId64 "]", rcpt_session_rows_int(rows, row, "partition"),
            rcpt_session_rows_int(rows, row, "offset"), rcpt_session_rows_int(rows, row, "index"));
+}
+
+/* In which statuses the attempts at the same logical message stand, or messages of the same
+ * customer. */
+static void print_groups(const struct explanation *explanation)
+{
+    for (size_t index = 0; index < RCPT_GROUPS && explanation->groups[index] != NULL; index++) {
+        const struct rcpt_session_rows *rows = explanation->groups[index];
+        if (rcpt_session_rows_count(rows) > 0)
+            printf("  %-13s %s (%s)\n", rcpt_session_rows_text(rows, 0, "kind"),
+                   or_dash(rcpt_session_rows_text(rows, 0, "status")),
+                   or_dash(rcpt_session_rows_text(rows, 0, "statuses")));
+    }
 }
 
 /* Without timeline.retention only parked receipts are known; the line says how to keep more. */
@@ -312,6 +348,32 @@ static char *as_json(const char *id)
     return text;
 }
 
+static struct rcpt_session_rows *read_group(struct command_context *context, const char *id,
+                                            const struct rcpt_groups *groups, size_t index)
+{
+    const struct rcpt_pg_binding bindings[] = {{"kind", groups->names[index]},
+                                               {"column", groups->columns[index]}};
+    struct rcpt_session_rows *rows = NULL;
+    char *sql = rcpt_pg_bind(rcpt_sql("command/explain_group"), bindings, 2, &context->error);
+    if (sql != NULL)
+        rows = rcpt_session_query(context->session, sql, 1, &id, &context->error);
+    free(sql);
+    return rows;
+}
+
+static bool read_groups(struct command_context *context, const char *id,
+                        struct explanation *explanation)
+{
+    struct rcpt_groups groups;
+    bool good = true;
+    rcpt_groups_read(context->config, &groups);
+    for (size_t index = 0; good && index < groups.count; index++) {
+        explanation->groups[index] = read_group(context, id, &groups, index);
+        good = explanation->groups[index] != NULL;
+    }
+    return good;
+}
+
 /* Letters are found by the id as it stands in JSON; a rollback ends the snapshot. */
 static bool read_all(struct command_context *context, const char *id,
                      struct explanation *explanation)
@@ -329,9 +391,10 @@ static bool read_all(struct command_context *context, const char *id,
     if (explanation->receipts != NULL)
         explanation->letters = rcpt_session_query(
             context->session, rcpt_sql("command/explain_letters"), 1, in_json, &context->error);
+    good = explanation->letters != NULL && read_groups(context, id, explanation);
     rcpt_session_rollback(context->session);
     free(quoted);
-    return explanation->letters != NULL;
+    return good;
 }
 
 /* Nothing known is an answer with its own exit code. */
@@ -347,6 +410,7 @@ static int print(const struct explanation *explanation, enum command_format form
         puts("nothing is known of this message");
     } else {
         print_message(explanation->message);
+        print_groups(explanation);
         print_receipts(explanation);
         print_letters(explanation->letters);
     }
@@ -374,6 +438,8 @@ int command_explain(const struct command_call *call)
     rcpt_session_rows_free(explanation.message);
     rcpt_session_rows_free(explanation.receipts);
     rcpt_session_rows_free(explanation.letters);
+    for (size_t index = 0; index < RCPT_GROUPS; index++)
+        rcpt_session_rows_free(explanation.groups[index]);
     command_close(&context);
     return exit_code;
 }

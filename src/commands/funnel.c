@@ -6,12 +6,14 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "config/groups.h"
 #include "expire.h"
 #include "funnel.h"
 #include "postgres/sql.h"
 #include "report.h"
 
-const char *const funnel_measure_names[FUNNEL_MEASURE__COUNT] = {"messages", "events", "current"};
+const char *const funnel_measure_names[FUNNEL_MEASURE__COUNT] = {"messages", "events", "current",
+                                                                 "customers", "logical"};
 
 /* ---- what is read ---- */
 
@@ -55,6 +57,8 @@ static void take_counts(struct funnel *funnel, size_t row)
     int64_t messages = rcpt_session_rows_int(funnel->counts, row, "messages");
     status->counts[FUNNEL_MESSAGES] = messages;
     status->counts[FUNNEL_EVENTS] = rcpt_session_rows_int(funnel->counts, row, "events");
+    status->counts[FUNNEL_CUSTOMERS] = rcpt_session_rows_int(funnel->counts, row, "customers");
+    status->counts[FUNNEL_LOGICAL] = rcpt_session_rows_int(funnel->counts, row, "logical");
     status->counts[FUNNEL_CURRENT] += messages;
     if (status->parent != FUNNEL_NO_STATUS)
         funnel->statuses[status->parent].counts[FUNNEL_CURRENT] -= messages;
@@ -93,9 +97,9 @@ static void write_counts(const struct funnel *funnel, bool flags, struct rcpt_js
         rcpt_json_begin_object(json);
         rcpt_json_put_int(json, "status", strtoll(status->code, NULL, 10));
         rcpt_json_put_text(json, "name", status->name);
-        for (size_t measure = 0; measure < (flags ? FUNNEL_CURRENT : FUNNEL_MEASURE__COUNT);
-             measure++)
-            rcpt_json_put_int(json, funnel_measure_names[measure], status->counts[measure]);
+        for (size_t measure = 0; measure < FUNNEL_MEASURE__COUNT; measure++)
+            if (funnel->shows[measure] && !(flags && measure == FUNNEL_CURRENT))
+                rcpt_json_put_int(json, funnel_measure_names[measure], status->counts[measure]);
         rcpt_json_end_object(json);
     }
     rcpt_json_end_array(json);
@@ -175,6 +179,11 @@ static void print_count(const struct funnel *funnel, const struct funnel_status 
     funnel_print_number(status->counts[FUNNEL_EVENTS]);
     if (!status->is_flag)
         funnel_print_number(status->counts[FUNNEL_CURRENT]);
+    else if (funnel->shows[FUNNEL_CUSTOMERS] || funnel->shows[FUNNEL_LOGICAL])
+        report_print_padded(stdout, "", FUNNEL_NUMBER_WIDTH, false);
+    for (size_t measure = FUNNEL_CUSTOMERS; measure < FUNNEL_MEASURE__COUNT; measure++)
+        if (funnel->shows[measure])
+            funnel_print_number(status->counts[measure]);
     putchar('\n');
 }
 
@@ -199,7 +208,11 @@ static void print_subtree(const struct funnel *funnel, size_t index, unsigned de
 static void print_counts(const struct funnel *funnel)
 {
     report_print_padded(stdout, "status", FUNNEL_NAME_WIDTH, false);
-    printf("%13s%11s%11s%13s%13s\n", "messages", "of all", "of parent", "events", "current");
+    printf("%13s%11s%11s%13s%13s", "messages", "of all", "of parent", "events", "current");
+    for (size_t measure = FUNNEL_CUSTOMERS; measure < FUNNEL_MEASURE__COUNT; measure++)
+        if (funnel->shows[measure])
+            printf("%13s", funnel_measure_names[measure]);
+    putchar('\n');
     for (size_t index = 0; index < funnel->status_count; index++) {
         const struct funnel_status *status = &funnel->statuses[index];
         if (status->is_flag ? is_counted(status) : status->parent == FUNNEL_NO_STATUS)
@@ -242,6 +255,9 @@ static void add_csv_rows(const struct funnel *funnel, struct report *report)
         else
             report_add_int(report, status->counts[FUNNEL_CURRENT]);
         report_add(report, funnel->org);
+        for (size_t measure = FUNNEL_CUSTOMERS; measure < FUNNEL_MEASURE__COUNT; measure++)
+            if (funnel->shows[measure])
+                report_add_int(report, status->counts[measure]);
     }
 }
 
@@ -250,12 +266,16 @@ static void add_csv_rows(const struct funnel *funnel, struct report *report)
 /* One table over all campaigns, for a spreadsheet. */
 static void print_csv(struct funnel *funnel)
 {
-    static const struct report_column columns[] = {
-        {"campaign_id", REPORT_TEXT}, {"status", REPORT_NUMBER},   {"name", REPORT_TEXT},
-        {"parent", REPORT_NUMBER},    {"messages", REPORT_NUMBER}, {"events", REPORT_NUMBER},
-        {"current", REPORT_NUMBER},   {"org_id", REPORT_TEXT}};
+    struct report_column columns[10] = {{"campaign_id", REPORT_TEXT}, {"status", REPORT_NUMBER},
+                                        {"name", REPORT_TEXT},        {"parent", REPORT_NUMBER},
+                                        {"messages", REPORT_NUMBER},  {"events", REPORT_NUMBER},
+                                        {"current", REPORT_NUMBER},   {"org_id", REPORT_TEXT}};
     struct report report;
-    report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
+    size_t count = 8;
+    for (size_t measure = FUNNEL_CUSTOMERS; measure < FUNNEL_MEASURE__COUNT; measure++)
+        if (funnel->shows[measure])
+            columns[count++] = (struct report_column){funnel_measure_names[measure], REPORT_NUMBER};
+    report_init(&report, columns, count);
     while (next_funnel(funnel))
         add_csv_rows(funnel, &report);
     report_print_csv(&report, stdout);
@@ -365,12 +385,25 @@ static int fail_empty(struct rcpt_error *error, const char *campaign, const char
     return command_fail(error);
 }
 
+/* Messages always, and the groups of counters.groups. */
+static void choose_measures(const struct rcpt_config *config, struct funnel *funnel)
+{
+    struct rcpt_groups groups;
+    rcpt_groups_read(config, &groups);
+    for (size_t measure = 0; measure < FUNNEL_CUSTOMERS; measure++)
+        funnel->shows[measure] = true;
+    for (size_t index = 0; index < groups.count; index++)
+        funnel->shows[strcmp(groups.names[index], "logical") == 0 ? FUNNEL_LOGICAL
+                                                                  : FUNNEL_CUSTOMERS] = true;
+}
+
 /* One campaign, those of one organisation, or all. */
 static int show(const struct command_call *call, struct command_context *context,
                 enum command_format format, struct funnel *funnel)
 {
     const char *org = command_option(call, "org");
     funnel->machines = &context->config->machine;
+    choose_measures(context->config, funnel);
     if (!read_funnels(context, call->argument, org, funnel))
         return command_fail(&context->error);
     if ((call->argument != NULL || org != NULL) && rcpt_session_rows_count(funnel->counts) == 0)

@@ -11,7 +11,14 @@
 #define FUNNEL_SHARE_WIDTH  11u
 #define FUNNEL_NO_STATUS    SIZE_MAX
 
-enum funnel_measure { FUNNEL_MESSAGES, FUNNEL_EVENTS, FUNNEL_CURRENT, FUNNEL_MEASURE__COUNT };
+enum funnel_measure {
+    FUNNEL_MESSAGES,
+    FUNNEL_EVENTS,
+    FUNNEL_CURRENT,
+    FUNNEL_CUSTOMERS, /* the groups of counters.groups */
+    FUNNEL_LOGICAL,
+    FUNNEL_MEASURE__COUNT
+};
 
 extern const char *const funnel_measure_names[FUNNEL_MEASURE__COUNT];
 
@@ -31,6 +38,7 @@ struct funnel {
     struct rcpt_session_rows *counts, *ladder, *kpis, *undefined; /* results */
     struct rcpt_session_rows *pending; /* of one campaign, with inbox.expiry; NULL otherwise */
     const struct rcpt_machine_rules *machines; /* as the configuration has them */
+    bool shows[FUNNEL_MEASURE__COUNT];         /* groups that are not counted are not shown */
     const char *vendor;                        /* whose rates are shown; NULL: receiptd's own */
     struct funnel_status *statuses;            /* by code: flags come last */
     struct funnel_part *parts;                 /* in the order of their rates */

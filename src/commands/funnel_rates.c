@@ -132,6 +132,8 @@ static bool next_rate(const struct funnel *funnel, size_t *part, struct rate *ra
         return false;
     *rate = (struct rate){.first = &funnel->parts[*part]};
     rate->missing = rate->first->missing;
+    if (rate->missing == NULL && !funnel->shows[rate->first->measure])
+        rate->missing = "needs distinct customers: counters.groups does not name customer";
     for (; *part < funnel->part_count; (*part)++) {
         const struct funnel_part *here = &funnel->parts[*part];
         if (strcmp(here->kpi, rate->first->kpi) != 0)
@@ -142,6 +144,12 @@ static bool next_rate(const struct funnel *funnel, size_t *part, struct rate *ra
     }
     doubt(funnel, has_opens, rate);
     return true;
+}
+
+/* Of receiptd's own, those of groups that are not counted are left out. */
+static bool is_shown(const struct funnel *funnel, const struct rate *rate)
+{
+    return funnel->vendor != NULL || funnel->shows[rate->first->measure];
 }
 
 static void put_text_or_null(struct rcpt_json *json, const char *key, const char *text)
@@ -187,7 +195,8 @@ void funnel_write_rates(const struct funnel *funnel, struct rcpt_json *json)
     rcpt_json_key(json, funnel->vendor != NULL ? "vendor_kpis" : "kpis");
     rcpt_json_begin_object(json);
     for (size_t part = 0; next_rate(funnel, &part, &rate);)
-        write_rate(funnel, &rate, json);
+        if (is_shown(funnel, &rate))
+            write_rate(funnel, &rate, json);
     rcpt_json_end_object(json);
 }
 
@@ -216,7 +225,8 @@ void funnel_print_rates(const struct funnel *funnel)
     if (funnel->vendor != NULL && funnel->part_count > 0)
         printf("KPIs of %s (%s)\n", funnel->vendor, funnel->parts[0].source);
     for (size_t part = 0; next_rate(funnel, &part, &rate);)
-        print_rate(funnel, &rate);
+        if (is_shown(funnel, &rate))
+            print_rate(funnel, &rate);
 }
 
 int funnel_list_vendors(struct command_context *context, enum command_format format)

@@ -53,14 +53,17 @@ static const char *const rules[] = {"lane/rules/dedup",
                                     "lane/rules/reasons",
                                     "lane/rules/gateways",
                                     "lane/rules/dimensions_echoes",
-                                    "lane/rules/dimensions"};
+                                    "lane/rules/dimensions",
+                                    "lane/rules/groups"};
 
-/* Those of dimensions come last. The daemon puts the columns of counters.by here. */
+/* Those of dimensions and groups come last. The daemon puts the columns of counters.by and
+ * counters.groups here. */
 #define DIMENSION_COLUMN "org_id"
-static const struct rcpt_pg_binding dimensions[] = {{"dimension_1", DIMENSION_COLUMN},
-                                                    {"dimension_2", DIMENSION_COLUMN},
-                                                    {"dimension_3", DIMENSION_COLUMN},
-                                                    {"dimension_kinds", "{by_variant}"}};
+static const struct rcpt_pg_binding dimensions[] = {
+    {"dimension_1", DIMENSION_COLUMN}, {"dimension_2", DIMENSION_COLUMN},
+    {"dimension_3", DIMENSION_COLUMN}, {"dimension_kinds", "{by_variant}"},
+    {"group_1", DIMENSION_COLUMN},     {"group_2", DIMENSION_COLUMN},
+    {"group_kinds", "{customer}"}};
 
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 
@@ -82,6 +85,7 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
         .rules = rules,
         .rule_count = of->rules,
         .reads_receipts = of->rules > 0,
+        .by_dimensions = of->has_dimensions,
         .bindings = dimensions,
         .binding_count = of->has_dimensions ? sizeof(dimensions) / sizeof(dimensions[0]) : 0,
         .selective = used > 0 && strcmp(subscribers[used - 1], ACTIONS) == 0,
@@ -112,7 +116,7 @@ static void write_lane(FILE *out)
         {" actions recent", {ACTIONS}, BOUNDARY, 0, false},
         {" folds actions recent", {FOLDS, ACTIONS}, BOUNDARY, 0, false},
         {" folds_columns actions recent", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY, 0, false},
-        {.name = " rules", .rules = RULES - 2},
+        {.name = " rules", .rules = RULES - 3},
         {.name = " rules dimensions", .rules = RULES, .has_dimensions = true},
         {" rules dimensions recent", {NULL}, BOUNDARY, RULES, true}};
     struct rcpt_lane_statements *plain =

@@ -65,16 +65,20 @@ static bool list_problems(struct command_context *context, const char *file, siz
     return true;
 }
 
-/* The columns of counters.by. */
+/* The columns of counters.by and counters.groups. */
 static bool list_dimension_problems(struct command_context *context,
                                     const struct inbox_place *place, size_t *found)
 {
     struct rcpt_array_text columns;
     struct rcpt_dimensions dimensions;
+    struct rcpt_groups groups;
     rcpt_array_text_init(&columns);
     rcpt_dimensions_read(context->config, &dimensions);
     for (size_t index = 0; index < dimensions.count; index++)
         rcpt_array_text_add(&columns, dimensions.columns[index], strlen(dimensions.columns[index]));
+    rcpt_groups_read(context->config, &groups);
+    for (size_t index = 0; index < groups.count; index++)
+        rcpt_array_text_add(&columns, groups.columns[index], strlen(groups.columns[index]));
     const char *const values[] = {place->schema, place->table, rcpt_array_text_finish(&columns)};
     bool good = list_problems(context, "migrate/dimension_problems", 3, values, found);
     rcpt_array_text_fini(&columns);
@@ -145,8 +149,9 @@ static bool check_lanes(struct command_context *context)
         .rules = rules.files,
         .rule_count = rules.count,
         .reads_receipts = rules.reads_receipts,
-        .bindings = rules.dimensions.bindings,
-        .binding_count = rules.dimensions.binding_count,
+        .by_dimensions = rules.dimensions.count > 0,
+        .bindings = rules.bindings,
+        .binding_count = rules.binding_count,
         .selective = actions != NULL,
         .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
         .recent_since = rcpt_session_rows_count(recent) > 0

@@ -1,22 +1,42 @@
-/* migrate, dimensions (counters.by): our own inbox gets the columns by which messages are counted, and
- * the platform's role the right to write them. A mapped inbox has them already. Called by
- * migrate_plan.c and migrate_roles.c. */
+/* migrate, dimensions (counters.by) and groups (counters.groups): our own inbox gets the columns by
+ * which messages are counted, and the platform's role the right to write them. A mapped inbox has
+ * them already. Called by migrate_plan.c and migrate_roles.c. */
 #include <string.h>
 
 #include "config/dimensions.h"
+#include "config/groups.h"
 #include "migrate.h"
 #include "postgres/array_text.h"
 #include "postgres/sql.h"
 
+/* The columns that the platform gives beside those of the inbox. */
+struct counted {
+    const char *columns[RCPT_DIMENSIONS + RCPT_GROUPS];
+    size_t count;
+};
+
+static struct counted counted_columns(const struct rcpt_config *config)
+{
+    struct counted counted = {.count = 0};
+    struct rcpt_dimensions dimensions;
+    struct rcpt_groups groups;
+    rcpt_dimensions_read(config, &dimensions);
+    rcpt_groups_read(config, &groups);
+    for (size_t index = 0; index < dimensions.count; index++)
+        counted.columns[counted.count++] = dimensions.columns[index];
+    for (size_t index = 0; index < groups.count; index++)
+        counted.columns[counted.count++] = groups.columns[index];
+    return counted;
+}
+
 /* NULL: the query failed. */
 static struct rcpt_session_rows *read_missing(struct migrate_plan *plan,
-                                              const struct rcpt_dimensions *dimensions)
+                                              const struct counted *counted)
 {
     struct rcpt_array_text columns;
     rcpt_array_text_init(&columns);
-    for (size_t index = 0; index < dimensions->count; index++)
-        rcpt_array_text_add(&columns, dimensions->columns[index],
-                            strlen(dimensions->columns[index]));
+    for (size_t index = 0; index < counted->count; index++)
+        rcpt_array_text_add(&columns, counted->columns[index], strlen(counted->columns[index]));
     const char *const values[] = {plan->context->config->postgres.schema,
                                   rcpt_array_text_finish(&columns)};
     struct rcpt_session_rows *rows =
@@ -28,17 +48,17 @@ static struct rcpt_session_rows *read_missing(struct migrate_plan *plan,
 
 bool migrate_dimensions_plan(struct migrate_plan *plan)
 {
-    struct rcpt_dimensions dimensions;
-    rcpt_dimensions_read(plan->context->config, &dimensions);
-    if (dimensions.count == 0)
+    const struct counted counted = counted_columns(plan->context->config);
+    if (counted.count == 0)
         return true;
-    struct rcpt_session_rows *rows = read_missing(plan, &dimensions);
+    struct rcpt_session_rows *rows = read_missing(plan, &counted);
     bool good = rows != NULL;
     for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
         const char *column = rcpt_session_rows_text(rows, row, "name");
         const struct rcpt_pg_binding binding = {"column", column};
         good = migrate_add_bound(plan, "migrate/inbox_dimension", &binding, 1,
-                                 "add column %s to message_inbox, for counters.by", column);
+                                 "add column %s to message_inbox, by which messages are counted",
+                                 column);
     }
     rcpt_session_rows_free(rows);
     return good;
@@ -46,15 +66,14 @@ bool migrate_dimensions_plan(struct migrate_plan *plan)
 
 bool migrate_dimensions_grant(struct migrate_plan *plan, const char *platform_role)
 {
-    struct rcpt_dimensions dimensions;
-    rcpt_dimensions_read(plan->context->config, &dimensions);
+    const struct counted counted = counted_columns(plan->context->config);
     bool good = true, own = plan->context->config->inbox.table == NULL;
-    for (size_t index = 0; good && own && index < dimensions.count; index++) {
-        const struct rcpt_pg_binding bindings[] = {{"column", dimensions.columns[index]},
+    for (size_t index = 0; good && own && index < counted.count; index++) {
+        const struct rcpt_pg_binding bindings[] = {{"column", counted.columns[index]},
                                                    {"platform_role", platform_role}};
         good = migrate_add_bound(plan, "migrate/platform_role_dimension", bindings, 2,
                                  "let role %s write column %s of message_inbox", platform_role,
-                                 dimensions.columns[index]);
+                                 counted.columns[index]);
     }
     return good;
 }

@@ -10,6 +10,7 @@
 #include <sysexits.h>
 
 #include "config/dimensions.h"
+#include "config/groups.h"
 #include "inbox_check.h"
 #include "migrate.h"
 #include "partitions.h"
@@ -26,6 +27,7 @@ static const struct {
     {2, "tables/002_origin"},     {2, "tables/002_positions"},  {3, "tables/003_retention"},
     {3, "tables/003_recent"},     {4, "tables/004_partitions"}, {4, "tables/004_erasure"},
     {4, "tables/004_maintained"}, {5, "tables/005_rules"},      {5, "tables/005_serve"},
+    {6, "tables/006_groups"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
@@ -136,6 +138,24 @@ static void bind_dimensions(struct migrate_plan *plan, char *mapping, size_t siz
     rcpt_array_text_fini(&columns);
 }
 
+/* counters.groups likewise. */
+static void bind_groups(struct migrate_plan *plan, char *mapping, size_t size)
+{
+    struct rcpt_groups groups;
+    struct rcpt_array_text columns;
+    rcpt_array_text_init(&columns);
+    rcpt_groups_read(config_of(plan), &groups);
+    for (size_t index = 0; index < groups.count; index++) {
+        const char *column = groups.columns[index];
+        size_t used = strlen(mapping);
+        rcpt_array_text_add(&columns, column, strlen(column));
+        snprintf(mapping + used, size - used, ", group %s=%s", groups.names[index], column);
+    }
+    migrate_bind(plan, "group_kinds", groups.kinds);
+    migrate_bind(plan, "group_columns", rcpt_array_text_finish(&columns));
+    rcpt_array_text_fini(&columns);
+}
+
 /* The inbox as variables of the SQL files, and the whole mapping as one text, which is stored as a
  * comment: a different text later means another mapping. */
 static void bind_inbox(struct migrate_plan *plan)
@@ -164,6 +184,7 @@ static void bind_inbox(struct migrate_plan *plan)
     if (place.mapped && *place.created_at != '\0')
         snprintf(mapping + used, sizeof(mapping) - used, ", created_at=%s", place.created_at);
     bind_dimensions(plan, mapping, sizeof(mapping));
+    bind_groups(plan, mapping, sizeof(mapping));
     migrate_bind(plan, "mapping", mapping);
 }
 

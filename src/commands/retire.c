@@ -78,18 +78,25 @@ static bool retire_aliases(struct command_context *context, bool dry_run)
     return context->config->inbox.alias_retention_ms == 0 || command_walk(&walk, dry_run);
 }
 
-/* Each deletion appends what it booked. */
-static bool compact(struct command_context *context)
+/* Until a step finds nothing more. */
+static bool repeat(struct command_context *context, const char *file)
 {
     const char *const values[] = {"1000"};
     int64_t left = 1;
     while (left > 0) {
-        struct rcpt_session_rows *rows = rcpt_session_query(
-            context->session, rcpt_sql("retire/compact"), 1, values, &context->error);
+        struct rcpt_session_rows *rows =
+            rcpt_session_query(context->session, rcpt_sql(file), 1, values, &context->error);
         left = rows != NULL ? rcpt_session_rows_int(rows, 0, "rows") : -1;
         rcpt_session_rows_free(rows);
     }
     return left == 0;
+}
+
+/* Each deletion appends what it booked. Groups go when the last message of their campaign has
+ * gone. */
+static bool compact(struct command_context *context)
+{
+    return repeat(context, "retire/compact") && repeat(context, "retire/groups");
 }
 
 /* Whole partitions first: what they held need not be deleted row by row. */

@@ -14,6 +14,7 @@
 #include "check.h"
 #include "dimensions.h"
 #include "folds.h"
+#include "groups.h"
 #include "pipelines.h"
 #include "schema.h"
 #include "value.h"
@@ -152,6 +153,15 @@ static bool check_dimensions(struct loading *loading)
                              place_of(loading, "counters.by", "inbox.table"), "%s", problem);
 }
 
+/* Groups likewise. */
+static bool check_groups(struct loading *loading)
+{
+    const char *problem = rcpt_config_groups_problem(loading->config);
+    return problem == NULL ||
+           rcpt_config_error(loading->file.error, loading->file.name,
+                             place_of(loading, "counters.groups", "inbox.table"), "%s", problem);
+}
+
 /* Checks that need the values of several rows. They run on the loaded struct, where defaults are
  * filled in. */
 static bool check_together(struct loading *loading)
@@ -161,7 +171,8 @@ static bool check_together(struct loading *loading)
            check_order(loading, "postgres.retry_min", config->postgres.retry_min_ms,
                        "postgres.retry_max", config->postgres.retry_max_ms) &&
            check_columns(loading) && check_log_levels(loading) && check_tls(loading) &&
-           check_retention(loading) && check_partitions(loading) && check_dimensions(loading);
+           check_retention(loading) && check_partitions(loading) && check_dimensions(loading) &&
+           check_groups(loading);
 }
 
 /* The ladder checks itself (core/ladder.c); its errors get the place of `ladder`. */

@@ -176,6 +176,8 @@ struct rcpt_config {
         bool reasons;               /* counters.reasons */
         char **by;                  /* counters.by: columns of the inbox; see dimensions.h */
         size_t by_count;
+        char **groups; /* counters.groups: messages that count as one; see groups.h */
+        size_t groups_count;
     } counters;
     struct {
         int64_t window_ms; /* dedup.window; 0: every receipt counts */
@@ -189,6 +191,7 @@ struct rcpt_config {
         char *channel;        /* inbox.columns.channel; likewise */
         char *gateway;        /* inbox.columns.gateway; likewise */
         char *customer_id;    /* inbox.columns.customer_id; NULL: nothing says whose messages are */
+        char *logical_id;     /* inbox.columns.logical_id, for counters.groups; NULL: not named */
         bool count_targeted;  /* inbox.targeted: trigger | none */
         int64_t retention_ms; /* inbox.retention; 0: messages are not deleted */
         struct rcpt_config_retention *overrides; /* inbox.retention_overrides */

@@ -58,8 +58,7 @@ void rcpt_dimensions_read(const struct rcpt_config *config, struct rcpt_dimensio
 
 /* ---- what may be wrong ---- */
 
-/* The view of a mapped inbox shows ours under these names, and not a column of the table. */
-static bool is_ours(const char *column)
+bool rcpt_config_is_inbox_column(const char *column)
 {
     static const char *const ours[] = {
 #define COLUMN(column, written, doc) #column,
@@ -86,7 +85,7 @@ const char *rcpt_config_dimensions_problem(const struct rcpt_config *config)
         if (column == NULL)
             return "counters.by needs to know the column of inbox.table: set "
                    "inbox.columns.variant, inbox.columns.channel or inbox.columns.gateway";
-        if (config->inbox.table != NULL && is_ours(column))
+        if (config->inbox.table != NULL && rcpt_config_is_inbox_column(column))
             return "counters.by: inbox.columns names a column that is called like one of "
                    "receiptd's, which message_inbox shows in its place: choose another column";
     }

@@ -23,6 +23,10 @@ struct rcpt_dimensions {
 
 void rcpt_dimensions_read(const struct rcpt_config *config, struct rcpt_dimensions *dimensions);
 
+/* Whether the view of a mapped inbox shows a column of ours under this name, and none of the table.
+ */
+bool rcpt_config_is_inbox_column(const char *column);
+
 /* Why counters.by cannot be counted: a sentence; NULL: nothing is wrong. */
 const char *rcpt_config_dimensions_problem(const struct rcpt_config *config);
 

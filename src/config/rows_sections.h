@@ -145,6 +145,14 @@
          .max = 3,                                                                                 \
          .doc = "columns of the inbox by which the funnel is counted, too: `variant`, `channel`, " \
                 "`gateway`, for `receiptd funnel --by`. Then run `receiptd migrate`"},             \
+        {"counters.groups",                                                                        \
+         RCPT_CONFIG_LIST,                                                                         \
+         0,                                                                                        \
+         LIST_AT(counters.groups, counters.groups_count),                                          \
+         .initial = "[]",                                                                          \
+         .max = 2,                                                                                 \
+         .doc = "messages that count as one, in a funnel beside that of messages: those of one "   \
+                "`customer`, attempts at one `logical` message. Then run `receiptd migrate`"},     \
         {"dedup.window",                                                                           \
          RCPT_CONFIG_DURATION,                                                                     \
          0,                                                                                        \

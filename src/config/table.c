@@ -161,8 +161,12 @@ static const struct rcpt_config_row rows[] = {
      .max = 63, .example = "gateway", .doc = "likewise, of the gateway that it is sent by"},
     {"inbox.columns.customer_id", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.customer_id), .min = 1,
      .max = 63, .example = "customer_id",
-     .doc = "column of the person that a message goes to, for `receiptd erase --customer`; never "
-            "added or changed, and best with an index"},
+     .doc = "column of the person that a message goes to, for `receiptd erase --customer` and "
+            "`counters.groups`; never added or changed in your table, and best with an index"},
+    {"inbox.columns.logical_id", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.logical_id), .min = 1,
+     .max = 63, .example = "logical_id",
+     .doc = "column of the logical message that a message is an attempt at, for `counters.groups`: "
+            "the id of the first attempt; NULL: of itself. Written by INSERT, never changed later"},
     {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
      CHOICES(targeted_policies),
      .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "

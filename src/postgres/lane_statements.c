@@ -20,6 +20,7 @@ enum {
     UNSUBSCRIBED = 1 << 2, /* the selective subscriber has nothing in this batch */
     RULED = 1 << 3,        /* rules read receipts */
     DIMENSIONED = 1 << 4,  /* in place of SUBSCRIBED: one counts by dimensions */
+    COUNTED = 1 << 5,      /* there are rules */
 };
 #define ALWAYS      (PLAIN | SUBSCRIBED | DIMENSIONED)
 #define SUBSCRIBERS ""  /* in place of a file: those of the subscribers */
@@ -53,7 +54,7 @@ static const struct piece apply_pieces[] = {
     {"lane/apply/40_unknown", ALWAYS, ANY_STAGES},
     {"lane/apply/45_receipts", RULED, ANY_STAGES},
     {"lane/apply/45_dimensions", DIMENSIONED, ANY_STAGES},
-    {RULES, RULED | DIMENSIONED, ANY_STAGES},
+    {RULES, COUNTED, ANY_STAGES},
     {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
     {"lane/apply/90_answer", ALWAYS, ANY_STAGES},
     {"lane/apply/91_unsubscribed", UNSUBSCRIBED, ANY_STAGES},
@@ -66,7 +67,7 @@ static const struct piece wake_pieces[] = {
     {"lane/wake/30_count", ALWAYS, ANY_STAGES},
     {"lane/wake/45_receipts", RULED, ANY_STAGES},
     {"lane/wake/45_dimensions", DIMENSIONED, ANY_STAGES},
-    {RULES, RULED | DIMENSIONED, ANY_STAGES},
+    {RULES, COUNTED, ANY_STAGES},
     {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
     {"lane/wake/90_answer", ALWAYS, ANY_STAGES},
     {NULL, 0, ANY_STAGES},
@@ -125,7 +126,7 @@ static const struct source inserts[] = {
 
 #define STATEMENT_COUNT (sizeof(sources) / sizeof(sources[0]))
 #define INSERT_COUNT    (sizeof(inserts) / sizeof(inserts[0]))
-#define MOST_BINDINGS   8
+#define MOST_BINDINGS   12
 #define MOST_STATEMENTS (STATEMENT_COUNT + INSERT_COUNT + 1) /* and apply_unsubscribed */
 
 struct rcpt_lane_statements {
@@ -166,8 +167,8 @@ static void write_piece(FILE *out, const struct piece *piece, const struct compo
         fputs(rcpt_sql(piece->file), out);
 }
 
-/* Columns of dimensions, and the boundary of the recent set as a literal, or a generic plan could not
- * use its index. Takes the text. */
+/* Columns of dimensions and groups, and the boundary of the recent set as a literal, or a generic
+ * plan could not use its index. Takes the text. */
 static char *bind_all(char *text_taken, const struct composition *composition)
 {
     struct rcpt_error error;
@@ -207,11 +208,10 @@ static void add_statement(struct rcpt_lane_statements *statements, const struct 
 /* Rules read the same columns as subscribers do. */
 static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers)
 {
-    if (variant->binding_count > 0)
-        return variant->reads_receipts ? DIMENSIONED | RULED : DIMENSIONED;
-    if (variant->rule_count > 0)
-        return SUBSCRIBED | RULED;
-    return subscribers > 0 ? SUBSCRIBED : PLAIN;
+    if (variant->rule_count == 0)
+        return subscribers > 0 ? SUBSCRIBED : PLAIN;
+    return COUNTED | (variant->by_dimensions ? DIMENSIONED : SUBSCRIBED) |
+           (variant->reads_receipts ? RULED : 0);
 }
 
 static size_t take_bindings(const struct rcpt_lane_variant *variant,

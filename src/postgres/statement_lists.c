@@ -53,8 +53,8 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "letter_trim"},    {.name = "retired_trim"},
         {.name = "folds_left"},     {.name = "places"},
         {.name = "recent_read"},    {.name = "rollup_tally"},
-        {.name = "tally_trim"},     {.name = "dedup_trim"},
-        {.name = "maintenance"},
+        {.name = "rollup_groups"},  {.name = "tally_trim"},
+        {.name = "dedup_trim"},     {.name = "maintenance"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");

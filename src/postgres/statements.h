@@ -25,9 +25,10 @@ struct rcpt_lane_variant {
     size_t count;
     const char *const *rules; /* "lane/rules/dedup" or "lane/rules/no_dedup", then the others */
     size_t rule_count;        /* 0: the statements hold nothing of rules */
-    bool reads_receipts;      /* any of the rules but that of dimensions does */
-    /* What the files of dimensions leave open (lane/rules/dimensions, which is among the rules); none
-     * without dimensions. Read by rcpt_lane_statements_new() alone. */
+    bool reads_receipts;      /* any of the rules but those of dimensions and groups does */
+    bool by_dimensions;       /* lane/rules/dimensions is among the rules */
+    /* What the files of dimensions and groups leave open; none without them. Read by
+     * rcpt_lane_statements_new() alone. */
     const struct rcpt_pg_binding *bindings;
     size_t binding_count;
     bool selective;           /* the last one is: there is also apply_unsubscribed, without it, for

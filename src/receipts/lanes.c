@@ -63,8 +63,9 @@ static struct rcpt_lane_statements *new_statements(const struct lanes *lanes)
                                               .rules = rules.files,
                                               .rule_count = rules.count,
                                               .reads_receipts = rules.reads_receipts,
-                                              .bindings = rules.dimensions.bindings,
-                                              .binding_count = rules.dimensions.binding_count,
+                                              .by_dimensions = rules.dimensions.count > 0,
+                                              .bindings = rules.bindings,
+                                              .binding_count = rules.binding_count,
                                               .selective = lanes->files.selective,
                                               .inserts_unknown =
                                                   config->unknown == RCPT_UNKNOWN_INSERT,

@@ -1,7 +1,7 @@
-/* Housekeeping in the database: counters that lanes have appended are added to their totals every
- * counters.rollup_interval, and rows that are too old are deleted: of the timeline, dead letters,
- * ids of deleted messages, counts by time, receipts remembered for dedup. Any instance does this for all; two at once do no harm. Started by
- * receipts.c.
+/* Housekeeping in the database: every counters.rollup_interval, what lanes have appended is added to
+ * totals, and to groups of messages; and rows that are too old are deleted: of the timeline, dead
+ * letters, ids of deleted messages, counts by time, receipts remembered for dedup. Any instance does
+ * this for all; two at once do no harm. Started by receipts.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #define TRIM_EVERY  10000
 #define TRIM_ROWS   10000
 #define TRIMS       5
-#define PASSES      2
+#define PASSES      3
 
 #define LONGEST_WINDOW_MS INT64_C(604800000) /* of dedup.window */
 
@@ -132,6 +132,7 @@ static const struct {
     int64_t rest;
 } passes[PASSES] = {
     {"rollup", "roll-up of counters", REST},
+    {"rollup_groups", "roll-up of groups of messages", REST},
     {"rollup_tally", "roll-up of what rules counted", TALLY_REST},
 };
 

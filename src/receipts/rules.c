@@ -18,16 +18,34 @@ static void add_readers(const struct rcpt_config *config, struct rules *rules)
         rules->count = 0;
 }
 
-void rules_read(const struct rcpt_config *config, struct rules *rules)
+static void add_dimensions(const struct rcpt_config *config, struct rules *rules)
 {
-    *rules = (struct rules){.keys = config->dedup.window_ms > 0};
     rcpt_dimensions_read(config, &rules->dimensions);
-    add_readers(config, rules);
     if (rules->dimensions.count == 0)
         return;
     rules->files[rules->count++] =
         rules->keys ? "lane/rules/dimensions_echoes" : "lane/rules/dimensions_no_echoes";
     rules->files[rules->count++] = "lane/rules/dimensions";
+    for (size_t index = 0; index < rules->dimensions.binding_count; index++)
+        rules->bindings[rules->binding_count++] = rules->dimensions.bindings[index];
+}
+
+static void add_groups(const struct rcpt_config *config, struct rules *rules)
+{
+    rcpt_groups_read(config, &rules->groups);
+    if (rules->groups.count == 0)
+        return;
+    rules->files[rules->count++] = "lane/rules/groups";
+    for (size_t index = 0; index < rules->groups.binding_count; index++)
+        rules->bindings[rules->binding_count++] = rules->groups.bindings[index];
+}
+
+void rules_read(const struct rcpt_config *config, struct rules *rules)
+{
+    *rules = (struct rules){.keys = config->dedup.window_ms > 0};
+    add_readers(config, rules);
+    add_dimensions(config, rules);
+    add_groups(config, rules);
 }
 
 static const char *name_facet(const void *context, enum rcpt_facet facet, uint32_t number)

@@ -4,16 +4,21 @@
 #define RECEIPTD_RECEIPTS_RULES_H
 
 #include "config/dimensions.h"
+#include "config/groups.h"
 
-#define RULES_MOST 6
+#define RULES_MOST    7
+#define RULE_BINDINGS (RCPT_DIMENSION_BINDINGS + RCPT_GROUP_BINDINGS)
 
-/* Not copied: the dimensions point into themselves. */
+/* Not copied: dimensions and groups point into themselves. */
 struct rules {
     const char *files[RULES_MOST];
     size_t count;        /* 0: none */
-    bool reads_receipts; /* any of them but that of dimensions does */
+    bool reads_receipts; /* any of them but those of dimensions and groups does */
     bool keys;           /* they recognise echoes */
     struct rcpt_dimensions dimensions;
+    struct rcpt_groups groups;
+    struct rcpt_pg_binding bindings[RULE_BINDINGS]; /* those of both */
+    size_t binding_count;
 };
 
 void rules_read(const struct rcpt_config *config, struct rules *rules);

@@ -109,7 +109,7 @@ STAGES = {  # of statements of several files, without a recent set of the inbox 
 SUBSCRIBED = ("lane/apply", "lane/wake")
 
 
-def text_of(name, *subscribers, recent_since=None, rules=(), dimensions=()):
+def text_of(name, *subscribers, recent_since=None, rules=(), dimensions=(), groups=()):
     """The text of a statement. lane/apply and lane/wake are folders: their files in order, before the answer the rules (names) and those that
     subscribe to transitions (texts). src/postgres/lane_statements.c composes them likewise; test_generate_sql.py compares."""
     if (SQL / f"{name}.sql").exists():
@@ -129,6 +129,8 @@ def text_of(name, *subscribers, recent_since=None, rules=(), dimensions=()):
     text = "".join([*map(read, files), *([*ruled, *subscribers, read("90_answer")] if name in SUBSCRIBED else [])])
     if dimensions:
         text = bind_dimensions(text, dimensions)
+    if "groups" in rules:
+        text = bind_groups(text, groups)
     return text if recent_since is None else text.replace(":'recent_since'", f"'{recent_since}'")
 
 
@@ -142,6 +144,13 @@ def bind_dimensions(text, dimensions):
     for n in range(3):
         text = text.replace(f':"dimension_{n + 1}"', f'"{pairs[min(n, len(pairs) - 1)][1]}"')
     return text.replace(":'dimension_kinds'", "'{" + ",".join(f"by_{name}" for name, _ in pairs) + "}'")
+
+
+def bind_groups(text, groups):
+    """groups: {kind: column of the inbox}."""
+    columns = list(groups.values())
+    text = text.replace(':"group_1"', f'"{columns[0]}"').replace(':"group_2"', f'"{columns[-1]}"')
+    return text.replace(":'group_kinds'", "'{" + ",".join(groups) + "}'")
 
 
 def literal(value):
@@ -173,12 +182,13 @@ class Session:
         self.subscribers = ()  # to transitions: CTEs of lane/apply and lane/wake; set before the first call
         self.rules = ()  # names of files of lane/rules; likewise
         self.dimensions = ()  # columns of the inbox that the rule `dimensions` counts by; likewise
+        self.groups = {}  # kinds of groups and their columns of the inbox, for the rule `groups`; likewise
         self.recent_since = None  # the boundary of the inbox's recent set; likewise
 
     def prepare(self, name):
         if name not in self.prepared:
             self.check(self.connection.pgconn.prepare(name.encode(), text_of(name, *self.subscribers, recent_since=self.recent_since, rules=self.rules,
-                                                                           dimensions=self.dimensions).encode()))
+                                                                           dimensions=self.dimensions, groups=self.groups).encode()))
             self.prepared.add(name)
 
     @staticmethod
@@ -229,23 +239,24 @@ class Session:
 class Database:
     """A database of its own with the schema, made by the files that the migration runs."""
 
-    def __init__(self, server, inbox=None, setup=None, targeted=True, dimensions=()):
+    def __init__(self, server, inbox=None, setup=None, targeted=True, dimensions=(), groups=None):
         self.server = server
         self.name = f"receiptd_test_{os.getpid()}_{next(self.numbers)}"
         with psycopg.connect(server, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {self.name} TEMPLATE template0 ENCODING 'UTF8'")
         self.dsn = psycopg.conninfo.make_conninfo(server, dbname=self.name)
         self.sessions = []
-        self.migrate(inbox, setup, targeted, dimensions)
+        self.migrate(inbox, setup, targeted, dimensions, groups or {})
 
     numbers = itertools.count()
 
-    def migrate(self, inbox, setup, targeted, dimensions=()):
+    def migrate(self, inbox, setup, targeted, dimensions, groups):
         columns = ("message_id", "org_id", "campaign_id", "status", "prev_status", "flags", "prev_flags", "status_at",
                    "updated_at")
         variables = {"schema": SCHEMA, "fillfactor": 50, "inbox_schema": SCHEMA, "inbox_table": "message_inbox", "created_at": ""}
         variables.update({c: c for c in columns})
         variables.update({"dimension_kinds": "{" + ",".join(f"by_{name}" for name in dimensions) + "}", "dimension_columns": "{" + ",".join(dimensions) + "}"})
+        variables.update({"group_kinds": "{" + ",".join(groups) + "}", "group_columns": "{" + ",".join(groups.values()) + "}"})
         variables.update(inbox or {})
         with psycopg.connect(self.dsn) as connection:
             if setup:
@@ -257,7 +268,7 @@ class Database:
                 for path in sorted((SQL / folder).glob("*.sql")):
                     connection.execute(path.read_text())
             connection.execute(fill_in((SQL / "migrate/functions_private.sql").read_text(), variables))
-            columns = [("inbox_dimension", {"column": name}) for name in dimensions if not inbox]
+            columns = [("inbox_dimension", {"column": name}) for name in (*dimensions, *groups.values()) if not inbox]
             files = ["inbox_view" if inbox else "inbox_table"] + columns + (["inbox_trigger"] if targeted else [])
             for role, kind in zip(definers(self.name, SCHEMA), ("counter_role", "watcher_role")):
                 variables.update({"role": role, "purpose": "test", kind: role})

@@ -100,7 +100,7 @@ def test_switching_on_adds_the_columns_and_switching_off_leaves_them_uncounted(c
     said = world.installation.command("check-config", "--connect", check=False)
     assert said.returncode != 0 and "gateway" in said.stderr
     told = world.installation.command("migrate").stdout
-    assert "add column gateway to message_inbox, for counters.by" in told and "create the trigger" in told
+    assert "add column gateway to message_inbox, by which messages are counted" in told and "create the trigger" in told
     assert world.installation.command("migrate").stdout == "nothing to do\n"
     world.installation.command("check-config", "--connect")
     world.database.execute("INSERT INTO receiptd.message_inbox (message_id, campaign_id, gateway) VALUES ('m', 'c', 'g')")
@@ -127,8 +127,8 @@ def test_a_column_that_is_not_there_or_of_another_type_is_refused_by_migrate(cre
                          inbox={"table": "public.messages", "columns": {"variant": "cell", "channel": "sent"}})
     world.database.execute("CREATE TABLE public.messages (message_id text PRIMARY KEY, org_id text, campaign_id text, sent timestamptz)")
     refused = world.installation.command("migrate", check=False).stderr
-    assert "inbox table public.messages has no column cell, by which counters.by counts" in refused
-    assert "column sent of inbox table public.messages, by which counters.by counts, is of type timestamp with time zone" in refused
+    assert "inbox table public.messages has no column cell, by which messages are counted" in refused
+    assert "column sent of inbox table public.messages, by which messages are counted, is of type timestamp with time zone" in refused
 
 
 @pytest.fixture

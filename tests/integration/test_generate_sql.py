@@ -38,7 +38,8 @@ def test_every_statement_is_its_files_joined_as_they_stand(printed):
         assert same(printed.pop(f"{name} rules"), text_of(name, rules=rules))
         for variant, since in (("", None), (" recent", "-infinity")):
             assert same(printed.pop(f"{name} rules dimensions{variant}"),
-                        text_of(name, rules=(*rules, "dimensions_echoes", "dimensions"), dimensions=(("variant", "org_id"),), recent_since=since))
+                        text_of(name, rules=(*rules, "dimensions_echoes", "dimensions", "groups"), dimensions=(("variant", "org_id"),),
+                                groups={"customer": "org_id"}, recent_since=since))
     guard = (SQL / "lane/apply/91_unsubscribed.sql").read_text()
     for variant in [variant for variant in SUBSCRIBERS if "actions" in variant]:
         rest = SUBSCRIBERS[variant.removesuffix("actions").strip()]

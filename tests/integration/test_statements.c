@@ -251,7 +251,8 @@ static int migrate(void **state)
         {"org_id", "org_id"},         {"campaign_id", "campaign_id"},
         {"status", "status"},         {"flags", "flags"},
         {"message_id", "message_id"}, {"dimension_kinds", "{}"},
-        {"dimension_columns", "{}"},
+        {"dimension_columns", "{}"},  {"group_kinds", "{}"},
+        {"group_columns", "{}"},
     };
     static const char *const of_lanes[] = {
         "functions/alias_target",       "functions/batch_texts",
@@ -270,11 +271,13 @@ static int migrate(void **state)
     run_file("tables/004_erasure", NULL, 0);
     run_file("tables/005_rules", NULL, 0);
     run_file("tables/005_serve", NULL, 0);
+    run_file("tables/006_groups", NULL, 0);
     run_file("functions/check_counted", NULL, 0);
     run_file("functions/check_inbox_columns", NULL, 0);
     run_file("functions/fence", NULL, 0);
     run_file("functions/partition_is_counted", NULL, 0);
     run_file("functions/inbox_dimensions", NULL, 0);
+    run_file("functions/inbox_groups", NULL, 0);
     run_file("functions/inbox_trigger_targets", NULL, 0);
     run_file("functions/install_inbox_trigger", NULL, 0);
     run_file("functions/install_retired_trigger", NULL, 0);
@@ -283,8 +286,8 @@ static int migrate(void **state)
     run_file("functions/raw_events_needed", NULL, 0);
     run_file("views/campaign_count", NULL, 0);
     run_file("views/campaign_funnel", NULL, 0);
-    run_file("migrate/inbox_table", bindings, 11);
-    run_file("migrate/inbox_trigger", bindings, 11);
+    run_file("migrate/inbox_table", bindings, 13);
+    run_file("migrate/inbox_trigger", bindings, 13);
     for (size_t index = 0; index < sizeof(of_lanes) / sizeof(of_lanes[0]); index++)
         run_file(of_lanes[index], NULL, 0);
     admin(

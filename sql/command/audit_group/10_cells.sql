@@ -1,0 +1,38 @@
+-- Recount of a kind of groups (counters.groups) against its counters, in one snapshot; the statement is this file and 90_list.sql or 90_repair.sql. $1 text[] campaigns,
+-- $2 bool: TARGETED is counted by us. Variables: column (of the inbox), kind (customer, logical). Campaigns with messages that are gone are left out: their groups are
+-- not stored for ever.
+WITH
+gone AS MATERIALIZED (
+    SELECT COALESCE(d.campaign_id, '') AS campaign_id FROM inbox_detached d
+    WHERE d.campaign_id = ANY ($1::text[]) OR ('' = ANY ($1::text[]) AND d.campaign_id IS NULL)
+    UNION SELECT r.campaign_id FROM campaign_retired r WHERE r.campaign_id = ANY ($1::text[])
+),
+live AS MATERIALIZED (
+    SELECT m.campaign_id, m.key, m.status, bit_or(m.flags) AS flags, count(*)::int4 AS n
+    FROM (SELECT i.campaign AS campaign_id, i.status, i.flags,
+                 group_key((SELECT s.salt FROM group_salt s), :'kind', i.campaign, i.value, i.id) AS key
+          FROM (SELECT COALESCE(m.campaign_id, '') AS campaign, m.status, m.flags, m.message_id::text COLLATE "C" AS id, m.:"column"::text COLLATE "C" AS value
+                FROM message_inbox m
+                WHERE m.campaign_id = ANY ($1::text[]) OR ('' = ANY ($1::text[]) AND m.campaign_id IS NULL)) i) m
+    WHERE m.key IS NOT NULL AND m.campaign_id NOT IN (SELECT g.campaign_id FROM gone g)
+    GROUP BY 1, 2, 3
+),
+ranks AS MATERIALIZED (SELECT array_agg(r.code ORDER BY r.rank) AS codes FROM group_rank r),
+counted AS MATERIALIZED (
+    SELECT g.campaign_id, s.code AS status, count(*)::int8 AS n
+    FROM (SELECT l.campaign_id, l.key, r.codes[max(array_position(r.codes, l.status))] AS status, bit_or(l.flags) AS flags
+          FROM live l CROSS JOIN ranks r GROUP BY 1, 2, r.codes) g
+    CROSS JOIN LATERAL group_steps(NULL::int2, NULL::int4, g.status, g.flags) s
+    GROUP BY 1, 2
+),
+cell AS MATERIALIZED (
+    SELECT c.campaign_id, c.status, sum(c.rows)::int8 AS rows, sum(c.counter)::int8 AS counter
+    FROM (SELECT c.campaign_id, c.status, c.n AS rows, 0::int8 AS counter FROM counted c
+          UNION ALL SELECT f.campaign_id, f.status, 0, f.groups FROM group_funnel f WHERE f.kind = :'kind' AND f.campaign_id = ANY ($1::text[])) c
+    WHERE ($2::bool OR c.status <> 0) AND c.campaign_id NOT IN (SELECT g.campaign_id FROM gone g)
+    GROUP BY 1, 2
+),
+-- Has messages that were inserted before the groups were counted.
+older AS MATERIALIZED (
+    SELECT c.campaign_id FROM cell c WHERE c.status = 0 AND c.counter < c.rows
+)

@@ -1,0 +1,41 @@
+-- Moves the oldest deltas of groups into message_group, and what that changes into campaign_tally_delta: most int4 rows, only ids above `above`.
+-- Returns rows (handled; equal to most: there may be more) and last. One at a time: of two the second does nothing. The lock is taken in an earlier
+-- statement than the snapshot, so what the last one wrote is seen. One statement does the rest: a reader sees a delta, or what became of it.
+CREATE OR REPLACE FUNCTION groups_fold(most int4, above int8) RETURNS TABLE (rows int8, last int8) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtext('receiptd groups'), hashtext(current_schema())) THEN
+        RETURN QUERY SELECT 0::int8, 0::int8;
+        RETURN;
+    END IF;
+    RETURN QUERY
+    WITH picked AS MATERIALIZED (
+        SELECT ARRAY(SELECT d.id FROM group_delta d WHERE d.id > above ORDER BY d.id LIMIT most) AS ids
+    ),
+    taken AS (
+        DELETE FROM group_delta d WHERE d.id = ANY ((SELECT p.ids FROM picked p)::int8[]) RETURNING d.id
+    ),
+    merged AS MATERIALIZED (
+        SELECT m.* FROM picked p, groups_merged(p.ids) m
+    ),
+    stored AS (
+        INSERT INTO message_group AS g (campaign_id, kind, key, status, flags, codes, counts)
+        SELECT m.campaign_id, m.kind, m.key, m.status, m.flags, m.codes, m.counts FROM merged m ORDER BY 1, 2, 3
+        ON CONFLICT (campaign_id, kind, key) DO UPDATE
+        SET status = excluded.status, flags = excluded.flags, codes = excluded.codes, counts = excluded.counts
+    ),
+    counted AS (
+        INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)
+        SELECT s.kind, array_agg(s.campaign_id), array_agg('-infinity'::timestamptz), array_agg(''::text), array_agg(s.code), array_agg(s.n), array_agg(0::int8)
+        FROM (
+            SELECT c.kind, c.campaign_id, d.code, sum(c.n * d.delta)::int8 AS n
+            FROM (SELECT m.kind, m.campaign_id, m.was, m.had, m.status, m.flags, count(*) AS n FROM merged m
+                  WHERE (m.was, m.had) IS DISTINCT FROM (m.status, m.flags) GROUP BY 1, 2, 3, 4, 5, 6) c
+            CROSS JOIN LATERAL group_steps(c.was, c.had, c.status, c.flags) d
+            GROUP BY 1, 2, 3 HAVING sum(c.n * d.delta) <> 0
+        ) s
+        GROUP BY s.kind
+    )
+    SELECT count(*), COALESCE(max(t.id), 0) FROM taken t;
+END
+$$;
