@@ -5,12 +5,11 @@ import urllib.request
 from lab import say
 from meter import percentile, summary
 from support.browser import Browser
-from support.daemon import Receiptd
 from support.ports import free_ports
 from support.wait import wait_for
 
 CAMPAIGNS = 10_000
-VISITS = 20  # of each page, for each run
+VISITS = 5  # of each page, for each run
 SECONDS = 5  # of scrolling
 PAGES = {"the list of campaigns": ("/", "#list .row"), "a campaign": ("/campaign/campaign-00042", "#part-failures"), "support": ("/support", "form"),
          "operate": ("/operate", "#part-partitions")}
@@ -32,9 +31,8 @@ requestAnimationFrame(function frame(now) {
 
 def part_page(lab, options):
     database = lab.services.create_database("b_page")
-    receiptd = Receiptd(lab.workdir / "page", database.dsn, lab.services.brokers, ["none"])
     port = free_ports(1)[0]
-    receiptd.configure(serve={"listen": f"127.0.0.1:{port}", "open": True}, counters={"series": "90d"})
+    receiptd = lab.receiptd(database, "none", serve={"listen": f"127.0.0.1:{port}", "open": True}, counters={"series": "90d"})
     try:
         receiptd.migrate()
         database.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id)"

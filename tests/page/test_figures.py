@@ -185,3 +185,30 @@ def test_the_rate_comes_from_two_answers(furnished, browser):
 def test_without_their_word_the_operator_sees_who_is_connected(furnished, browser):
     browser.open(f"{furnished.url}/operate")
     browser.wait_for_text("Daemons connected: 1.", "[aria-labelledby=part-status]")
+
+
+# ---- axe, of what a server with every part switched on makes of the page
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_where_everything_is_shown(furnished, browser, theme):
+    counted = {"TARGETED": 25, "SENT": 20, "DELIVERED": 10, "FAILED": 5}
+    parts = [by("time_to_deliver", ("20", {"DELIVERED": 8}), ("31", {"DELIVERED": 1})), by("time_to_open", ("40", {"OPENED": 3})),
+             by("gateway", ("one", counted), ("two", counted)), by("reason", ("blocked", {"FAILED": 3}))]
+    instances = [{"name": name, "at": "2026-01-02T03:04:05Z", "age_s": age, "status": STATUS} for name, age in (("one", 2), ("two", 240))]
+    views = [("/campaign/c", "#part-time-to-open", [*parts, ("/campaigns/c$", 200, {"pending": {"messages": 9, "until": None}, "behind_s": 12}, True)]),
+             ("/operate", "#part-daemon-two", [("/status$", 200, {"instances": instances, "behind_s": 99}, True)]),
+             ("/support#m", "#part-parked-receipts", [("/messages/m$", 200, MESSAGE, False)]),
+             ("/support#nobody", ".result .notice", []),
+             ("/", ".token", [("/me$", 401, {"title": "Unauthorized"}, False)]), ("/operate", ".notice.bad", [("/status$", 503, {"detail": "too many questions"}, False)])]
+    found = []
+    for path, mark, answers in views:
+        browser.media(prefers_color_scheme=theme)
+        with browser.answering(*answers):
+            browser.open("about:blank")
+            browser.open(furnished.url + path)
+            browser.wait(lambda: browser.count(mark) > 0, f"{path} is drawn")
+            for width in (1280, 360):
+                browser.size(width, 900)
+                assert browser.script("return document.documentElement.scrollWidth <= innerWidth"), f"{path} at {width} scrolls sideways"
+                found += [f"{path} at {width}: {complaint}" for complaint in browser.complaints()]
+    assert not found, "\n".join(found)
