@@ -54,6 +54,7 @@ class Browser:
             options.add_argument(option)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(service=Service(str(DRIVER)), options=options)
+        self.driver.set_script_timeout(120)  # axe-core on a busy machine
         self.size(1280, 900)
 
     def close(self):

@@ -12,6 +12,8 @@ const DASHES = { DELIVERED: null, OPENED: "7 3", CLICKED: "2 3" };
 const MACHINES = ["MACHINE_OPEN", "BOT_CLICK"];
 const STEPS = { hour: 3_600_000, minute: 60_000 };
 const PARTS = ["gateway", "reason", "time_to_deliver", "time_to_open"]; // of ?by=; a server that does not know one answers 400
+const REASONS = { absent: "Cannot be reached now", invalid: "No such recipient", blocked: "Refused", opted_out: "Recipient does not want it", sender: "Sender not accepted",
+    content: "Content not acceptable", spam: "Taken for spam", credit: "Not paid for", network: "No route, or a fault", expired: "Time was over", unknown: "No known code" };
 const FOR_GOOD = [400, 403, 404, 501];
 
 // A message that was never meant to be sent has not failed; the list counts the same way.
@@ -146,7 +148,7 @@ export function campaign(app, id) {
     function reasons() {
         const rows = sized("reason", (row) => amount(row.statuses, (status) => status.events || status.messages));
         const total = amount(rows, (row) => row.value);
-        return rows.length > 0 && card("Failures by reason", bars(rows.map((row) => ({ key: row.key, label: visible(row.key || "no reason given"), value: row.value, most: total,
+        return rows.length > 0 && card("Failures by reason", bars(rows.map((row) => ({ key: row.key, label: REASONS[row.key] ?? visible(row.key || "no reason given"), value: row.value, most: total,
             tone: "tone-failed", note: `${percent(share(row.value, total))} of receipts with a reason` })), "Receipts of failures by reason"));
     }
 
