@@ -39,6 +39,10 @@ POISON_RECORDS = (
 )
 
 
+# Of failures, as the adapters of the intake would write it.
+REASONS = {"BOUNCED_SOFT": "absent", "BOUNCED_HARD": "invalid", "FAILED": "network", "BLOCKED": "blocked", "SUBMIT_FAILED": "content", "EXPIRED": "expired", "UNKNOWN": "unknown"}
+
+
 @dataclass
 class Ledger:
     """What must be in the database when everything has arrived."""
@@ -165,7 +169,7 @@ class Author:
     def _step(self, campaign, status):
         code, carries, bits = campaigns.meaning(status, campaign.channel)
         tail = (f'","status":"{status}","campaign_id":"{campaign.name}","channel":"{campaign.channel}",'
-                f'"gateway":"{campaign.gateway}","at":')
+                f'"gateway":"{campaign.gateway}",' + (f'"reason_class":"{reason}",' if (reason := REASONS.get(status)) else "") + '"at":')
         key = campaign.name, status
         if key not in self.delays:
             self.delays[key] = campaigns.delay_table(campaign, status, self.random)

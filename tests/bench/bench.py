@@ -30,6 +30,7 @@ def parts():
     from part_latency import part_latency
     from part_mapped import part_mapped
     from part_recent import part_recent
+    from part_page import part_page
     from part_records import part_records
     from part_replaced import part_replaced
     from part_retention import part_retention
@@ -39,11 +40,12 @@ def parts():
     from part_snapshot import part_snapshot
     from part_soak import part_soak
     from part_tracing import part_tracing
+    from part_viewers import part_viewers
 
     return {"limit": part_limit, "loadtest": part_loadtest, "records": part_records, "latency": part_latency, "cost": part_cost,
             "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows, "recent": part_recent, "mapped": part_mapped, "dimensions": part_dimensions,
             "snapshot": part_snapshot, "retention": part_retention, "dropped": part_dropped, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "rules": part_rules, "actions": part_actions, "imports": part_imports,
-            "commands": part_commands, "soak": part_soak}
+            "commands": part_commands, "viewers": part_viewers, "page": part_page, "soak": part_soak}
 
 
 def arguments(known):

@@ -1,7 +1,7 @@
 """A browser for all tests of the page, and `receiptd serve` to look at.
 
 browser   one window for the session      site   an installation with a database, `receiptd serve` and the campaigns of a test
-"""
+furnished the site with a daemon, two campaigns, and receipts of every kind"""
 
 import urllib.error
 import urllib.request
@@ -23,8 +23,6 @@ def window():
 @pytest.fixture
 def browser(window):
     """Without what another test has left: zoom, theme, token, messages of the console."""
-    window.size(1280, 900)
-    window.media()
     window.driver.switch_to.new_window("tab")
     fresh = window.driver.current_window_handle
     for handle in window.driver.window_handles:
@@ -32,6 +30,8 @@ def browser(window):
             window.driver.switch_to.window(handle)
             window.driver.close()
     window.driver.switch_to.window(fresh)
+    window.size(1280, 900)  # of this tab
+    window.media()
     window.console()
     return window
 
@@ -75,3 +75,17 @@ class Site:
 def site(receiptd, database, topic):
     receiptd.migrate()
     return Site(receiptd, database, topic)
+
+
+@pytest.fixture
+def furnished(site):
+    site.receiptd.configure(timeline={"retention": "1d"})
+    ids = site.insert("c", 50)
+    site.insert("d", 5)
+    site.start()
+    daemon = site.receiptd.start()
+    for status, many in (("SENT", 45), ("DELIVERED", 40), ("OPENED", 20), ("CLICKED", 5), ("MACHINE_OPEN", 9), ("UNSUBSCRIBED", 2)):
+        site.topic.send([{"message_id": id, "status": status} for id in ids[:many]], partition=0)
+    site.topic.send([{"message_id": id, "status": "FAILED"} for id in ids[-4:]], {"message_id": ids[0], "status": "opend"}, partition=0)
+    site.world.wait_until_consumed(daemon)
+    return site

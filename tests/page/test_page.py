@@ -7,6 +7,7 @@ import urllib.parse
 
 import pytest
 
+from support.look import PAGES, pulse, shown
 from support.services import ROOT
 
 PAGE = ROOT / "src/serve/page"
@@ -21,20 +22,9 @@ def own(request):
     return request.getfixturevalue("own_services")
 
 
-def shown(browser):
-    """{name: messages} of the funnel's bars, as a reader sees them."""
-    bars = browser.script("""return [...document.querySelectorAll('#part-funnel ~ .bars li')].map(
-        (bar) => [bar.dataset.name, bar.querySelector('.bar-figure').textContent])""")
-    return {name: int(re.sub(r"\D", "", figure)) for name, figure in bars}
-
-
 def is_exact(browser, site, campaign):
     expected = site.funnel(campaign)
     return shown(browser) == {name: expected[name] for name in STAGES}
-
-
-def pulse(browser):
-    return browser.text(".pulse")
 
 
 # ---- files
@@ -250,23 +240,6 @@ def test_a_link_shows_its_campaign_and_no_other(site, browser):
 
 
 # ---- manners
-
-@pytest.fixture
-def furnished(site):
-    site.receiptd.configure(timeline={"retention": "1d"})
-    ids = site.insert("c", 50)
-    site.insert("d", 5)
-    site.start()
-    daemon = site.receiptd.start()
-    for status, many in (("SENT", 45), ("DELIVERED", 40), ("OPENED", 20), ("CLICKED", 5), ("MACHINE_OPEN", 9), ("UNSUBSCRIBED", 2)):
-        site.topic.send([{"message_id": id, "status": status} for id in ids[:many]], partition=0)
-    site.topic.send([{"message_id": id, "status": "FAILED"} for id in ids[-4:]], {"message_id": ids[0], "status": "opend"}, partition=0)
-    site.world.wait_until_consumed(daemon)
-    return site
-
-
-PAGES = [("/", "#list .row"), ("/campaign/c", "#part-failures"), ("/support#c-0", ".receipts"), ("/operate", "#part-partitions")]
-
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing(furnished, browser, theme):

@@ -1,14 +1,27 @@
 """A real Chromium for tests of the page: what a reader sees, as text."""
 
 import functools
+import json
 import subprocess
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from faults.servers import library
 from support.wait import wait_for
+
+# Answers by which a page can be shown what the server does not say now. "merge": into what it says.
+PLANNED = """
+const planned = %s, real = window.fetch;
+window.fetch = async (url, options) => {
+    const [, status, body, merge] = planned.find(([pattern]) => new RegExp(pattern).test(url)) ?? [];
+    if (status === undefined)
+        return real(url, options);
+    const said = merge ? await (await real(url, options)).json() : {};
+    return new Response(JSON.stringify({ ...said, ...body }), { status, headers: { "Content-Type": "application/json" } });
+};"""
 
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -41,6 +54,7 @@ class Browser:
             options.add_argument(option)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(service=Service(str(DRIVER)), options=options)
+        self.driver.set_script_timeout(120)  # axe-core on a busy machine
         self.size(1280, 900)
 
     def close(self):
@@ -51,13 +65,33 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
                                     {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
 
-    def media(self, **features):
-        """prefers_color_scheme="dark" and the like, as the system of a reader would say it."""
+    def media(self, medium="", **features):
+        """prefers_color_scheme="dark" and the like, as the system of a reader would say it; medium: print."""
         named = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": named})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": medium, "features": named})
+
+    @contextmanager
+    def locale(self, name):
+        """Within it the reader's language is this one."""
+        self.driver.execute_cdp_cmd("Emulation.setLocaleOverride", {"locale": name})
+        yield
+        self.driver.execute_cdp_cmd("Emulation.setLocaleOverride", {})
+
+    def printed(self):
+        """What the page consists of while it is printed: its text at that moment."""
+        self.script("addEventListener('beforeprint', () => { window.printed = document.body.innerText; })")
+        self.driver.print_page()
+        return self.script("return window.printed")
 
     def open(self, url):
         self.driver.get(url)
+
+    @contextmanager
+    def answering(self, *answers):
+        """Within it pages get these answers: (pattern of the address, status, body, whether it is merged into the server's own)."""
+        script = self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": PLANNED % json.dumps(answers)})
+        yield
+        self.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
 
     def script(self, text, *arguments):
         return self.driver.execute_script(text, *arguments)

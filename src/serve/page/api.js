@@ -81,10 +81,11 @@ export async function download(path, parameters, name) {
 
 // ---- the stream
 
-// Calls onEvent(name, data) and onState("connecting" | "live" | "lost" | "refused", problem). Connects again by itself, unless refused.
+// Calls onEvent(name, data), onState("connecting" | "live" | "lost" | "refused", problem), and onHeard() for all that comes, be it a comment.
+// Connects again by itself, unless refused.
 export class Stream {
-    constructor(campaign, onEvent, onState) {
-        Object.assign(this, { campaign, onEvent, onState, closed: false, retryMs: 2000, failures: 0, wake: null, abort: null });
+    constructor(campaign, onEvent, onState, onHeard) {
+        Object.assign(this, { campaign, onEvent, onState, onHeard, closed: false, retryMs: 2000, failures: 0, wake: null, abort: null });
         this.retryNow = () => this.wake?.();
         addEventListener("online", this.retryNow);
         this.run();
@@ -132,6 +133,7 @@ export class Stream {
                 const { done, value } = await reader.read();
                 if (done || this.closed)
                     return;
+                this.onHeard();
                 rest = this.take(rest + value);
             }
         } finally {

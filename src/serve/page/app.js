@@ -14,7 +14,7 @@ const HIDDEN_MS = 30_000; // a page that nobody sees asks for nothing
 const POLL_MS = 5000; // where there is no stream
 
 const main = document.getElementById("main"), top_ = document.getElementById("top");
-const live = { state: "connecting", health: null, since: null, problem: null, lastGood: null };
+const live = { state: "connecting", health: null, heard: null, problem: null };
 let page = null, me = null, stream = null, needsToken = null, spoken = "", frame = 0, hiddenTimer = 0, pollTimer = 0;
 
 // What pages may use.
@@ -102,7 +102,13 @@ function connect() {
     stream?.close();
     clearInterval(pollTimer);
     Object.assign(live, { state: "connecting", problem: null });
-    stream = new Stream(page.stream ?? null, onEvent, onState);
+    stream = new Stream(page.stream ?? null, onEvent, onState, onHeard);
+}
+
+// Until the database is away, whatever the server says means that the figures are of now.
+function onHeard() {
+    if (!live.health || !databaseIsDown(live.health))
+        live.heard = new Date();
 }
 
 function onEvent(name, data) {
@@ -112,7 +118,6 @@ function onEvent(name, data) {
         page.changed(data.campaign_id);
     else if (name === "health")
         onHealth(data);
-    live.lastGood = new Date();
 }
 
 function onHealth(health) {
@@ -126,8 +131,6 @@ function onHealth(health) {
 function onState(state, problem) {
     if (state === "live")
         page.again(); // what happened before, the stream does not tell
-    if (state === "lost" && live.state !== "lost")
-        live.since = new Date();
     if (state === "refused" && problem.status === 401)
         app.failed(problem);
     else if (state === "refused")
@@ -163,14 +166,15 @@ const isTrouble = (health) => health != null && (!health.ok || health.behind_s >
 const databaseIsDown = (health) => health.database === false || ["down", "lost", "error", "unreachable"].includes(health.database);
 
 function pulse() {
+    const last = live.heard ? `, last figures of ${time(live.heard)}` : "";
     if (live.state === "lost")
-        return ["bad", `connection lost at ${time(live.since)}, trying again`];
+        return ["bad", `connection lost${last}`];
     if (live.state === "connecting")
-        return ["", "connecting"];
+        return ["", `connecting${last}`];
     if (live.state === "refused")
         return ["warn", `no live updates, refreshed every ${POLL_MS / 1000} s`];
     if (live.health && databaseIsDown(live.health))
-        return ["bad", "the database does not answer; the numbers are older than they look"];
+        return ["bad", `the database does not answer${last}`];
     if (live.health?.behind_s > BEHIND_S)
         return ["warn", `database ${duration(live.health.behind_s)} behind`];
     if (isTrouble(live.health))

@@ -1,7 +1,8 @@
 // One campaign: funnel, rates, where messages stand, failures, timeline. Each share names its denominator, on sight and for screen readers.
 import { address, download, get, hasToken, segment } from "./api.js";
 import { bars, card, fillGaps, notice, problem, timeline } from "./charts.js";
-import { NONE, count, duration, percent, share, time, visible, words } from "./format.js";
+import { NONE, base, count, duration, percent, share, time, visible, words } from "./format.js";
+import { times } from "./times.js";
 import { coalesce, h } from "./view.js";
 
 const FUNNEL_MS = 1000, SERIES_MS = 5000, PARTS_MS = 15_000;
@@ -10,6 +11,10 @@ const IN_ORDER = ["tone-plain", "tone-early", "tone-sent", "tone-delivered", "to
 const DASHES = { DELIVERED: null, OPENED: "7 3", CLICKED: "2 3" };
 const MACHINES = ["MACHINE_OPEN", "BOT_CLICK"];
 const STEPS = { hour: 3_600_000, minute: 60_000 };
+const PARTS = ["gateway", "reason", "time_to_deliver", "time_to_open"]; // of ?by=; a server that does not know one answers 400
+const REASONS = { absent: "Cannot be reached now", invalid: "No such recipient", blocked: "Refused", opted_out: "Recipient does not want it", sender: "Sender not accepted",
+    content: "Content not acceptable", spam: "Taken for spam", credit: "Not paid for", network: "No route, or a fault", expired: "Time was over", unknown: "No known code" };
+const FOR_GOOD = [400, 403, 404, 501];
 
 // A message that was never meant to be sent has not failed; the list counts the same way.
 const isFailure = (status) => status.kind === "failure" && status.name !== "SKIPPED";
@@ -26,7 +31,7 @@ function mainLine(statuses) {
 
 export function campaign(app, id) {
     const state = { funnel: null, error: null, step: "hour", series: null, seriesError: null, width: 900, cursor: null,
-        parts: { gateway: {}, reason: {} } };
+        parts: Object.fromEntries(PARTS.map((name) => [name, {}])), wanted: "" };
     const path = `/campaigns/${segment(id)}`;
 
     const refresh = coalesce(async () => {
@@ -55,13 +60,11 @@ export function campaign(app, id) {
         app.draw();
     }, SERIES_MS);
 
-    // Parts that this database may not keep: what is refused once is not asked for again.
+    // Parts that this database may not keep: what is refused for good is not asked for again.
     const refreshParts = coalesce(async () => {
-        const wanted = [["gateway", path, { by: "gateway" }], ["reason", path, { by: "reason" }]];
-        await Promise.all(wanted.map(async ([name, at, parameters]) => {
-            const part = state.parts[name];
-            if (!part.error || part.error.status === 0)
-                await get(at, parameters).then((answer) => Object.assign(part, { rows: answer.by ?? null, error: null }), (error) => { part.error = error; });
+        await Promise.all(Object.entries(state.parts).map(async ([by, part]) => {
+            if (!FOR_GOOD.includes(part.error?.status))
+                await get(path, { by }).then((answer) => Object.assign(part, { rows: answer.by ?? null, error: null }), (error) => { part.error = error; });
         }));
         app.draw();
     }, PARTS_MS);
@@ -79,91 +82,99 @@ export function campaign(app, id) {
     // ---- parts of the page
 
     function head(funnel) {
-        const pending = funnel.provisional;
+        const pending = funnel.pending ?? funnel.provisional;
         return h("div", { class: "intro" },
             h("p", { class: "trail" }, h("a", { href: "/" }, "Campaigns"), " / ", visible(funnel.org_id ?? "of several organisations, or of none")),
             h("h1", { key: "h", tabindex: "-1" }, visible(id)),
             h("p", { class: "as-of" }, "As of ", funnel.as_of ? h("time", { datetime: funnel.as_of, title: funnel.as_of }, time(funnel.as_of)) : NONE,
                 ", the time of the newest receipt that is counted. ",
                 funnel.behind_s > 1 && h("strong", null, `${duration(funnel.behind_s)} behind.`)),
-            h("p", { class: "as-of" }, pending && pending.messages > 0
-                ? [h("span", { class: "tag" }, "provisional"), ` ${count(pending.messages)} messages may still change, until ${time(pending.until)}.`] : null));
+            h("p", { class: "as-of" }, pending?.messages > 0 && [h("span", { class: "tag" }, "provisional"),
+                ` ${count(pending.messages)} messages have no final status yet${pending.until ? `; receipts may come until ${time(pending.until)}` : ""}.`]));
     }
 
-    function rates(funnel) {
-        const ratios = funnel.rates ?? [];
-        if (ratios.length === 0)
-            return null;
-        const byName = new Map([...funnel.statuses, ...funnel.flags ?? []].map((status) => [status.name, status]));
-        return card("Rates", h("ul", { class: "tiles" }, ratios.map((rate) => {
-            const of = (part) => amount(String(part).split("+"), (name) => byName.get(name)?.messages);
+    // Those between two stages of the funnel are what most readers look for; the others stand below them, smaller.
+    function rates(funnel, line) {
+        const stages = new Set(line.map((status) => status.name));
+        const known = new Map([...funnel.statuses, ...funnel.flags ?? []].map((status) => [status.name, status]));
+        const ratios = (funnel.rates ?? []).map((rate) => {
+            const of = (part) => amount(String(part).split("+"), (name) => known.get(name)?.messages);
             const above = of(rate.numerator), below = of(rate.denominator);
             // Some rates count receipts, not messages: these two numbers are not theirs.
-            const detail = below > 0 && Math.abs(above / below - rate.value) < 1e-9 ? `${count(above)} of ${count(below)}` : "";
-            return h("li", { key: rate.name, title: `${percent(rate.value)} ${rate.label}${detail && `: ${detail}`}` },
-                h("strong", null, percent(rate.value)), h("span", null, rate.label), h("small", null, detail));
-        })));
+            const isOfMessages = below === 0 || Math.abs(above / below - rate.value) < 1e-9;
+            return { ...rate, detail: isOfMessages && below > 0 ? `${count(above)} of ${count(below)}` : "",
+                isMain: isOfMessages && stages.has(rate.numerator) && stages.has(rate.denominator), place: known.get(rate.numerator)?.code ?? 0 };
+        });
+        const draw = (rate) => h("li", { key: rate.name, title: `${percent(rate.value)} ${rate.label}${rate.detail && `: ${rate.detail}`}` },
+            h("strong", null, percent(rate.value)), h("span", null, rate.label), h("small", null, rate.detail));
+        const main = ratios.filter((rate) => rate.isMain).sort((a, b) => a.place - b.place), others = ratios.filter((rate) => !rate.isMain);
+        return ratios.length > 0 && card("Rates", main.length > 0 && h("ul", { class: "tiles" }, main.map(draw)),
+            others.length > 0 && h("ul", { class: "tiles small" }, others.map(draw)));
     }
 
     function stages(line) {
         const root = line[0];
         return card("Funnel", bars(line.map((status, index) => {
             const before = line[index - 1];
-            const ofBefore = before && `${percent(share(status.messages, before.messages))} of ${words(before.name).toLowerCase()}`;
-            const ofRoot = index > 1 ? `, ${percent(share(status.messages, root.messages))} of ${words(root.name).toLowerCase()}` : "";
+            const ofBefore = before && `${percent(share(status.messages, before.messages))} of ${base(before.name)}`;
+            const ofRoot = index > 1 ? `, ${percent(share(status.messages, root.messages))} of ${base(root.name)}` : "";
             return { key: status.name, label: words(status.name), value: status.messages, most: root.messages, tone: TONES[status.name] ?? IN_ORDER[index % IN_ORDER.length],
                 note: before ? ofBefore + ofRoot : "all messages of the campaign",
                 title: `${words(status.name)}: ${count(status.messages)} messages${before ? `, ${ofBefore}${ofRoot}` : ""}; ${count(status.events)} receipts named it` };
         }), "Messages that reached each stage"));
     }
 
+    // Every row is there from the beginning, so none moves the page when its first message comes.
     function standing(statuses) {
-        const all = statuses.reduce((sum, status) => sum + (status.current ?? 0), 0);
-        const most = Math.max(1, ...statuses.map((status) => status.current ?? 0));
-        return card("Where messages stand now", bars(statuses.filter((status) => status.current > 0).map((status) => ({
-            key: status.name, label: words(status.name), value: status.current, most, tone: isFailure(status) ? "tone-failed" : TONES[status.name],
-            note: `${percent(share(status.current, all))} of all messages` })), "Messages by their present status"));
+        const all = amount(statuses, (status) => status.current), failed = amount(statuses.filter(isFailure), (status) => status.current);
+        const rows = statuses.filter((status) => !isFailure(status)).map((status) => ({ key: status.name, label: words(status.name), value: status.current ?? 0, tone: TONES[status.name] }));
+        rows.push({ key: "failures", label: "Failed, see failures", value: failed, tone: "tone-failed" });
+        return card("Where messages stand now", bars(rows.map((row) => ({ ...row, most: all, note: `${percent(share(row.value, all))} of all messages` })),
+            "Messages by their present status"));
     }
 
     // A message that failed and was corrected is no failure any more: `current` knows.
     function failures(statuses, root) {
-        const rows = statuses.filter((status) => isFailure(status) && (status.current ?? status.messages) > 0);
         const of = (status) => status.current ?? status.messages;
-        const total = rows.reduce((sum, status) => sum + of(status), 0);
-        const most = Math.max(1, ...rows.map(of));
+        const rows = statuses.filter(isFailure);
+        const total = amount(rows, of);
         return card("Failures",
-            h("p", { class: "sum" }, h("strong", null, count(total)), ` messages failed, ${percent(share(total, root.messages))} of ${words(root.name).toLowerCase()}.`),
-            rows.length > 0 && bars(rows.sort((a, b) => of(b) - of(a)).map((status) => ({ key: status.name, label: words(status.name), value: of(status), most,
+            h("p", { class: "sum" }, h("strong", null, count(total)), ` messages failed, ${percent(share(total, root.messages))} of ${base(root.name)}.`),
+            bars(rows.map((status) => ({ key: status.name, label: words(status.name), value: of(status), most: total,
                 tone: "tone-failed", note: `${percent(share(of(status), total))} of failures` })), "Failed messages by status"),
-            reasons(),
-            h("p", { class: "buttons" }, app.may("support") && rows.map((status) => recipients(status.name))));
+            app.may("support") && recipients(statuses));
     }
 
     function reasons() {
-        const { rows, error } = state.parts.reason;
-        if (error)
-            return error.status === 400 ? null : problem(error); // 400: a server that knows no reasons
-        if (!rows || rows.length === 0)
-            return null;
-        const sized = rows.map((row) => ({ key: row.key, value: amount(row.statuses, (status) => status.events || status.messages) }));
-        const total = sized.reduce((sum, row) => sum + row.value, 0), most = Math.max(1, ...sized.map((row) => row.value));
-        return [h("h3", null, "By reason"), bars(sized.sort((a, b) => b.value - a.value).map((row) => ({ key: row.key, label: visible(row.key || "no reason given"), value: row.value, most,
-            tone: "tone-failed", note: `${percent(share(row.value, total))} of receipts with a reason` })), "Receipts of failures by reason")];
+        const rows = sized("reason", (row) => amount(row.statuses, (status) => status.events || status.messages));
+        const total = amount(rows, (row) => row.value);
+        return rows.length > 0 && card("Failures by reason", bars(rows.map((row) => ({ key: row.key, label: REASONS[row.key] ?? visible(row.key || "no reason given"), value: row.value, most: total,
+            tone: "tone-failed", note: `${percent(share(row.value, total))} of receipts with a reason` })), "Receipts of failures by reason"));
     }
 
-    function recipients(name) {
-        const text = `${words(name)}: recipients as CSV`;
-        const parameters = { status: name, format: "csv" };
-        if (!hasToken())
-            return h("a", { key: name, class: "button quiet", href: address(`${path}/recipients`, parameters), download: `${name}.csv` }, text);
-        const fetchThem = () => download(`${path}/recipients`, parameters, `${name}.csv`).catch((error) => app.failed(error) || app.say(error.message));
-        return h("button", { key: name, type: "button", class: "quiet", onclick: fetchThem }, text);
+    // Rows of a part with their sizes, the largest first; none where the database does not keep it.
+    function sized(name, of) {
+        return (state.parts[name].rows ?? []).map((row) => ({ ...row, value: of(row) })).filter((row) => row.value > 0).sort((a, b) => b.value - a.value);
+    }
+
+    function recipients(statuses) {
+        const parameters = { status: state.wanted, format: "csv" }, name = `${state.wanted || "recipients"}.csv`;
+        const fetchThem = () => download(`${path}/recipients`, parameters, name).catch((error) => app.failed(error) || app.say(error.message));
+        const choose = (event) => {
+            state.wanted = event.target.value;
+            app.draw();
+        };
+        return h("p", { class: "tools csv" },
+            h("label", null, "Recipients ", h("select", { value: state.wanted, onchange: choose }, h("option", { value: "" }, "all"),
+                statuses.map((status) => h("option", { value: status.name }, words(status.name))))),
+            hasToken() ? h("button", { key: "csv", type: "button", class: "quiet", onclick: fetchThem }, "as CSV")
+                : h("a", { key: "csv", class: "button quiet", href: address(`${path}/recipients`, parameters), download: name }, "as CSV"));
     }
 
     function flags(funnel, delivered) {
         const known = (funnel.flags ?? []).filter((flag) => flag.messages > 0 || MACHINES.includes(flag.name));
         const rows = (some) => bars(some.map((flag) => ({ key: flag.name, label: words(flag.name), value: flag.messages, most: delivered?.messages ?? 0,
-            tone: "tone-plain", note: delivered ? `${percent(share(flag.messages, delivered.messages))} of delivered` : "" })), "Messages with a flag");
+            tone: "tone-plain", note: delivered ? `${percent(share(flag.messages, delivered.messages))} of ${base(delivered.name)}` : "" })), "Messages with a flag");
         const machines = known.filter((flag) => MACHINES.includes(flag.name)), others = known.filter((flag) => !MACHINES.includes(flag.name));
         return [machines.length > 0 && card("Machines, counted apart", rows(machines),
             h("p", { class: "fine" }, "Mail services and scanners open and click by themselves. These messages are not among those opened or clicked, unless a person did so too.")),
@@ -192,25 +203,20 @@ export function campaign(app, id) {
                     series.map((one) => h("td", { class: "number" }, count(one.of(point))))))))));
     }
 
-    function gateways() {
-        const { rows, error } = state.parts.gateway;
-        if (error)
-            return error.status === 400 ? null : card("Gateways", problem(error));
-        if (!rows || rows.length === 0)
-            return null;
-        const sized = rows.map((row) => ({ key: row.key, value: Math.max(0, ...row.statuses.map((status) => status.messages ?? 0)) || amount(row.statuses, (status) => status.events) }));
-        const total = sized.reduce((sum, row) => sum + row.value, 0);
-        return card("Gateways", bars(sized.sort((a, b) => b.value - a.value).map((row) => ({ key: row.key, label: visible(row.key || "no name"), value: row.value, most: total,
-            tone: "tone-sent", note: `${percent(share(row.value, total))} of messages` })), "Messages by gateway"));
+    // How much each gateway carries, and how well.
+    function gateways(statuses) {
+        const failed = statuses.filter(isFailure).map((status) => status.name);
+        const of = (row, name) => row.statuses.find((status) => status.name === name)?.messages ?? 0;
+        const rows = sized("gateway", (row) => Math.max(0, ...row.statuses.map((status) => status.messages ?? 0)));
+        const total = amount(rows, (row) => row.value);
+        return rows.length > 0 && card("Gateways", bars(rows.map((row) => ({ key: row.key, label: visible(row.key || "no name"), value: row.value, most: total, tone: "tone-sent",
+            note: `${percent(share(row.value, total))} of messages; ${percent(share(of(row, "DELIVERED"), of(row, "SENT")))} delivered of sent, ` +
+                `${percent(share(amount(failed, (name) => of(row, name)), row.value))} failed` })), "Messages by gateway"));
     }
 
-    function delays(funnel) {
-        const buckets = funnel.time_to_deliver;
-        if (!buckets || buckets.length === 0)
-            return null;
-        const total = amount(buckets, (bucket) => bucket.messages), most = Math.max(1, ...buckets.map((bucket) => bucket.messages));
-        return card("Time to deliver", bars(buckets.map((bucket) => ({ key: bucket.up_to_s, label: `up to ${duration(bucket.up_to_s)}`, value: bucket.messages, most,
-            tone: "tone-delivered", note: `${percent(share(bucket.messages, total))} of delivered` })), "Messages by the time from sent to delivered"));
+    function delays() {
+        return [times("Time to deliver", state.parts.time_to_deliver.rows, "delivered", "sent", "tone-delivered"),
+            times("Time to open", state.parts.time_to_open.rows, "opened", "delivered", "tone-opened")];
     }
 
     return {
@@ -234,7 +240,8 @@ export function campaign(app, id) {
             const delivered = funnel.statuses.find((status) => status.name === "DELIVERED");
             return [head(funnel), state.error && problem(state.error), stages(line),
                 h("div", { class: "pair" }, standing(funnel.statuses), failures(funnel.statuses, line[0])),
-                rates(funnel), history(line, funnel.statuses), delays(funnel), gateways(), flags(funnel, delivered)];
+                rates(funnel, line), history(line, funnel.statuses), h("div", { class: "pair" }, delays()),
+                h("div", { class: "pair" }, reasons(), gateways(funnel.statuses)), flags(funnel, delivered)];
         },
     };
 }

@@ -75,7 +75,7 @@ export function campaigns(app) {
 
     // ---- what is in sight
 
-    const height = () => (isNarrow() ? 96 : 56);
+    const height = () => (isNarrow() ? 108 : 56);
     function look() {
         const list = document.getElementById("list");
         if (!list)
@@ -146,7 +146,7 @@ export function campaigns(app) {
         return h("div", { class: "list", role: "table", "aria-label": "Campaigns", "aria-rowcount": state.next ? -1 : total + 1, onpointermove: () => { state.pointed = Date.now(); } },
             h("div", { role: "rowgroup" }, h("div", { class: "row head", role: "row", "aria-rowindex": 1 },
                 ["Campaign", "Funnel", "Sent", "Delivered", "Opened", "Clicked", "Failed", "Changed"].map((name, index) =>
-                    h("span", { role: "columnheader", class: COLUMNS[index] }, name)))),
+                    h("span", { role: "columnheader", class: `${COLUMNS[index]} tone-${name.toLowerCase()}`, "data-tone": index > 1 && index < 7 }, name)))),
             h("div", { id: "list", role: "rowgroup", class: "rows", style: { height: state.all ? "auto" : `${total * height()}px` } },
                 inSight().map((index) => row(state.rows[index], index))));
     }
@@ -157,7 +157,7 @@ export function campaigns(app) {
         return h("div", { key: id, class: "row", role: "row", "aria-rowindex": index + 2, "data-index": index,
             style: { transform: state.all ? "none" : `translateY(${index * height()}px)` } },
         h("span", { role: "cell", class: "c-name" }, name,
-            h("small", null, visible(one.org_id ?? ""), one.provisional ? h("span", { class: "tag" }, "provisional") : null)),
+            h("small", null, visible(one.org_id ?? ""), one.provisional || one.pending?.messages > 0 ? h("span", { class: "tag" }, "provisional") : null)),
         h("span", { role: "cell", class: "c-funnel" }, h("span", { class: "mini" }, h("span", { class: "unseen" }, sentence(one)), miniature(one))),
         figure("c-sent", one.sent),
         h("span", { role: "cell", class: "c-delivered", title: `${percent(one.delivery_rate)} delivered of sent` }, count(one.delivered),

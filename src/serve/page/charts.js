@@ -1,11 +1,11 @@
 // Parts that several pages share: bars as a list, notices, tables, the timeline.
-import { NONE, bytes, count, minuteOf, short, time, visible, words } from "./format.js";
+import { NONE, bytes, count, duration, minuteOf, short, time, visible, words } from "./format.js";
 import { h } from "./view.js";
 
 // A list of bars; the text says all that the bar shows. rows: { key, label, value, most, figure, note, title, tone, code }
 export function bars(rows, name) {
     return h("ul", { class: "bars", "aria-label": name },
-        rows.map((row) => h("li", { key: row.key ?? row.label, "data-name": row.key, title: row.title },
+        rows.map((row) => h("li", { key: row.key ?? row.label, "data-name": row.key, class: row.value > 0 ? null : "zero", title: row.title ?? `${row.label}: ${row.figure ?? count(row.value)}, ${row.note}` },
             h("span", { class: "bar-label" }, row.label, row.code && h("small", null, ` ${row.code}`)),
             h("span", { class: "track", "aria-hidden": "true" },
                 h("span", { class: `fill ${row.tone ?? "tone-plain"}`, style: { width: `${100 * Math.min(1, row.most > 0 ? row.value / row.most : 0)}%` } })),
@@ -29,6 +29,11 @@ export function problem(error) {
 
 // ---- tables of whatever the API answers: the ends of names say what values are
 
+const NAMES = { as_of: "As of", behind_s: "Behind", lag_records: "Lag, records", letters: "Dead letters", parked: "Parked receipts", org_id: "Organisation",
+    oldest_unapplied_at: "Oldest not applied", delay_p50_ms: "Delay, half within", delay_p99_ms: "Delay, 99% within", contradictions_won: "Contradictions, won",
+    contradictions_lost: "Contradictions, lost", unknown: "Of unknown messages", disorder: "Late", events_committed: "Receipts", fence_conflicts: "Fence conflicts" };
+export const label = (name) => NAMES[name] ?? words(name);
+
 function cell(name, value) {
     if (value === null || value === undefined || value === "")
         return NONE;
@@ -36,28 +41,37 @@ function cell(name, value) {
         return value ? "yes" : "no";
     if (Array.isArray(value))
         return value.map((item) => cell(name, item)).join(", ") || NONE;
+    if (typeof value === "object" && "tag" in value)
+        return value; // drawn by the caller
     if (typeof value === "object")
         return Object.entries(value).map(([inner, item]) => `${inner.replace(/_/g, " ")} ${cell(inner, item)}`).join(", ");
-    if (/(_at|^at|^hour|_until|^until)$/.test(name) && typeof value === "string")
+    if (/(_at|^at|^hour|_until|^until|^as_of)$/.test(name) && typeof value === "string")
         return time(value);
-    if (typeof value === "number" && !/(^|_)(pid|partition|lane|version|port|code)$/.test(name))
-        return name.endsWith("bytes") ? bytes(value) : count(value);
-    return visible(value);
+    if (typeof value === "number" && !/(^|_)(pid|partition|lane|connection|version|port|code)$/.test(name))
+        return name.endsWith("bytes") ? bytes(value) : name.endsWith("_ms") ? duration(value / 1000) : name.endsWith("_s") ? duration(value) : count(value);
+    return name === "status" ? words(value) : visible(value);
 }
+
+const LONG = 32; // characters, from which on a cell is wrapped
+const isLong = (text) => typeof text === "string" && text.length > LONG;
 
 // drawn: functions of the row, for columns that are no plain value.
 export function table(name, rows, columns, drawn) {
     const names = columns ?? [...new Set(rows.flatMap((row) => Object.keys(row)))];
+    const numbers = new Set(names.filter((column) => rows.some((row) => typeof row[column] === "number")));
     return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": name },
         h("table", null, h("caption", { class: "unseen" }, name),
-            h("thead", null, h("tr", null, names.map((column) => h("th", { scope: "col", class: typeof rows[0]?.[column] === "number" ? "number" : "" }, column.replace(/_/g, " "))))),
-            h("tbody", null, rows.map((row) => h("tr", null, names.map((column) =>
-                h("td", { class: typeof row[column] === "number" ? "number" : "" }, drawn?.[column] ? drawn[column](row) : cell(column, row[column]))))))));
+            h("thead", null, h("tr", null, names.map((column) => h("th", { scope: "col", class: numbers.has(column) ? "number" : "" }, label(column))))),
+            h("tbody", null, rows.map((row) => h("tr", null, names.map((column) => {
+                const text = drawn?.[column] ? drawn[column](row) : cell(column, row[column]);
+                return h("td", { class: numbers.has(column) ? "number" : isLong(text) ? "long" : "" }, text);
+            }))))));
 }
 
+// What is null is left out: the server does not know it.
 export function facts(object) {
-    return h("dl", { class: "facts" }, Object.entries(object).map(([name, value]) =>
-        h("div", null, h("dt", null, name.replace(/_/g, " ")), h("dd", null, cell(name, value)))));
+    return h("dl", { class: "facts" }, Object.entries(object).filter(([, value]) => value !== null && value !== undefined).map(([name, value]) =>
+        h("div", { key: name }, h("dt", null, label(name)), h("dd", null, cell(name, value)))));
 }
 
 // ---- the timeline

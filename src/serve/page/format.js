@@ -62,5 +62,9 @@ export function words(name) {
     return STATUS_WORDS[name] ?? text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+// As the denominator of a share: "of sent".
+const BASES = { IN_GTW: "those with the gateway" };
+export const base = (name) => BASES[name] ?? words(name).toLowerCase();
+
 // Ids come from others. Characters that cannot be seen, or that turn the order of the text, are shown by their number.
 export const visible = (text) => String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);

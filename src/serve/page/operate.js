@@ -1,15 +1,16 @@
-// The operator's page: /status as it is, gateways, pipelines, dead letters. Members of /status that are new get a table too.
+// The operator's page: what the database knows, what each daemon says of itself, gateways, pipelines, dead letters. What is new in an answer
+// is shown too.
 import { get, post } from "./api.js";
-import { card, facts, notice, problem, table } from "./charts.js";
-import { count, words } from "./format.js";
+import { bars, card, facts, notice, problem, table } from "./charts.js";
+import { count, duration, percent, share, visible, words } from "./format.js";
 import { coalesce, h } from "./view.js";
 
 const STATUS_MS = 5000;
 const LETTERS = 100;
-const ORDER = ["last_errors", "partitions", "lanes", "rates", "connections", "instances"];
+const SILENT_S = 30; // a daemon that has said nothing for so long
 
 export function operate(app) {
-    const state = { status: {}, gateways: {}, pipelines: {}, letters: {}, reason: "", chosen: new Set(), asking: null, done: "" };
+    const state = { status: {}, gateways: {}, pipelines: {}, letters: {}, reason: "", chosen: new Set(), asking: null, done: "", before: new Map() };
 
     const load = (name, path, parameters) => get(path, parameters).then(
         (answer) => { state[name] = { answer }; },
@@ -63,24 +64,62 @@ export function operate(app) {
         const { answer, error } = state.status;
         if (!answer)
             return error ? problem(error) : h("div", { class: "card empty" });
-        const names = Object.keys(answer).sort((a, b) => rank(a) - rank(b));
-        const isRows = (value) => Array.isArray(value) && value.length > 0 && typeof value[0] === "object";
-        const isPlain = (value) => value === null || typeof value !== "object" || (Array.isArray(value) && !isRows(value));
-        const plain = Object.fromEntries(names.filter((name) => isPlain(answer[name]) && name !== "last_errors").map((name) => [name, answer[name]]));
+        const { instances = [], ready, instance, ...rest } = answer;
         return [
             error && problem(error),
-            card("Status", h("p", { class: "sum" }, readiness(answer)), facts(plain)),
-            Array.isArray(answer.last_errors) && answer.last_errors.length === 0 && card("Last errors", notice("None.")),
-            names.filter((name) => isRows(answer[name])).map((name) => card(words(name), table(words(name), answer[name]))),
-            names.filter((name) => !isPlain(answer[name]) && !isRows(answer[name])).map((name) => card(words(name), group(words(name), answer[name]))),
+            card("Status", h("p", { class: "sum" }, readiness(answer, instances)), facts(plainOf(rest))),
+            instances.map(daemon),
+            Object.entries(rest).filter(([, value]) => isRows(value)).map(([name, rows]) => card(words(name), table(words(name), rows))),
         ];
     }
 
-    // An object with lists of objects inside, such as places: each list is a table.
-    function group(name, object) {
-        const lists = Object.entries(object).filter(([, value]) => Array.isArray(value) && typeof value[0] === "object");
-        const rest = Object.fromEntries(Object.entries(object).filter(([key]) => !lists.some(([list]) => list === key)));
-        return [Object.keys(rest).length > 0 && facts(rest), lists.map(([key, rows]) => [h("h3", null, words(key)), table(`${name}: ${key}`, rows)])];
+    // One instance, as it describes itself: what needs attention first.
+    function daemon({ name, age_s, at, status: said }) {
+        if (!said)
+            return card(`Daemon ${visible(name)}`, notice("It has not said anything yet."));
+        const { assignment, lanes = [], connections = [], since_start = {}, last_errors = [], topics = [], readiness: ready, versions, config, kafka, actions, instance, ...rest } = said;
+        const part = (title, rows) => rows.length > 0 && [h("h3", null, title), table(`${title} of ${visible(name)}`, rows)];
+        return card(`Daemon ${visible(name)}`,
+            h("p", { class: "sum" }, age_s > SILENT_S ? h("strong", { class: "bad" }, `Silent for ${duration(age_s)}. `) : verdict(ready), ` As it said ${duration(age_s)} ago.`),
+            facts({ receipts_per_second: rate(name, at, since_start.events_committed), ...plainOf(rest), version: versions?.receiptd, configuration: config?.hash, assignment: assignment?.state }),
+            h("h3", null, "Last errors"), last_errors.length > 0 ? table(`Last errors of ${visible(name)}`, last_errors) : notice("None."),
+            h("h3", null, "Since its start"), facts(since_start),
+            part("Partitions", assignment?.partitions ?? []), part("Lanes", lanes), part("Connections", connections),
+            actions && [h("h3", null, "Actions"), facts(plainOf(actions)), Object.entries(actions).filter(([, value]) => isRows(value)).map(([key, rows]) => part(words(key), rows))],
+            topics.length > 0 && h("details", null, h("summary", null, "Partitions of all daemons, as it knows them"), table(`Topics of ${visible(name)}`, topics)));
+    }
+
+    // From the last two answers that differ in their time; null before there are two.
+    function rate(name, at, events) {
+        const known = state.before.get(name) ?? {};
+        if (known.at !== at && events !== undefined) {
+            const seconds = (Date.parse(at) - Date.parse(known.at)) / 1000;
+            const speed = seconds > 0 && events >= known.events ? Math.round((events - known.events) / seconds) : null;
+            state.before.set(name, { at, events, speed });
+        }
+        return state.before.get(name)?.speed ?? null;
+    }
+
+    // A gateway's share of all receipts and how clean it is; hour by hour below.
+    function gateways() {
+        const { answer, error } = state.gateways;
+        const rows = answer?.gateways ?? [];
+        if (error || rows.length === 0)
+            return error?.status === 404 ? null : (error || answer) && card("Gateways", error ? problem(error) : notice("None yet."));
+        const sums = new Map();
+        for (const row of rows) {
+            const sum = sums.get(row.gateway) ?? { receipts: 0, duplicates: 0, disorder: 0, unknown: 0 };
+            Object.keys(sum).forEach((name) => { sum[name] += row[name] ?? 0; });
+            sums.set(row.gateway, sum);
+        }
+        const total = [...sums.values()].reduce((all, sum) => all + sum.receipts, 0);
+        const of = (sum, name) => percent(share(sum[name], sum.receipts));
+        const shown = rows.map((row) => ({ ...row, coverage: row.coverage == null ? null : percent(row.coverage) }));
+        return card("Gateways", bars([...sums].sort((a, b) => b[1].receipts - a[1].receipts).map(([name, sum]) => ({ key: name, label: visible(name), value: sum.receipts, most: total, tone: "tone-sent",
+            note: `${percent(share(sum.receipts, total))} of receipts; of its own ${of(sum, "disorder")} late, ${of(sum, "duplicates")} copies, ${of(sum, "unknown")} of unknown messages` })),
+        `Receipts by gateway, the last ${count(answer.hours)} hours`),
+        h("details", null, h("summary", null, "Hour by hour"), table("Gateways", shown),
+            h("p", { class: "fine" }, "Late: of a stage that the message had passed. Contradiction: of another branch than the message's status. Coverage: delivered, by the receipts, of sent. Delay: from the event until it was counted.")));
     }
 
     function simple(title, name, key) {
@@ -112,7 +151,7 @@ export function operate(app) {
         const some = [...state.chosen].filter((id) => rows.some((row) => row.id === id));
         const button = (text, what, body, off) => h("button", { key: what, type: "button", disabled: off, onclick: () => redrive(body, what) },
             state.asking === what ? `Sure? ${text}` : text);
-        return [button(`Try ${count(some.length)} chosen again`, "chosen", { ids: some }, some.length === 0),
+        return [rows[0]?.id !== undefined && button(`Try ${count(some.length)} chosen again`, "chosen", { ids: some }, some.length === 0),
             state.reason && button(`Try all with reason ${state.reason} again`, "reason", { reason: state.reason }, rows.length === 0)];
     }
 
@@ -137,16 +176,23 @@ export function operate(app) {
         },
         changed() {},
         again: () => refresh.now(),
-        view: () => [h("h1", { key: "h", tabindex: "-1" }, "Operate"), status(), simple("Gateways", "gateways", "gateways"),
+        view: () => [h("h1", { key: "h", tabindex: "-1" }, "Operate"), status(), gateways(),
             simple("Pipelines", "pipelines", "pipelines"), letters()],
     };
 }
 
-const rank = (name) => (ORDER.indexOf(name) + ORDER.length + 1) % (ORDER.length + 1);
+const isRows = (value) => Array.isArray(value) && value.length > 0 && typeof value[0] === "object";
+const plainOf = (object) => Object.fromEntries(Object.entries(object).filter(([, value]) => !isRows(value) && !(Array.isArray(value) && value.length === 0)));
 
-function readiness(answer) {
-    const ready = answer.ready ?? answer.readiness?.ready;
-    if (ready === undefined)
-        return "";
-    return ready ? [h("strong", null, "Ready.")] : [h("strong", { class: "bad" }, "Not ready: "), (answer.reasons ?? answer.readiness?.reasons ?? []).join(", ")];
+function verdict(ready) {
+    return ready?.ready ? h("strong", null, "Ready.") : [h("strong", { class: "bad" }, "Not ready: "), (ready?.reasons ?? []).join(", "), "."];
+}
+
+// What is ready, the daemons say; without their word only how many are connected is known.
+function readiness(answer, instances) {
+    const good = instances.filter((one) => one.age_s <= SILENT_S && one.status?.readiness?.ready).length;
+    if (instances.length > 0)
+        return h("strong", { class: good < instances.length ? "bad" : null }, `${count(good)} of ${count(instances.length)} daemons are ready.`);
+    const connected = answer.daemons?.length ?? 0;
+    return h("strong", { class: connected > 0 ? null : "bad" }, connected > 0 ? `Daemons connected: ${count(connected)}.` : "No daemon is connected to the database.");
 }

@@ -75,12 +75,12 @@ export function support(app) {
     }
 
     function many(messages) {
-        return card("Messages", h("ul", { class: "plain" }, messages.map((one) => h("li", { key: one.message_id },
-            h("button", { type: "button", class: "link", onclick: () => {
-                state.text = one.message_id;
-                look(one.message_id);
-            } }, visible(one.message_id)),
-            ` ${words(nameOf(one))}, ${time(one.status_at)}`))));
+        const open_ = (one) => h("button", { type: "button", class: "link", onclick: () => {
+            state.text = one.message_id;
+            look(one.message_id);
+        } }, visible(one.message_id));
+        const rows = messages.map((one) => ({ message: one.message_id, campaign: one.campaign_id, ...one, status: words(nameOf(one)) }));
+        return card("Messages", table("Messages", rows, ["message", "campaign", "status", "status_at"], { message: open_ }));
     }
 
     return {
@@ -111,7 +111,8 @@ function message(one) {
     const name = nameOf(one);
     return [
         card("Now", h("p", { class: "sum" }, h("strong", null, name == null ? "The message has no row yet" : words(name)), name == null ? "" : ` since ${time(one.status_at)}`),
-            steps(one), facts({ message: one.message_id, campaign: one.campaign_id, organisation: one.org_id, flags: (one.flags ?? []).map(words), updated_at: one.updated_at })),
+            steps(one), facts({ message: one.message_id, campaign: hasAddress(one.campaign_id ?? "") ? h("a", { href: `/campaign/${segment(one.campaign_id)}` }, visible(one.campaign_id)) : one.campaign_id,
+                organisation: one.org_id, flags: one.flags?.length > 0 ? one.flags.map(words) : null, updated_at: one.updated_at })),
         waiting(one),
         receipts(one.receipts ?? []),
         (one.actions ?? []).length > 0 && card("Actions", table("Actions of this message", one.actions)),

@@ -1,0 +1,27 @@
+"""Sections of the report about the interface for readers."""
+
+from report_text import number, spread, table
+
+
+def section_viewers(result):
+    rows = [(case["case"], spread(case["figures"]["events_per_second"]), spread(case["share"], 2), spread(case["figures"]["daemon_us_per_event"], 2),
+             spread(case["grown_mib"], 1), spread(case["events_each"]) if case["events_each"] else "–") for case in result["cases"]]
+    return (f"## Viewers\n\n{number(result['events'])} receipts of the published mix, of 100 campaigns, counted by `receiptd run` with `serve.enabled`, while "
+            f"{number(result['viewers'])} clients follow `/stream`. The clients share the cores with everything else.\n\n"
+            + table(("who looks", "events/s", "of that with nobody", "daemon, µs an event", "RSS, MiB more", "events that each was told"), rows))
+
+
+def section_page(result):
+    rows = [(name, *(number(found[when][point], 0) for when in ("first_paint_ms", "drawn_ms") for point in ("least", "p50", "p95"))) for name, found in result["paint"].items()]
+    scroll = result["scroll"]
+    return (f"""## The page
+
+In a real Chromium without a display, from `receiptd serve` on loopback; nothing in the browser's cache; {number(result['visits'])} visits of each page. Milliseconds from the
+beginning of the navigation, least, median and 95th percentile. "Drawn": the figures are in the document.
+
+""" + table(("page", "first paint, least", "median", "p95", "drawn, least", "median", "p95"), rows)
+            + f"""
+Scrolling {number(result['campaigns'])} campaigns at 6 000 pixels a second for {result['seconds']} s: {number(scroll['frames_per_second'], 1)} frames a second (the browser draws 60 at most);
+between two frames {number(scroll['p50_ms'], 1)} ms in the median, {number(scroll['p95_ms'], 1)} ms at the 95th, {number(scroll['p99_ms'], 1)} ms at the 99th percentile. Main thread: {spread(scroll['work_ms'], 1)} ms of CPU
+a frame. {number(scroll['rows'])} rows are drawn.
+""")
