@@ -2,7 +2,7 @@
 -- message had passed), contradictions (of another branch than the message's; won: the larger code is the new one), of unknown messages, and how long
 -- they took from their event time, as logarithmic buckets: bucket b ends at 2^(b/2) ms.
 , gateway_receipts AS MATERIALIZED (
-    SELECT COALESCE(c.gateway, '') AS gateway, c.code, c.old, count(*) AS n FROM counted c GROUP BY 1, 2, 3
+    SELECT COALESCE(c.gateway, '') AS gateway, c.code, c.old, delay_bucket(now() - c.at) AS bucket, count(*) AS n FROM counted c GROUP BY 1, 2, 3, 4
 ),
 gateway_counts AS (
     SELECT 'gateway' AS kind, g.gateway, g.code AS status, g.n FROM gateway_receipts g
@@ -15,7 +15,7 @@ gateway_counts AS (
                                EXISTS (SELECT FROM status_path s WHERE s.code = g.code AND s.ancestor = g.old) AS on_path) p
     WHERE g.code < 9001 AND g.code <> g.old AND NOT p.on_path
     UNION ALL
-    SELECT 'gateway_delay', COALESCE(c.gateway, ''), delay_bucket(now() - c.at), count(*) FROM counted c GROUP BY 2, 3
+    SELECT 'gateway_delay', g.gateway, g.bucket, g.n FROM gateway_receipts g
 ),
 gateways AS (
     INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)

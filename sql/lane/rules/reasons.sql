@@ -4,8 +4,8 @@
     SELECT p.kind, array_agg(p.campaign), array_agg('-infinity'::timestamptz), array_agg(p.key), array_agg(p.code), array_agg(0::int8), array_agg(p.n)
     FROM (
         SELECT t.kind, CASE t.kind WHEN 'reason' THEN g.campaign ELSE '' END AS campaign,
-               CASE t.kind WHEN 'reason' THEN g.reason ELSE COALESCE(g.gateway, '') || '/' || g.reason END AS key, g.code, sum(g.n)::int8 AS n
-        FROM (SELECT c.campaign, c.gateway, c.reason, c.code, count(*) AS n FROM counted c WHERE c.reason IS NOT NULL GROUP BY 1, 2, 3, 4) g,
+               CASE t.kind WHEN 'reason' THEN g.reason ELSE COALESCE(g.gateway, '') || '/' || g.reason END AS key, g.code, sum(g.n) AS n
+        FROM (SELECT c.campaign, c.gateway, c.reason, c.code, count(*)::int4 AS n FROM counted c WHERE c.reason IS NOT NULL GROUP BY 1, 2, 3, 4) g,
              (VALUES ('reason'), ('gateway_reason')) t (kind)
         GROUP BY 1, 2, 3, 4
     ) p
