@@ -47,7 +47,7 @@ id AS (
 -- newest partitions can be the recent set: that no id comes twice is then the platform's promise.
 parted AS (
     SELECT NOT COALESCE((SELECT bool_and(a = id.attnum) FROM unnest(p.partattrs::int2[]) a), true) AS apart,
-           p.partstrat = 'r' AND p.partattrs::text = c.attnum::text AS timed, c.attnum, format(', %I', c.theirs) AS beside
+           p.partstrat = 'r' AND p.partattrs::text = c.attnum::text AS timed, c.attnum, ', ' || quote_ident(c.theirs) AS beside
     FROM t JOIN pg_partitioned_table p ON p.partrelid = t.oid CROSS JOIN id LEFT JOIN col c ON c.n = 10 AND c.declared = c.asked
 ),
 -- Indexes of the id alone, or with the time that parts the table: on the column itself (own), and on what statements compare (found).
