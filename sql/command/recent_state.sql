@@ -2,7 +2,7 @@
 -- created_at ('': none). One row, or none where there is no such table. expression: as the statements see message_id (functions/map_inbox),
 -- which an index must have. next: name of the next index; it holds a hash of receiptd's schema, since several schemas may share a table,
 -- and each may drop its own indexes alone (recent_unused.sql). by_key: of a partitioned table, whether the message's id alone leads to the
--- partition. since: of a recent set whose index is there.
+-- partition; by_time: whether its partitions are ranges of created_at. since: of a recent set whose index is there, or that is of such partitions.
 WITH t AS (
     SELECT c.oid, c.relkind, n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name, pg_relation_size(c.oid) AS bytes
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -22,6 +22,10 @@ SELECT t.name, t.relkind = 'p' AS partitioned, has_table_privilege(t.oid, 'SELEC
                                             AND NOT d.attisdropped) AS has_time,
        (SELECT count(*) FROM pg_inherits h WHERE h.inhparent = t.oid) AS partitions, pg_get_partkeydef(t.oid) AS partition_key,
        COALESCE((SELECT p.partattrs::text = a.attnum::text FROM pg_partitioned_table p WHERE p.partrelid = t.oid), false) AS by_key,
-       (SELECT r.since FROM inbox_recent r JOIN made m ON m.relname = r.index_name AND m.indisvalid WHERE r.index_schema = t.nspname) AS since,
+       EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_attribute d ON d.attrelid = p.partrelid AND d.attnum = p.partattrs[0]
+               WHERE p.partrelid = t.oid AND p.partstrat = 'r' AND d.attname = $4::name AND d.atttypid = 'timestamptz'::regtype) AS by_time,
+       (SELECT r.since FROM inbox_recent r
+        WHERE r.index_schema = t.nspname AND ((t.relkind = 'p' AND r.index_name = t.relname)
+                                              OR r.index_name IN (SELECT m.relname FROM made m WHERE m.indisvalid))) AS since,
        own.prefix || COALESCE((SELECT max(m.number) FROM made m), 0) + 1 AS next
 FROM own JOIN t ON true JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = $3::name AND NOT a.attisdropped LEFT JOIN pg_collation l ON l.oid = a.attcollation

@@ -1,9 +1,9 @@
--- since: the boundary of the inbox's recent set. No row while there is none, or while its index is missing or not finished, or the inbox
--- has no created_at (another mapping since).
+-- since: the boundary of the inbox's recent set. No row while there is none, or while its index is missing or not finished, or its table is
+-- no longer partitioned, or the inbox has no created_at (another mapping since).
 SELECT r.since
 FROM inbox_recent r
 JOIN pg_namespace s ON s.nspname = r.index_schema
 JOIN pg_class c ON c.relnamespace = s.oid AND c.relname = r.index_name
-JOIN pg_index i ON i.indexrelid = c.oid AND i.indisvalid
-WHERE EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = to_regclass('message_inbox') AND a.attname = 'created_at'
+WHERE (c.relkind = 'p' OR EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = c.oid AND i.indisvalid))
+  AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = to_regclass('message_inbox') AND a.attname = 'created_at'
                                            AND a.atttypid = 'timestamptz'::regtype AND NOT a.attisdropped);

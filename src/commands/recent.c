@@ -1,6 +1,7 @@
 /* The recent set of the inbox (recent.h). The next index is built while batches go on, then the
  * boundary moves, then the old index goes. Each step is complete in itself: indexes that no boundary
- * names are dropped by the next run. Called by retire.c, migrate.c and check_config.c. */
+ * names are dropped by the next run. Partitions by created_at need no index, only a boundary.
+ * Called by retire.c, migrate.c and check_config.c. */
 #include "recent.h"
 
 #include <inttypes.h>
@@ -21,13 +22,22 @@
 /* Above this correlation with the time of their messages, ids are in its order. */
 #define ORDERED 0.9
 
-enum way { BY_KEY_SMALL, BY_KEY_ORDERED, BY_PARTITION, BY_ALL_PARTITIONS, BY_RECENT, BY_KEY_LARGE };
+enum way {
+    BY_KEY_SMALL,
+    BY_KEY_ORDERED,
+    BY_PARTITION,
+    BY_ALL_PARTITIONS,
+    BY_NEWEST_PARTITIONS,
+    BY_RECENT,
+    BY_KEY_LARGE
+};
 
 /* What was found of the inbox; the texts belong to the rows. */
 struct inbox {
     struct command_context *context;
     struct inbox_place place;
     struct rcpt_session_rows *state, *sample; /* sample NULL: none was taken */
+    struct rcpt_session_rows *newest;         /* of partitions by created_at; else NULL */
     const char *since;                        /* NULL: no recent set */
     int64_t rows, recent, most;
     enum way way;
@@ -62,6 +72,18 @@ static bool take_sample(struct inbox *inbox)
     return true;
 }
 
+/* Which partitions would be the recent set; from catalogs alone. */
+static bool take_newest(struct inbox *inbox)
+{
+    char most[24];
+    snprintf(most, sizeof(most), "%" PRId64, inbox->most);
+    const char *const values[] = {inbox->place.schema, inbox->place.table, most, inbox->since};
+    inbox->newest =
+        rcpt_session_query(inbox->context->session, rcpt_sql("command/recent_partitions"), 4,
+                           values, &inbox->context->error);
+    return inbox->newest != NULL;
+}
+
 /* UUIDv7 and ULID begin with the time by definition; of others, the sample decides. */
 static bool is_ordered(const struct inbox *inbox)
 {
@@ -72,6 +94,8 @@ static bool is_ordered(const struct inbox *inbox)
 
 static enum way way_of(const struct inbox *inbox)
 {
+    if (inbox->newest != NULL)
+        return BY_NEWEST_PARTITIONS;
     if (rcpt_session_rows_bool(inbox->state, 0, "partitioned"))
         return rcpt_session_rows_bool(inbox->state, 0, "by_key") ? BY_PARTITION : BY_ALL_PARTITIONS;
     if (inbox->sample == NULL)
@@ -103,7 +127,8 @@ static bool look(struct inbox *inbox, struct command_context *context)
     bool samples = rcpt_session_rows_bool(inbox->state, 0, "readable") &&
                    rcpt_session_rows_bool(inbox->state, 0, "has_time") &&
                    !rcpt_session_rows_bool(inbox->state, 0, "partitioned");
-    if (samples && !take_sample(inbox))
+    bool by_time = rcpt_session_rows_bool(inbox->state, 0, "by_time");
+    if ((samples && !take_sample(inbox)) || (by_time && !take_newest(inbox)))
         return false;
     inbox->way = way_of(inbox);
     return true;
@@ -113,6 +138,7 @@ static void forget(struct inbox *inbox)
 {
     rcpt_session_rows_free(inbox->state);
     rcpt_session_rows_free(inbox->sample);
+    rcpt_session_rows_free(inbox->newest);
 }
 
 /* ---- what is said ---- */
@@ -130,6 +156,21 @@ static void describe_large(const struct inbox *inbox)
         printf("about %" PRId64 " messages, ids in no order of time, no recent set: batches slow "
                "down as it grows; run receiptd maintain regularly\n",
                inbox->rows);
+}
+
+static void describe_newest(const struct inbox *inbox)
+{
+    printf("partitioned by %s", text_of(inbox, "partition_key"));
+    if (inbox->since != NULL)
+        printf(", batches look in the partitions of messages since %s first\n", inbox->since);
+    else if (inbox->most == 0)
+        printf(", no recent set, inbox.recent_rows is 0: each receipt is looked up in all %s "
+               "partitions\n",
+               text_of(inbox, "partitions"));
+    else
+        printf(", no recent set: each receipt is looked up in all %s partitions; run receiptd "
+               "maintain regularly\n",
+               text_of(inbox, "partitions"));
 }
 
 static void describe(const struct inbox *inbox)
@@ -157,6 +198,9 @@ static void describe(const struct inbox *inbox)
             "up in all %s partitions; partition it by ranges of time-ordered ids, or not at all\n",
             text_of(inbox, "partition_key"), text_of(inbox, "partitions"));
         break;
+    case BY_NEWEST_PARTITIONS:
+        describe_newest(inbox);
+        break;
     case BY_RECENT:
         printf("batches look among the messages since %s first", inbox->since);
         if (inbox->sample != NULL)
@@ -174,7 +218,17 @@ static void describe(const struct inbox *inbox)
 static bool matters(const struct inbox *inbox)
 {
     bool large = inbox->sample != NULL && inbox->rows >= 2 * inbox->most;
-    return inbox->way == BY_ALL_PARTITIONS || inbox->way == BY_RECENT || large;
+    bool spread = inbox->way == BY_ALL_PARTITIONS || inbox->way == BY_NEWEST_PARTITIONS;
+    return spread || inbox->way == BY_RECENT || large;
+}
+
+bool recent_takes_partitions(struct command_context *context, bool *takes)
+{
+    struct inbox inbox;
+    bool found = look(&inbox, context);
+    *takes = found && inbox.way == BY_NEWEST_PARTITIONS;
+    forget(&inbox);
+    return found || context->error.text[0] == '\0';
 }
 
 bool recent_describe(struct command_context *context, bool if_it_matters)
@@ -222,7 +276,19 @@ static char *creation_of(const struct inbox *inbox, const char *name, const char
     return bound;
 }
 
-/* Instances use the index from the moment the row is there. */
+/* Instances use the boundary from the moment the row is there. */
+static bool store(const struct inbox *inbox, const char *boundary, const char *name)
+{
+    const char *const values[] = {boundary, inbox->place.schema, name};
+    struct rcpt_session_rows *stored =
+        rcpt_session_query(inbox->context->session, rcpt_sql("command/recent_store"), 3, values,
+                           &inbox->context->error);
+    rcpt_session_rows_free(stored);
+    if (stored != NULL)
+        printf("batches look among the messages since %s first\n", boundary);
+    return stored != NULL;
+}
+
 static bool make(const struct inbox *inbox, const char *boundary)
 {
     struct command_context *context = inbox->context;
@@ -232,15 +298,7 @@ static bool make(const struct inbox *inbox, const char *boundary)
     char *sql = creation_of(inbox, name, boundary);
     bool good = sql != NULL && waits_execute(context, sql);
     free(sql);
-    const char *const values[] = {boundary, inbox->place.schema, name};
-    struct rcpt_session_rows *stored =
-        good ? rcpt_session_query(context->session, rcpt_sql("command/recent_store"), 3, values,
-                                  &context->error)
-             : NULL;
-    rcpt_session_rows_free(stored);
-    if (stored != NULL)
-        printf("batches look among the messages since %s first\n", boundary);
-    return stored != NULL;
+    return good && store(inbox, boundary, name);
 }
 
 /* A set that has grown by a quarter is made again. */
@@ -276,10 +334,26 @@ static bool remove_set(struct inbox *inbox)
            drop_unused(inbox);
 }
 
+static bool keep_newest(struct inbox *inbox)
+{
+    const char *boundary = rcpt_session_rows_text(inbox->newest, 0, "boundary");
+    if (inbox->most == 0 || boundary == NULL)
+        return remove_set(inbox);
+    if (!rcpt_session_rows_bool(inbox->newest, 0, "moved"))
+        return true;
+    printf("of %s messages in partitions, the newest are in %s, the others in %s\n",
+           rcpt_session_rows_text(inbox->newest, 0, "rows"),
+           rcpt_session_rows_text(inbox->newest, 0, "newest"),
+           rcpt_session_rows_text(inbox->newest, 0, "before"));
+    return store(inbox, boundary, inbox->place.table);
+}
+
 /* What is needed no longer goes; a set stays until the table is small. */
 static bool maintain(struct inbox *inbox)
 {
     describe(inbox);
+    if (inbox->newest != NULL)
+        return keep_newest(inbox);
     if (inbox->sample == NULL)
         return true;
     bool wanted =

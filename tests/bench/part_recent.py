@@ -5,6 +5,7 @@ Families are measured one after the other, the cases of each in turns, and each 
   mapped      the same in a table of the platform's
   ordered     ids that begin with the time, flat
   partitions  these in a partition a day, and the largest number also in 30 days of them
+  days        random ids in a table of the platform's with 30 partitions by created_at, and with their recent set, beside the first of `mapped`
 Shares are of the first case of the family, pair by pair.
 """
 
@@ -22,7 +23,8 @@ from support.services import Database
 EVENTS = 200_000
 ROWS = "1000000 10000000"
 RECENT_ROWS = 1_000_000
-FAMILIES = {"random": {}, "mapped": {"mapped": True}, "ordered": {"ordered": True}, "partitions": {"partitions": True}}
+FAMILIES = {"random": {}, "mapped": {"mapped": True}, "ordered": {"ordered": True}, "partitions": {"partitions": True},
+            "days": {"mapped": True}}
 SPREAD_DAYS = 30
 FIGURES = ("events_per_second", "server_us_per_event", "wal_bytes_per_event")
 
@@ -66,6 +68,14 @@ class Case:
         return f"{self.inbox}{', recent set' if self.recent_set else ''}"
 
 
+def make_days(lab, events, rows, repeat):
+    """The flat table of the first number, then the last number in days."""
+    streams = 1 if rows[-1] <= recency.COPIED_ROWS else 2 * repeat + 1
+    cases = [Case(lab, Inbox(lab, rows[0], events, mapped=True).make(), False)]
+    cases.append(Case(lab, Inbox(lab, rows[-1], events, by_days=True, mapped=True, days=SPREAD_DAYS, streams=streams).make(), False))
+    return [*cases, Case(lab, cases[-1].inbox.with_set(min(RECENT_ROWS, rows[-1] // 15)), True)]
+
+
 def make_cases(lab, events, rows, arguments, repeat):
     """The first is what the others are compared with."""
     cases = []
@@ -91,7 +101,7 @@ def result(case, first, family):
         return summary([one[figure] / other[figure] for one, other in zip(ones, others)])
 
     rate, cpu = "events_per_second", "server_us_per_event"
-    found = {"family": family, "rows": case.inbox.rows, "days": case.inbox.days, "recent_set": case.recent_set,
+    found = {"family": family, "rows": case.inbox.rows, "days": case.inbox.days, "by_days": case.inbox.by_days, "recent_set": case.recent_set,
              **{name: summary([one[name] for one in case.runs]) for name in FIGURES},
              "share": share(rate, case.runs, first.runs), "server_share": share(cpu, first.runs, case.runs),
              "of_bare": share(rate, case.runs, case.bare), "bare_share": share(rate, case.bare, first.bare)}
@@ -114,7 +124,7 @@ def part_recent(lab, options):
     recency.check_disk(rows)
     with lab.buffers() as buffers_mib, lab.setting(full_page_writes="off"):  # as between two checkpoints, long after the first
         for name in names:
-            cases = make_cases(lab, events, rows, FAMILIES[name], options.repeat)
+            cases = make_days(lab, events, rows, options.repeat) if name == "days" else make_cases(lab, events, rows, FAMILIES[name], options.repeat)
             measure(cases, options.repeat)
             found += [result(case, cases[0], name) for case in cases]
             for case in cases:

@@ -47,8 +47,8 @@ def ordered_id(rng, at_ms):
 class Inbox:
     """A kind of inbox of one size: its stream, and the database. `days`: over how many it is spread, if not by PER_DAY."""
 
-    def __init__(self, lab, rows, events, ordered=False, partitions=False, mapped=False, days=None, streams=1):
-        self.lab, self.rows, self.partitions, self.mapped, self.database = lab, rows, partitions, mapped, None
+    def __init__(self, lab, rows, events, ordered=False, partitions=False, mapped=False, by_days=False, days=None, streams=1):
+        self.lab, self.rows, self.partitions, self.mapped, self.by_days, self.database = lab, rows, partitions, mapped, by_days, None
         self.days = days or rows / PER_DAY
         self.ordered = ordered or partitions
         self.settings = BY_TIME if partitions else MAPPED if mapped else OWN
@@ -71,11 +71,11 @@ class Inbox:
         begun = time.monotonic()
         database = self.database = self.lab.services.create_database()
         if self.mapped:
-            database.execute(MAPPED_TABLE)
+            database.execute(self._days_table() if self.by_days else MAPPED_TABLE)
         self.lab.receiptd(database, "none", **self.settings).migrate()
         database.execute("CREATE EXTENSION pg_prewarm; SET maintenance_work_mem = '1GB'; SET work_mem = '256MB'")
         self._copy_wanted()
-        self._make_parts() if self.partitions else self._make_whole()
+        self._make_parts() if self.partitions else self._fill_days() if self.by_days else self._make_whole()
         database.execute("DROP TABLE pg_temp.wanted")
         database.execute("VACUUM (FREEZE, ANALYZE)")
         database.close()
@@ -117,6 +117,17 @@ class Inbox:
         if campaigns:
             execute(campaigns)
 
+    def _days_table(self):
+        """A partition for each day, made before the view."""
+        table = MAPPED_TABLE.replace(" PRIMARY KEY", "").replace("DEFAULT now()) WITH (fillfactor = 50)", "DEFAULT now(), PRIMARY KEY (message_id, created_at))")
+        ends = [time.strftime("%Y-%m-%d 00:00+00", time.gmtime(day * 86_400)) for day in range(END_MS // DAY_MS - int(self.days) - 1, END_MS // DAY_MS + 1)]
+        return f"{table} PARTITION BY RANGE (created_at);" + "".join(
+            f"CREATE TABLE app.d{n} PARTITION OF app.messages FOR VALUES FROM ('{low}') TO ('{high}') WITH (fillfactor = 50);"
+            for n, (low, high) in enumerate(zip(ends, ends[1:])))
+
+    def _fill_days(self):
+        self._fill(self.table, END_MS - int(self.days * DAY_MS) - 1, END_MS)
+
     def _make_parts(self):
         """As `receiptd maintain` would have made them, a day each; filled before they are attached."""
         first_day = (END_MS - int(self.days * DAY_MS)) // DAY_MS
@@ -142,7 +153,7 @@ class Inbox:
 
     def __str__(self):
         return f"{self.rows:,} messages, {'time-ordered' if self.ordered else 'random'} ids" + (
-            f", {self.days:.0f} days of partitions" if self.partitions else ", mapped" if self.mapped else "")
+            f", {self.days:.0f} days of partitions" if self.partitions else f", mapped, in {self.days:.0f} days" if self.by_days else ", mapped" if self.mapped else "")
 
     def warm(self, database):
         """In memory as far as it fits: indexes in the buffers, the table at least in the kernel's cache."""

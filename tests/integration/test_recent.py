@@ -7,6 +7,7 @@ import time
 import psycopg
 import pytest
 
+from oracle.compare import Inbox
 from support.wait import wait_for
 
 NUMBERS = itertools.count(1)
@@ -259,14 +260,108 @@ def test_an_inbox_in_partitions_that_an_id_does_not_lead_to_is_named_with_what_i
     database.execute("""DROP TABLE receiptd.message_inbox;
         CREATE TABLE receiptd.message_inbox (message_id text COLLATE "C", org_id text COLLATE "C", campaign_id text COLLATE "C", status smallint NOT NULL DEFAULT 0,
             prev_status smallint, flags integer NOT NULL DEFAULT 0, prev_flags integer, status_at timestamptz, updated_at timestamptz,
-            created_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (message_id, created_at)) PARTITION BY RANGE (created_at);
-        CREATE TABLE receiptd.a PARTITION OF receiptd.message_inbox FOR VALUES FROM ('2026-01-01') TO ('2026-01-02');
-        CREATE TABLE receiptd.b PARTITION OF receiptd.message_inbox FOR VALUES FROM ('2026-01-02') TO ('2026-01-03')""")
+            created_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (message_id, campaign_id)) PARTITION BY LIST (campaign_id);
+        CREATE TABLE receiptd.a PARTITION OF receiptd.message_inbox FOR VALUES IN ('a');
+        CREATE TABLE receiptd.b PARTITION OF receiptd.message_inbox FOR VALUES IN ('b')""")
     said = maintain(installed)
-    assert "RANGE (created_at), which does not follow from a message's id: each receipt is looked up in all 2 partitions" in said
+    assert "LIST (campaign_id), which does not follow from a message's id: each receipt is looked up in all 2 partitions" in said
     assert recent_set(database) == ([], [])
     database.execute("""DROP TABLE receiptd.message_inbox;
         CREATE TABLE receiptd.message_inbox (message_id text COLLATE "C" PRIMARY KEY, org_id text COLLATE "C", campaign_id text COLLATE "C",
             status smallint NOT NULL DEFAULT 0, prev_status smallint, flags integer NOT NULL DEFAULT 0, prev_flags integer, status_at timestamptz,
             updated_at timestamptz, created_at timestamptz NOT NULL DEFAULT now()) PARTITION BY HASH (message_id)""")
     assert "partitioned by HASH (message_id): a message's id leads to its partition" in maintain(installed)
+
+
+# ---- a table that is partitioned by the time of its messages
+
+SENT = Inbox("app.sent", "id", "org", "camp", "status", "flags")
+IN_DAYS = {"table": "app.sent", "columns": {"message_id": "id", "org_id": "org", "campaign_id": "camp", "created_at": "sent_at"}}
+
+
+def make_days(database, key="text COLLATE \"C\""):
+    """Ten days of another zone than the session's, the last ones made ahead, and a default partition."""
+    database.execute(f"CREATE SCHEMA app; CREATE TABLE app.sent (id {key}, org text, camp text, sent_at timestamptz, PRIMARY KEY (id, sent_at)) PARTITION BY RANGE (sent_at);"
+                     "CREATE TABLE app.other PARTITION OF app.sent DEFAULT;" + "".join(
+                         f"CREATE TABLE app.d{n:02} PARTITION OF app.sent FOR VALUES FROM ('2026-01-{n:02} 00:00+01') TO ('2026-01-{n + 1:02} 00:00+01');"
+                         for n in range(1, 11)))
+
+
+def fill_day(database, day, count):
+    database.execute(f"INSERT INTO app.sent (id, org, camp, sent_at) SELECT gen_random_uuid(), 'o', 'c', '2026-01-{day:02} 12:00+01'"
+                     f" FROM generate_series(1, {count}); ANALYZE app.sent")
+
+
+def boundary(database):
+    database.execute("SET timezone = 'Europe/Paris'")
+    return [str(since) for (since,) in database.query("SELECT since FROM receiptd.inbox_recent")]
+
+
+def test_the_newest_partitions_that_have_enough_messages_are_the_recent_set(receiptd, database):
+    make_days(database)
+    receiptd.configure(inbox=IN_DAYS | {"recent_rows": 500})
+    receiptd.migrate()
+    assert "all 11 partitions; run receiptd maintain" in maintain(receiptd) and boundary(database) == []  # nothing is in it yet
+    for day in range(1, 9):
+        fill_day(database, day, 800)
+    assert "of 6400 messages in partitions, the newest are in 1, the others in 7" in maintain(receiptd)
+    assert boundary(database) == ["2026-01-08 00:00:00+01:00"]
+    fill_day(database, 9, 100)
+    assert "batches look in the partitions of messages since 2026-01-0" in maintain(receiptd) and boundary(database) == ["2026-01-08 00:00:00+01:00"]
+    fill_day(database, 9, 500)
+    maintain(receiptd)
+    assert boundary(database) == ["2026-01-09 00:00:00+01:00"] and recent_set(database)[0] == []
+    assert layout(receiptd.command("check-config", "--connect").stdout) == layout(maintain(receiptd))
+    database.execute("ALTER TABLE app.sent DETACH PARTITION app.d08; DROP TABLE app.d09; ANALYZE app.sent")
+    maintain(receiptd)
+    assert boundary(database) == ["2026-01-07 00:00:00+01:00"]
+    receiptd.configure(inbox=IN_DAYS | {"recent_rows": 0})
+    assert "needed no longer" in maintain(receiptd) and boundary(database) == []
+
+
+def test_small_partitions_are_parted_too_for_their_number_costs(receiptd, database):
+    make_days(database)
+    receiptd.configure(inbox=IN_DAYS)
+    receiptd.migrate()
+    for day in range(1, 9):
+        fill_day(database, day, 50)
+    maintain(receiptd)
+    assert boundary(database) == ["2026-01-08 00:00:00+01:00"]
+
+
+def test_a_table_in_partitions_by_time_needs_a_unique_index_with_the_time(receiptd, database):
+    """And one by which the text of the id is found, where it is no text."""
+    make_days(database, key="uuid")
+    receiptd.configure(inbox=IN_DAYS)
+    refused = receiptd.command("migrate", check=False)
+    assert "no index that finds id (uuid) by its text" in refused.stderr
+    database.execute("CREATE INDEX ON app.sent ((id::text)); ALTER TABLE app.sent DROP CONSTRAINT sent_pkey")
+    assert "CREATE UNIQUE INDEX ON app.sent (id, sent_at)" in receiptd.command("migrate", check=False).stderr
+    database.execute("CREATE UNIQUE INDEX ON app.sent (id, sent_at)")
+    receiptd.migrate()
+
+
+def test_two_daemons_follow_the_partitions_and_count_everything_once(create_world):
+    """The boundary moves while they work, over messages of all days."""
+    world = create_world(20_000, seed=55, migrate=False, batch={"max_events": 500}, traffic={"late": 0.2, "ghost": 0.02}, inbox=IN_DAYS | {"recent_rows": 1000})
+    make_days(world.database)
+    world.database.execute("ALTER TABLE app.sent ALTER sent_at SET DEFAULT '2026-01-01'::timestamptz + random() * interval '12 days'")
+    world.inbox = SENT
+    world.installation.migrate()
+    world.insert(world.stream.early)
+    processes = [world.installation.start(name) for name in ("0", "1")]
+    world.feed(per_second=1_500)
+    late = list(world.stream.late.items())
+    for turn, rows in enumerate((100, 6000, 100)):
+        world.insert(dict(late[turn * len(late) // 3:(turn + 1) * len(late) // 3]))
+        world.database.execute("ANALYZE app.sent")
+        before = boundary(world.database)
+        world.installation.configure(inbox={"recent_rows": rows})
+        maintain(world.installation)
+        assert boundary(world.database) != before
+        time.sleep(4)
+    world.feeder.join()
+    world.finish(processes[0], timeout=120)
+    for process in processes:
+        process.stop()
+    assert any("recent set of the inbox: messages since 2026-01" in process.log() for process in processes)

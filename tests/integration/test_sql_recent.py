@@ -1,5 +1,6 @@
 """The statements in two stages, while the inbox has a recent set: exact for any mix of recent and older messages, whatever sessions use."""
 import random
+import re
 import threading
 
 import pytest
@@ -271,3 +272,78 @@ def test_a_mapped_table_whose_rows_may_be_without_a_time(sql_server):
         assert stored_funnel(platform) == expected_funnel(inbox, events) and drift(platform) == []
     finally:
         made.drop()
+
+
+# ---- a table that is partitioned by the time of its messages
+
+DAYS = """CREATE SCHEMA app; CREATE TABLE app.messages (id text, org text, camp text, created_at timestamptz, UNIQUE (id, created_at)) PARTITION BY RANGE (created_at);
+    CREATE TABLE app.other PARTITION OF app.messages DEFAULT;
+    """ + "".join(f"CREATE TABLE app.d{n} PARTITION OF app.messages FOR VALUES FROM ('2026-01-0{n} 00:00+00') TO ('2026-01-0{n + 1} 00:00+00');" for n in range(1, 6))
+DAYS_SINCE = "2026-01-04 00:00:00+00"
+
+
+@pytest.fixture
+def days(sql_server):
+    made = Database(sql_server, setup=DAYS, inbox={"inbox_schema": "app", "inbox_table": "messages", "message_id": "id", "org_id": "org",
+                                                   "campaign_id": "camp", "created_at": "created_at"})
+    yield made
+    made.drop()
+
+
+def add_days(session, rng, inbox):
+    """Of the five days, of a day without a partition, and without a time."""
+    for i, campaign in inbox.items():
+        session.do("INSERT INTO app.messages (id, org, camp, created_at) VALUES (%s, 'o', %s, %s)",
+                   [i, campaign, rng.choice([None, "2025-06-01", *(f"2026-01-0{n} {rng.choice(['00:00', '23:59'])}+00" for n in range(1, 6))])])
+
+
+@pytest.mark.parametrize("name, count", [("lane/apply", 24), ("lane/wake", 4), ("lane/timeline", 10), ("lane/insert", 3), ("lane/insert_parked", 5)])
+def test_each_stage_reads_its_own_partitions_alone(days, name, count):
+    """The literal prunes in the generic plan, through the view; the default partition may hold anything, and is in both."""
+    session = recent(days, DAYS_SINCE)
+    plan = session.explain(name, *[None] * count)
+    found = re.findall(r"(?:Scan|using \S+) on (d\d|other) ", plan)
+    newest, older = {"d4", "d5", "other"}, {"d1", "d2", "d3", "other"}
+    if name == "lane/wake":  # parked_applicable() comes first: it has no boundary, and looks everywhere
+        assert set(found[:6]) == newest | older, plan
+        found = found[6:]
+    stages, rest = [], found
+    while rest:
+        size = next(n for n in (3, 4) if set(rest[:n]) in (newest, older))
+        stages.append(set(rest[:size]))
+        rest = rest[size:]
+    assert stages.count(newest) == (2 if name == "lane/apply" else 1) and stages.count(older) == stages.count(newest), plan
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_messages_of_any_partition_give_the_rows_and_counters_of_the_definition(days, seed):
+    """Recent, old, without a partition, without a time, unknown, and receipts that come again; boundaries of several sessions in turn."""
+    rng = random.Random(seed)
+    platform = days.session()
+    sessions = [recent(days, since) for since in (None, "-infinity", "2026-01-02 12:00:00+00", DAYS_SINCE, "infinity")]
+    inbox = {f"m{rng.randrange(10**9)}": rng.choice("ab") for _ in range(120)}
+    late = {f"late{n}": "a" for n in range(20)}
+    add_days(platform, rng, inbox)
+    events = make_events(rng, [*inbox, *late, "never"], 900)
+    events += rng.sample([e for e in events if e.message_id in inbox], 200)
+    rng.shuffle(events)
+    for number, start in enumerate(range(0, len(events), 60)):
+        apply(rng.choice(sessions), events[start:start + 60])
+        if number == 5:
+            add_days(platform, rng, late)
+            platform.do("ALTER TABLE app.messages DETACH PARTITION app.d1; ALTER TABLE app.messages ATTACH PARTITION app.d1"
+                        " FOR VALUES FROM ('2026-01-01 00:00+00') TO ('2026-01-02 00:00+00')")
+    while wake(rng.choice(sessions), limit=50)["rows"] != "0":
+        pass
+    assert parked(platform) == sum(e.message_id == "never" for e in events)
+    assert stored_rows(platform) == expected_rows(inbox | late, events)
+    assert stored_funnel(platform) == expected_funnel(inbox | late, events) and drift(platform) == []
+
+
+def test_where_all_messages_are_in_the_newest_partitions_no_other_is_read(days):
+    session = recent(days, DAYS_SINCE)
+    for n in range(50):
+        session.do("INSERT INTO app.messages (id, org, camp, created_at) VALUES (%s, 'o', 'c', '2026-01-05 01:00+00')", [f"m{n}"])
+    for status in (300, 300):
+        plan = session.explain("lane/apply", *fold([Event(f"m{n}", status, n) for n in range(50)]), options="ANALYZE, COSTS OFF, TIMING OFF")
+        assert not [line for line in plan.split("\n") if re.search(r" on d[123] ", line) and "Scan" in line and "never executed" not in line], plan

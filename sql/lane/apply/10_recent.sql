@@ -2,7 +2,8 @@
 -- however large the table grows. The same parameters. Stage one finds the messages of the recent set. Only those that it neither changed nor
 -- knows go to stage two, 16_older.sql. Both stages see one snapshot, so a receipt is counted or parked, never both and never neither. All
 -- transactions lock the messages of stage one by id, then those of stage two by id. The boundary is a literal, or a generic plan could
--- not use the index. Without the index, stage one is as correct, by the key.
+-- not use the index. Without the index, stage one is as correct, by the key. Where the table is partitioned by created_at, there is none: the
+-- literal leaves the newest partitions in the plan of stage one, and the others in that of stage two.
 WITH
 recent AS (
     UPDATE message_inbox m

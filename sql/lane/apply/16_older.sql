@@ -1,4 +1,5 @@
--- What stage one did not change: messages of the recent set that were up to date (known), and all others. Stage two is for these others.
+-- What stage one did not change: messages of the recent set that were up to date (known), and all others. Stage two is for these others,
+-- which are not in the set, and says so: of partitions by created_at it then reads the older ones alone.
 -- Where stage one changed all messages, nothing here is executed.
 seen AS MATERIALIZED (
     SELECT e.n, e.id, e.top, e.mask, e.at, e.signature, e.org, m.message_id IS NOT NULL AS known, m.status,
@@ -15,4 +16,5 @@ older AS (
         status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
         status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
     FROM seen e
-    WHERE NOT e.known AND m.message_id = e.id AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org) AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
+    WHERE NOT e.known AND m.message_id = e.id AND (m.created_at < :'recent_since' OR m.created_at IS NULL)
+      AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org) AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)

@@ -6,6 +6,6 @@ LEFT JOIN LATERAL (
         FROM message_inbox n WHERE n.message_id = e.id AND n.created_at >= :'recent_since'
         UNION ALL
         SELECT o.message_id, o.org_id, o.status, o.prev_status, o.flags, o.prev_flags, o.updated_at
-        FROM message_inbox o WHERE o.message_id = e.id AND (o.created_at >= :'recent_since') IS NOT TRUE
+        FROM message_inbox o WHERE o.message_id = e.id AND (o.created_at < :'recent_since' OR o.created_at IS NULL)
         LIMIT 1) r
 ) m ON (e.org IS NULL OR NULLIF(m.org_id, '') = e.org)
