@@ -1,3 +1,3 @@
     -- In place of 20_known.sql while the inbox has a recent set, as in insert/20_known_recent.sql.
-    CROSS JOIN LATERAL (SELECT COALESCE((SELECT true FROM message_inbox m WHERE m.message_id = p.message_id AND m.created_at >= :'recent_since'),
-                                        (SELECT true FROM message_inbox m WHERE m.message_id = p.message_id)) AS known OFFSET 0) c
+    CROSS JOIN LATERAL (SELECT COALESCE((SELECT true FROM message_inbox m WHERE m.message_id = p.message_id AND m.created_at >= :'recent_since' LIMIT 1),
+                                        (SELECT true FROM message_inbox m WHERE m.message_id = p.message_id LIMIT 1)) AS known OFFSET 0) c
