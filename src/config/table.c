@@ -205,6 +205,7 @@ static const struct rcpt_config_row rows[] = {
             "begin with the time, as `inbox.partitions: own` needs"},
     {"inbox.partition_span", RCPT_CONFIG_DURATION, 0, AT(inbox.partition_span_ms), .initial = "1d",
      .min = HOUR, .max = 31 * DAY, .doc = "time of one partition's messages"},
+    RCPT_CONFIG_LAYOUT_ROWS
 
     {"machine.opens", RCPT_CONFIG_CHOICE, RELOADABLE, AT(machine.opens), .initial = "flag",
      CHOICES(machine_policies),
