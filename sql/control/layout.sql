@@ -4,7 +4,7 @@
 -- created_at, so that a recent set has few partitions. Catalogs only.
 WITH parted AS (
     SELECT p.partrelid AS oid, p.partattrs::text = a.attnum::text AS leads,
-           EXISTS (SELECT FROM pg_attribute d WHERE d.attrelid = p.partrelid AND d.attname = $4::name AND d.atttypid = 'timestamptz'::regtype
+           p.partstrat = 'r' AND EXISTS (SELECT FROM pg_attribute d WHERE d.attrelid = p.partrelid AND d.attname = $4::name AND d.atttypid = 'timestamptz'::regtype
                                                 AND NOT d.attisdropped AND p.partattrs::text = d.attnum::text) AS by_time
     FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attname = $3::name AND NOT a.attisdropped
 ),

@@ -151,7 +151,7 @@ static bool migrate(struct migrate_plan *plan)
     if (has_rows)
         puts("the inbox has rows that no counter knows yet: receiptd audit --repair counts them");
     return settings_apply(plan->context, false, plan->step_count > 0) &&
-           partitions_make(plan->context) && recent_describe(plan->context, true) &&
+           partitions_make(plan->context) && recent_describe(plan->context, plan->step_count == 0) &&
            partitions_note(plan->context);
 }
 

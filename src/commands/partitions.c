@@ -430,7 +430,7 @@ bool partitions_note(struct command_context *context)
 {
     struct layout layout;
     if (context->config->inbox.partitions == RCPT_PARTITIONS_NONE ||
-        context->config->inbox.ids == RCPT_ID_ANY)
+        !rcpt_id_has_bounds(context->config->inbox.ids))
         return true;
     bool found = layout_read(&layout, context);
     bool good = found || context->error.text[0] == '\0';

@@ -49,6 +49,7 @@ static const cyaml_strval_t id_kinds[] = {
     {"uuidv7", RCPT_ID_UUIDV7},
     {"ulid", RCPT_ID_ULID},
     {"ksuid", RCPT_ID_KSUID},
+    {"snowflake", RCPT_ID_SNOWFLAKE},
 };
 static const cyaml_strval_t machine_policies[] = {
     {"flag", RCPT_MACHINE_FLAG},
