@@ -8,7 +8,7 @@ SELECT s.lane, bool_or(s.known) AS applicable, bool_or(NOT s.known AND (s.old OR
        count(*) FILTER (WHERE NOT s.known AND NOT s.aliased AND s.under_gateway_id) AS for_alias
 FROM (
     SELECT p.lane, p.parked_at, p.parked_at < now() - $3::int8 * interval '1 millisecond' AS old,
-           (SELECT true FROM message_inbox m WHERE m.message_id = p.message_id) IS NOT NULL AS known,
+           (SELECT true FROM message_inbox m WHERE m.message_id = p.message_id LIMIT 1) IS NOT NULL AS known,
            (SELECT true FROM retired_message r WHERE r.hash IN (hashtextextended(p.message_id COLLATE "C", 0), erased_alias_hash(p.account, p.gateway_id)) LIMIT 1) IS NOT NULL AS retired,
            p.gateway_id IS NOT NULL AND p.gateway_id = p.message_id AS under_gateway_id,
            CASE WHEN (SELECT true FROM message_alias a WHERE a.channel_account = p.account

@@ -24,7 +24,7 @@ BEGIN
         CROSS JOIN LATERAL (SELECT e.* FROM action e WHERE e.id = d.id OFFSET 0) a
         JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
         LEFT JOIN LATERAL (SELECT i.flags, (SELECT array_agg(p.ancestor) FROM status_path p WHERE p.code = i.status) AS path
-                           FROM message_inbox i WHERE i.message_id = a.message_id OFFSET 0) m ON true
+                           FROM message_inbox i WHERE i.message_id = a.message_id LIMIT 1) m ON true
     ),
     choice AS MATERIALIZED (
         SELECT c.*, c.holds AND (c.op <> 'await' OR c.reached) AS good

@@ -14,7 +14,7 @@ BEGIN
     FROM unnest(runs, pipelines, steps, delays) AS w (run, pipeline, step, delay)
     JOIN pipeline_step s ON s.pipeline_id = w.pipeline AND s.step = w.step
     CROSS JOIN LATERAL (SELECT q.* FROM run q WHERE q.id = w.run AND q.status = 'active' OFFSET 0) r
-    LEFT JOIN message_inbox m ON s.awaits IS NOT NULL AND m.message_id = r.message_id
+    LEFT JOIN LATERAL (SELECT i.status, i.flags FROM message_inbox i WHERE s.awaits IS NOT NULL AND i.message_id = r.message_id LIMIT 1) m ON true
     CROSS JOIN LATERAL (SELECT s.awaits IS NOT NULL AND action_reached(action_path(m.status), m.flags, s.awaits) AS reached) c
     WHERE s.op <> 'end';
 END

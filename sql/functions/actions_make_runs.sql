@@ -21,7 +21,7 @@ BEGIN
     f AS (
         SELECT p.id AS pipeline_id, p.name, p.org_field, p.subject_field, p.once_fields, i.begun_at, w.message,
                COALESCE(w.org, i.org_id) AS org, w.campaign,
-               CASE WHEN p.reads_row THEN (SELECT to_jsonb(m.*) FROM message_inbox m WHERE m.message_id = w.message) END AS row
+               CASE WHEN p.reads_row THEN (SELECT to_jsonb(m.*) FROM message_inbox m WHERE m.message_id = w.message LIMIT 1) END AS row
         FROM i JOIN p ON p.id = i.pipeline_id
         CROSS JOIN LATERAL unnest(i.messages, i.orgs, i.campaigns) AS w (message, org, campaign)
     ),
@@ -63,7 +63,7 @@ BEGIN
         FROM made m JOIN p ON p.id = m.pipeline_id
         CROSS JOIN LATERAL (SELECT p.awaits IS NOT NULL AND (
                                 SELECT action_reached(action_path(x.status), x.flags, p.awaits)
-                                FROM message_inbox x WHERE x.message_id = m.message_id) IS TRUE AS reached) c
+                                FROM message_inbox x WHERE x.message_id = m.message_id LIMIT 1) IS TRUE AS reached) c
     ),
     counted AS (
         INSERT INTO pipeline_delta (name, started, repeated)

@@ -32,7 +32,7 @@ BEGIN
     JOIN run u ON u.id = t.run_id
     JOIN pipeline p ON p.id = t.pipeline_id
     JOIN pipeline_step s ON s.pipeline_id = t.pipeline_id AND s.step = t.step
-    LEFT JOIN message_inbox m ON m.message_id = t.message_id
+    LEFT JOIN LATERAL (SELECT i.status FROM message_inbox i WHERE i.message_id = t.message_id LIMIT 1) m ON true
     LEFT JOIN message_status_priority k ON k.code = m.status;
     UPDATE action_lane l SET token = l.token + cardinality(ids)
     WHERE l.lane = ANY (ARRAY(SELECT DISTINCT a.lane FROM action a WHERE a.id = ANY (ids)));

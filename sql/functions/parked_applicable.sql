@@ -11,7 +11,7 @@ RETURNS TABLE (topic text, partition int4, at_offset int8, index int4, campaign 
         SELECT p.topic, p.partition, p."offset", p.index, c.found[1] AS campaign, c.found[2] AS org
         FROM parked_event p
         CROSS JOIN LATERAL (SELECT (SELECT ARRAY[COALESCE(m.campaign_id, ''), NULLIF(m.org_id, '')] FROM message_inbox m
-                                    WHERE m.message_id = p.message_id) AS found OFFSET 0) c
+                                    WHERE m.message_id = p.message_id LIMIT 1) AS found OFFSET 0) c
         WHERE p.lane = of_lane AND p.topic = w.topic AND p.partition = w.partition AND c.found IS NOT NULL
         ORDER BY p."offset", p.index
         LIMIT most

@@ -10,7 +10,7 @@ picked AS (
         SELECT p.topic, p.partition, p."offset", p.index, p.message_id, t.target
         FROM unnest($1::text[], $2::int4[]) AS w (topic, partition)
         JOIN parked_event p ON p.lane = $3::int4 AND p.topic = w.topic AND p.partition = w.partition
-        CROSS JOIN LATERAL (SELECT (SELECT true FROM message_inbox m WHERE m.message_id = p.message_id) AS known OFFSET 0) c
+        CROSS JOIN LATERAL (SELECT (SELECT true FROM message_inbox m WHERE m.message_id = p.message_id LIMIT 1) AS known OFFSET 0) c
         CROSS JOIN LATERAL (SELECT CASE WHEN c.known IS NULL AND (SELECT true FROM message_alias a WHERE a.channel_account = p.account
                                              AND a.gateway_id = COALESCE(p.gateway_id, p.message_id)) IS NOT NULL
                                         THEN alias_target(p.account, COALESCE(p.gateway_id, p.message_id)) END AS target OFFSET 0) t

@@ -12,7 +12,7 @@ picked AS (
         SELECT p.topic, p.partition, p."offset", p.index, c.erased
         FROM unnest($1::text[], $2::int4[]) AS w (topic, partition)
         JOIN parked_event p ON p.lane = $3::int4 AND p.topic = w.topic AND p.partition = w.partition
-        CROSS JOIN LATERAL (SELECT (SELECT true FROM message_inbox m WHERE m.message_id = p.message_id) AS known,
+        CROSS JOIN LATERAL (SELECT (SELECT true FROM message_inbox m WHERE m.message_id = p.message_id LIMIT 1) AS known,
                                    (SELECT bool_or(r.erased) FROM retired_message r
                                     WHERE r.hash IN (hashtextextended(p.message_id COLLATE "C", 0), erased_alias_hash(p.account, p.gateway_id)))
                                        AS erased OFFSET 0) c

@@ -43,14 +43,12 @@ id AS (
     SELECT c.*, CASE WHEN c.texty AND c.exact THEN format('%I', c.theirs) WHEN c.texty THEN format('%I COLLATE "C"', c.theirs) ELSE format('(%I::text)', c.theirs) END AS key
     FROM col c WHERE c.n = 1 AND c.attnum IS NOT NULL
 ),
--- A unique index of a partitioned table has to have the columns by which it is partitioned. Ranges of created_at are good enough (timed), since the
--- newest partitions can be the recent set: that no id comes twice is then the platform's promise.
+-- A unique index of a partitioned table has to have the columns by which it is partitioned.
 parted AS (
-    SELECT NOT COALESCE((SELECT bool_and(a = id.attnum) FROM unnest(p.partattrs::int2[]) a), true) AS apart,
-           p.partstrat = 'r' AND p.partattrs::text = c.attnum::text AS timed, c.attnum, ', ' || quote_ident(c.theirs) AS beside
-    FROM t JOIN pg_partitioned_table p ON p.partrelid = t.oid CROSS JOIN id LEFT JOIN col c ON c.n = 10 AND c.declared = c.asked
+    SELECT p.partattrs::int2[] AS columns, NOT COALESCE((SELECT bool_and(a = id.attnum) FROM unnest(p.partattrs::int2[]) a), true) AS apart
+    FROM t JOIN pg_partitioned_table p ON p.partrelid = t.oid CROSS JOIN id
 ),
--- Indexes of the id alone, or with the time that parts the table: on the column itself (own), and on what statements compare (found).
+-- Indexes of the id alone, or with such columns behind it: on the column itself (own), and on what statements compare (found).
 key AS (
     SELECT x.*, k.oid AS constraint_oid, k.conname, x.indkey[0] = id.attnum AS own,
            CASE WHEN id.texty THEN x.indkey[0] = id.attnum AND x.indcollation[0] = id.coll
@@ -58,8 +56,9 @@ key AS (
     FROM id JOIN pg_index x ON x.indrelid = id.base
     JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_am m ON m.oid = i.relam AND m.amname IN ('btree', 'hash')
     LEFT JOIN pg_constraint k ON k.conindid = x.indexrelid AND k.conrelid = x.indrelid AND k.contype IN ('p', 'u')
+    LEFT JOIN parted p ON p.apart
     WHERE x.indisvalid AND x.indpred IS NULL
-      AND (x.indnkeyatts = 1 OR (x.indnkeyatts = 2 AND x.indkey[1] = (SELECT p.attnum FROM parted p WHERE p.timed)))
+      AND (x.indnkeyatts = 1 OR (SELECT bool_and(a = ANY (p.columns)) FROM unnest((x.indkey::int2[])[1:x.indnkeyatts - 1]) a))
 ),
 keys AS (
     SELECT bool_or(k.found) IS TRUE AS found, bool_or(k.indisunique AND k.indimmediate AND (k.found OR k.own)) IS TRUE AS is_unique,
@@ -111,15 +110,14 @@ problem (n, problem, advice, sql) AS (
                 || CASE WHEN c.attnotnull THEN format('; ALTER TABLE %s ALTER COLUMN %I SET DEFAULT 0', c.name, c.theirs) ELSE '' END END
     FROM col c WHERE c.n BETWEEN 4 AND 9 AND (c.attgenerated <> '' OR c.attidentity <> '')
     UNION ALL
-    SELECT 8, format('inbox table %s has no unique index on %I%s that always holds: two rows of one message would both be counted',
-                     id.name, id.theirs, CASE WHEN p.timed THEN p.beside ELSE ' alone' END),
-           CASE WHEN p.apart AND p.timed IS NOT TRUE THEN 'PostgreSQL cannot make one, since the table is partitioned by other columns: partition it by hash of the id, '
-                                  'or by ranges of the timestamptz column that inbox.columns.created_at names, '
-                                  'or leave inbox.table out and insert into message_inbox beside it'
+    SELECT 8, format('inbox table %s has no unique index on %I %s that always holds: two rows of one message would both be counted',
+                     id.name, id.theirs, CASE WHEN p.apart THEN 'with the columns by which it is partitioned' ELSE 'alone' END),
+           CASE WHEN p.apart THEN 'its primary key should be the id and these columns'
                 WHEN keys.undeferred IS NOT NULL THEN 'the one it has is deferrable' ELSE 'each receipt finds its message by it' END,
-           CASE WHEN p.timed THEN format('CREATE UNIQUE INDEX ON %s (%I%s)', id.name, id.theirs, p.beside)
-                          || CASE WHEN id.texty THEN '' ELSE format('; CREATE INDEX ON %s (%s)', id.name, id.key) END
-                WHEN p.apart THEN NULL WHEN keys.undeferred IS NOT NULL THEN keys.undeferred
+           CASE WHEN keys.undeferred IS NOT NULL THEN keys.undeferred
+                WHEN p.apart THEN format('CREATE UNIQUE INDEX ON %s (%I, %s)', id.name, id.theirs,
+                                         (SELECT string_agg(quote_ident(a.attname), ', ') FROM pg_attribute a
+                                          WHERE a.attrelid = id.base AND a.attnum = ANY (p.columns) AND a.attnum <> id.attnum))
                 WHEN p.apart IS NOT NULL AND NOT id.texty
                 THEN format('CREATE UNIQUE INDEX ON %s (%I); CREATE INDEX ON %1$s (%s)', id.name, id.theirs, id.key)
                 ELSE format('CREATE UNIQUE INDEX ON %s (%s)', id.name, id.key) END

@@ -7,7 +7,7 @@ WITH gone AS (
         SELECT t.ctid
         FROM message_alias t
         WHERE t.ctid >= $1::tid AND t.ctid < $2::tid AND t.created_at < now() - $3::int8 * interval '1 millisecond'
-          AND (SELECT true FROM message_inbox m WHERE m.message_id = t.message_id) IS NULL
+          AND (SELECT true FROM message_inbox m WHERE m.message_id = t.message_id LIMIT 1) IS NULL
           AND (SELECT true FROM inbox_detached d WHERE d.message_id = t.message_id) IS NULL
           AND (SELECT true FROM retired_message r WHERE r.hash = hashtextextended(t.message_id, 0) LIMIT 1) IS NULL
           AND (SELECT true FROM message_alias n WHERE n.channel_account = t.channel_account AND n.gateway_id = t.message_id) IS NULL

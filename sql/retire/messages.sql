@@ -3,9 +3,10 @@
 -- $1 tid first, $2 tid end (excluded), $3 text[] campaigns with a retention of their own and $4 int8[] theirs in ms, $5 text[] and $6 int8[]
 -- likewise of organisations, $7 int8 that of all others; 0: without limit. Returns rows (deleted).
 -- A row that a batch holds is left to the next run, so a step waits for no batch and cannot be part of a deadlock. The rows go by their key
--- and through the inbox, since the triggers are on the whole table. An array keeps this a lookup for each of them.
+-- and through the inbox, since the triggers are on the whole table. An array keeps this a lookup for each of them. Where an id stands in two partitions,
+-- the other row stays: hence the time.
 WITH picked AS (
-    SELECT t.:"message_id"::text AS id
+    SELECT t.:"message_id"::text AS id, t.:"created_at" AS at
     FROM ONLY :"part_schema".:"part_table" t
     LEFT JOIN unnest($3::text[], $4::int8[]) AS c (name, keep) ON c.name = t.:"campaign_id"::text
     LEFT JOIN unnest($5::text[], $6::int8[]) AS o (name, keep) ON o.name = t.:"org_id"::text
@@ -14,6 +15,8 @@ WITH picked AS (
     FOR UPDATE OF t SKIP LOCKED
 ),
 gone AS (
-    DELETE FROM message_inbox m WHERE m.message_id = ANY (ARRAY(SELECT p.id FROM picked p)) RETURNING 1
+    DELETE FROM message_inbox m
+    WHERE m.message_id = ANY (ARRAY(SELECT p.id FROM picked p)) AND (m.message_id, m.created_at) IN (SELECT p.id, p.at FROM picked p)
+    RETURNING 1
 )
 SELECT count(*) AS rows FROM gone;

@@ -151,8 +151,8 @@ static bool migrate(struct migrate_plan *plan)
     if (has_rows)
         puts("the inbox has rows that no counter knows yet: receiptd audit --repair counts them");
     return settings_apply(plan->context, false, plan->step_count > 0) &&
-           partitions_make(plan->context) && recent_describe(plan->context, true) &&
-           partitions_note(plan->context);
+           partitions_make(plan->context) &&
+           recent_describe(plan->context, plan->step_count == 0) && partitions_note(plan->context);
 }
 
 /* A dry run's session is read-only, so it needs fewer rights. */

@@ -239,10 +239,10 @@ static bool refuse_filled(struct migrate_plan *plan)
  * with it. */
 static bool plan_partitioned_inbox(struct migrate_plan *plan, bool exists)
 {
-    if (config_of(plan)->inbox.ids == RCPT_ID_ANY) {
+    if (!rcpt_id_has_bounds(config_of(plan)->inbox.ids)) {
         rcpt_error_fatal(&plan->context->error, EX_CONFIG,
                          "inbox.partitions is external, and message_inbox is not partitioned yet: "
-                         "inbox.ids has to say what its ids are");
+                         "inbox.ids has to say what its ids are: uuidv7, ulid or ksuid");
         return false;
     }
     if (exists && !refuse_filled(plan))

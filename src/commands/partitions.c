@@ -13,6 +13,7 @@
 
 #include "partitions_internal.h"
 #include "postgres/sql.h"
+#include "receipts/layout.h"
 
 /* As many as are moved while batches wait. */
 #define FEW_ROWS 2000
@@ -400,26 +401,33 @@ bool partitions_maintain(struct command_context *context)
     return partitions_make(context);
 }
 
-/* Where a row may stand in several partitions, PostgreSQL cannot know that an id is unique. */
+/* A table that is not partitioned has no row. */
+static bool check_probes(struct command_context *context)
+{
+    struct inbox_place place;
+    inbox_place_of(context->config, &place);
+    const char *const values[] = {place.schema, place.table, place.columns[0], place.created_at};
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context->session, rcpt_sql("control/layout"), 4, values, &context->error);
+    bool good = rows != NULL;
+    if (good && rcpt_session_rows_count(rows) > 0) {
+        const struct inbox_layout found = {.key = rcpt_session_rows_text(rows, 0, "key"),
+                                           .leads = rcpt_session_rows_bool(rows, 0, "leads"),
+                                           .probes = rcpt_session_rows_int(rows, 0, "probes"),
+                                           .by_time = rcpt_session_rows_bool(rows, 0, "by_time")};
+        good = inbox_layout_check(context->config, &found, &context->error);
+    }
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
 bool partitions_check(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;
     struct layout layout;
     bool found = layout_read(&layout, context), good = true;
-    if (found && config->inbox.table == NULL && layout_is(&layout, "partitioned") &&
-        !layout_is(&layout, "prunes")) {
-        good = rcpt_error_fatal(
-            &context->error, EX_CONFIG,
-            "message_inbox is partitioned by %s, which does not follow from a message's id: each "
-            "receipt would be looked up in all %s partitions, and PostgreSQL accepts one id in two "
-            "of them, where one receipt would change both",
-            rcpt_session_rows_text(layout.state, 0, "partition_key"),
-            rcpt_session_rows_text(layout.state, 0, "partitions"));
-        rcpt_error_hint(&context->error,
-                        "partition it by ranges of time-ordered ids (inbox.partitions: own), by "
-                        "hash of message_id, or not at all");
-    } else if (found && config->inbox.partitions == RCPT_PARTITIONS_EXTERNAL &&
-               !layout_is(&layout, "partitioned")) {
+    if (found && config->inbox.partitions == RCPT_PARTITIONS_EXTERNAL &&
+        !layout_is(&layout, "partitioned")) {
         good = rcpt_error_fatal(&context->error, EX_CONFIG,
                                 "inbox.partitions is external, but %s.%s is not partitioned",
                                 layout.place.schema, layout.place.table);
@@ -429,7 +437,7 @@ bool partitions_check(struct command_context *context)
         good = refuse_flat(context);
     }
     layout_forget(&layout);
-    return good && (found || context->error.text[0] == '\0');
+    return good && (found ? check_probes(context) : context->error.text[0] == '\0');
 }
 
 static bool note_other(const struct layout *layout)
@@ -446,7 +454,7 @@ bool partitions_note(struct command_context *context)
 {
     struct layout layout;
     if (context->config->inbox.partitions == RCPT_PARTITIONS_NONE ||
-        context->config->inbox.ids == RCPT_ID_ANY)
+        !rcpt_id_has_bounds(context->config->inbox.ids))
         return true;
     bool found = layout_read(&layout, context);
     bool good = found || context->error.text[0] == '\0';

@@ -30,8 +30,8 @@ RCPT_MUST_CHECK bool partitions_freeze(struct command_context *context);
 bool partitions_is_young(const struct rcpt_config *config, int64_t now_ms, const char *lower,
                          const char *upper);
 
-/* Refuses (EX_CONFIG) an own inbox whose partitions do not follow from the message's id, or which is
- * not as inbox.partitions says. Reads catalogs only; nothing where there is no inbox. */
+/* Refuses (EX_CONFIG) an inbox in too many partitions to which the message's id does not lead
+ * (receipts/layout.h), or which is not as inbox.partitions says. Reads catalogs only; nothing where there is no inbox. */
 RCPT_MUST_CHECK bool partitions_check(struct command_context *context);
 
 /* Says what is in the default partition, and until when there are partitions, where something is

@@ -29,7 +29,7 @@ static bool read_parts(struct layout *layout)
         const char *lower = rcpt_session_rows_text(layout->parts, row, "lower");
         const char *upper = rcpt_session_rows_text(layout->parts, row, "upper");
         int64_t from_ms = 0, to_ms;
-        if (layout->ids == RCPT_ID_ANY || upper == NULL ||
+        if (!rcpt_id_has_bounds(layout->ids) || upper == NULL ||
             !rcpt_id_time(layout->ids, upper, &to_ms) ||
             (lower != NULL && !rcpt_id_time(layout->ids, lower, &from_ms)))
             continue;

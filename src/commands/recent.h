@@ -1,5 +1,6 @@
 /* The recent set of the inbox: an index over the newest messages of a large table whose ids are in
- * no order of time, or the newest partitions by created_at. Batches find their messages there first (sql/lane/apply/10_recent.sql). */
+ * no order of time, or the newest partitions by created_at. Batches find their messages there first
+ * (sql/lane/apply/10_recent.sql). */
 #ifndef RECEIPTD_COMMANDS_RECENT_H
 #define RECEIPTD_COMMANDS_RECENT_H
 
@@ -14,9 +15,5 @@ RCPT_MUST_CHECK bool recent_describe(struct command_context *context, bool if_it
  * session must be the owner's, and in no transaction. A run that was interrupted is mended by the
  * next. */
 RCPT_MUST_CHECK bool recent_maintain(struct command_context *context);
-
-/* Whether the inbox is partitioned by ranges of created_at, so that its newest partitions can be the
- * recent set, whatever its ids are. False: the error is in the context. */
-RCPT_MUST_CHECK bool recent_takes_partitions(struct command_context *context, bool *takes);
 
 #endif

@@ -45,10 +45,8 @@ static const cyaml_strval_t partition_makers[] = {
     {"external", RCPT_PARTITIONS_EXTERNAL},
 };
 static const cyaml_strval_t id_kinds[] = {
-    {"any", RCPT_ID_ANY},
-    {"uuidv7", RCPT_ID_UUIDV7},
-    {"ulid", RCPT_ID_ULID},
-    {"ksuid", RCPT_ID_KSUID},
+    {"any", RCPT_ID_ANY},     {"uuidv7", RCPT_ID_UUIDV7},       {"ulid", RCPT_ID_ULID},
+    {"ksuid", RCPT_ID_KSUID}, {"snowflake", RCPT_ID_SNOWFLAKE},
 };
 static const cyaml_strval_t machine_policies[] = {
     {"flag", RCPT_MACHINE_FLAG},

@@ -205,6 +205,7 @@ struct rcpt_config {
         enum rcpt_partitions partitions; /* inbox.partitions */
         enum rcpt_id_kind ids;           /* inbox.ids */
         int64_t partition_span_ms;       /* inbox.partition_span */
+        unsigned probe_partitions;       /* inbox.probe_partitions */
     } inbox;
     struct rcpt_machine_rules machine; /* machine.opens, .clicks, .rules */
     struct {

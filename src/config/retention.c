@@ -47,5 +47,9 @@ const char *rcpt_config_partitions_problem(const struct rcpt_config *config)
         return "inbox.partitions: own needs message ids that begin with the time, and inbox.ids is "
                "any: say uuidv7, ulid or ksuid; for other ids leave inbox.partitions out, receiptd "
                "maintain makes a recent set for them";
+    if (!rcpt_id_has_bounds(config->inbox.ids))
+        return "inbox.partitions: own needs message ids whose texts are in the order of time, and "
+               "snowflakes are so only while they have the same number of digits, which depends on "
+               "the epoch of their maker: leave inbox.partitions out; such ids need no recent set";
     return NULL;
 }

@@ -165,4 +165,17 @@
              "is "                                                                                 \
              "not an event. At least the time in which a gateway repeats. 0s: every copy counts"},
 
+/* Of the section `inbox`: how its table may be laid out. */
+#define RCPT_CONFIG_LAYOUT_ROWS                                                                    \
+    {"inbox.probe_partitions",                                                                     \
+     RCPT_CONFIG_INTEGER,                                                                          \
+     0,                                                                                            \
+     AT(inbox.probe_partitions),                                                                   \
+     .initial = "8",                                                                               \
+     .min = 1,                                                                                     \
+     .max = 100000,                                                                                \
+     .doc = "in so many partitions of the inbox a receipt may be looked up, where a message's id " \
+            "does not lead to its partition; a table with more is refused, unless it is "          \
+            "partitioned by `inbox.columns.created_at` and has a recent set"},
+
 #endif

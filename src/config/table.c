@@ -207,9 +207,10 @@ static const struct rcpt_config_row rows[] = {
             "else"},
     {"inbox.ids", RCPT_CONFIG_CHOICE, 0, AT(inbox.ids), .initial = "any", CHOICES(id_kinds),
      .doc = "what message ids are: `uuidv7` (in lower case), `ulid` (in upper case) and `ksuid` "
-            "begin with the time, as `inbox.partitions: own` needs"},
+            "begin with the time, as `inbox.partitions: own` needs; `snowflake` grows with it"},
     {"inbox.partition_span", RCPT_CONFIG_DURATION, 0, AT(inbox.partition_span_ms), .initial = "1d",
      .min = HOUR, .max = 31 * DAY, .doc = "time of one partition's messages"},
+    RCPT_CONFIG_LAYOUT_ROWS
 
     {"machine.opens", RCPT_CONFIG_CHOICE, RELOADABLE, AT(machine.opens), .initial = "flag",
      CHOICES(machine_policies),

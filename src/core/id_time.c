@@ -16,6 +16,7 @@ static const struct form {
     [RCPT_ID_ULID] = {"ULID", "^[0-7][0-9A-HJKMNP-TV-Z]{25}$", "0123456789ABCDEFGHJKMNPQRSTVWXYZ",
                       5, 10, 0},
     [RCPT_ID_KSUID] = {.name = "KSUID", .pattern = "^[0-9A-Za-z]{27}$"},
+    [RCPT_ID_SNOWFLAKE] = {.name = "snowflake"},
 };
 
 /* ---- KSUID: 160 bits, the most significant word first, which is the time ---- */
@@ -71,7 +72,7 @@ static bool time_of_ksuid(const char *id, int64_t *ms)
 
 static const struct form *form_of(enum rcpt_id_kind kind)
 {
-    RCPT_ASSERT(kind == RCPT_ID_UUIDV7 || kind == RCPT_ID_ULID || kind == RCPT_ID_KSUID);
+    RCPT_ASSERT(rcpt_id_has_bounds(kind));
     return &forms[kind];
 }
 
@@ -121,5 +122,6 @@ const char *rcpt_id_pattern(enum rcpt_id_kind kind)
 
 const char *rcpt_id_name(enum rcpt_id_kind kind)
 {
-    return form_of(kind)->name;
+    RCPT_ASSERT(kind != RCPT_ID_ANY);
+    return forms[kind].name;
 }

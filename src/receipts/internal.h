@@ -12,12 +12,13 @@
 
 #define APP_HASH_VERSION 1 /* of the lane hash; pinned in consumer_topic */
 
-struct lanes;       /* lanes.c */
-struct parking;     /* parking.c */
-struct rollup;      /* rollup.c */
-struct blockers;    /* blockers.c */
-struct recent;      /* recent.c */
-struct maintenance; /* maintenance.c */
+struct lanes;        /* lanes.c */
+struct parking;      /* parking.c */
+struct rollup;       /* rollup.c */
+struct blockers;     /* blockers.c */
+struct recent;       /* recent.c */
+struct maintenance;  /* maintenance.c */
+struct layout_watch; /* layout.c */
 
 struct receipts {
     struct app_context *context;
@@ -35,6 +36,7 @@ struct receipts {
     struct blockers *blockers;
     struct recent *recent;
     struct maintenance *maintenance;
+    struct layout_watch *layout;
     struct rcpt_outage refusals; /* of batches; its members are lanes */
     struct app_ticker ticker;
     char database_reason[APP_REASON_BYTES]; /* of the connection that failed last */
@@ -173,6 +175,12 @@ void recent_free(struct recent *recent);
 struct maintenance *maintenance_new(struct receipts *receipts);
 void maintenance_start(struct maintenance *maintenance);
 void maintenance_free(struct maintenance *maintenance);
+
+/* ---- layout.c ---- */
+struct layout_watch *layout_watch_new(struct receipts *receipts);
+void layout_watch_start(struct layout_watch *watch);
+void layout_watch_free(struct layout_watch *watch);
+const char *layout_watch_reason(const struct layout_watch *watch); /* not to be ready; "": none */
 
 /* ---- assigned.c ---- */
 unsigned assigned_count(const struct rcpt_engine *engine);

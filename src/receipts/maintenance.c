@@ -43,7 +43,8 @@ static void on_read(void *context, const struct rcpt_pg_rows *rows)
                                       .retired = int_or(rows, MAINTENANCE_RETIRED, 0),
                                       .recent = int_or(rows, MAINTENANCE_RECENT, -1),
                                       .other = int_or(rows, MAINTENANCE_OTHER, -1)};
-    if (upper == NULL || ids == RCPT_ID_ANY || !rcpt_id_time(ids, upper, &maintenance->until_ms))
+    if (upper == NULL || !rcpt_id_has_bounds(ids) ||
+        !rcpt_id_time(ids, upper, &maintenance->until_ms))
         maintenance->until_ms = -1;
 }
 

@@ -199,6 +199,7 @@ struct receipts *receipts_new(struct app_context *context)
     receipts->blockers = blockers_new(receipts);
     receipts->recent = recent_new(receipts);
     receipts->maintenance = maintenance_new(receipts);
+    receipts->layout = layout_watch_new(receipts);
     return receipts;
 }
 
@@ -213,6 +214,7 @@ void receipts_start(struct receipts *receipts)
     blockers_start(receipts->blockers);
     recent_start(receipts->recent);
     maintenance_start(receipts->maintenance);
+    layout_watch_start(receipts->layout);
     consume_apply_config(receipts);
 }
 
@@ -289,6 +291,7 @@ void receipts_free(struct receipts *receipts)
     blockers_free(receipts->blockers);
     recent_free(receipts->recent);
     maintenance_free(receipts->maintenance);
+    layout_watch_free(receipts->layout);
     rcpt_pg_encoder_free(receipts->control.encoder);
     free(receipts);
 }
@@ -342,6 +345,8 @@ unsigned receipts_reasons(const struct receipts *receipts,
     else if (rcpt_assignment_waits_for_log(receipts->assignment))
         reasons[count++] = "the log of a partition begins above its position: waiting for "
                            "transactions of the previous owner (postgres.zombie_timeout)";
+    if (layout_watch_reason(receipts->layout)[0] != '\0')
+        reasons[count++] = layout_watch_reason(receipts->layout);
     return count;
 }
 

@@ -8,6 +8,7 @@
  * ladders.c   the ladder of the configuration and that of the database
  * parking.c   receipts that wait for their message: which lanes have some to wake, and the limit
  * rollup.c    counters are summed up, the timeline is trimmed
+ * layout.c    whether the partitions of the inbox may be used
  * maintenance.c  what `receiptd maintain` looks after, for the metrics
  * blockers.c  sessions that stand in the way: blockers of lanes, old snapshots
  * catch_up.c  larger batches while everything is behind
@@ -144,7 +145,7 @@ uint64_t receipts_gateway_events(const struct receipts *receipts, uint32_t gatew
 uint64_t receipts_machine_events(const struct receipts *receipts, enum rcpt_machine_kind kind,
                                  enum rcpt_machine_policy policy);
 /* What is in the way of being ready; returns how many, RECEIPTS_MOST_REASONS at most. */
-#define RECEIPTS_MOST_REASONS 3u
+#define RECEIPTS_MOST_REASONS 4u
 unsigned receipts_reasons(const struct receipts *receipts,
                           const char *reasons[RECEIPTS_MOST_REASONS]);
 /* Whether this instance has the partition of the first topic of receipts that this number falls on,

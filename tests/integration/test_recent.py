@@ -238,7 +238,10 @@ def test_a_table_without_created_at_says_what_it_lacks(receiptd, database):
     database.execute("CREATE SCHEMA app; CREATE TABLE app.flat (id text PRIMARY KEY, org text, camp text)")
     receiptd.configure(inbox={"table": "app.flat", "columns": {"message_id": "id", "org_id": "org", "campaign_id": "camp"}})
     receiptd.migrate()
-    assert "set inbox.columns.created_at" in receiptd.command("check-config", "--connect").stdout
+    assert "too few for a recent set" in receiptd.command("check-config", "--connect").stdout
+    receiptd.configure(inbox={"table": "app.flat", "recent_rows": 1000, "columns": {"message_id": "id", "org_id": "org", "campaign_id": "camp"}})
+    database.execute("INSERT INTO app.flat SELECT gen_random_uuid(), 'o', 'c' FROM generate_series(1, 6000)")
+    assert "set inbox.columns.created_at" in layout(receiptd.command("check-config", "--connect").stdout)
     assert "set inbox.columns.created_at" in maintain(receiptd) and recent_set(database) == ([], [])
 
 
@@ -270,7 +273,7 @@ def test_an_inbox_in_partitions_that_an_id_does_not_lead_to_is_named_with_what_i
         CREATE TABLE receiptd.message_inbox (message_id text COLLATE "C" PRIMARY KEY, org_id text COLLATE "C", campaign_id text COLLATE "C",
             status smallint NOT NULL DEFAULT 0, prev_status smallint, flags integer NOT NULL DEFAULT 0, prev_flags integer, status_at timestamptz,
             updated_at timestamptz, created_at timestamptz NOT NULL DEFAULT now()) PARTITION BY HASH (message_id)""")
-    assert "partitioned by HASH (message_id): a message's id leads to its partition" in maintain(installed)
+    assert "partitioned by HASH (message_id): a message's id leads to its partition, and all of them together cost" in maintain(installed)
 
 
 # ---- a table that is partitioned by the time of its messages
@@ -365,3 +368,25 @@ def test_two_daemons_follow_the_partitions_and_count_everything_once(create_worl
     for process in processes:
         process.stop()
     assert any("recent set of the inbox: messages since 2026-01" in process.log() for process in processes)
+
+
+# ---- what is said of a layout
+
+def test_ids_that_nothing_shows_the_order_of_are_in_that_of_the_configuration(receiptd, database):
+    """Without created_at a sample shows UUIDv7 and ULID by their form; of others inbox.ids says it."""
+    database.execute("CREATE SCHEMA app; CREATE TABLE app.flat (id text PRIMARY KEY, org text, camp text)")
+    inbox = {"table": "app.flat", "recent_rows": 1000, "columns": {"message_id": "id", "org_id": "org", "campaign_id": "camp"}}
+    receiptd.configure(inbox=inbox | {"ids": "snowflake"})
+    assert "ids in the order of time (snowflake)" in layout(receiptd.command("migrate").stdout)
+    for ids, kind in (("'017f22e2-79b0-7cc3-98c4-' || lpad(i::text, 12, '0')", "UUIDv7"), ("(7000000000000000000 + i::int8 * 4194304)::text", "snowflake")):
+        database.execute(f"TRUNCATE app.flat; INSERT INTO app.flat SELECT {ids}, 'o', 'c' FROM generate_series(1, 6000) i")
+        assert f"ids in the order of time ({kind}): " in layout(receiptd.command("check-config", "--connect").stdout)
+    receiptd.configure(inbox=inbox | {"ids": "any"})
+    assert "ids in no order of time" in layout(receiptd.command("check-config", "--connect").stdout)
+
+
+def test_a_first_migration_says_which_way_batches_take(receiptd):
+    assert "found by their key: too few for a recent set" in layout(receiptd.command("migrate").stdout)
+    receiptd.configure(inbox={"partitions": "own", "ids": "snowflake"})
+    refused = receiptd.command("check-config", check=False)
+    assert refused.returncode == 78 and "only while they have the same number of digits" in refused.stderr

@@ -7,5 +7,5 @@
     SELECT e.n, e.id, e.signature, m.status, COALESCE(m.campaign_id, '') AS campaign, m.org_id AS org,
            receipt_fate(m.message_id IS NOT NULL, m.org_id, e.org, $21::text) AS fate, e.top > m.status OR (e.mask & ~m.flags) <> 0 AS stale
     FROM unnest($1::text[], $2::int2[], $3::int4[], $5::int4[], $23::text[]) WITH ORDINALITY AS e (id, top, mask, signature, org, n) LEFT JOIN message_inbox m ON m.message_id = e.id
-    WHERE (SELECT count(*) FROM u) < cardinality($1::text[]) AND e.n NOT IN (SELECT u.n FROM u)
+    WHERE (SELECT count(DISTINCT u.n) FROM u) < cardinality($1::text[]) AND e.n NOT IN (SELECT u.n FROM u)
 ),

@@ -1,0 +1,161 @@
+/* Watches how the inbox is laid out, since its partitions come and go: too many of them to which an id
+ * does not lead, and the instance is not ready (layout.h). Batches go on: they are slow, and as exact.
+ * Started by receipts.c.
+ */
+#include "layout.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "internal.h"
+
+#define POLL_MS 15000
+
+struct layout_watch {
+    struct receipts *receipts;
+    struct rcpt_ask ask;
+    struct app_ticker ticker;
+    char reason[APP_REASON_BYTES]; /* "": none */
+};
+
+/* ---- what may be used ---- */
+
+static const char *table_of(const struct rcpt_config *config)
+{
+    return config->inbox.table != NULL ? config->inbox.table : "message_inbox";
+}
+
+/* Without a key on the id alone, ON CONFLICT has nothing to meet. */
+static bool refuse_insert(const struct rcpt_config *config, const struct inbox_layout *layout,
+                          struct rcpt_error *error)
+{
+    rcpt_error_fatal(error, EX_CONFIG,
+                     "unknown is insert, but %s is partitioned by %s: two receipts of one unknown "
+                     "message would make two rows",
+                     table_of(config), layout->key);
+    rcpt_error_hint(error, "set unknown to park");
+    return false;
+}
+
+static bool refuse_probes(const struct rcpt_config *config, const struct inbox_layout *layout,
+                          struct rcpt_error *error)
+{
+    rcpt_error_fatal(error, EX_CONFIG,
+                     "%s is partitioned by %s, which does not follow from a message's id: each "
+                     "receipt would be looked up in all %" PRId64
+                     " partitions, and inbox.probe_partitions is %u",
+                     table_of(config), layout->key, layout->probes, config->inbox.probe_partitions);
+    rcpt_error_hint(
+        error, "%s",
+        layout->by_time
+            ? "set inbox.recent_rows, so that receiptd maintain makes a recent set, or raise "
+              "inbox.probe_partitions: at 30 partitions batches have 0.15 of their rate"
+            : "if it is partitioned by the time of insertion, as timestamptz, name that column in "
+              "inbox.columns.created_at; else partition it by hash of the id or by ranges of "
+              "time-ordered ids, or raise inbox.probe_partitions: at 30 partitions batches have "
+              "0.15 of their rate");
+    return false;
+}
+
+bool inbox_layout_is_bounded(const struct rcpt_config *config, const struct inbox_layout *layout)
+{
+    return layout->by_time && config->inbox.recent_rows > 0;
+}
+
+bool inbox_layout_check(const struct rcpt_config *config, const struct inbox_layout *layout,
+                        struct rcpt_error *error)
+{
+    if (!layout->leads && config->unknown == RCPT_UNKNOWN_INSERT)
+        return refuse_insert(config, layout, error);
+    if (layout->probes > (int64_t)config->inbox.probe_partitions &&
+        !inbox_layout_is_bounded(config, layout))
+        return refuse_probes(config, layout, error);
+    return true;
+}
+
+/* ---- the watch ---- */
+
+/* Columns of sql/control/layout. */
+enum { LAYOUT_KEY, LAYOUT_LEADS, LAYOUT_PROBES, LAYOUT_BY_TIME };
+
+static void find_reason(const struct layout_watch *watch, const struct rcpt_pg_rows *rows,
+                        char reason[APP_REASON_BYTES])
+{
+    struct rcpt_error error = {0};
+    const struct inbox_layout layout = {.key = rcpt_pg_rows_text(rows, 0, LAYOUT_KEY),
+                                        .leads = rcpt_pg_rows_bool(rows, 0, LAYOUT_LEADS),
+                                        .probes = rcpt_pg_rows_int(rows, 0, LAYOUT_PROBES),
+                                        .by_time = rcpt_pg_rows_bool(rows, 0, LAYOUT_BY_TIME)};
+    if (!inbox_layout_check(watch->receipts->context->config, &layout, &error))
+        app_set_reason(reason, "the inbox's layout", &error);
+}
+
+/* A table that is not partitioned has no row. */
+static void on_read(void *context, const struct rcpt_pg_rows *rows)
+{
+    struct layout_watch *watch = context;
+    char reason[APP_REASON_BYTES] = "";
+    if (rcpt_pg_rows_count(rows) > 0)
+        find_reason(watch, rows, reason);
+    if (strcmp(reason, watch->reason) == 0)
+        return;
+    if (reason[0] != '\0')
+        rcpt_log_warn("receipts", "%s", reason);
+    memcpy(watch->reason, reason, sizeof(reason));
+    app_update_readiness(watch->receipts->context);
+}
+
+static void put_table(const struct rcpt_config *config, struct rcpt_pg_encoder *encoder)
+{
+    const char *table = config->inbox.table, *dot = table != NULL ? strchr(table, '.') : NULL;
+    char schema[128];
+    snprintf(schema, sizeof(schema), "%.*s", dot != NULL ? (int)(dot - table) : 127,
+             dot != NULL ? table : config->postgres.schema);
+    rcpt_pg_add_text(encoder, schema);
+    rcpt_pg_add_text(encoder, dot != NULL ? dot + 1 : table_of(config));
+    rcpt_pg_add_text(encoder, table != NULL ? config->inbox.message_id : "message_id");
+    rcpt_pg_add_text(encoder, table == NULL                      ? "created_at"
+                              : config->inbox.created_at != NULL ? config->inbox.created_at
+                                                                 : "");
+}
+
+static void on_tick(void *context)
+{
+    struct layout_watch *watch = context;
+    struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&watch->ask);
+    if (encoder == NULL)
+        return;
+    put_table(watch->receipts->context->config, encoder);
+    rcpt_ask_send(&watch->ask);
+}
+
+struct layout_watch *layout_watch_new(struct receipts *receipts)
+{
+    struct layout_watch *watch = rcpt_calloc(1, sizeof(*watch));
+    watch->receipts = receipts;
+    watch->ask = (struct rcpt_ask){.asker = &receipts->control,
+                                   .statement = "layout",
+                                   .what = "reading of the inbox's layout",
+                                   .context = watch,
+                                   .on_answer = on_read,
+                                   .every_ms = POLL_MS};
+    watch->ticker = (struct app_ticker){.tick = on_tick, .context = watch};
+    return watch;
+}
+
+void layout_watch_start(struct layout_watch *watch)
+{
+    app_add_ticker(watch->receipts->context, &watch->ticker);
+}
+
+void layout_watch_free(struct layout_watch *watch)
+{
+    free(watch);
+}
+
+const char *layout_watch_reason(const struct layout_watch *watch)
+{
+    return watch->reason;
+}

@@ -1,0 +1,25 @@
+/* Whether a partitioned inbox may be used: a receipt says nothing but an id, so it is looked up in each
+ * partition to which the id does not lead. Commands refuse such an inbox with the reason for which the
+ * daemon is not ready. */
+#ifndef RECEIPTD_RECEIPTS_LAYOUT_H
+#define RECEIPTD_RECEIPTS_LAYOUT_H
+
+#include "config/config.h"
+
+/* What sql/control/layout.sql has found. */
+struct inbox_layout {
+    const char *key; /* by what it is partitioned */
+    bool leads;      /* the message's id alone leads to the partition */
+    int64_t probes;  /* partitions in which one id may be */
+    bool by_time;    /* partitioned by created_at, so a recent set has few partitions */
+};
+
+/* Whether it may be used; false: `error` (EX_CONFIG) says why not and what to do. Pure. */
+RCPT_MUST_CHECK bool inbox_layout_check(const struct rcpt_config *config,
+                                        const struct inbox_layout *layout,
+                                        struct rcpt_error *error);
+
+/* Whether receipts are looked up in few partitions of it, since a recent set says in which first. */
+bool inbox_layout_is_bounded(const struct rcpt_config *config, const struct inbox_layout *layout);
+
+#endif
