@@ -177,7 +177,7 @@ static bool fail_empty(struct by *by)
                     "receiptd counts by the columns that counters.by names (variant, channel, "
                     "gateway), in campaigns whose messages are inserted from then on; by hour and "
                     "minute with counters.series, reason with counters.reasons, duplicate with "
-                    "dedup.window");
+                    "dedup.window, time_to_deliver and time_to_open with counters.times");
     return false;
 }
 

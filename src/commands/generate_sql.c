@@ -52,6 +52,7 @@ static const char *const rules[] = {"lane/rules/dedup",
                                     "lane/rules/series",
                                     "lane/rules/reasons",
                                     "lane/rules/gateways",
+                                    "lane/rules/times",
                                     "lane/rules/dimensions_echoes",
                                     "lane/rules/dimensions"};
 
