@@ -132,7 +132,8 @@ static const struct command commands[] = {
             "campaign.",
         .options = {{"org", "ORG", "only campaigns of this organisation"},
                     {"by", "WHAT",
-                     "by variant, channel, gateway, hour, minute, reason, duplicate, time_to_deliver or time_to_open"},
+                     "by variant, channel, gateway, hour, minute, reason, duplicate, "
+                     "time_to_deliver or time_to_open"},
                     {"kpis", "VENDOR",
                      "the rates of this vendor instead of receiptd's own, or list"},
                     FORMAT_OPTION},

@@ -239,6 +239,7 @@ def test_times_to_deliver_and_open_are_those_of_the_first_receipts_in_any_order_
             with session.transaction():
                 session.one("lane/wake", [events[0].topic], [0], 0, 100_000)
             assert stored_times(session) == expected
+            assert session.run("command/audit_times", ["a", "b", ""]) == []
             assert session.query("SELECT count(*) FROM message_time") == [(len(firsts),)]
             assert drift(session) == []
 
@@ -269,4 +270,7 @@ def test_forgotten_times_stay_in_the_histograms(database):
     session.do("UPDATE message_time SET begun = begun - interval '2 hours'")
     assert session.one("control/times_trim", 3_600_000, 100)["rows"] == "2"
     assert stored_times(session) == before
+    assert session.run("command/audit_times", ["c"]) == []
+    session.do("UPDATE campaign_tally_delta SET messages = '{2}' WHERE kind = 'time_to_deliver'")
+    assert [(cell["key"], cell["drift"]) for cell in session.run("command/audit_times", ["c"])] == [("1", "1")]
     assert tally(session, "forgotten_time_to_deliver", "campaign_id", "key") == {("c", "1"): (1, 0)}
