@@ -77,6 +77,8 @@ def test_every_rule_says_what_its_definition_says(database, recent, raw):
         echoes = collections.Counter((inbox[e.message_id], code) for e in events for code in e.codes)
         echoes.subtract((inbox[e.message_id], code) for e in once for code in e.codes)
         assert tally(session, "duplicate", "campaign_id", "status") == {k: (0, n) for k, n in echoes.items() if n}
+        assert {(c, s): n for c, s, n in session.query("SELECT campaign_id, status, duplicates::int FROM campaign_funnel WHERE duplicates <> 0")} \
+            == {k: n for k, n in echoes.items() if n}, "a column of the funnel, too"
         hours = collections.Counter((inbox[e.message_id], e.at[:13], code) for e in once for code in e.codes)
         stored = session.query("SELECT campaign_id, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24'), status, events::int FROM campaign_tally"
                                " WHERE kind = 'hour' AND events <> 0")
