@@ -55,6 +55,7 @@ static void take_counts(struct funnel *funnel, size_t row)
     int64_t messages = rcpt_session_rows_int(funnel->counts, row, "messages");
     status->counts[FUNNEL_MESSAGES] = messages;
     status->counts[FUNNEL_EVENTS] = rcpt_session_rows_int(funnel->counts, row, "events");
+    status->duplicates = rcpt_session_rows_int(funnel->counts, row, "duplicates");
     status->counts[FUNNEL_CURRENT] += messages;
     if (status->parent != FUNNEL_NO_STATUS)
         funnel->statuses[status->parent].counts[FUNNEL_CURRENT] -= messages;
@@ -68,8 +69,10 @@ static bool next_funnel(struct funnel *funnel)
         return false;
     funnel->campaign = rcpt_session_rows_text(funnel->counts, row, "campaign_id");
     funnel->org = rcpt_session_rows_text(funnel->counts, row, "org_id");
-    for (size_t index = 0; index < funnel->status_count; index++)
+    for (size_t index = 0; index < funnel->status_count; index++) {
         memset(funnel->statuses[index].counts, 0, sizeof(funnel->statuses[index].counts));
+        funnel->statuses[index].duplicates = 0;
+    }
     for (; row < count; row++) {
         if (strcmp(rcpt_session_rows_text(funnel->counts, row, "campaign_id"), funnel->campaign) !=
             0)
@@ -96,6 +99,8 @@ static void write_counts(const struct funnel *funnel, bool flags, struct rcpt_js
         for (size_t measure = 0; measure < (flags ? FUNNEL_CURRENT : FUNNEL_MEASURE__COUNT);
              measure++)
             rcpt_json_put_int(json, funnel_measure_names[measure], status->counts[measure]);
+        if (funnel->has_duplicates)
+            rcpt_json_put_int(json, "duplicates", status->duplicates);
         rcpt_json_end_object(json);
     }
     rcpt_json_end_array(json);
@@ -175,6 +180,10 @@ static void print_count(const struct funnel *funnel, const struct funnel_status 
     funnel_print_number(status->counts[FUNNEL_EVENTS]);
     if (!status->is_flag)
         funnel_print_number(status->counts[FUNNEL_CURRENT]);
+    if (status->is_flag && funnel->has_duplicates)
+        report_print_padded(stdout, "", FUNNEL_NUMBER_WIDTH, false);
+    if (funnel->has_duplicates)
+        funnel_print_number(status->duplicates);
     putchar('\n');
 }
 
@@ -199,7 +208,10 @@ static void print_subtree(const struct funnel *funnel, size_t index, unsigned de
 static void print_counts(const struct funnel *funnel)
 {
     report_print_padded(stdout, "status", FUNNEL_NAME_WIDTH, false);
-    printf("%13s%11s%11s%13s%13s\n", "messages", "of all", "of parent", "events", "current");
+    printf("%13s%11s%11s%13s%13s", "messages", "of all", "of parent", "events", "current");
+    if (funnel->has_duplicates)
+        printf("%13s", "duplicates");
+    putchar('\n');
     for (size_t index = 0; index < funnel->status_count; index++) {
         const struct funnel_status *status = &funnel->statuses[index];
         if (status->is_flag ? is_counted(status) : status->parent == FUNNEL_NO_STATUS)
@@ -242,6 +254,8 @@ static void add_csv_rows(const struct funnel *funnel, struct report *report)
         else
             report_add_int(report, status->counts[FUNNEL_CURRENT]);
         report_add(report, funnel->org);
+        if (funnel->has_duplicates)
+            report_add_int(report, status->duplicates);
     }
 }
 
@@ -253,9 +267,10 @@ static void print_csv(struct funnel *funnel)
     static const struct report_column columns[] = {
         {"campaign_id", REPORT_TEXT}, {"status", REPORT_NUMBER},   {"name", REPORT_TEXT},
         {"parent", REPORT_NUMBER},    {"messages", REPORT_NUMBER}, {"events", REPORT_NUMBER},
-        {"current", REPORT_NUMBER},   {"org_id", REPORT_TEXT}};
+        {"current", REPORT_NUMBER},   {"org_id", REPORT_TEXT},     {"duplicates", REPORT_NUMBER}};
     struct report report;
-    report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
+    report_init(&report, columns,
+                sizeof(columns) / sizeof(columns[0]) - (funnel->has_duplicates ? 0 : 1));
     while (next_funnel(funnel))
         add_csv_rows(funnel, &report);
     report_print_csv(&report, stdout);
@@ -371,6 +386,7 @@ static int show(const struct command_call *call, struct command_context *context
 {
     const char *org = command_option(call, "org");
     funnel->machines = &context->config->machine;
+    funnel->has_duplicates = context->config->dedup.window_ms > 0;
     if (!read_funnels(context, call->argument, org, funnel))
         return command_fail(&context->error);
     if ((call->argument != NULL || org != NULL) && rcpt_session_rows_count(funnel->counts) == 0)

@@ -22,6 +22,7 @@ struct funnel_status {
     bool is_flag;
     int64_t counts
         [FUNNEL_MEASURE__COUNT]; /* of the campaign that is printed; flags have no `current` */
+    int64_t duplicates;          /* likewise; copies that did not count */
 };
 
 struct funnel_part; /* what a rate is made of */
@@ -31,6 +32,7 @@ struct funnel {
     struct rcpt_session_rows *counts, *ladder, *kpis, *undefined; /* results */
     struct rcpt_session_rows *pending; /* of one campaign, with inbox.expiry; NULL otherwise */
     const struct rcpt_machine_rules *machines; /* as the configuration has them */
+    bool has_duplicates;                       /* dedup.window is set */
     const char *vendor;                        /* whose rates are shown; NULL: receiptd's own */
     struct funnel_status *statuses;            /* by code: flags come last */
     struct funnel_part *parts;                 /* in the order of their rates */
