@@ -15,7 +15,7 @@ GRANT EXECUTE ON FUNCTION
     actions_tidy, actions_topic, actions_unsubscribed, alias_target, batch_texts, campaign_recount, dedup_slot, dedup_trim, delay_bucket, dimension_key, fence, fold_as_of, fold_check_gone, fold_columns,
     fold_fence, fold_id, fold_lane_of, fold_meaning, fold_merge, fold_merge_parts, fold_rules_of, fold_sum, fold_time,
     fold_topic_fence, fate_detail, group_key, group_steps, groups_fold, groups_merged, letter_detail, erased_alias_hash, message_is_erased, message_is_retired, message_still_there, receipt_fate, parked_applicable, pipelines_store, probe_abort, raw_events_needed, receipt_codes, record_link,
-    transition_codes, watch_server
+    time_bucket, time_counts, time_key, transition_codes, watch_server
     TO :"receiptd_role";
 GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO :"receiptd_role";
 GRANT INSERT (message_id, org_id, campaign_id) ON message_inbox TO :"receiptd_role";
@@ -25,7 +25,7 @@ GRANT DELETE ON retired_message TO :"receiptd_role";
 GRANT UPDATE (message_id, gateway_id, lane) ON parked_event TO :"receiptd_role";
 GRANT UPDATE (message_id) ON message_timeline TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq, campaign_tally_delta_id_seq, group_delta_id_seq TO :"receiptd_role";
-GRANT INSERT, UPDATE, DELETE ON campaign_tally_total, message_group TO :"receiptd_role";
+GRANT INSERT, UPDATE, DELETE ON campaign_tally_total, message_group, message_time TO :"receiptd_role";
 GRANT TRUNCATE ON receipt_counted_0, receipt_counted_1, receipt_counted_2, receipt_counted_3, receipt_counted_4, receipt_counted_5, receipt_counted_6, receipt_counted_7,
     receipt_counted_8, receipt_counted_9, receipt_counted_10, receipt_counted_11, receipt_counted_12, receipt_counted_13, receipt_counted_14, receipt_counted_15
     TO :"receiptd_role";

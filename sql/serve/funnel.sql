@@ -1,4 +1,4 @@
--- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text reason, variant, channel or gateway: with the funnel
+-- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text reason, variant, channel, gateway, time_to_deliver or time_to_open: with the funnel
 -- by this, too (NULL: without). From the counters alone. No row: no such campaign,
 -- or one of another organisation.
 WITH counted AS MATERIALIZED (
@@ -49,7 +49,7 @@ SELECT json_build_object(
            FROM (SELECT t.key, max(t.messages) AS messages, json_agg(json_build_object('code', t.status, 'name', t.status_name, 'messages', t.messages,
                                                                                       'events', t.events) ORDER BY t.status) AS statuses
                  FROM campaign_tally t
-                 WHERE t.campaign_id = $2::text AND t.kind = CASE $3::text WHEN 'reason' THEN 'reason' ELSE 'by_' || $3::text END
+                 WHERE t.campaign_id = $2::text AND t.kind = CASE WHEN $3::text IN ('reason', 'time_to_deliver', 'time_to_open') THEN $3::text ELSE 'by_' || $3::text END
                  GROUP BY t.key) b WHERE $3::text IS NOT NULL),
     'duplicates', (SELECT COALESCE(sum(t.events), 0)::int8 FROM campaign_tally t WHERE t.campaign_id = $2::text AND t.kind = 'duplicate'))::text AS body
 FROM (SELECT (SELECT w.org_id FROM campaign_org w WHERE w.campaign_id = $2::text) AS org_id) o

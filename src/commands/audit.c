@@ -160,6 +160,29 @@ static struct rcpt_session_rows *read_all(struct audit *audit, const char *file,
     return NULL;
 }
 
+/* The histograms of times (counters.times) have no repair: what was forgotten is gone. */
+static bool audit_times(struct audit *audit, const char *campaigns)
+{
+    if (audit->context->config->counters.times_ms == 0)
+        return true;
+    struct rcpt_session_rows *rows = read_all(audit, "command/audit_times", 1, &campaigns);
+    for (size_t row = 0; rows != NULL && row < rcpt_session_rows_count(rows); row++) {
+        char name[256];
+        snprintf(name, sizeof(name), "%s %s", rcpt_session_rows_text(rows, row, "kind"),
+                 rcpt_session_rows_text(rows, row, "key"));
+        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "campaign_id"));
+        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "status"));
+        report_add(&audit->drift, name);
+        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "rows"));
+        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "counter"));
+        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "drift"));
+        audit->remaining++;
+    }
+    bool good = rows != NULL;
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
 /* The counters by dimensions of campaigns whose funnels have been audited, and repaired, before:
  * those are what dimensions are compared with where messages were deleted. */
 static bool audit_by(struct audit *audit, const char *campaigns)
@@ -170,7 +193,7 @@ static bool audit_by(struct audit *audit, const char *campaigns)
     audit->repaired += by.repaired;
     audit->remaining += by.remaining;
     audit->older += by.older;
-    return good;
+    return good && audit_times(audit, campaigns);
 }
 
 /* Many campaigns by one statement: a statement for each would take longer than their recount. Moves `row` on

@@ -128,11 +128,12 @@ static const struct command commands[] = {
             "defines them\n"
             "(mailchimp, braze, sparkpost, clevertap, capillary), with the reason where there is "
             "no such\n"
-            "figure; --kpis list shows the definitions. Exit code 66 if there is no such "
-            "campaign.",
+            "figure; --kpis list shows the definitions. --by takes a column of counters.by,\n"
+            "hour, minute, reason, duplicate, time_to_deliver or time_to_open. Exit code 66 if\n"
+            "there is no such campaign.",
         .options = {{"org", "ORG", "only campaigns of this organisation"},
                     {"by", "WHAT",
-                     "by variant, channel, gateway, hour, minute, reason or duplicate"},
+                     "by variant, channel, gateway, hour, minute, reason ...: see above"},
                     {"kpis", "VENDOR",
                      "the rates of this vendor instead of receiptd's own, or list"},
                     FORMAT_OPTION},

@@ -12,8 +12,8 @@
 #include "postgres/sql.h"
 #include "report.h"
 
-const char *const funnel_measure_names[FUNNEL_MEASURE__COUNT] = {"messages", "events", "current",
-                                                                 "customers", "logical"};
+const char *const funnel_measure_names[FUNNEL_MEASURE__COUNT] = {
+    "messages", "events", "current", "duplicates", "customers", "logical"};
 
 /* ---- what is read ---- */
 
@@ -57,6 +57,7 @@ static void take_counts(struct funnel *funnel, size_t row)
     int64_t messages = rcpt_session_rows_int(funnel->counts, row, "messages");
     status->counts[FUNNEL_MESSAGES] = messages;
     status->counts[FUNNEL_EVENTS] = rcpt_session_rows_int(funnel->counts, row, "events");
+    status->counts[FUNNEL_DUPLICATES] = rcpt_session_rows_int(funnel->counts, row, "duplicates");
     status->counts[FUNNEL_CUSTOMERS] = rcpt_session_rows_int(funnel->counts, row, "customers");
     status->counts[FUNNEL_LOGICAL] = rcpt_session_rows_int(funnel->counts, row, "logical");
     status->counts[FUNNEL_CURRENT] += messages;
@@ -162,6 +163,13 @@ void funnel_print_share(int64_t part, int64_t whole)
 }
 
 /* Indentation shows the tree; shares are of the root and of the parent. */
+/* Whether a column stands behind that of `current`. */
+static bool shows_more(const struct funnel *funnel)
+{
+    return funnel->shows[FUNNEL_DUPLICATES] || funnel->shows[FUNNEL_CUSTOMERS] ||
+           funnel->shows[FUNNEL_LOGICAL];
+}
+
 static void print_count(const struct funnel *funnel, const struct funnel_status *status,
                         unsigned depth)
 {
@@ -179,9 +187,9 @@ static void print_count(const struct funnel *funnel, const struct funnel_status 
     funnel_print_number(status->counts[FUNNEL_EVENTS]);
     if (!status->is_flag)
         funnel_print_number(status->counts[FUNNEL_CURRENT]);
-    else if (funnel->shows[FUNNEL_CUSTOMERS] || funnel->shows[FUNNEL_LOGICAL])
+    else if (shows_more(funnel))
         report_print_padded(stdout, "", FUNNEL_NUMBER_WIDTH, false);
-    for (size_t measure = FUNNEL_CUSTOMERS; measure < FUNNEL_MEASURE__COUNT; measure++)
+    for (size_t measure = FUNNEL_CURRENT + 1; measure < FUNNEL_MEASURE__COUNT; measure++)
         if (funnel->shows[measure])
             funnel_print_number(status->counts[measure]);
     putchar('\n');
@@ -209,7 +217,7 @@ static void print_counts(const struct funnel *funnel)
 {
     report_print_padded(stdout, "status", FUNNEL_NAME_WIDTH, false);
     printf("%13s%11s%11s%13s%13s", "messages", "of all", "of parent", "events", "current");
-    for (size_t measure = FUNNEL_CUSTOMERS; measure < FUNNEL_MEASURE__COUNT; measure++)
+    for (size_t measure = FUNNEL_CURRENT + 1; measure < FUNNEL_MEASURE__COUNT; measure++)
         if (funnel->shows[measure])
             printf("%13s", funnel_measure_names[measure]);
     putchar('\n');
@@ -255,7 +263,7 @@ static void add_csv_rows(const struct funnel *funnel, struct report *report)
         else
             report_add_int(report, status->counts[FUNNEL_CURRENT]);
         report_add(report, funnel->org);
-        for (size_t measure = FUNNEL_CUSTOMERS; measure < FUNNEL_MEASURE__COUNT; measure++)
+        for (size_t measure = FUNNEL_CURRENT + 1; measure < FUNNEL_MEASURE__COUNT; measure++)
             if (funnel->shows[measure])
                 report_add_int(report, status->counts[measure]);
     }
@@ -266,13 +274,13 @@ static void add_csv_rows(const struct funnel *funnel, struct report *report)
 /* One table over all campaigns, for a spreadsheet. */
 static void print_csv(struct funnel *funnel)
 {
-    struct report_column columns[10] = {{"campaign_id", REPORT_TEXT}, {"status", REPORT_NUMBER},
-                                        {"name", REPORT_TEXT},        {"parent", REPORT_NUMBER},
-                                        {"messages", REPORT_NUMBER},  {"events", REPORT_NUMBER},
-                                        {"current", REPORT_NUMBER},   {"org_id", REPORT_TEXT}};
+    struct report_column columns[8 + FUNNEL_MEASURE__COUNT] = {
+        {"campaign_id", REPORT_TEXT}, {"status", REPORT_NUMBER},   {"name", REPORT_TEXT},
+        {"parent", REPORT_NUMBER},    {"messages", REPORT_NUMBER}, {"events", REPORT_NUMBER},
+        {"current", REPORT_NUMBER},   {"org_id", REPORT_TEXT}};
     struct report report;
     size_t count = 8;
-    for (size_t measure = FUNNEL_CUSTOMERS; measure < FUNNEL_MEASURE__COUNT; measure++)
+    for (size_t measure = FUNNEL_CURRENT + 1; measure < FUNNEL_MEASURE__COUNT; measure++)
         if (funnel->shows[measure])
             columns[count++] = (struct report_column){funnel_measure_names[measure], REPORT_NUMBER};
     report_init(&report, columns, count);
@@ -385,13 +393,14 @@ static int fail_empty(struct rcpt_error *error, const char *campaign, const char
     return command_fail(error);
 }
 
-/* Messages always, and the groups of counters.groups. */
+/* Messages always; duplicates with dedup.window, and the groups of counters.groups. */
 static void choose_measures(const struct rcpt_config *config, struct funnel *funnel)
 {
     struct rcpt_groups groups;
     rcpt_groups_read(config, &groups);
-    for (size_t measure = 0; measure < FUNNEL_CUSTOMERS; measure++)
+    for (size_t measure = 0; measure <= FUNNEL_CURRENT; measure++)
         funnel->shows[measure] = true;
+    funnel->shows[FUNNEL_DUPLICATES] = config->dedup.window_ms > 0;
     for (size_t index = 0; index < groups.count; index++)
         funnel->shows[strcmp(groups.names[index], "logical") == 0 ? FUNNEL_LOGICAL
                                                                   : FUNNEL_CUSTOMERS] = true;

@@ -15,7 +15,8 @@ enum funnel_measure {
     FUNNEL_MESSAGES,
     FUNNEL_EVENTS,
     FUNNEL_CURRENT,
-    FUNNEL_CUSTOMERS, /* the groups of counters.groups */
+    FUNNEL_DUPLICATES, /* copies that did not count */
+    FUNNEL_CUSTOMERS,  /* the groups of counters.groups */
     FUNNEL_LOGICAL,
     FUNNEL_MEASURE__COUNT
 };
@@ -38,7 +39,7 @@ struct funnel {
     struct rcpt_session_rows *counts, *ladder, *kpis, *undefined; /* results */
     struct rcpt_session_rows *pending; /* of one campaign, with inbox.expiry; NULL otherwise */
     const struct rcpt_machine_rules *machines; /* as the configuration has them */
-    bool shows[FUNNEL_MEASURE__COUNT];         /* groups that are not counted are not shown */
+    bool shows[FUNNEL_MEASURE__COUNT];         /* what is not counted is not shown */
     const char *vendor;                        /* whose rates are shown; NULL: receiptd's own */
     struct funnel_status *statuses;            /* by code: flags come last */
     struct funnel_part *parts;                 /* in the order of their rates */

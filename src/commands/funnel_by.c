@@ -31,6 +31,56 @@ static size_t end_of_key(const struct by *by, size_t row)
     return end;
 }
 
+/* ---- percentiles of times ---- */
+
+static bool has_percentiles(const struct by *by)
+{
+    return strncmp(by->dimension, "time_to_", strlen("time_to_")) == 0;
+}
+
+/* The key of the bucket, where it ends, up to which so many of a hundred messages are: rows come in
+ * the order of the buckets. */
+static const char *percentile(const struct by *by, int64_t share)
+{
+    size_t count = rcpt_session_rows_count(by->rows);
+    int64_t total = 0, below = 0;
+    for (size_t row = 0; row < count; row++)
+        total += rcpt_session_rows_int(by->rows, row, "messages");
+    for (size_t row = 0; row < count; row++) {
+        below += rcpt_session_rows_int(by->rows, row, "messages");
+        if (below * 100 >= total * share)
+            return cell(by, row, "key");
+    }
+    return cell(by, count - 1, "key");
+}
+
+static const struct {
+    int64_t share;
+    const char *name, *key;
+} percentiles[] = {{50, "p50", "p50_ms"}, {90, "p90", "p90_ms"}, {99, "p99", "p99_ms"}};
+#define PERCENTILES (sizeof(percentiles) / sizeof(percentiles[0]))
+
+static void print_percentiles(const struct by *by)
+{
+    for (size_t index = 0; index < PERCENTILES; index++)
+        printf("%s%s: %s ms", index > 0 ? ", " : "\n", percentiles[index].name,
+               percentile(by, percentiles[index].share));
+    putchar('\n');
+}
+
+/* NULL where half of the messages and more are negative. */
+static void write_percentiles(const struct by *by, struct rcpt_json *json)
+{
+    for (size_t index = 0; index < PERCENTILES; index++) {
+        const char *end = percentile(by, percentiles[index].share);
+        rcpt_json_key(json, percentiles[index].key);
+        if (strcmp(end, "negative") == 0)
+            rcpt_json_null(json);
+        else
+            rcpt_json_int(json, strtoll(end, NULL, 10));
+    }
+}
+
 /* ---- table ---- */
 
 /* The statuses that any key has, by their codes: the columns of the table behind the key. */
@@ -106,6 +156,8 @@ static void print_table(const struct by *by)
     report_print_padded(stdout, by->campaign, 0, false);
     printf(", %s by %s\n\n", measure_of(by), by->dimension);
     report_print_table(&report, stdout);
+    if (has_percentiles(by))
+        print_percentiles(by);
     report_fini(&report);
     free(statuses.columns);
     free(statuses.codes);
@@ -155,6 +207,8 @@ static void print_json(const struct by *by)
     rcpt_json_begin_object(&json);
     rcpt_json_put_text(&json, "campaign_id", by->campaign);
     rcpt_json_put_text(&json, "by", by->dimension);
+    if (has_percentiles(by))
+        write_percentiles(by, &json);
     rcpt_json_key(&json, "keys");
     rcpt_json_begin_array(&json);
     for (size_t row = 0, end; row < rcpt_session_rows_count(by->rows); row = end) {
@@ -177,7 +231,7 @@ static bool fail_empty(struct by *by)
                     "receiptd counts by the columns that counters.by names (variant, channel, "
                     "gateway), in campaigns whose messages are inserted from then on; by hour and "
                     "minute with counters.series, reason with counters.reasons, duplicate with "
-                    "dedup.window");
+                    "dedup.window, time_to_deliver and time_to_open with counters.times");
     return false;
 }
 

@@ -48,13 +48,10 @@ static bool is_among(const struct rcpt_lane_statements *statements,
 #define BOUNDARY      "-infinity" /* the daemon puts that of inbox_recent here */
 
 /* All of them, as with every one switched on. */
-static const char *const rules[] = {"lane/rules/dedup",
-                                    "lane/rules/series",
-                                    "lane/rules/reasons",
-                                    "lane/rules/gateways",
-                                    "lane/rules/dimensions_echoes",
-                                    "lane/rules/dimensions",
-                                    "lane/rules/groups"};
+static const char *const rules[] = {"lane/rules/dedup",      "lane/rules/series",
+                                    "lane/rules/reasons",    "lane/rules/gateways",
+                                    "lane/rules/times",      "lane/rules/dimensions_echoes",
+                                    "lane/rules/dimensions", "lane/rules/groups"};
 
 /* Those of dimensions and groups come last. The daemon puts the columns of counters.by and
  * counters.groups here. */

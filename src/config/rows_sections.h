@@ -137,6 +137,16 @@
          .max = 3650 * DAY,                                                                        \
          .doc =                                                                                    \
              "how long hourly figures of gateways are kept, for `receiptd gateways`. 0s: none"},   \
+        {"counters.times",                                                                         \
+         RCPT_CONFIG_DURATION,                                                                     \
+         0,                                                                                        \
+         AT(counters.times_ms),                                                                    \
+         .initial = "0s",                                                                          \
+         .min = 0,                                                                                 \
+         .max = 3650 * DAY,                                                                        \
+         .doc = "how long the first times of a message are remembered, for histograms of the "     \
+                "time to deliver and to open: at least the time in which receipts of a message "   \
+                "come. 0s: none"},                                                                 \
         {"counters.by",                                                                            \
          RCPT_CONFIG_LIST,                                                                         \
          0,                                                                                        \

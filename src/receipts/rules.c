@@ -13,6 +13,8 @@ static void add_readers(const struct rcpt_config *config, struct rules *rules)
         rules->files[rules->count++] = "lane/rules/reasons";
     if (config->counters.gateways_ms > 0)
         rules->files[rules->count++] = "lane/rules/gateways";
+    if (config->counters.times_ms > 0)
+        rules->files[rules->count++] = "lane/rules/times";
     rules->reads_receipts = rules->count > 1 || rules->keys;
     if (!rules->reads_receipts)
         rules->count = 0;

@@ -6,7 +6,7 @@
 #include "config/dimensions.h"
 #include "config/groups.h"
 
-#define RULES_MOST    7
+#define RULES_MOST    8
 #define RULE_BINDINGS (RCPT_DIMENSION_BINDINGS + RCPT_GROUP_BINDINGS)
 
 /* Not copied: dimensions and groups point into themselves. */

@@ -22,8 +22,10 @@
 
 #define BY                                                                                         \
     {                                                                                              \
-        .name = "by", .type = SERVE_CHOICE, .words = "reason|variant|channel|gateway",             \
-        .doc = "the counts also by this, where it is counted (counters.reasons, counters.by)"      \
+        .name = "by", .type = SERVE_CHOICE,                                                        \
+        .words = "reason|variant|channel|gateway|time_to_deliver|time_to_open",                    \
+        .doc = "the counts also by this, where it is counted (counters.reasons, counters.by, "     \
+               "counters.times)"                                                                   \
     }
 
 static bool has_series(const struct rcpt_config *config)

@@ -34,7 +34,7 @@ def test_every_statement_is_its_files_joined_as_they_stand(printed):
         full = " ".join(f"{name} {variant} {'recent' if since else ''}".split())
         assert same(printed.pop(full), text_of(name, *SUBSCRIBERS[variant], recent_since=since)), full
     for name in ("lane/apply", "lane/wake"):
-        rules = ("dedup", "series", "reasons", "gateways")
+        rules = ("dedup", "series", "reasons", "gateways", "times")
         assert same(printed.pop(f"{name} rules"), text_of(name, rules=rules))
         for variant, since in (("", None), (" recent", "-infinity")):
             assert same(printed.pop(f"{name} rules dimensions{variant}"),

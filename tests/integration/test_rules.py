@@ -7,7 +7,7 @@ import pytest
 from oracle import broker
 from oracle.traffic import Outgoing
 
-ON = {"dedup": {"window": "24h"}, "counters": {"series": "30d", "reasons": "true", "gateways": "30d"}}
+ON = {"dedup": {"window": "24h"}, "counters": {"series": "30d", "reasons": "true", "gateways": "30d", "times": "90d"}}
 
 
 def sum_of(world, kind, where="true"):
@@ -55,5 +55,14 @@ def test_copies_of_receipts_count_once_through_kills(create_world, unknown):
     by_hour = json.loads(world.installation.command("funnel", "c", "--by", "hour", "--format", "json").stdout)["keys"]
     assert sum(s["messages"] for hour in by_hour for s in hour["statuses"] if s["name"] == "SENT") == len(ids)
     assert "events by duplicate" in world.installation.command("funnel", "c", "--by", "duplicate").stdout
+    shown = json.loads(world.installation.command("funnel", "c", "--format", "json").stdout)
+    assert sum(s["duplicates"] for s in shown["statuses"]) == len(copies) - len(distinct)
+    header, *lines = world.installation.command("funnel", "c", "--format", "csv").stdout.splitlines()
+    assert header.endswith(",org_id,duplicates") and sum(int(line.rsplit(",", 1)[1]) for line in lines) == len(copies) - len(distinct)
+    assert world.installation.command("funnel", "c").stdout.splitlines()[2].split()[-1] == "duplicates"
+    timed = json.loads(world.installation.command("funnel", "c", "--by", "time_to_deliver", "--format", "json").stdout)
+    assert sum(s["messages"] for bucket in timed["keys"] for s in bucket["statuses"]) == of[600]
+    assert {"p50_ms", "p90_ms", "p99_ms"} < set(timed)
+    assert "p99: " in world.installation.command("funnel", "c", "--by", "time_to_deliver").stdout
     assert world.installation.command("audit").stdout.endswith(", 0 cells drift\n")
     process.stop()

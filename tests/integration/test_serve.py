@@ -125,6 +125,14 @@ def test_a_funnel_is_what_the_view_says(site):
     assert site.json("/campaigns/alpha-campaign") == found
 
 
+def test_a_funnel_shows_how_long_messages_took(site):
+    site.database.execute("INSERT INTO receiptd.campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)"
+                          " VALUES ('time_to_deliver', '{alpha-campaign}', '{-infinity}', '{1024}', '{600}', '{7}', '{0}')")
+    (bucket,) = site.json("/campaigns/alpha-campaign/funnel?by=time_to_deliver")["by"]
+    assert (bucket["key"], bucket["statuses"][0]["code"], bucket["statuses"][0]["messages"]) == ("1024", 600, 7)
+    assert site.json("/campaigns/alpha-campaign/funnel?by=time_to_open")["by"] == []
+
+
 def test_campaigns_are_listed_sorted_searched_and_paged(site):
     site.database.execute("INSERT INTO receiptd.campaign_funnel_total (campaign_id, status, messages, events)"
                           " SELECT 'x' || lpad(n::text, 3, '0'), s, CASE s WHEN 300 THEN 100 WHEN 600 THEN n ELSE 100 - n END, 0"

@@ -77,6 +77,8 @@ def test_every_rule_says_what_its_definition_says(database, recent, raw):
         echoes = collections.Counter((inbox[e.message_id], code) for e in events for code in e.codes)
         echoes.subtract((inbox[e.message_id], code) for e in once for code in e.codes)
         assert tally(session, "duplicate", "campaign_id", "status") == {k: (0, n) for k, n in echoes.items() if n}
+        assert {(c, s): n for c, s, n in session.query("SELECT campaign_id, status, duplicates::int FROM campaign_funnel WHERE duplicates <> 0")} \
+            == {k: n for k, n in echoes.items() if n}, "a column of the funnel, too"
         hours = collections.Counter((inbox[e.message_id], e.at[:13], code) for e in once for code in e.codes)
         stored = session.query("SELECT campaign_id, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24'), status, events::int FROM campaign_tally"
                                " WHERE kind = 'hour' AND events <> 0")
@@ -170,3 +172,107 @@ def test_a_store_that_was_dropped_by_hand_rolls_the_batch_back(database):
         other = ruled(database)
         apply(other, [Event("m", 600, 1, at=at(), key=2)])
     assert stored_rows(session) == {"m": (300, 0)}
+
+
+TIMES = {300: "sent", 600: "delivered", 700: "opened", 800: "clicked"}
+
+
+def times_history(seed, n_messages=30, n_events=250):
+    """Receipts within minutes, some with clocks that run backwards, several of a status; several gateways of one message."""
+    rng = random.Random(seed)
+    inbox = {f"m{i}": rng.choice(("a", "b", None)) for i in range(n_messages)}
+    distinct = [Event(f"m{rng.randrange(n_messages + 3)}", rng.choice((300, 300, 440, 600, 600, 700, 800, 9006)), 0, at=at(rng.expovariate(20)),
+                      gateway=rng.choice((None, "twilio", "kannel")), key=n) for n in range(n_events)]
+    return rng, inbox, distinct
+
+
+def expected_times(inbox, events):
+    """({kind: {(campaign, key): messages}}, the rows) from the definition."""
+    firsts, gateways = collections.defaultdict(dict), {}
+    for e in events:
+        if e.message_id in inbox and e.code in TIMES:
+            known = firsts[e.message_id]
+            known[TIMES[e.code]] = min(known.get(TIMES[e.code], "9"), e.at)
+            if e.gateway is not None:
+                gateways[e.message_id] = min(gateways.get(e.message_id, e.gateway), e.gateway)
+    found = collections.defaultdict(collections.Counter)
+    for message, known in firsts.items():
+        for kind, first, second in (("time_to_deliver", "sent", "delivered"), ("time_to_open", "delivered", "opened")):
+            if first in known and second in known:
+                ms = (datetime.datetime.fromisoformat(known[second]) - datetime.datetime.fromisoformat(known[first])) / datetime.timedelta(milliseconds=1)
+                bucket = next(b for b in range(80) if ms <= 2 ** (b / 2) * (1 + 1e-9))
+                key = "negative" if ms < 0 else str(round(2 ** (bucket / 2)))
+                found[kind][inbox[message] or "", key] += 1
+                found[f"gateway_{kind}"]["", f"{gateways.get(message, '')}/{key}"] += 1
+    return {kind: dict(cells) for kind, cells in found.items()}, firsts
+
+
+def stored_times(session):
+    found = collections.defaultdict(dict)
+    for kind, campaign, key, n in session.query("SELECT kind, campaign_id, key, sum(messages)::int FROM campaign_tally"
+                                                " WHERE kind ~ '^(gateway_)?time_to_' GROUP BY 1, 2, 3 HAVING sum(messages) <> 0"):
+        found[kind][campaign, key] = n
+    return dict(found)
+
+
+def fresh_times(database, *rules):
+    session = ruled(database, *rules)
+    session.do("TRUNCATE message_time, campaign_tally_delta, campaign_tally_total, receipt_counted, parked_event; DELETE FROM message_inbox;"
+               " TRUNCATE campaign_retired, retired_message, campaign_funnel_delta, campaign_funnel_total")
+    return session
+
+
+@pytest.mark.parametrize("recent", (None, "-infinity", "infinity"))
+@pytest.mark.parametrize("rules", (("no_dedup", "times"), ("dedup", "series", "reasons", "gateways", "times")))
+def test_times_to_deliver_and_open_are_those_of_the_first_receipts_in_any_order_and_with_any_copies(database, recent, rules):
+    for seed in range(2):
+        rng, inbox, distinct = times_history(seed)
+        known = dict(list(inbox.items())[:20])
+        expected, firsts = expected_times(inbox, distinct)
+        for again in (1, 3):
+            session = fresh_times(database, *rules)
+            session.recent_since = recent
+            add_messages(session, known)
+            events = distinct * again
+            rng.shuffle(events)
+            for batch in batches_of(rng, [dataclasses.replace(e, offset=n) for n, e in enumerate(events)]):
+                apply(session, batch, raw=True)
+            add_messages(session, {k: v for k, v in inbox.items() if k not in known})
+            with session.transaction():
+                session.one("lane/wake", [events[0].topic], [0], 0, 100_000)
+            assert stored_times(session) == expected
+            assert session.run("command/audit_times", ["a", "b", ""]) == []
+            assert session.query("SELECT count(*) FROM message_time") == [(len(firsts),)]
+            assert drift(session) == []
+
+
+def test_a_time_that_gets_earlier_moves_one_count(database):
+    session = fresh_times(database, "no_dedup", "times")
+    add_messages(session, {"m": "c"})
+    apply(session, [Event("m", 600, 0, at="2026-01-01 00:00:10+00", gateway="g")])
+    assert stored_times(session) == {}, "half a pair"
+    apply(session, [Event("m", 300, 1, at="2026-01-01 00:00:09+00")])
+    assert stored_times(session)["time_to_deliver"] == {("c", "1024"): 1}
+    apply(session, [Event("m", 300, 2, at="2026-01-01 00:00:06+00")])
+    assert stored_times(session) == {"time_to_deliver": {("c", "4096"): 1}, "gateway_time_to_deliver": {("", "g/4096"): 1}}
+    before = session.query("SELECT xmin::text FROM message_time")
+    apply(session, [Event("m", 300, 3, at="2026-01-01 00:00:08+00")])
+    assert session.query("SELECT xmin::text FROM message_time") == before, "nothing new is not written"
+    apply(session, [Event("m", 600, 4, at="2026-01-01 00:00:01+00")])
+    assert stored_times(session)["time_to_deliver"] == {("c", "negative"): 1}
+
+
+def test_forgotten_times_stay_in_the_histograms(database):
+    session = fresh_times(database, "no_dedup", "times")
+    add_messages(session, {"m": "c", "n": "c"})
+    apply(session, [Event(m, code, n, at=at(1)) for n, (m, code) in enumerate((("m", 300), ("m", 600), ("n", 300)))])
+    before = stored_times(session)
+    assert session.one("control/times_trim", 0, 100)["rows"] == "0", "off: another instance may have it on"
+    assert session.one("control/times_trim", 3_600_000, 100)["rows"] == "0"
+    session.do("UPDATE message_time SET begun = begun - interval '2 hours'")
+    assert session.one("control/times_trim", 3_600_000, 100)["rows"] == "2"
+    assert stored_times(session) == before
+    assert session.run("command/audit_times", ["c"]) == []
+    session.do("UPDATE campaign_tally_delta SET messages = '{2}' WHERE kind = 'time_to_deliver'")
+    assert [(cell["key"], cell["drift"]) for cell in session.run("command/audit_times", ["c"])] == [("1", "1")]
+    assert tally(session, "forgotten_time_to_deliver", "campaign_id", "key") == {("c", "1"): (1, 0)}
