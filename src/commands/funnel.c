@@ -162,7 +162,6 @@ void funnel_print_share(int64_t part, int64_t whole)
     report_print_padded(stdout, at, FUNNEL_SHARE_WIDTH, true);
 }
 
-/* Indentation shows the tree; shares are of the root and of the parent. */
 /* Whether a column stands behind that of `current`. */
 static bool shows_more(const struct funnel *funnel)
 {
@@ -170,6 +169,7 @@ static bool shows_more(const struct funnel *funnel)
            funnel->shows[FUNNEL_LOGICAL];
 }
 
+/* Indentation shows the tree; shares are of the root and of the parent. */
 static void print_count(const struct funnel *funnel, const struct funnel_status *status,
                         unsigned depth)
 {
