@@ -54,7 +54,7 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "folds_left"},     {.name = "places"},
         {.name = "recent_read"},    {.name = "rollup_tally"},
         {.name = "tally_trim"},     {.name = "dedup_trim"},
-        {.name = "maintenance"},
+        {.name = "maintenance"},    {.name = "parts_trim"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");
