@@ -19,7 +19,7 @@
 #define RCPT_RECORD_MAX_LETTER_BYTES  (64u * 1024) /* of a dead letter; the topic has the rest */
 #define RCPT_RECORD_MAX_ID_BYTES      255
 #define RCPT_RECORD_MAX_PARTS         255 /* of a message: 3GPP TS 23.040 counts them in a byte */
-#define RCPT_RECORD_TRACEPARENT_BYTES 55 /* W3C Trace Context, version 00 */
+#define RCPT_RECORD_TRACEPARENT_BYTES 55  /* W3C Trace Context, version 00 */
 
 /* By what figures distinguish receipts: texts that events name, by number, in order of
  * appearance. Reasons only for rules (rcpt_decoder_set_rules). */
@@ -76,9 +76,9 @@ struct rcpt_event {
     uint8_t entry;         /* ladder entry that it names, overrides applied */
     uint8_t gateway;       /* the decoder's number of the gateway that it names */
     bool refused; /* set by the engine: PostgreSQL refuses this event, it leaves as a dead letter */
-    uint8_t org_size; /* of the organisation that it names; 0: none */
-    uint8_t reason;   /* number of its class, like the gateway's; 0: not wanted */
-    uint16_t org;     /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
+    uint8_t org_size;    /* of the organisation that it names; 0: none */
+    uint8_t reason;      /* number of its class, like the gateway's; 0: not wanted */
+    uint16_t org;        /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
     uint8_t part, parts; /* of a message in several parts: which (from 1) of how many; else 0 */
     bool delivers_part;  /* it says that this part is delivered: of the message, it proves less */
 };

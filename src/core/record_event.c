@@ -304,7 +304,8 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         !find_status(decoder->ladder, &tokens[RCPT_FIELD_STATUS], &tokens[RCPT_FIELD_CHANNEL],
                      &entry, &draft) ||
         !read_time(&tokens[RCPT_FIELD_AT], &at_us, &draft) ||
-        !check_flags(decoder->ladder, fields, &draft) || !read_part(tokens, &part, &parts, &draft)) {
+        !check_flags(decoder->ladder, fields, &draft) ||
+        !read_part(tokens, &part, &parts, &draft)) {
         struct rcpt_reject *reject =
             rcpt_record_add_reject(decoder, draft.reason, (int32_t)index, payload, payload_size);
         memcpy(reject->detail, draft.detail, sizeof(reject->detail));

@@ -19,7 +19,7 @@
 #define TRIMS       6
 #define PASSES      2
 
-#define LONGEST_WINDOW_MS INT64_C(604800000) /* of dedup.window */
+#define LONGEST_WINDOW_MS INT64_C(604800000)  /* of dedup.window */
 #define PARTS_KEEP_MS     INT64_C(2592000000) /* 30 days */
 
 /* A table whose old rows are deleted. */
