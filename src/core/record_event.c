@@ -330,7 +330,8 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         .entry = (uint8_t)entry,
         .part = part,
         .parts = parts,
-        .delivers_part = part > 0 && strcmp(found->name, DELIVERED) == 0,
+        .delivers_part = part > 0 && strcmp(rcpt_ladder_entry(decoder->ladder, (size_t)entry)->name,
+                                            DELIVERED) == 0,
         .gateway = rcpt_record_facet_of(decoder, RCPT_FACET_GATEWAY, &tokens[RCPT_FIELD_GATEWAY]),
     };
     set_org(decoder, &tokens[RCPT_FIELD_ORG], event);

@@ -1,7 +1,7 @@
 """Receipts of parts through Kafka: each message counts once, whatever the order, the copies and the kills."""
 import random
 
-from test_sql_parts import histories, outcome, expected  # noqa: F401
+from test_sql_parts import expected, histories, outcome
 
 from sql_batch import NAMES
 from sql_fixture import FLAGS
@@ -48,5 +48,5 @@ def test_a_message_in_parts_is_delivered_when_all_are_over_kills(create_world):
         totals[code] = (was[0] + messages, was[1] + named)
     assert {code: (messages, named) for code, messages, named in funnel} == totals
     whole = next(i for i in ids if rows[i][0] == 600 and len({e.part for e in mine[i]}) > 1)
-    assert "delivered" in world.installation.run("explain", whole).stdout
+    assert " delivered: 1" in world.installation.json("explain", whole)["message"]["parts"]
     process.stop()
