@@ -3,7 +3,7 @@
 -- Which parts of a message are delivered. One row for each message, so that two instances that note different parts at once wait for each other, and
 -- one of them sees all. Receipts only add to it: parts become more, the total less, the time later.
 CREATE TABLE message_part (
-    message_id text COLLATE "C" PRIMARY KEY,
+    message_id text PRIMARY KEY, -- of the default collation, which gives way to that of the inbox's key, as in parked_event
     parts smallint NOT NULL, -- how many there are; the smallest number that a receipt named
     delivered smallint[] NOT NULL, -- their numbers, from 1, sorted
     delivered_at timestamptz NOT NULL, -- event time of the last of them
