@@ -1,4 +1,4 @@
--- The message's row: $1 text id. status and flags by name, path from the root, times in RFC 3339 (UTC).
+-- The message's row: $1 text id. status and flags by name, path from the root, times in RFC 3339 (UTC); parts of it that are delivered.
 SELECT m.message_id, m.org_id, m.campaign_id, m.status, COALESCE(s.name, m.status::text) AS status_name, m.flags,
        (SELECT string_agg(f.name, ' ' ORDER BY f.code) FROM message_status_priority f
         WHERE f.flag_bit IS NOT NULL AND (m.flags >> f.flag_bit) & 1 = 1) AS flag_names,
@@ -7,7 +7,9 @@ SELECT m.message_id, m.org_id, m.campaign_id, m.status, COALESCE(s.name, m.statu
         WHERE p.code = m.status) AS path,
        COALESCE(b.name, m.prev_status::text) AS before_name,
        to_char(m.status_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS status_at,
-       to_char(m.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS updated_at
+       to_char(m.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS updated_at,
+       (SELECT format('%s of %s delivered: %s', cardinality(p.delivered), p.parts, array_to_string(p.delivered, ' '))
+        FROM message_part p WHERE p.message_id = m.message_id) AS parts
 FROM message_inbox m
 LEFT JOIN message_status_priority s ON s.code = m.status
 LEFT JOIN message_status_priority b ON b.code = m.prev_status

@@ -45,6 +45,7 @@ BEGIN
         DELETE FROM message_timeline t WHERE t.message_id = ANY (ids) RETURNING 1
     )
     SELECT timeline + count(*) INTO timeline FROM gone;
+    DELETE FROM message_part p WHERE p.message_id = ANY (ids);
     letters := erase_letters(ids, accounts, gateway_ids);
     -- A receipt under a gateway's id that is a dead letter by now.
     WITH gone AS (

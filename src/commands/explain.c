@@ -174,6 +174,8 @@ static void write_message(struct rcpt_json *json, const struct rcpt_session_rows
     put_words(json, "flags", rcpt_session_rows_text(rows, 0, "flag_names"));
     put(json, rows, 0, "status_at");
     put(json, rows, 0, "updated_at");
+    if (rcpt_session_rows_text(rows, 0, "parts") != NULL)
+        put(json, rows, 0, "parts");
     rcpt_json_end_object(json);
 }
 
@@ -273,6 +275,8 @@ static void print_message(const struct rcpt_session_rows *rows)
         print_text(or_dash(rcpt_session_rows_text(rows, 0, lines[index].column)));
         putchar('\n');
     }
+    if (rcpt_session_rows_text(rows, 0, "parts") != NULL)
+        printf("%-14s%s\n", "parts", rcpt_session_rows_text(rows, 0, "parts"));
 }
 
 /* topic/partition@offset[index], as log lines and dead letters name a record's event. */

@@ -97,13 +97,21 @@ static struct rcpt_record *decode(const struct redriver *redriver,
 
 struct event_arrays {
     struct rcpt_array_text indexes, ids, codes, times, payloads, flags, gateways, orgs, accounts,
-        campaigns, gateway_ids;
+        campaigns, gateway_ids, part_numbers, part_totals;
 };
 
 static void add_kept(struct rcpt_array_text *array, struct rcpt_text text)
 {
     if (text.size > 0)
         rcpt_array_text_add(array, text.at, text.size);
+    else
+        rcpt_array_text_add_null(array);
+}
+
+static void add_number(struct rcpt_array_text *array, unsigned number)
+{
+    if (number > 0)
+        rcpt_array_text_add_int(array, number);
     else
         rcpt_array_text_add_null(array);
 }
@@ -121,6 +129,8 @@ static void add_origin(struct event_arrays *arrays, const struct rcpt_record *re
     add_kept(&arrays->accounts, origin.gateway);
     add_kept(&arrays->campaigns, origin.campaign_id);
     add_kept(&arrays->gateway_ids, waits ? origin.gateway_message_id : (struct rcpt_text){NULL, 0});
+    add_number(&arrays->part_numbers, event->part);
+    add_number(&arrays->part_totals, event->parts);
     rcpt_arena_fini(&arena);
 }
 
@@ -151,15 +161,26 @@ static void add_event(struct event_arrays *arrays, const struct redriver *redriv
 static bool park(const struct redriver *redriver, const struct letter *letter,
                  const struct event_arrays *arrays, struct redrive_counts *counts)
 {
-    const char *const values[] = {
-        letter->topic,           letter->partition,     letter->offset,
-        letter->index,           redriver->lanes,       arrays->indexes.text,
-        arrays->ids.text,        arrays->codes.text,    arrays->times.text,
-        arrays->payloads.text,   arrays->flags.text,    arrays->gateways.text,
-        arrays->orgs.text,       arrays->accounts.text, arrays->campaigns.text,
-        arrays->gateway_ids.text};
+    const char *const values[] = {letter->topic,
+                                  letter->partition,
+                                  letter->offset,
+                                  letter->index,
+                                  redriver->lanes,
+                                  arrays->indexes.text,
+                                  arrays->ids.text,
+                                  arrays->codes.text,
+                                  arrays->times.text,
+                                  arrays->payloads.text,
+                                  arrays->flags.text,
+                                  arrays->gateways.text,
+                                  arrays->orgs.text,
+                                  arrays->accounts.text,
+                                  arrays->campaigns.text,
+                                  arrays->gateway_ids.text,
+                                  arrays->part_numbers.text,
+                                  arrays->part_totals.text};
     struct rcpt_session_rows *rows =
-        rcpt_session_query(redriver->context->session, rcpt_sql("command/redrive"), 16, values,
+        rcpt_session_query(redriver->context->session, rcpt_sql("command/redrive"), 18, values,
                            &redriver->context->error);
     if (rows == NULL)
         return false;
@@ -174,10 +195,11 @@ static bool move_letter(const struct redriver *redriver, const struct letter *le
                         const struct rcpt_record *record, struct redrive_counts *counts)
 {
     struct event_arrays arrays;
-    struct rcpt_array_text *all[] = {&arrays.indexes,   &arrays.ids,        &arrays.codes,
-                                     &arrays.times,     &arrays.payloads,   &arrays.flags,
-                                     &arrays.gateways,  &arrays.orgs,       &arrays.accounts,
-                                     &arrays.campaigns, &arrays.gateway_ids};
+    struct rcpt_array_text *all[] = {&arrays.indexes,    &arrays.ids,         &arrays.codes,
+                                     &arrays.times,      &arrays.payloads,    &arrays.flags,
+                                     &arrays.gateways,   &arrays.orgs,        &arrays.accounts,
+                                     &arrays.campaigns,  &arrays.gateway_ids, &arrays.part_numbers,
+                                     &arrays.part_totals};
     for (size_t index = 0; index < sizeof(all) / sizeof(all[0]); index++)
         rcpt_array_text_init(all[index]);
     for (uint32_t event = 0; event < record->event_count; event++)

@@ -140,6 +140,9 @@ static const struct rcpt_config_row rows[] = {
     TEMPLATE("custom.campaign_id", custom.campaign_id, "template of the campaign's id"),
     TEMPLATE("custom.channel", custom.channel, "template of the channel"),
     TEMPLATE("custom.part", custom.part, "template of the part's number, from 1"),
+    TEMPLATE(
+        "custom.parts", custom.parts,
+        "template of the number of parts: with it, a message is delivered when all its parts are"),
     TEMPLATE("custom.client_ref", custom.client_ref, "template of what the sender put in"),
     {"custom.answer_code", RCPT_CONFIG_INTEGER, 0, FIELD(custom.answer_code), .initial = "200",
      .min = 200, .max = 299, .doc = "answer once everything is in Kafka"},

@@ -34,7 +34,8 @@ struct rcpt_batch_message {
     int32_t
         signature; /* index into signatures: which statuses its receipts named, how often each */
     struct rcpt_text org; /* organisation that its receipts name, as far as they name one; at NULL:
-                             none does; size 0: they differ */
+                             none does; size 0: they differ, or a part is delivered: the
+                             statement parks them, and the wake decides one by one */
     uint32_t first_event; /* its raw events are [first_event, next message's first_event) */
     int16_t top;          /* highest status carried */
 };
@@ -95,6 +96,7 @@ struct rcpt_batch {
     uint32_t event_count;
     bool has_flags;         /* an event names flags beside its status */
     bool has_orgs;          /* a message's receipts name an organisation */
+    bool has_parts;         /* a message's receipts are held, since one says that a part is there */
     uint64_t payload_bytes; /* sum over events */
     const struct rcpt_record **records;
     const char **record_topics; /* topic and partition of records[i] */

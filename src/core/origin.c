@@ -73,12 +73,15 @@ static struct rcpt_text org_of(const struct rcpt_record *record, const struct rc
     return rcpt_origin_read(payload, event->payload_size, arena).org_id;
 }
 
-/* Receipts that name none agree with any. */
+/* Receipts that name none agree with any. What the delivery of a part comes to is known to the wake,
+ * which reads all parts of the message: its receipts are parked as those that differ. */
 void rcpt_origin_join_org(const struct rcpt_record *record, const struct rcpt_event *event,
                           struct rcpt_text *org, struct rcpt_arena *arena)
 {
     struct rcpt_text own = org_of(record, event, arena);
-    if (own.size > 0 && org->at == NULL)
+    if (event->delivers_part)
+        *org = (struct rcpt_text){"", 0};
+    else if (own.size > 0 && org->at == NULL)
         *org = own;
     else if (own.size > 0 && !rcpt_text_equal(own, *org))
         org->size = 0;

@@ -44,6 +44,7 @@ const char *rcpt_reject_name(enum rcpt_reject_reason reason)
         [RCPT_REJECT_UNKNOWN_STATUS] = "unknown_status",
         [RCPT_REJECT_INVALID_FLAGS] = "invalid_flags",
         [RCPT_REJECT_INVALID_TIME] = "invalid_time",
+        [RCPT_REJECT_INVALID_PART] = "invalid_part",
         [RCPT_REJECT_UNKNOWN_MESSAGE] = "unknown_message",
         [RCPT_REJECT_OTHER_ORGANISATION] = "other_organisation",
         [RCPT_REJECT_RETIRED_MESSAGE] = "retired_message",

@@ -18,7 +18,8 @@
 #define RCPT_RECORD_MAX_BYTES         (8u * 1024 * 1024)
 #define RCPT_RECORD_MAX_LETTER_BYTES  (64u * 1024) /* of a dead letter; the topic has the rest */
 #define RCPT_RECORD_MAX_ID_BYTES      255
-#define RCPT_RECORD_TRACEPARENT_BYTES 55 /* W3C Trace Context, version 00 */
+#define RCPT_RECORD_MAX_PARTS         255 /* of a message: 3GPP TS 23.040 counts them in a byte */
+#define RCPT_RECORD_TRACEPARENT_BYTES 55  /* W3C Trace Context, version 00 */
 
 /* By what figures distinguish receipts: texts that events name, by number, in order of
  * appearance. Reasons only for rules (rcpt_decoder_set_rules). */
@@ -50,6 +51,7 @@ enum rcpt_reject_reason {
     RCPT_REJECT_UNKNOWN_STATUS, /* not in the ladder */
     RCPT_REJECT_INVALID_FLAGS,  /* no list of names, or a name that is no flag of the ladder */
     RCPT_REJECT_INVALID_TIME,   /* `at` present but not RFC 3339 nor epoch, or out of 1970…9999 */
+    RCPT_REJECT_INVALID_PART,   /* `part` is none of its `parts` */
     RCPT_REJECT_UNKNOWN_MESSAGE,    /* `unknown: dead-letter`: no row with this id (set by SQL) */
     RCPT_REJECT_OTHER_ORGANISATION, /* it names another one than its message has (set by SQL) */
     RCPT_REJECT_RETIRED_MESSAGE,    /* its message was deleted (set by SQL) */
@@ -74,9 +76,11 @@ struct rcpt_event {
     uint8_t entry;         /* ladder entry that it names, overrides applied */
     uint8_t gateway;       /* the decoder's number of the gateway that it names */
     bool refused; /* set by the engine: PostgreSQL refuses this event, it leaves as a dead letter */
-    uint8_t org_size; /* of the organisation that it names; 0: none */
-    uint8_t reason;   /* number of its class, like the gateway's; 0: not wanted */
-    uint16_t org;     /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
+    uint8_t org_size;    /* of the organisation that it names; 0: none */
+    uint8_t reason;      /* number of its class, like the gateway's; 0: not wanted */
+    uint16_t org;        /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
+    uint8_t part, parts; /* of a message in several parts: which (from 1) of how many; else 0 */
+    bool delivers_part;  /* it says that this part is delivered: of the message, it proves less */
 };
 
 #define RCPT_RECORD_ORG_ELSEWHERE UINT16_MAX /* escaped, long, or far behind */

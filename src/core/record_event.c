@@ -9,7 +9,8 @@
 #include "record_internal.h"
 #include "timestamp.h"
 
-#define DAY_US (INT64_C(86400) * 1000000)
+#define DAY_US    (INT64_C(86400) * 1000000)
+#define DELIVERED "DELIVERED"
 
 /* What is wrong with an event in the making; filled by the check that fails. */
 struct draft {
@@ -154,6 +155,36 @@ static bool check_flags(const struct rcpt_ladder *ladder, const struct rcpt_reco
     return false;
 }
 
+/* As a number or as its digits. False: it is no whole number. */
+static bool read_count(const struct rcpt_token *token, int64_t *count)
+{
+    bool written = token->kind == RCPT_TOKEN_NUMBER || token->kind == RCPT_TOKEN_STRING;
+    return written && token->size > 0 && token->text[0] != '-' && read_code(token, count);
+}
+
+/* A receipt of a part of a message names both numbers. Other fields that happen to have these names
+ * mean nothing. */
+static bool read_part(const struct rcpt_token *tokens, uint8_t *part, uint8_t *parts,
+                      struct draft *draft)
+{
+    int64_t number, count;
+    *part = *parts = 0;
+    if (tokens[RCPT_FIELD_PARTS].kind == RCPT_TOKEN_ABSENT ||
+        !read_count(&tokens[RCPT_FIELD_PART], &number) ||
+        !read_count(&tokens[RCPT_FIELD_PARTS], &count) || (count <= 1 && number <= 1))
+        return true;
+    if (number < 1 || number > count || count > RCPT_RECORD_MAX_PARTS) {
+        draft->reason = RCPT_REJECT_INVALID_PART;
+        snprintf(draft->detail, sizeof(draft->detail),
+                 "part %lld of %lld: parts count from 1, and there are at most %d",
+                 (long long)number, (long long)count, RCPT_RECORD_MAX_PARTS);
+        return false;
+    }
+    *part = (uint8_t)number;
+    *parts = (uint8_t)count;
+    return true;
+}
+
 /* Scratch memory of the decoder: finish() in record.c copies the events, sorted by lane. */
 static struct rcpt_event *add_event(struct rcpt_decoder *decoder)
 {
@@ -197,6 +228,8 @@ static uint64_t key_of(const struct rcpt_token *id, int16_t code, const struct r
     uint64_t key = rcpt_hash_text_extended(&named, sizeof(named), 1);
     if (has_id)
         key = rcpt_hash_text_extended(id->text, id->size, key);
+    if (event->part > 0)
+        key = rcpt_hash_text_extended(&event->part, sizeof(event->part), key);
     return key != 0 ? key : 1;
 }
 
@@ -265,12 +298,14 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
     int entry = -1;
     uint32_t flags = fields->flags;
     int64_t at_us = decoder->default_at_us;
+    uint8_t part, parts;
 
     if (!check_text(decoder, payload, payload_size, &draft) || !check_id(id, &draft) ||
         !find_status(decoder->ladder, &tokens[RCPT_FIELD_STATUS], &tokens[RCPT_FIELD_CHANNEL],
                      &entry, &draft) ||
         !read_time(&tokens[RCPT_FIELD_AT], &at_us, &draft) ||
-        !check_flags(decoder->ladder, fields, &draft)) {
+        !check_flags(decoder->ladder, fields, &draft) ||
+        !read_part(tokens, &part, &parts, &draft)) {
         struct rcpt_reject *reject =
             rcpt_record_add_reject(decoder, draft.reason, (int32_t)index, payload, payload_size);
         memcpy(reject->detail, draft.detail, sizeof(reject->detail));
@@ -293,6 +328,10 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         .flags = flags & ~rcpt_ladder_entry(decoder->ladder, (size_t)entry)->mask,
         .id_size = (uint8_t)id->size,
         .entry = (uint8_t)entry,
+        .part = part,
+        .parts = parts,
+        .delivers_part = part > 0 && strcmp(rcpt_ladder_entry(decoder->ladder, (size_t)entry)->name,
+                                            DELIVERED) == 0,
         .gateway = rcpt_record_facet_of(decoder, RCPT_FACET_GATEWAY, &tokens[RCPT_FIELD_GATEWAY]),
     };
     set_org(decoder, &tokens[RCPT_FIELD_ORG], event);

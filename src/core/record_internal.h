@@ -22,6 +22,8 @@ enum rcpt_field {
     RCPT_FIELD_EVENT_ID,
     RCPT_FIELD_REASON,
     RCPT_FIELD_CAMPAIGN,
+    RCPT_FIELD_PART,
+    RCPT_FIELD_PARTS,
     RCPT_FIELD_FLAGS, /* absent for a list: see struct rcpt_record_fields */
     RCPT_FIELD__COUNT,
     RCPT_FIELD_OTHER = RCPT_FIELD__COUNT, /* of no interest here */

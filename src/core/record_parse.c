@@ -172,7 +172,11 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
     switch (size) {
     case 2:
         return memcmp(key, "at", 2) == 0 ? RCPT_FIELD_AT : RCPT_FIELD_OTHER;
+    case 4:
+        return memcmp(key, "part", 4) == 0 ? RCPT_FIELD_PART : RCPT_FIELD_OTHER;
     case 5:
+        if (memcmp(key, "parts", 5) == 0)
+            return RCPT_FIELD_PARTS;
         return memcmp(key, "flags", 5) == 0 ? RCPT_FIELD_FLAGS : RCPT_FIELD_OTHER;
     case 6:
         if (memcmp(key, "status", 6) == 0)

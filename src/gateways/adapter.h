@@ -78,7 +78,7 @@ struct rcpt_intake_custom {
     unsigned statuses_count;
     char *at;
     enum rcpt_intake_time time_format;
-    char *reason, *event_id, *campaign_id, *channel, *part, *client_ref;
+    char *reason, *event_id, *campaign_id, *channel, *part, *parts, *client_ref;
     unsigned answer_code;
     char *answer_type, *answer;
 };
@@ -181,7 +181,7 @@ struct rcpt_intake_event {
     struct rcpt_text link, cost;                   /* what was clicked; price as sent */
     struct rcpt_text flags[RCPT_INTAKE_MAX_FLAGS]; /* names in the ladder */
     unsigned flag_count;
-    unsigned part; /* from 1; 0: unknown */
+    unsigned part, parts; /* which, from 1, of how many; 0: unknown */
 };
 
 enum rcpt_intake_drop_kind {

@@ -253,6 +253,8 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
         event.event_id = make_event_id(reading, draft, mapping->status);
     if (!rcpt_text_number(draft->part, &event.part))
         event.part = 0;
+    if (!rcpt_text_number(draft->parts, &event.parts))
+        event.parts = 0;
     add_event(reading, &event);
 }
 

@@ -127,7 +127,7 @@ struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *accoun
                                         const struct rcpt_intake_event *event,
                                         struct rcpt_text message_id, struct rcpt_arena *arena)
 {
-    char at[28], part[32] = "";
+    char at[28], part[32] = "", parts[32] = "";
     struct member members[] = {
         {KEY("message_id"), message_id, 0},
         {KEY("gateway_message_id"), event->gateway_message_id, 0},
@@ -148,7 +148,9 @@ struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *accoun
     };
     if (event->part > 0)
         snprintf(part, sizeof(part), ",\"part\":%u", event->part);
-    size_t size = flags_size(event) + sizeof(part) + 2;
+    if (event->parts > 0)
+        snprintf(parts, sizeof(parts), ",\"parts\":%u", event->parts);
+    size_t size = flags_size(event) + sizeof(part) + sizeof(parts) + 2;
     for (size_t index = 0; index < RCPT_COUNT_OF(members); index++) {
         members[index].size = size_of(members[index].text);
         size += members[index].key.size + members[index].size + 2;
@@ -162,6 +164,7 @@ struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *accoun
     }
     out = write_flags(out, event);
     out = write_plain(out, rcpt_text_of(part));
+    out = write_plain(out, rcpt_text_of(parts));
     *out++ = '}';
     *json = '{'; /* instead of the first comma: an account has a name */
     return (struct rcpt_text){json, (size_t)(out - json)};

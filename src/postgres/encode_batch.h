@@ -38,7 +38,7 @@ const struct rcpt_apply_parameter *rcpt_apply_parameter(size_t number /* from 1 
 /* What a parked row keeps of its event beside the payload: organisation, account, campaign, the
  * gateway's id where the receipt came under that; for rules class of the reason, key;
  * for figures the one gateway of its message's receipts. */
-#define RCPT_KEPT_TEXTS 7u
+#define RCPT_KEPT_TEXTS 8u
 /* RCPT_KEPT_TEXTS for each event of the batch, in the arena or in the records; empty: none. */
 const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
                                          const struct rcpt_lane_names *names,

@@ -7,7 +7,8 @@
 #include "core/origin.h"
 #include "encode_batch.h"
 
-#define KEY_BYTES 24u /* a 64-bit number in decimal */
+#define KEY_BYTES  24u /* a 64-bit number in decimal */
+#define PART_BYTES 8u
 
 static struct rcpt_origin origin_of(const struct rcpt_batch_event *raw, struct rcpt_arena *arena)
 {
@@ -36,6 +37,16 @@ static void keep_for_rules(const struct rcpt_batch_event *raw, const struct rcpt
     texts[1] = (struct rcpt_text){key, (size_t)size};
 }
 
+/* "2/3" */
+static struct rcpt_text part_of(const struct rcpt_event *event, struct rcpt_arena *arena)
+{
+    if (event->part == 0)
+        return (struct rcpt_text){NULL, 0};
+    char *part = rcpt_arena_alloc(arena, PART_BYTES);
+    int size = snprintf(part, PART_BYTES, "%u/%u", event->part, event->parts);
+    return (struct rcpt_text){part, (size_t)size};
+}
+
 const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
                                          const struct rcpt_lane_names *names,
                                          struct rcpt_arena *arena)
@@ -52,6 +63,7 @@ const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
         texts[3] = rcpt_origin_is_gateways(&origin, raw->event) ? origin.gateway_message_id
                                                                 : (struct rcpt_text){NULL, 0};
         keep_for_rules(raw, names, &texts[4], arena);
+        texts[7] = part_of(raw->event, arena);
     }
     for (uint32_t index = 0; index < batch->message_count; index++) {
         uint8_t gateway = batch->signatures[batch->messages[index].signature].gateway;

@@ -161,7 +161,8 @@ static bool is_unsubscribed(const struct rcpt_lane_sender *sender, const struct 
 /* Only unknown messages need the raw events; where they are rare, they stay here. */
 static bool sends_raw(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
 {
-    return sender->inserts_unknown || sender->raw_batches > 0 || batch->kind == RCPT_BATCH_PROBE;
+    return sender->inserts_unknown || sender->raw_batches > 0 || batch->has_parts ||
+           batch->kind == RCPT_BATCH_PROBE;
 }
 
 /* An unknown message is seldom alone: rows that come late concern the next batches as well. */

@@ -16,10 +16,11 @@
 #define WHOLE_MS    60000 /* between two whole passes, at least */
 #define TRIM_EVERY  10000
 #define TRIM_ROWS   10000
-#define TRIMS       6
+#define TRIMS       7
 #define PASSES      3
 
-#define LONGEST_WINDOW_MS INT64_C(604800000) /* of dedup.window */
+#define LONGEST_WINDOW_MS INT64_C(604800000)  /* of dedup.window */
+#define PARTS_KEEP_MS     INT64_C(2592000000) /* 30 days */
 
 /* A table whose old rows are deleted. */
 struct trim {
@@ -121,6 +122,13 @@ static int64_t gateways_keep(const struct rcpt_config *config)
     return config->counters.gateways_ms;
 }
 
+/* Longer than any gateway tries to deliver. */
+static int64_t parts_keep(const struct rcpt_config *config)
+{
+    (void)config;
+    return PARTS_KEEP_MS;
+}
+
 /* Switched off here, it may be on in another instance: what the longest window needs stays. */
 static int64_t dedup_keep(const struct rcpt_config *config)
 {
@@ -151,6 +159,7 @@ static const struct {
     {"retired_trim", "trimming of ids of deleted messages", {retired_keep, NULL}},
     {"tally_trim", "trimming of counts by time", {series_keep, gateways_keep}},
     {"times_trim", "trimming of first times of messages", {times_keep, NULL}},
+    {"parts_trim", "trimming of parts of messages", {parts_keep, NULL}},
     {"dedup_trim", "trimming of receipts remembered for dedup", {dedup_keep, NULL}},
 };
 

@@ -27,6 +27,8 @@ class Event:
     own: bool = False  # it came under the gateway's id
     reason: str = None
     key: int = None  # copies of one event share it
+    part: int = None  # of a message in several parts
+    parts: int = None
 
     @property
     def payload(self):
@@ -100,7 +102,8 @@ def fold(events, lane=0, unknown="park"):
         columns["at"].append(min(e.at for e in mine if e.top == top))
         columns["signature"].append(signatures.setdefault(signature, len(signatures)) + 1)
         orgs = {e.org for e in mine} - {None}
-        columns["org"].append(None if not orgs else orgs.pop() if len(orgs) == 1 else "")
+        held = any(e.part and e.code == 600 for e in mine)
+        columns["org"].append("" if held else None if not orgs else orgs.pop() if len(orgs) == 1 else "")
         columns["first"].append(len(raw) + 1)
         raw += mine
     columns["first"].append(len(raw) + 1)
@@ -109,7 +112,8 @@ def fold(events, lane=0, unknown="park"):
     kept = []
     for event in raw:
         gateways = {e.gateway for e in messages[event.message_id]}
-        kept += [*event.kept, ((gateways.pop() if len(gateways) == 1 else "other") or "").encode()]
+        kept += [*event.kept, ((gateways.pop() if len(gateways) == 1 else "other") or "").encode(),
+                 f"{event.part}/{event.parts}".encode() if event.part else b""]
     for event in raw:
         records.setdefault(event.record, len(records) + 1)
     topics, partitions, offsets, traceparents = zip(*records) if records else ((), (), (), ())

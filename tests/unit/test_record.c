@@ -869,6 +869,43 @@ static uint32_t gateway_of(struct bench *bench, const char *json)
     return gateway;
 }
 
+static void a_part_is_read_with_its_total(void **state)
+{
+    (void)state;
+#define PART(fields) "{\"message_id\":\"m\",\"status\":\"DELIVERED\"" fields "}"
+    static const struct {
+        const char *value;
+        int part, parts; /* parts -1: refused */
+    } examples[] = {
+        {PART(",\"part\":2,\"parts\":3"), 2, 3},
+        {PART(",\"parts\":\"255\",\"part\":\"1\""), 1, 255},
+        {PART(",\"part\":2"), 0, 0},
+        {PART(",\"parts\":2"), 0, 0},
+        {PART(",\"part\":1,\"parts\":1"), 0, 0},
+        {PART(",\"part\":\"a\",\"parts\":[2]"), 0, 0},
+        {PART(",\"part\":1,\"parts\":2.5"), 0, 0},
+        {PART(",\"part\":0,\"parts\":2"), 0, -1},
+        {PART(",\"part\":3,\"parts\":2"), 0, -1},
+        {PART(",\"part\":1,\"parts\":256"), 0, -1},
+    };
+    struct bench bench;
+    set_up(&bench, 1);
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        struct rcpt_record *record = decode(&bench, examples[i].value, strlen(examples[i].value));
+        if (examples[i].parts < 0) {
+            assert_int_equal(record->reject_count, 1);
+            assert_int_equal(record->rejects[0].reason, RCPT_REJECT_INVALID_PART);
+        } else {
+            assert_int_equal(record->event_count, 1);
+            assert_int_equal(record->events[0].part, examples[i].part);
+            assert_int_equal(record->events[0].parts, examples[i].parts);
+            assert_int_equal(record->events[0].delivers_part, examples[i].part > 0);
+        }
+        rcpt_record_free(record);
+    }
+    tear_down(&bench);
+}
+
 static void gateways_are_numbered_in_order_of_appearance(void **state)
 {
     (void)state;
@@ -1005,6 +1042,7 @@ int main(void)
         cmocka_unit_test(gateways_that_are_too_long_or_too_many_are_others),
         cmocka_unit_test(a_channel_that_may_be_misspelt_is_remembered),
         cmocka_unit_test(no_more_than_8_odd_channels_are_remembered),
+        cmocka_unit_test(a_part_is_read_with_its_total),
         cmocka_unit_test(reasons_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

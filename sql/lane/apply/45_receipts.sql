@@ -9,6 +9,6 @@
          generate_series(($9::int4[])[k.n], ($9::int4[])[k.n + 1] - 1) i, LATERAL (SELECT ($28::int4[])[i] AS n) f
 ),
 missed AS (
-    SELECT ($29::text[])[($28::int4[])[x.event]] AS gateway, count(*) AS n FROM x WHERE x.fate IN ('parked', 'unknown_message') GROUP BY 1
+    SELECT ($29::text[])[($28::int4[])[x.event]] AS gateway, count(*) AS n FROM x WHERE x.fate IN ('parked', 'unknown_message') AND NOT x.known GROUP BY 1
 ),
 subscribable AS (SELECT $25::int2[], $26::int4)

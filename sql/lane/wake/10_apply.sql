@@ -19,8 +19,8 @@ gone AS (
 ),
 taken AS MATERIALIZED (
     SELECT g.message_id, g.status, g.flags, g.at, g.campaign, g.traceparent, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) ELSE g.gateway END AS gateway, g.reason_class,
-           g.event_key
-    FROM gone g WHERE g.fits
+           g.event_key, CASE WHEN g.status = d.code THEN g.part END AS part, g.parts, COALESCE(d.parent, 0::int2) AS below, d.code AS delivered
+    FROM gone g LEFT JOIN message_status_priority d ON d.name = 'DELIVERED' WHERE g.fits
 ),
 refused AS (
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
@@ -30,8 +30,22 @@ refused AS (
     FROM gone g WHERE NOT g.fits
     ON CONFLICT DO NOTHING
 ),
+-- The parts of messages, in the order in which all wakes lock them, before the messages. whole: with these, all are delivered. What is stored only
+-- grows (parts) or only shrinks (the total), so neither order nor repetition nor the bounds of wakes matter.
+parts AS (
+    INSERT INTO message_part AS p (message_id, parts, delivered, delivered_at)
+    SELECT t.message_id, min(t.parts), array_agg(DISTINCT t.part), max(t.at)
+    FROM taken t WHERE t.part IS NOT NULL
+    GROUP BY t.message_id ORDER BY t.message_id COLLATE "C"
+    ON CONFLICT (message_id) DO UPDATE
+    SET parts = LEAST(p.parts, EXCLUDED.parts), delivered_at = GREATEST(p.delivered_at, EXCLUDED.delivered_at), noted_at = now(),
+        delivered = ARRAY(SELECT DISTINCT n FROM unnest(p.delivered || EXCLUDED.delivered) n ORDER BY n)
+    RETURNING p.message_id, cardinality(p.delivered) >= p.parts AS whole, p.delivered_at AS at
+),
+-- That one part is delivered proves of the message what stands above DELIVERED in the ladder: SENT.
 named AS MATERIALIZED (
-    SELECT t.message_id, t.at, t.campaign, t.traceparent AS link, c.code, c.top, c.mask
+    SELECT t.message_id, t.at, t.campaign, t.traceparent AS link, c.code, CASE WHEN t.part IS NOT NULL AND c.code = t.status THEN t.below ELSE c.top END AS top,
+           c.mask
     FROM taken t CROSS JOIN LATERAL receipt_codes(t.status, t.flags) c
 ),
 -- The same fold as in the daemon: highest status, the smallest time among equals, all flags.
@@ -41,7 +55,9 @@ folded AS (
     FROM (
         SELECT v.message_id, v.message_id COLLATE "C" AS key, max(v.top) AS top, bit_or(v.mask) AS mask,
                (array_agg(v.at ORDER BY v.top DESC, v.at))[1] AS at, min(v.link COLLATE "C") AS link
-        FROM named v
+        FROM (SELECT n.message_id, n.at, n.link, n.top, n.mask FROM named n
+              UNION ALL
+              SELECT w.message_id, w.at, NULL, (SELECT t.delivered FROM taken t LIMIT 1), 0 FROM parts w WHERE w.whole) v
         GROUP BY v.message_id
     ) f
 ),

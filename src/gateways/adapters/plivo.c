@@ -1,5 +1,7 @@
 /* Plivo: a form (or GET) with one receipt, numbered by `Sequence`. Times have no zone.
  * docs.plivo.com/docs/messaging/api/message/message-status-callbacks */
+#include <string.h>
+
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
@@ -40,6 +42,33 @@ static void choose_time(struct rcpt_reading *reading, struct rcpt_draft *draft)
             draft->at = rcpt_reading_value(reading, times[index].field);
 }
 
+/* Of a long message that Plivo has split: "2 of 3", and the id of the whole. Others say nothing, or have zeros or
+ * their own id in these fields.
+ * support.plivo.com, "How many characters can I put in a single SMS?" */
+static void take_part(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    static const char of[] = " of ";
+    struct rcpt_text info = rcpt_reading_value(reading, "PartInfo");
+    struct rcpt_text whole = rcpt_reading_value(reading, "ParentMessageUUID");
+    size_t at = rcpt_text_find(info, of);
+    unsigned part = 0, parts = 0;
+    if (at >= info.size || whole.size == 0)
+        return;
+    struct rcpt_text number = rcpt_text_part(info, 0, at);
+    struct rcpt_text total = rcpt_text_part(info, at + strlen(of), info.size);
+    if (!rcpt_text_number(number, &part) || !rcpt_text_number(total, &parts) || parts < 2)
+        return;
+    draft->id = whole;
+    draft->part = number;
+    draft->parts = total;
+}
+
+static void read_item(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    choose_time(reading, draft);
+    take_part(reading, draft);
+}
+
 const struct rcpt_gateway rcpt_gateway_plivo = {
     .name = "plivo",
     .channel = "sms",
@@ -54,5 +83,5 @@ const struct rcpt_gateway rcpt_gateway_plivo = {
     .reasons = reasons,
     .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_plivo,
-    .item = choose_time,
+    .item = read_item,
 };
