@@ -53,11 +53,9 @@ key AS (
     SELECT x.*, k.oid AS constraint_oid, k.conname, x.indkey[0] = id.attnum AS own,
            CASE WHEN id.texty THEN x.indkey[0] = id.attnum AND x.indcollation[0] = id.coll
                 ELSE x.indkey[0] = 0 AND pg_get_expr(x.indexprs, x.indrelid) = format('(%I)::text', id.theirs) END AS found
-    FROM id JOIN pg_index x ON x.indrelid = id.base
-    JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_am m ON m.oid = i.relam AND m.amname IN ('btree', 'hash')
+    FROM id JOIN pg_index x ON x.indrelid = id.base JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_am m ON m.oid = i.relam AND m.amname IN ('btree', 'hash')
     LEFT JOIN pg_constraint k ON k.conindid = x.indexrelid AND k.conrelid = x.indrelid AND k.contype IN ('p', 'u')
-    LEFT JOIN parted p ON p.apart
-    WHERE x.indisvalid AND x.indpred IS NULL
+    LEFT JOIN parted p ON p.apart WHERE x.indisvalid AND x.indpred IS NULL
       AND (x.indnkeyatts = 1 OR (SELECT bool_and(a = ANY (p.columns)) FROM unnest((x.indkey::int2[])[1:x.indnkeyatts - 1]) a))
 ),
 keys AS (

@@ -53,6 +53,7 @@ static void drop_ids(struct ids *ids)
 
 /* ---- one step ---- */
 
+/* One statement erases all that is stored of some messages, and says how many rows of what. */
 static bool run_step(struct erasure *erasure, const char *literal)
 {
     struct command_context *context = erasure->context;
@@ -68,6 +69,7 @@ static bool run_step(struct erasure *erasure, const char *literal)
     return good;
 }
 
+/* A step is a transaction. A dry run rolls it back: so it counts exactly what a real one would. */
 static bool step(struct erasure *erasure, const struct ids *ids)
 {
     struct command_context *context = erasure->context;
@@ -87,6 +89,7 @@ static bool step(struct erasure *erasure, const struct ids *ids)
 
 /* ---- whose messages ---- */
 
+/* The statement that reads the next ids of the person, in the order of the key. The caller frees it. */
 static char *bind_page(const struct erasure *erasure)
 {
     const struct inbox_place *place = &erasure->place;
@@ -145,6 +148,8 @@ static bool run_groups(struct erasure *erasure, const char *sql)
     return rows != NULL;
 }
 
+/* After the last message: what has been appended of the person's groups is folded first, or it would
+ * bring them back. */
 static bool erase_groups(struct erasure *erasure)
 {
     struct command_context *context = erasure->context;
@@ -241,6 +246,7 @@ static bool erase_file(struct erasure *erasure, const char *path)
     return good;
 }
 
+/* The id need not have a message any more: what else is stored of it goes. */
 static bool erase_one(struct erasure *erasure, const char *id)
 {
     struct ids ids = {.count = 1};
@@ -252,6 +258,7 @@ static bool erase_one(struct erasure *erasure, const char *id)
 
 /* ---- the whole ---- */
 
+/* Without the trigger the counters would be ahead of the messages that are left. */
 static bool check_trigger(const struct erasure *erasure)
 {
     struct command_context *context = erasure->context;
@@ -284,6 +291,7 @@ static bool begin(struct erasure *erasure, const struct command_call *call)
     return good;
 }
 
+/* The record of an erasure without this moment says that the run did not end. */
 static bool finish(struct erasure *erasure)
 {
     struct command_context *context = erasure->context;

@@ -20,6 +20,7 @@
 
 /* ---- the table ---- */
 
+/* A mapped table is where the configuration says; our own is in the schema, under its columns' names. */
 void inbox_place_of(const struct rcpt_config *config, struct inbox_place *place)
 {
     const char *const ours[] = {
@@ -165,6 +166,7 @@ static bool check_lanes(struct command_context *context)
     return good;
 }
 
+/* Each check says its own error; the first one ends the others. */
 static bool check_all(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;

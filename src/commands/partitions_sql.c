@@ -18,6 +18,7 @@
 
 /* ---- the layout ---- */
 
+/* Partitions whose bounds are no times of this kind of ids count nothing: somebody else made them. */
 static bool read_parts(struct layout *layout)
 {
     const char *const values[] = {layout->place.schema, layout->place.table};
@@ -41,6 +42,7 @@ static bool read_parts(struct layout *layout)
     return true;
 }
 
+/* No row of the state: there is no such table. Then the error is empty. */
 bool layout_read(struct layout *layout, struct command_context *context)
 {
     *layout = (struct layout){.context = context,
@@ -82,6 +84,7 @@ int64_t layout_horizon(const struct layout *layout)
     return layout_span_end(layout, layout->now_ms + SPANS_AHEAD * layout->span_ms);
 }
 
+/* By the day where spans are whole days, else by the minute: unique for each start. */
 void layout_name(const struct layout *layout, int64_t start_ms, char name[64])
 {
     time_t start = (time_t)(start_ms / 1000);
@@ -111,6 +114,7 @@ void script_add(struct script *script, const char *file, const struct rcpt_pg_bi
     free(sql);
 }
 
+/* With a short lock_timeout, so that batches that queue behind a lock of ours do not wait either. */
 static bool run_once(const struct script *script, bool waits)
 {
     struct rcpt_session *session = script->context->session;
@@ -126,6 +130,8 @@ static bool run_once(const struct script *script, bool waits)
     return false;
 }
 
+/* Only locks and deadlocks are worth another attempt. The pauses vary, so that two commands do not stay
+ * in step. */
 bool script_again(struct command_context *context, unsigned *attempts, const char *what)
 {
     const char *code = context->error.code;
@@ -172,6 +178,7 @@ bool script_run_at_length(struct script *script)
     return good;
 }
 
+/* For the length of the session. Two runs at once would make and drop the same partitions. */
 bool partitions_lock(struct command_context *context)
 {
     context->error = (struct rcpt_error){0};

@@ -57,6 +57,7 @@ static bool is(const struct inbox *inbox, const char *column)
     return rcpt_session_rows_bool(inbox->state, 0, column);
 }
 
+/* A share of the pages, so that a table of any size is read in about the same time. */
 static bool take_sample(struct inbox *inbox)
 {
     struct rcpt_error *error = &inbox->context->error;
@@ -115,6 +116,8 @@ static bool is_ordered(const struct inbox *inbox)
            strtod(rcpt_session_rows_text(inbox->sample, 0, "in_order"), NULL) > ORDERED;
 }
 
+/* Partitions decide first, then the order of the ids, then the size: a set costs an index, and is only
+ * worth it where the key of a large table is touched all over. */
 static enum way way_of(const struct inbox *inbox)
 {
     if (inbox->newest != NULL)
@@ -211,6 +214,7 @@ static void describe_newest(const struct inbox *inbox)
                text_of(inbox, "partitions"));
 }
 
+/* One line for each way: what batches do, and what it costs or what would be better. */
 static void describe(const struct inbox *inbox)
 {
     const char *kind = kind_of(inbox);
@@ -319,6 +323,7 @@ static bool store(const struct inbox *inbox, const char *boundary, const char *n
     return stored != NULL;
 }
 
+/* The boundary is noted when its index is there: daemons that read it find the index. */
 static bool make(const struct inbox *inbox, const char *boundary)
 {
     struct command_context *context = inbox->context;
@@ -355,6 +360,7 @@ static bool move(struct inbox *inbox)
     return drop_unused(inbox);
 }
 
+/* Daemons that still have the old boundary find the same messages by the key. */
 static bool remove_set(struct inbox *inbox)
 {
     if (inbox->since != NULL)
@@ -364,6 +370,8 @@ static bool remove_set(struct inbox *inbox)
            drop_unused(inbox);
 }
 
+/* Partitions need no index of their own, so moving their boundary is one row. The name of the table
+ * stands where that of an index would. */
 static bool keep_newest(struct inbox *inbox)
 {
     const char *boundary = rcpt_session_rows_text(inbox->newest, 0, "boundary");
@@ -392,6 +400,7 @@ static bool maintain(struct inbox *inbox)
     return wanted ? drop_unused(inbox) && move(inbox) : remove_set(inbox);
 }
 
+/* Two runs at once would each make an index, and drop that of the other. */
 static bool lock(struct command_context *context)
 {
     struct inbox_place place;

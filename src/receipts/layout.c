@@ -39,6 +39,7 @@ static bool refuse_insert(const struct rcpt_config *config, const struct inbox_l
     return false;
 }
 
+/* The figure is that of docs/performance.md, "An inbox that grows for years". */
 static bool refuse_probes(const struct rcpt_config *config, const struct inbox_layout *layout,
                           struct rcpt_error *error)
 {
@@ -80,6 +81,7 @@ bool inbox_layout_check(const struct rcpt_config *config, const struct inbox_lay
 /* Columns of sql/control/layout. */
 enum { LAYOUT_KEY, LAYOUT_LEADS, LAYOUT_PROBES, LAYOUT_BY_TIME };
 
+/* The same rule and words as those of migrate and check-config. */
 static void find_reason(const struct layout_watch *watch, const struct rcpt_pg_rows *rows,
                         char reason[APP_REASON_BYTES])
 {
@@ -107,6 +109,7 @@ static void on_read(void *context, const struct rcpt_pg_rows *rows)
     app_update_readiness(watch->receipts->context);
 }
 
+/* The parameters of sql/control/layout.sql. */
 static void put_table(const struct rcpt_config *config, struct rcpt_pg_encoder *encoder)
 {
     const char *table = config->inbox.table, *dot = table != NULL ? strchr(table, '.') : NULL;
@@ -121,6 +124,7 @@ static void put_table(const struct rcpt_config *config, struct rcpt_pg_encoder *
                                                                  : "");
 }
 
+/* Partitions come and go by the hour at most, so the interval is that of a probe, not of a batch. */
 static void on_tick(void *context)
 {
     struct layout_watch *watch = context;
