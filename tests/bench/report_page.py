@@ -3,6 +3,12 @@
 from report_text import number, spread, table
 
 
+def section_serve(result):
+    rows = [(one["question"], one["whose"], number(one["p50_ms"], 1), number(one["p95_ms"], 1), number(one["server_ms"], 1)) for one in result["questions"]]
+    return (f"## The interface for readers\n\n`receiptd serve` beside {number(result['campaigns'])} campaigns, asked one question at a time over HTTP on loopback; {number(result['requests'])} times each. "
+            "Milliseconds.\n\n" + table(("question", "whose campaigns", "median", "p95", "the server's CPU"), rows))
+
+
 def section_viewers(result):
     rows = [(case["case"], spread(case["figures"]["events_per_second"]), spread(case["share"], 2), spread(case["figures"]["daemon_us_per_event"], 2),
              spread(case["grown_mib"], 1), spread(case["events_each"]) if case["events_each"] else "–") for case in result["cases"]]
