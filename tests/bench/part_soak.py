@@ -137,7 +137,7 @@ class Soak:
     def _retire(self):
         while not self.ended.wait(RETIRE_EVERY):
             said = self.receiptd.command("retire", timeout=600).stdout
-            self.deleted += int(re.search(r"^messages: (\d+) deleted", said, re.MULTILINE)[1])
+            self.deleted += int(re.findall(r"^messages: (\d+) deleted", said, re.MULTILINE)[-1])  # the lines before are progress
 
 
 def _status(pid):
