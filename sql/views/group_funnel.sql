@@ -5,8 +5,7 @@ SELECT c.campaign_id, c.kind, c.status, COALESCE(p.name, c.status::text) AS stat
 FROM (
     SELECT t.campaign_id, t.kind, t.status, t.messages AS n FROM campaign_tally t WHERE t.kind IN ('customer', 'logical')
     UNION ALL
-    SELECT m.campaign_id, m.kind, d.code, d.delta
-    FROM groups_merged(ARRAY(SELECT d.id FROM group_delta d)) m CROSS JOIN LATERAL group_steps(m.was, m.had, m.status, m.flags) d
+    SELECT p.campaign_id, p.kind, p.code, p.delta FROM group_pending() p
 ) c
 LEFT JOIN message_status_priority p ON p.code = c.status
 GROUP BY c.campaign_id, c.kind, c.status, p.name
