@@ -27,7 +27,7 @@ static const struct {
     {2, "tables/002_origin"},     {2, "tables/002_positions"},  {3, "tables/003_retention"},
     {3, "tables/003_recent"},     {4, "tables/004_partitions"}, {4, "tables/004_erasure"},
     {4, "tables/004_maintained"}, {5, "tables/005_rules"},      {5, "tables/005_serve"},
-    {6, "tables/006_groups"},
+    {6, "tables/006_groups"},     {6, "tables/006_status"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
