@@ -1,12 +1,13 @@
 // The operator's page: /status as it is, gateways, pipelines, dead letters. Members of /status that are new get a table too.
 import { get, post } from "./api.js";
 import { card, facts, notice, problem, table } from "./charts.js";
-import { count, words } from "./format.js";
+import { count, duration, words } from "./format.js";
 import { coalesce, h } from "./view.js";
 
 const STATUS_MS = 5000;
 const LETTERS = 100;
-const ORDER = ["last_errors", "partitions", "lanes", "rates", "connections", "instances"];
+const SILENT_S = 15; // three times the interval in which instances store what they say
+const ORDER = ["last_errors", "partitions", "lanes", "rates", "connections"];
 
 export function operate(app) {
     const state = { status: {}, gateways: {}, pipelines: {}, letters: {}, reason: "", chosen: new Set(), asking: null, done: "" };
@@ -63,24 +64,37 @@ export function operate(app) {
         const { answer, error } = state.status;
         if (!answer)
             return error ? problem(error) : h("div", { class: "card empty" });
-        const names = Object.keys(answer).sort((a, b) => rank(a) - rank(b));
+        const { instances = [], ...own } = answer;
+        return [error && problem(error), all("Status", own, card), instances.map(instance)];
+    }
+
+    // What one daemon says about itself, under its name.
+    function instance({ name, at, age_s: age, status: said }) {
+        const heard = age > SILENT_S ? h("strong", { class: "bad" }, `Silent for ${duration(age)}. `) : `Heard of ${duration(age)} ago. `;
+        const inside = (title, ...content) => [h("h3", null, title), content];
+        return card(`Instance ${name}`, h("p", null, heard), all("State", { at, ...said }, inside, `${name}: `));
+    }
+
+    // An object of which nothing is known: plain values, then a table for each list of objects, then what is in objects.
+    function all(title, object, part, prefix = "") {
+        const names = Object.keys(object).sort((a, b) => rank(a) - rank(b));
         const isRows = (value) => Array.isArray(value) && value.length > 0 && typeof value[0] === "object";
         const isPlain = (value) => value === null || typeof value !== "object" || (Array.isArray(value) && !isRows(value));
-        const plain = Object.fromEntries(names.filter((name) => isPlain(answer[name]) && name !== "last_errors").map((name) => [name, answer[name]]));
+        const plain = Object.fromEntries(names.filter((name) => isPlain(object[name]) && name !== "last_errors").map((name) => [name, object[name]]));
         return [
-            error && problem(error),
-            card("Status", h("p", { class: "sum" }, readiness(answer)), facts(plain)),
-            Array.isArray(answer.last_errors) && answer.last_errors.length === 0 && card("Last errors", notice("None.")),
-            names.filter((name) => isRows(answer[name])).map((name) => card(words(name), table(words(name), answer[name]))),
-            names.filter((name) => !isPlain(answer[name]) && !isRows(answer[name])).map((name) => card(words(name), group(words(name), answer[name]))),
+            part(title, h("p", { class: "sum" }, readiness(object)), facts(plain)),
+            Array.isArray(object.last_errors) && object.last_errors.length === 0 && part("Last errors", notice("None.")),
+            names.filter((name) => isRows(object[name])).map((name) => part(words(name), table(`${prefix}${words(name)}`, object[name]))),
+            names.filter((name) => !isPlain(object[name]) && !isRows(object[name]))
+                .map((name) => part(words(name), group(`${prefix}${words(name)}`, object[name], prefix ? "h4" : "h3"))),
         ];
     }
 
     // An object with lists of objects inside, such as places: each list is a table.
-    function group(name, object) {
+    function group(name, object, heading) {
         const lists = Object.entries(object).filter(([, value]) => Array.isArray(value) && typeof value[0] === "object");
         const rest = Object.fromEntries(Object.entries(object).filter(([key]) => !lists.some(([list]) => list === key)));
-        return [Object.keys(rest).length > 0 && facts(rest), lists.map(([key, rows]) => [h("h3", null, words(key)), table(`${name}: ${key}`, rows)])];
+        return [Object.keys(rest).length > 0 && facts(rest), lists.map(([key, rows]) => [h(heading, null, words(key)), table(`${name}: ${key}`, rows)])];
     }
 
     function simple(title, name, key) {
