@@ -250,7 +250,7 @@ docs: all ## docs/configuration.md and config/receiptd.yaml from the table of ke
 	$(BUILD)/receiptd check-config --example > config/receiptd.yaml
 
 SHARE = $(DESTDIR)$(PREFIX)/share
-UNITS := receiptd.service receiptd-intake.service receiptd-maintain.service receiptd-maintain.timer
+UNITS := receiptd.service receiptd-intake.service receiptd-serve.service receiptd-maintain.service receiptd-maintain.timer
 
 $(BUILD)/receiptd.1: WHAT = man
 $(BUILD)/receiptd.yaml.5: WHAT = config-man
@@ -265,7 +265,7 @@ install: all $(GENERATED) ## DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc; an ex
 	install -D -m 755 $(BUILD)/receiptd $(DESTDIR)$(PREFIX)/bin/receiptd
 	install -d $(SHARE)/doc/receiptd/examples $(SHARE)/man/man1 $(SHARE)/man/man5 $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)/receiptd
 	install -d -m 700 $(DESTDIR)$(SYSCONFDIR)/receiptd/secrets $(DESTDIR)$(SYSCONFDIR)/receiptd/intake-secrets \
-		$(DESTDIR)$(SYSCONFDIR)/receiptd/owner-secrets
+		$(DESTDIR)$(SYSCONFDIR)/receiptd/serve-secrets $(DESTDIR)$(SYSCONFDIR)/receiptd/owner-secrets
 	install -m 644 README.md $(wildcard docs/*.md) $(SHARE)/doc/receiptd
 	install -m 644 config/receiptd.yaml config/prometheus/rules.yaml config/grafana/receiptd.json $(SHARE)/doc/receiptd/examples
 	gzip -9nc $(BUILD)/receiptd.1 > $(SHARE)/man/man1/receiptd.1.gz

@@ -26,7 +26,7 @@ GRANT INSERT, UPDATE, DELETE ON message_part TO :"receiptd_role";
 GRANT UPDATE (message_id, gateway_id, lane) ON parked_event TO :"receiptd_role";
 GRANT UPDATE (message_id) ON message_timeline TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq, campaign_tally_delta_id_seq, group_delta_id_seq TO :"receiptd_role";
-GRANT INSERT, UPDATE, DELETE ON campaign_tally_total, message_group, message_time TO :"receiptd_role";
+GRANT INSERT, UPDATE, DELETE ON campaign_tally_total, instance_status, message_group, message_time TO :"receiptd_role";
 GRANT TRUNCATE ON receipt_counted_0, receipt_counted_1, receipt_counted_2, receipt_counted_3, receipt_counted_4, receipt_counted_5, receipt_counted_6, receipt_counted_7,
     receipt_counted_8, receipt_counted_9, receipt_counted_10, receipt_counted_11, receipt_counted_12, receipt_counted_13, receipt_counted_14, receipt_counted_15
     TO :"receiptd_role";

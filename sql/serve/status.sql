@@ -13,6 +13,10 @@ SELECT json_build_object(
     'daemons', (SELECT COALESCE(json_agg(json_build_object('instance', d.instance, 'sessions', d.sessions) ORDER BY d.instance), '[]')
         FROM (SELECT split_part(a.application_name, '/', 2) AS instance, count(*) AS sessions FROM pg_stat_activity a
               WHERE $1::text IS NULL AND a.datname = current_database() AND a.application_name ~ '^receiptd/[^/]*/(control|lane-)' GROUP BY 1) d),
+    'instances', (SELECT COALESCE(json_agg(json_build_object(
+        'name', i.name, 'at', to_char(i.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+        'age_s', GREATEST(round(extract(epoch FROM now() - i.at)::numeric, 1), 0), 'status', i.document) ORDER BY i.name), '[]')
+        FROM instance_status i WHERE $1::text IS NULL),
     'as_of', (SELECT to_char(to_timestamp(max(c.anchor_timestamp) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
               FROM consumer_progress c),
     'behind_s', NULL)::text AS body;

@@ -124,8 +124,8 @@ static const char ending[] =
     "of\n.BR systemd.service (5)\n"
     "with Type=notify: start, status, reload, drain and signs of life are sent there.\n"
     ".TP\n.B RECEIPTD_SECRETS\n"
-    "set by the units to where the files of /etc/receiptd/secrets, or of intake-secrets, are for\n"
-    "them; a secret is written\n"
+    "set by the units to where the files of /etc/receiptd/secrets, intake-secrets or\n"
+    "serve-secrets are for them; a secret is written\n"
     "as file:${RECEIPTD_SECRETS:\\-/etc/receiptd/secrets/}NAME.\n"
     ".SH FILES\n"
     ".TP\n.I " RCPT_CONFIG_DEFAULT_PATH "\nthe configuration\n"
@@ -133,6 +133,8 @@ static const char ending[] =
     "secrets, for root alone; receiptd.service gets them as credentials\n"
     ".TP\n.I /etc/receiptd/intake-secrets/\n"
     "the same for receiptd\\-intake.service, which sees no others\n"
+    ".TP\n.I /etc/receiptd/serve-secrets/\n"
+    "the same for receiptd\\-serve.service\n"
     ".TP\n.I /run/receiptd/control.sock\nwhere receiptd ctl finds the daemon\n"
     ".SH SEE ALSO\n.BR receiptd.yaml (5)\n";
 

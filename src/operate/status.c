@@ -1,6 +1,6 @@
 /* The state of the daemon in four forms: JSON for tools, a page for people, a line for the service
  * manager, a line for the log. Nothing is kept here but the last counts, for rates. Called by
- * endpoints.c, control.c and supervisor.c. */
+ * endpoints.c, control.c, supervisor.c and status_store.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "places_view.h"
 #include "postgres/session.h"
 #include "status.h"
+#include "status_store.h"
 
 struct status {
     struct app_context *context;
@@ -21,6 +22,7 @@ struct status {
     uint64_t last_events, last_ns;       /* committed by the last status line, for its rate */
     struct rcpt_engine_stats last_stats; /* of the last line of the log */
     uv_timer_t timer;                    /* of the next one */
+    struct status_store *store;
 };
 
 /* RFC 3339 in UTC; null for 0. Seconds are enough, and sort as text. */
@@ -399,7 +401,7 @@ void status_apply_config(struct status *status)
 /* ---- life ---- */
 
 /* The line of the log begins with the process, also while it is not ready. */
-struct status *status_new(struct app_context *context, const struct receipts *receipts,
+struct status *status_new(struct app_context *context, struct receipts *receipts,
                           const struct measure *measure, const struct actions *actions)
 {
     struct status *status = rcpt_calloc(1, sizeof(*status));
@@ -410,6 +412,7 @@ struct status *status_new(struct app_context *context, const struct receipts *re
     uv_timer_init(context->loop, &status->timer);
     status->timer.data = status;
     status_apply_config(status);
+    status->store = status_store_new(context, receipts, status);
     return status;
 }
 
@@ -421,5 +424,6 @@ void status_close(struct status *status)
 
 void status_free(struct status *status)
 {
+    status_store_free(status->store);
     free(status);
 }

@@ -12,7 +12,7 @@
 
 struct status;
 
-struct status *status_new(struct app_context *context, const struct receipts *receipts,
+struct status *status_new(struct app_context *context, struct receipts *receipts,
                           const struct measure *measure, const struct actions *actions);
 void status_free(struct status *status);
 

@@ -373,6 +373,11 @@ bool receipts_view_connection(const struct receipts *receipts, unsigned index,
     return true;
 }
 
+struct rcpt_asker *receipts_asker(struct receipts *receipts)
+{
+    return &receipts->control;
+}
+
 struct receipts_view receipts_look(const struct receipts *receipts)
 {
     static const char *const states[RCPT_ASSIGNMENT_STATE__COUNT] = {

@@ -165,6 +165,9 @@ struct receipts_connection_view {
 bool receipts_view_connection(const struct receipts *receipts, unsigned index,
                               struct receipts_connection_view *view);
 
+/* The control connection's, for what others have to ask seldom. */
+struct rcpt_asker *receipts_asker(struct receipts *receipts);
+
 struct receipts_view {
     const char *cluster_id;       /* NULL: not known yet */
     const char *assignment_state; /* in words */

@@ -119,7 +119,7 @@ static const struct serve_route routes[] = {
     {RCPT_HTTP_POST, "/dead-letters/redrive", SERVE_OPERATE, false, SERVE_OFF,
      .off = "this interface only reads: run receiptd dead-letters --redrive", .doc = "nothing yet"},
     {RCPT_HTTP_GET, "/status", SERVE_OPERATE, false, SERVE_ROW, .statement = "status",
-     .doc = "positions and daemons, as the database knows them"},
+     .doc = "positions and daemons, as the database knows them, and what each instance says"},
     {RCPT_HTTP_GET, "/stream", SERVE_READ, true, SERVE_STREAM,
      .parameters = {{.name = "campaign", .doc = "only of this one"}},
      .doc = "server-sent events: `campaign` for each one that changed, `health`"},

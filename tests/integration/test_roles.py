@@ -29,6 +29,7 @@ EXPECTED = {
     "campaign_tally_delta": READ | {"INSERT", "DELETE"},
     "campaign_tally_total": READ | {"INSERT", "UPDATE", "DELETE"},
     "message_time": READ | {"INSERT", "UPDATE", "DELETE"},
+    "instance_status": READ | {"INSERT", "UPDATE", "DELETE"},
     "receipt_counted": READ | {"INSERT"},
     **{f"receipt_counted_{slot}": READ | {"TRUNCATE"} for slot in range(16)},
 }

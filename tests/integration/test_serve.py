@@ -221,6 +221,42 @@ def test_operators_see_pipelines_actions_letters_and_positions(site):
         assert answer.status == 501 and answer.headers["Content-Type"] == "application/problem+json"
 
 
+def instances(site, token=""):
+    return {row["status"]["pid"]: row for row in site.json("/status", token)["instances"]}
+
+
+def test_operators_see_the_state_of_all_instances_and_how_old_it_is(site):
+    one, two = [site.receiptd.start(name) for name in ("one", "two")]
+    wait_for(lambda: {one.pid, two.pid} <= instances(site).keys(), what="both instances")
+    wait_for(lambda: all(row["status"]["readiness"]["ready"] for row in instances(site).values()), what="both are ready")
+    for pid, row in instances(site).items():
+        assert row["name"] == row["status"]["instance"] and row["name"].endswith(f"-{pid}")
+        assert {"readiness", "assignment", "lanes", "connections", "parked", "since_start", "last_errors"} <= row["status"].keys()
+        assert SECRET not in json.dumps(row) and site.token not in json.dumps(row)
+    one.stop()
+    left = instances(site)[one.pid]
+    wait_for(lambda: instances(site)[one.pid]["age_s"] > instances(site)[two.pid]["age_s"] + 5, what="the one that has stopped gets older")
+    assert instances(site)[one.pid]["at"] == left["at"] and instances(site)[two.pid]["at"] > left["at"]
+    alpha = reader.make_token(site.receiptd, "alpha", "operate", "--org", "alpha-org")
+    assert instances(site, alpha) == {}
+    site.database.execute("UPDATE receiptd.instance_status SET at = at - interval '1 hour' WHERE name = %s", left["name"])
+    wait_for(lambda: instances(site).keys() == {two.pid}, what="who is silent for an hour is forgotten")
+    two.stop()
+
+
+def test_an_instance_that_cannot_store_its_state_says_so_once_and_goes_on(site):
+    site.database.execute("ALTER TABLE receiptd.instance_status ADD CHECK (false)")
+    failed = "SELECT xact_rollback FROM pg_stat_database WHERE datname = current_database()"
+    process = site.receiptd.start("one")
+    process.wait_for_log("storing of this instance's state failed")
+    before = site.database.value(failed)
+    wait_for(lambda: site.database.value(failed) >= before + 2, what="it has tried again, twice")
+    assert process.log().count("storing of this instance's state failed") == 1 and 'msg="ready"' in process.log()
+    site.database.execute("ALTER TABLE receiptd.instance_status DROP CONSTRAINT instance_status_check")
+    wait_for(lambda: process.pid in instances(site), what="it is stored")
+    process.stop()
+
+
 def test_answers_are_kept_by_their_tag_and_zipped(site):
     site.database.execute("DELETE FROM receiptd.campaign_funnel_delta WHERE false")
     first = site.get("/campaigns/alpha-campaign/funnel")

@@ -204,6 +204,14 @@ def test_the_operators_page_shows_positions_and_dead_letters(site, browser):
     browser.open(f"{site.url}/operate")
     browser.wait_for_text("unknown_status", "[aria-labelledby=part-dead-letters]")
     assert str(site.topic) in browser.text("[aria-labelledby=part-partitions]")
+    name = site.database.value("SELECT name FROM receiptd.instance_status")
+    card = f"[aria-labelledby^=part-instance-][aria-labelledby$='-{daemon.pid}']"
+    browser.wait_for_text("Heard of", card)
+    text = browser.text(card).lower()
+    assert name in browser.text(card)
+    for part in ("readiness", "lanes", "lag records", "connections", "since start", "batches", "parked", "last errors"):
+        assert part in text, part
+    assert browser.count("#part-partitions") == 1, "ids are unique"
 
 
 # ---- access

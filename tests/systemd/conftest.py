@@ -40,3 +40,10 @@ def intake(installed):
     unit = Unit(installed, "receiptd-intake")
     yield unit
     unit.reset()
+
+
+@pytest.fixture
+def serve(installed):
+    unit = Unit(installed, "receiptd-serve")
+    yield unit
+    unit.reset()

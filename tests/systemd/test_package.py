@@ -14,7 +14,7 @@ from support.services import ROOT
 from test_service import Service
 
 pytestmark = pytest.mark.timeout(900)  # the first one builds the package and boots a machine
-UNITS = ("receiptd.service", "receiptd-intake.service", "receiptd-maintain.service")
+UNITS = ("receiptd.service", "receiptd-intake.service", "receiptd-serve.service", "receiptd-maintain.service")
 
 
 def output(*command, **options):

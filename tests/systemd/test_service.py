@@ -3,11 +3,13 @@
 import json
 import re
 import secrets
+import urllib.request
 
 import pytest
 
 from support import intake as gateways
 from support.daemon import merge, to_yaml
+from support.ports import free_ports
 from support.world import QUICK
 
 pytestmark = pytest.mark.timeout(900)  # the first one builds the package and boots a machine
@@ -24,7 +26,7 @@ class Service:
             "postgres": {"dsn": SECRET},
             "http": {"listen": ""},
         })
-        for folder in ("secrets", "intake-secrets"):
+        for folder in ("secrets", "intake-secrets", "serve-secrets"):
             self.machine.path(f"/etc/receiptd/{folder}/dsn").write_text(database.tcp_dsn)
             self.machine.path(f"/etc/receiptd/{folder}/dsn").chmod(0o600)
         self.configure()
@@ -235,6 +237,25 @@ def test_the_intake_takes_webhooks_in_its_own_unit(service, intake, create_topic
     intake.systemctl("stop")
     assert intake.show("Result", "ExecMainStatus") == {"Result": "success", "ExecMainStatus": "0"}
     assert sum(high for _, high in service.topic.watermarks().values()) > 0
+
+
+def test_readers_are_answered_by_a_unit_of_their_own(service, serve):
+    port = free_ports(1)[0]
+    service.configure(serve={"listen": f"127.0.0.1:{port}", "dsn": SECRET, "open": True})
+    service.migrate()
+    serve.systemctl("start")
+    serve.wait_for_status("^answers readers$")
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/status", timeout=10) as answer:
+        assert answer.status == 200
+    before = serve.pid
+    serve.systemctl("reload")
+    assert serve.show("ActiveState") == "active" and serve.pid == before
+    assert {entry.name for entry in service.machine.path("/run/credentials/receiptd-serve.service").iterdir()} == {"secret_dsn"}
+    serve.systemctl("kill", "--signal=KILL")
+    serve.wait_for(lambda: serve.pid not in (0, before), "another process")
+    serve.wait_for_state("active")
+    serve.systemctl("stop")
+    assert serve.show("Result", "ExecMainStatus") == {"Result": "success", "ExecMainStatus": "0"}
 
 
 @pytest.mark.parametrize("unit, own, foreign", [("receiptd", "secrets", "intake-secrets"), ("receiptd-intake", "intake-secrets", "secrets")])

@@ -14,7 +14,7 @@ export function bars(rows, name) {
 }
 
 export function card(title, ...content) {
-    const id = `part-${title.toLowerCase().replace(/[^a-z]+/g, "-")}`;
+    const id = `part-${title.toLowerCase().replace(/[^a-z0-9]+/g, "-")}`;
     return h("section", { class: "card", key: title, "aria-labelledby": id }, h("h2", { id }, title), content);
 }
 

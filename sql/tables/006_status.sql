@@ -1,0 +1,14 @@
+-- What receiptd serve shows of the daemons, which may run elsewhere. No variables; search_path = the schema.
+
+-- What each `receiptd run` says about itself, written by itself every few seconds: the document of /statusz, which holds no secret. json and not
+-- jsonb: members keep their order, and nobody searches in it.
+CREATE TABLE IF NOT EXISTS instance_status (
+    name text COLLATE "C" PRIMARY KEY,
+    at timestamptz NOT NULL,
+    document json NOT NULL
+) WITH (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
+);
+
+INSERT INTO schema_version (version) VALUES (6) ON CONFLICT DO NOTHING;

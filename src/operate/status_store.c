@@ -1,0 +1,67 @@
+/* The document of /statusz in the table instance_status: `receiptd serve` is another process, often on
+ * another machine, and shows from there what all instances say. Best effort: a failure is logged once,
+ * and the next document replaces the one that was lost. Made by status.c. */
+#include "status_store.h"
+
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "postgres/ask.h"
+#include "status.h"
+
+#define EVERY_MS 5000 /* docs/serve.md tells it */
+
+struct status_store {
+    const struct app_context *context;
+    const struct status *status;
+    struct rcpt_ask ask;
+    struct app_ticker ticker;
+};
+
+/* To be freed. */
+static char *document_of(const struct status *status)
+{
+    struct rcpt_json json;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = rcpt_open_memory(&text, &size);
+    rcpt_json_init(&json, out);
+    status_write(status, &json);
+    RCPT_ASSERT(fclose(out) == 0);
+    return text;
+}
+
+/* The document is made only when it can be sent. */
+static void on_tick(void *context)
+{
+    struct status_store *store = context;
+    struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&store->ask);
+    if (encoder == NULL)
+        return;
+    char *document = document_of(store->status);
+    rcpt_pg_add_text(encoder, store->context->instance);
+    rcpt_pg_add_text(encoder, document);
+    rcpt_ask_send(&store->ask);
+    free(document);
+}
+
+struct status_store *status_store_new(struct app_context *context, struct receipts *receipts,
+                                      const struct status *status)
+{
+    struct status_store *store = rcpt_calloc(1, sizeof(*store));
+    store->context = context;
+    store->status = status;
+    store->ask = (struct rcpt_ask){.asker = receipts_asker(receipts),
+                                   .statement = "status_store",
+                                   .what = "storing of this instance's state",
+                                   .context = store,
+                                   .every_ms = EVERY_MS};
+    store->ticker = (struct app_ticker){.tick = on_tick, .context = store};
+    app_add_ticker(context, &store->ticker);
+    return store;
+}
+
+void status_store_free(struct status_store *store)
+{
+    free(store);
+}
