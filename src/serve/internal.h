@@ -53,7 +53,8 @@ enum serve_kind {
     SERVE_OFF,     /* not in this database, or not here: 501, and `off` says why */
 };
 
-/* The first parameters of its statement are the organisation and then those of the table, in order. */
+/* The parameters of its statement: the organisation, those of the table in order, and what `settings`
+ * gives. */
 struct serve_route {
     enum rcpt_http_method method;
     const char *path; /* "/campaigns/{campaign}/funnel" */
@@ -64,6 +65,7 @@ struct serve_route {
     bool (*is_on)(const struct rcpt_config *config); /* NULL: always; otherwise 501, too */
     const char *off;
     struct serve_parameter parameters[SERVE_MOST_VALUES];
+    char *(*settings)(const struct rcpt_config *config); /* one more parameter; freed */
     const char *doc;
 };
 

@@ -26,6 +26,18 @@
         .doc = "the counts also by this, where it is counted (counters.reasons, counters.by)"      \
     }
 
+#define PENDING                                                                                    \
+    {                                                                                              \
+        .name = "pending", .type = SERVE_CHOICE, .words = "true|false",                            \
+        .doc = "with `pending`, which reads each message of the campaign (inbox.expiry)"           \
+    }
+
+/* NULL: no message expires. */
+static char *expiry_rules(const struct rcpt_config *config)
+{
+    return config->inbox.expiry_count > 0 ? rcpt_config_expiry_rules(config) : NULL;
+}
+
 static bool has_series(const struct rcpt_config *config)
 {
     return config->counters.series_ms > 0;
@@ -48,9 +60,9 @@ static const struct serve_route routes[] = {
                     LIMIT("50")},
      .doc = "campaigns with their main counters"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}", SERVE_READ, true, SERVE_ROW, .statement = "funnel",
-     .parameters = {CAMPAIGN, BY}, .doc = "the same as the funnel"},
+     .parameters = {CAMPAIGN, BY, PENDING}, .settings = expiry_rules, .doc = "the same as the funnel"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/funnel", SERVE_READ, true, SERVE_ROW,
-     .statement = "funnel", .parameters = {CAMPAIGN, BY},
+     .statement = "funnel", .parameters = {CAMPAIGN, BY, PENDING}, .settings = expiry_rules,
      .doc = "statuses, flags and rates of a campaign, from its counters"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/timeline", SERVE_READ, true, SERVE_ROW,
      .statement = "timeline", .is_on = has_series,

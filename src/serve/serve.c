@@ -48,12 +48,18 @@ static void on_row(void *context, const struct rcpt_pg_rows *rows, const struct 
 
 static void ask_row(struct serve_request *request)
 {
-    const char *values[SERVE_MOST_VALUES + 1] = {request->organisation};
+    const struct serve_route *route = request->route;
+    const char *values[SERVE_MOST_VALUES + 2] = {request->organisation};
+    char *set = route->settings != NULL ? route->settings(request->serve->settings.config) : NULL;
     int count = 1;
     for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
-        if (request->route->parameters[index].name != NULL)
+        if (route->parameters[index].name != NULL)
             values[count++] = request->values[index];
-    if (serve_ask(request->serve, request->route->statement, values, count, on_row, request))
+    if (route->settings != NULL)
+        values[count++] = set;
+    bool asked = serve_ask(request->serve, route->statement, values, count, on_row, request);
+    free(set);
+    if (asked)
         return;
     serve_answer_failure(request->http, NULL);
     serve_request_free(request);

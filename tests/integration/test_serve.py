@@ -125,6 +125,21 @@ def test_a_funnel_is_what_the_view_says(site):
     assert site.json("/campaigns/alpha-campaign") == found
 
 
+def test_a_funnel_says_on_demand_until_when_it_is_provisional(site):
+    path = "/campaigns/alpha-campaign/funnel"
+    assert site.json(path + "?pending=true")["pending"] is None, "nothing expires"
+    site.process.stop()
+    site.receiptd.configure(inbox={"expiry": [{"column": "org_id", "value": "beta-org", "after": "0s"}, {"after": "72h"}]})
+    site.process = reader.start(site.receiptd)
+    site.database.execute("UPDATE receiptd.message_inbox SET status = 300 WHERE message_id IN ('alpha-m3', 'alpha-m4', 'beta-m3')")
+    for campaign, messages in (("alpha-campaign", 2), ("beta-campaign", 0)):
+        told = json.loads(site.receiptd.command("funnel", campaign, "--format", "json").stdout)["pending"]
+        found = site.json(f"/campaigns/{campaign}/funnel?pending=true")
+        assert found["pending"] == told and told["messages"] == messages and (told["until"] is None) == (messages == 0)
+        assert found["behind_s"] is None, "a primary does not know"
+    assert site.json(path)["pending"] is None and site.json(path + "?pending=false")["pending"] is None
+
+
 def test_campaigns_are_listed_sorted_searched_and_paged(site):
     site.database.execute("INSERT INTO receiptd.campaign_funnel_total (campaign_id, status, messages, events)"
                           " SELECT 'x' || lpad(n::text, 3, '0'), s, CASE s WHEN 300 THEN 100 WHEN 600 THEN n ELSE 100 - n END, 0"
