@@ -42,6 +42,9 @@ struct serve_parameter {
     const char *initial; /* NULL: absent means NULL */
     int64_t least, most;
     const char *doc;
+    const char *statement; /* given, it has this statement answer, where `is_on`; otherwise 501 */
+    bool (*is_on)(const struct rcpt_config *config);
+    const char *off;
 };
 
 enum serve_kind {
@@ -60,6 +63,7 @@ struct serve_route {
     const char *path; /* "/campaigns/{campaign}/funnel" */
     enum serve_scope scope;
     bool by_link; /* a link to its campaign will do */
+    bool one_of;  /* exactly one of its parameters has to be given */
     enum serve_kind kind;
     const char *statement;
     bool (*is_on)(const struct rcpt_config *config); /* NULL: always; otherwise 501, too */

@@ -211,6 +211,27 @@ def test_a_message_is_found_and_explained(site):
     assert site.get("/messages/nothing").status == 404
 
 
+def test_messages_of_a_customer_are_found_newest_first(site):
+    refused = site.get("/messages?customer=77")
+    assert refused.status == 501 and "inbox.columns.customer_id" in refused.json["detail"]
+    site.process.stop()
+    site.database.execute("ALTER TABLE receiptd.message_inbox ADD COLUMN person bigint")
+    site.database.execute("UPDATE receiptd.message_inbox SET person = 77, created_at = now() - right(message_id, 1)::int * interval '1 day'"
+                          " WHERE message_id IN ('alpha-m1', 'alpha-m2', 'beta-m3')")
+    site.receiptd.configure(inbox={"columns": {"customer_id": "person"}})
+    site.process = reader.start(site.receiptd)
+    listed = lambda token="": [row["message_id"] for row in site.json("/messages?customer=77", token)["messages"]]  # noqa: E731
+    assert listed() == ["alpha-m1", "alpha-m2", "beta-m3"]
+    assert listed(reader.make_token(site.receiptd, "beta", "support", "--org", "beta-org")) == ["beta-m3"]
+    assert site.get("/messages?customer=77", reader.make_token(site.receiptd, "read", "read")).status == 403
+    for query in ("", "?q=alpha-m1&customer=77", "?customer=", "?customer=no-number-7654321"):
+        assert site.get(f"/messages{query}").status == 400, query
+    site.database.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id, person) SELECT 'p-' || n, 'alpha-org', 'many', 78 FROM"
+                          " generate_series(1, 101) n")
+    assert len(site.json("/messages?customer=78")["messages"]) == 100
+    assert "7654321" not in site.process.log()
+
+
 def test_operators_see_pipelines_actions_letters_and_positions(site):
     assert [row["name"] for row in site.json("/pipelines")["pipelines"]] == ["alpha-pipeline", "beta-pipeline"]
     assert site.json("/pipelines/alpha-pipeline")["stages"] == [{"stage": "call", "op": "webhook", "actions": {"pending": 1}}]
