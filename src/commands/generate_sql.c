@@ -146,7 +146,8 @@ void generate_sql(FILE *out)
         "-- recent\": while the inbox has a recent set, here with the boundary " BOUNDARY ";\n"
         "-- \"lane/apply rules\": with all rules, which may be combined with the others; "
         "dimensions:\n"
-        "-- also by columns of the inbox, here by " DIMENSION_COLUMN "; \"serve/messages_of_customer\": likewise.\n",
+        "-- also by columns of the inbox, here by " DIMENSION_COLUMN
+        "; \"serve/messages_of_customer\": likewise.\n",
         out);
     write_lane(out);
     write_list(out, "control", rcpt_control_statements);
