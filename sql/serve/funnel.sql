@@ -1,6 +1,7 @@
--- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text reason, variant, channel, gateway, time_to_deliver or time_to_open: with the funnel
--- by this, too (NULL: without). From the counters alone. No row: no such campaign,
--- or one of another organisation.
+-- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text reason, variant, channel, gateway,
+-- time_to_deliver or time_to_open: with the funnel by this, too (NULL: without), $4 text true: with pending, $5 text rules of inbox.expiry as in sql/expiry (NULL: there are none). From the
+-- counters alone, but pending reads the campaign's rows of the inbox. behind_s is known of a standby only. No row: no such campaign, or one of
+-- another organisation.
 WITH counted AS MATERIALIZED (
     SELECT r.status, sum(r.messages)::int8 AS messages, sum(r.events)::int8 AS events
     FROM campaign_count r
@@ -27,12 +28,26 @@ rates AS (
     JOIN placed f ON f.code = k.status AND k.measure <> 'customers'
     CROSS JOIN LATERAL (SELECT CASE k.measure WHEN 'messages' THEN f.messages WHEN 'events' THEN f.events ELSE f.standing END AS n) m
     GROUP BY k.kpi
+),
+pending AS (
+    -- sql/expiry/pending.sql, of a campaign that has a name: so the index on it serves. Not executed unless it is asked for.
+    SELECT json_build_object('messages', count(*),
+                             'until', to_char(max(e.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) AS found
+    FROM message_inbox m
+    CROSS JOIN LATERAL (
+        SELECT r.* FROM jsonb_to_recordset($5::jsonb) AS r (n int4, "column" text, value text, low int2, high int2, after int8)
+        WHERE r."column" IS NULL OR to_jsonb(m) ->> r."column" = r.value ORDER BY r.n LIMIT 1
+    ) r
+    CROSS JOIN LATERAL (SELECT m.updated_at + NULLIF(r.after, 0) * interval '1 millisecond' AS at) e
+    WHERE m.campaign_id = $2::text AND m.status >= r.low AND m.status < r.high AND e.at IS NOT NULL
 )
 SELECT json_build_object(
     'campaign_id', $2::text, 'org_id', o.org_id,
     'as_of', (SELECT to_char(to_timestamp(max(c.anchor_timestamp) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
               FROM consumer_progress c),
-    'behind_s', NULL, 'provisional', NULL,
+    'behind_s', CASE WHEN NOT pg_is_in_recovery() THEN NULL WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
+                     ELSE round(extract(epoch FROM now() - pg_last_xact_replay_timestamp()), 3) END,
+    'pending', CASE WHEN $4::text = 'true' AND $5::text IS NOT NULL THEN (SELECT p.found FROM pending p) END,
     'statuses', (SELECT json_agg(json_build_object(
                      'code', s.code, 'name', s.name, 'parent', s.parent, 'messages', s.messages, 'events', s.events,
                      'current', s.standing, 'terminal', s.terminal, 'kind', s.kind) ORDER BY s.code)

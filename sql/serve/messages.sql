@@ -1,4 +1,5 @@
--- GET /messages: $1 text organisation (NULL: all), $2 text id of the message, or the one that a gateway gave it. Look-ups by key: accounts are
+-- GET /messages: $1 text organisation (NULL: all), $2 text id of the message, or the one that a gateway gave it, $3 text customer (NULL here: that
+-- is messages_of_customer.sql). Look-ups by key: accounts are
 -- found one after the other by the index of their aliases.
 WITH RECURSIVE account (name) AS (
     (SELECT a.channel_account FROM message_alias a ORDER BY a.channel_account LIMIT 1)
@@ -19,4 +20,4 @@ SELECT json_build_object('messages', COALESCE(json_agg(json_build_object(
 FROM found f
 JOIN message_inbox m ON m.message_id = f.message_id
 LEFT JOIN message_status_priority s ON s.code = m.status
-WHERE $1::text IS NULL OR m.org_id = $1::text;
+WHERE ($1::text IS NULL OR m.org_id = $1::text) AND $3::text IS NULL;

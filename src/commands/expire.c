@@ -21,39 +21,6 @@
 
 /* ---- rules as a parameter ---- */
 
-/* The configuration has been checked: both are statuses of the ladder. */
-static int64_t code_of(const struct rcpt_ladder *ladder, const char *name)
-{
-    int index = rcpt_ladder_find_name(ladder, name, strlen(name), NULL, 0);
-    RCPT_ASSERT(index >= 0);
-    return rcpt_ladder_entry(ladder, (size_t)index)->code;
-}
-
-/* As sql/expiry reads them; the caller frees the text. */
-static char *rules_of(const struct rcpt_config *config)
-{
-    char *text = NULL;
-    size_t size = 0;
-    struct rcpt_json json;
-    FILE *out = rcpt_open_memory(&text, &size);
-    rcpt_json_init(&json, out);
-    rcpt_json_begin_array(&json);
-    for (size_t index = 0; index < config->inbox.expiry_count; index++) {
-        const struct rcpt_config_expiry *rule = &config->inbox.expiry[index];
-        rcpt_json_begin_object(&json);
-        rcpt_json_put_int(&json, "n", (int64_t)index);
-        rcpt_json_put_text(&json, "column", rule->column);
-        rcpt_json_put_text(&json, "value", rule->value);
-        rcpt_json_put_int(&json, "low", code_of(config->ladder, rcpt_config_expiry_status(rule)));
-        rcpt_json_put_int(&json, "high", code_of(config->ladder, rcpt_config_expiry_to(rule)));
-        rcpt_json_put_int(&json, "after", rule->after_ms);
-        rcpt_json_end_object(&json);
-    }
-    rcpt_json_end_array(&json);
-    RCPT_ASSERT(fclose(out) == 0);
-    return text;
-}
-
 /* A misspelt column would fit no message, and another rule would be used. */
 static bool check_columns(struct command_context *context, const char *rules)
 {
@@ -147,7 +114,7 @@ static bool print_due(struct command_context *context)
 
 struct rcpt_session_rows *expire_pending(struct command_context *context, const char *campaign)
 {
-    char *rules = rules_of(context->config);
+    char *rules = rcpt_config_expiry_rules(context->config);
     const char *const values[] = {rules, campaign};
     struct rcpt_session_rows *rows = rcpt_session_query(
         context->session, rcpt_sql("expiry/pending"), 2, values, &context->error);
@@ -178,7 +145,7 @@ bool expire_messages(struct command_context *context, bool dry_run)
 {
     if (context->config->inbox.expiry_count == 0)
         return puts("messages: inbox.expiry is not set, so none expires") >= 0;
-    char *rules = rules_of(context->config);
+    char *rules = rcpt_config_expiry_rules(context->config);
     bool good = check_columns(context, rules) &&
                 (dry_run ? print_due(context) : walk_inbox(context, rules));
     free(rules);

@@ -129,6 +129,12 @@ static void write_lane(FILE *out)
     rcpt_lane_statements_free(plain);
 }
 
+/* With a customer, who is in the column of the dimensions. */
+static const struct rcpt_pg_statement *serve_statements(size_t *count)
+{
+    return rcpt_serve_statements(DIMENSION_COLUMN, "created_at", count);
+}
+
 void generate_sql(FILE *out)
 {
     fputs(
@@ -137,7 +143,8 @@ void generate_sql(FILE *out)
         "-- recent\": while the inbox has a recent set, here with the boundary " BOUNDARY ";\n"
         "-- \"lane/apply rules\": with all rules, which may be combined with the others; "
         "dimensions:\n"
-        "-- also by columns of the inbox, here by " DIMENSION_COLUMN ".\n",
+        "-- also by columns of the inbox, here by " DIMENSION_COLUMN
+        "; \"serve/messages_of_customer\": likewise.\n",
         out);
     write_lane(out);
     write_list(out, "control", rcpt_control_statements);
@@ -145,5 +152,5 @@ void generate_sql(FILE *out)
     write_list(out, "fold", rcpt_fold_statements);
     write_list(out, "fold", rcpt_fold_topic_statements);
     write_list(out, "intake", rcpt_intake_statements);
-    write_list(out, "serve", rcpt_serve_statements);
+    write_list(out, "serve", serve_statements);
 }

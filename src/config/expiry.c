@@ -1,5 +1,5 @@
 /* The fields of an entry of inbox.expiry, and what an entry needs of the ladder. src/commands/expire.c
- * uses them. An expiry acts like a receipt: every status between `status` and `to` becomes `to`, so
+ * and src/serve use them. An expiry acts like a receipt: every status between `status` and `to` becomes `to`, so
  * the order of receipts does not matter. Hence nothing may stand between them where a message can
  * rightly stay. */
 #include "config.h"
@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/json.h"
 #include "rows.h"
 
 #define FIELD(member) MEMBER(struct rcpt_config_expiry, member)
@@ -135,4 +136,38 @@ const char *rcpt_config_expiry_status(const struct rcpt_config_expiry *rule)
 const char *rcpt_config_expiry_to(const struct rcpt_config_expiry *rule)
 {
     return rule->to != NULL ? rule->to : "UNKNOWN";
+}
+
+/* ---- as a parameter ---- */
+
+/* The configuration has been checked: both are statuses of the ladder. */
+static int64_t code_of(const struct rcpt_ladder *ladder, const char *name)
+{
+    int index = rcpt_ladder_find_name(ladder, name, strlen(name), NULL, 0);
+    RCPT_ASSERT(index >= 0);
+    return rcpt_ladder_entry(ladder, (size_t)index)->code;
+}
+
+char *rcpt_config_expiry_rules(const struct rcpt_config *config)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct rcpt_json json;
+    FILE *out = rcpt_open_memory(&text, &size);
+    rcpt_json_init(&json, out);
+    rcpt_json_begin_array(&json);
+    for (size_t index = 0; index < config->inbox.expiry_count; index++) {
+        const struct rcpt_config_expiry *rule = &config->inbox.expiry[index];
+        rcpt_json_begin_object(&json);
+        rcpt_json_put_int(&json, "n", (int64_t)index);
+        rcpt_json_put_text(&json, "column", rule->column);
+        rcpt_json_put_text(&json, "value", rule->value);
+        rcpt_json_put_int(&json, "low", code_of(config->ladder, rcpt_config_expiry_status(rule)));
+        rcpt_json_put_int(&json, "high", code_of(config->ladder, rcpt_config_expiry_to(rule)));
+        rcpt_json_put_int(&json, "after", rule->after_ms);
+        rcpt_json_end_object(&json);
+    }
+    rcpt_json_end_array(&json);
+    RCPT_ASSERT(fclose(out) == 0);
+    return text;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bind.h"
 #include "sql.h"
 #include "statements.h"
 
@@ -84,16 +85,24 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
 }
 
 /* Prepared on each connection of the interface for readers, whose role may read and nothing else. */
-const struct rcpt_pg_statement *rcpt_serve_statements(size_t *count)
+const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, const char *newest,
+                                                      size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
         {.name = "token"},    {.name = "changes"},      {.name = "campaigns"},
         {.name = "funnel"},   {.name = "recipients"},   {.name = "message"},
         {.name = "messages"}, {.name = "pipelines"},    {.name = "pipeline"},
         {.name = "actions"},  {.name = "dead_letters"}, {.name = "status"},
-        {.name = "timeline"}, {.name = "gateways"},
+        {.name = "timeline"}, {.name = "gateways"},     {.name = "messages_of_customer"},
     };
+    const struct rcpt_pg_binding bindings[] = {{"customer", customer}, {"newest", newest}};
+    struct rcpt_error error;
     *count = sizeof(statements) / sizeof(statements[0]);
+    struct rcpt_pg_statement *last = &statements[*count - 1];
+    if (customer == NULL)
+        (*count)--;
+    else if (last->sql == NULL)
+        last->sql = rcpt_pg_bind(rcpt_sql("serve/messages_of_customer"), bindings, 2, &error);
     return with_texts(statements, *count, "serve");
 }
 

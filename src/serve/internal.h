@@ -42,6 +42,9 @@ struct serve_parameter {
     const char *initial; /* NULL: absent means NULL */
     int64_t least, most;
     const char *doc;
+    const char *statement; /* given, it has this statement answer, where `is_on`; otherwise 501 */
+    bool (*is_on)(const struct rcpt_config *config);
+    const char *off;
 };
 
 enum serve_kind {
@@ -53,17 +56,20 @@ enum serve_kind {
     SERVE_OFF,     /* not in this database, or not here: 501, and `off` says why */
 };
 
-/* The first parameters of its statement are the organisation and then those of the table, in order. */
+/* The parameters of its statement: the organisation, those of the table in order, and what `settings`
+ * gives. */
 struct serve_route {
     enum rcpt_http_method method;
     const char *path; /* "/campaigns/{campaign}/funnel" */
     enum serve_scope scope;
     bool by_link; /* a link to its campaign will do */
+    bool one_of;  /* exactly one of its parameters has to be given */
     enum serve_kind kind;
     const char *statement;
     bool (*is_on)(const struct rcpt_config *config); /* NULL: always; otherwise 501, too */
     const char *off;
     struct serve_parameter parameters[SERVE_MOST_VALUES];
+    char *(*settings)(const struct rcpt_config *config); /* one more parameter; freed */
     const char *doc;
 };
 

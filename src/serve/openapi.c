@@ -84,8 +84,11 @@ static void put_route(struct rcpt_json *json, const struct serve_route *route)
     rcpt_json_end_array(json);
     rcpt_json_key(json, "responses");
     rcpt_json_begin_object(json);
-    if (route->off != NULL)
-        put_answer(json, "501", route->off, "application/problem+json");
+    const char *off = route->off;
+    for (size_t index = 0; off == NULL && index < SERVE_MOST_VALUES; index++)
+        off = route->parameters[index].off;
+    if (off != NULL)
+        put_answer(json, "501", off, "application/problem+json");
     if (route->kind != SERVE_OFF)
         put_answer(json, "200", route->doc,
                    route->kind == SERVE_STREAM   ? "text/event-stream"

@@ -205,7 +205,10 @@ static void open_line(struct line *line, unsigned number)
         .on_ready = on_ready,
         .on_down = on_down,
     };
-    settings.statements = rcpt_serve_statements(&settings.statement_count);
+    /* The inbox of our own has created_at; a table of the platform's only where a key names it. */
+    bool dated = config->inbox.table == NULL || config->inbox.created_at != NULL;
+    settings.statements = rcpt_serve_statements(
+        config->inbox.customer_id, dated ? "created_at" : "message_id", &settings.statement_count);
     line->pg = rcpt_pg_new(&settings);
     rcpt_pg_start(line->pg);
 }

@@ -28,6 +28,18 @@
                "counters.times)"                                                                   \
     }
 
+#define PENDING                                                                                    \
+    {                                                                                              \
+        .name = "pending", .type = SERVE_CHOICE, .words = "true|false",                            \
+        .doc = "with `pending`, which reads each message of the campaign (inbox.expiry)"           \
+    }
+
+/* NULL: no message expires. */
+static char *expiry_rules(const struct rcpt_config *config)
+{
+    return config->inbox.expiry_count > 0 ? rcpt_config_expiry_rules(config) : NULL;
+}
+
 static bool has_series(const struct rcpt_config *config)
 {
     return config->counters.series_ms > 0;
@@ -38,8 +50,13 @@ static bool has_gateways(const struct rcpt_config *config)
     return config->counters.gateways_ms > 0;
 }
 
+static bool has_customers(const struct rcpt_config *config)
+{
+    return config->inbox.customer_id != NULL;
+}
+
 static const struct serve_route routes[] = {
-    {RCPT_HTTP_GET, "/campaigns", SERVE_READ, false, SERVE_ROW, .statement = "campaigns",
+    {RCPT_HTTP_GET, "/campaigns", SERVE_READ, false, false, SERVE_ROW, .statement = "campaigns",
      .parameters = {{.name = "q", .doc = "part of the campaign's id, whatever its case"},
                     {.name = "sort",
                      .type = SERVE_CHOICE,
@@ -49,12 +66,13 @@ static const struct serve_route routes[] = {
                     AFTER,
                     LIMIT("50")},
      .doc = "campaigns with their main counters"},
-    {RCPT_HTTP_GET, "/campaigns/{campaign}", SERVE_READ, true, SERVE_ROW, .statement = "funnel",
-     .parameters = {CAMPAIGN, BY}, .doc = "the same as the funnel"},
-    {RCPT_HTTP_GET, "/campaigns/{campaign}/funnel", SERVE_READ, true, SERVE_ROW,
-     .statement = "funnel", .parameters = {CAMPAIGN, BY},
+    {RCPT_HTTP_GET, "/campaigns/{campaign}", SERVE_READ, true, false, SERVE_ROW,
+     .statement = "funnel", .parameters = {CAMPAIGN, BY, PENDING}, .settings = expiry_rules,
+     .doc = "the same as the funnel"},
+    {RCPT_HTTP_GET, "/campaigns/{campaign}/funnel", SERVE_READ, true, false, SERVE_ROW,
+     .statement = "funnel", .parameters = {CAMPAIGN, BY, PENDING}, .settings = expiry_rules,
      .doc = "statuses, flags and rates of a campaign, from its counters"},
-    {RCPT_HTTP_GET, "/campaigns/{campaign}/timeline", SERVE_READ, true, SERVE_ROW,
+    {RCPT_HTTP_GET, "/campaigns/{campaign}/timeline", SERVE_READ, true, false, SERVE_ROW,
      .statement = "timeline", .is_on = has_series,
      .off = "no series is counted: set counters.series, such as to 90d",
      .parameters = {CAMPAIGN,
@@ -64,7 +82,7 @@ static const struct serve_route routes[] = {
                      .words = "hour|minute",
                      .doc = "distance of the points"}},
      .doc = "how the counters grew"},
-    {RCPT_HTTP_GET, "/campaigns/{campaign}/recipients", SERVE_SUPPORT, false, SERVE_EXPORT,
+    {RCPT_HTTP_GET, "/campaigns/{campaign}/recipients", SERVE_SUPPORT, false, false, SERVE_EXPORT,
      .statement = "recipients",
      .parameters = {CAMPAIGN,
                     {.name = "status", .doc = "only messages that stand in it, or have this flag"},
@@ -74,16 +92,21 @@ static const struct serve_route routes[] = {
                      .words = "csv|json",
                      .doc = "form of the list"}},
      .doc = "every message of a campaign, however many"},
-    {RCPT_HTTP_GET, "/messages", SERVE_SUPPORT, false, SERVE_ROW, .statement = "messages",
-     .parameters = {{.name = "q",
-                     .required = true,
-                     .doc = "id of the message, or the one that a gateway gave it"}},
-     .doc = "messages by an id"},
-    {RCPT_HTTP_GET, "/messages/{message}", SERVE_SUPPORT, false, SERVE_ROW, .statement = "message",
+    {RCPT_HTTP_GET, "/messages", SERVE_SUPPORT, .one_of = true, .kind = SERVE_ROW,
+     .statement = "messages",
+     .parameters = {{.name = "q", .doc = "id of the message, or the one that a gateway gave it"},
+                    {.name = "customer",
+                     .doc = "id of the person: the newest 100 messages",
+                     .statement = "messages_of_customer",
+                     .is_on = has_customers,
+                     .off = "nothing says whose messages are: set inbox.columns.customer_id"}},
+     .doc = "messages by an id, or of a customer"},
+    {RCPT_HTTP_GET, "/messages/{message}", SERVE_SUPPORT, false, false, SERVE_ROW,
+     .statement = "message",
      .parameters =
          {{.name = "message", .in_path = true, .required = true, .doc = "id of the message"}},
      .doc = "what `receiptd explain` says about a message"},
-    {RCPT_HTTP_GET, "/gateways", SERVE_OPERATE, false, SERVE_ROW, .statement = "gateways",
+    {RCPT_HTTP_GET, "/gateways", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "gateways",
      .is_on = has_gateways,
      .off = "nothing is counted by gateway: set counters.gateways, such as to 90d",
      .parameters = {{.name = "hours",
@@ -93,14 +116,14 @@ static const struct serve_route routes[] = {
                      .most = 8760,
                      .doc = "of the last so many hours"}},
      .doc = "figures of each gateway"},
-    {RCPT_HTTP_GET, "/pipelines", SERVE_OPERATE, false, SERVE_ROW, .statement = "pipelines",
+    {RCPT_HTTP_GET, "/pipelines", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "pipelines",
      .doc = "pipelines, for tokens without an organisation"},
-    {RCPT_HTTP_GET, "/pipelines/{pipeline}", SERVE_OPERATE, false, SERVE_ROW,
+    {RCPT_HTTP_GET, "/pipelines/{pipeline}", SERVE_OPERATE, false, false, SERVE_ROW,
      .statement = "pipeline",
      .parameters =
          {{.name = "pipeline", .in_path = true, .required = true, .doc = "name of the pipeline"}},
      .doc = "how many actions stand in each stage"},
-    {RCPT_HTTP_GET, "/actions", SERVE_OPERATE, false, SERVE_ROW, .statement = "actions",
+    {RCPT_HTTP_GET, "/actions", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "actions",
      .parameters = {{.name = "status",
                      .type = SERVE_CHOICE,
                      .words = "pending|held|running|done|failed|cancelled|dead",
@@ -113,18 +136,21 @@ static const struct serve_route routes[] = {
                      .doc = "`next` of the page before"},
                     LIMIT("100")},
      .doc = "actions, and why they do not run now"},
-    {RCPT_HTTP_GET, "/dead-letters", SERVE_OPERATE, false, SERVE_ROW, .statement = "dead_letters",
+    {RCPT_HTTP_GET, "/dead-letters", SERVE_OPERATE, false, false, SERVE_ROW,
+     .statement = "dead_letters",
      .parameters = {{.name = "reason", .doc = "only with this one"}, AFTER, LIMIT("100")},
      .doc = "what could not be applied, for tokens without an organisation; never the payload"},
-    {RCPT_HTTP_POST, "/dead-letters/redrive", SERVE_OPERATE, false, SERVE_OFF,
+    {RCPT_HTTP_POST, "/dead-letters/redrive", SERVE_OPERATE, false, false, SERVE_OFF,
      .off = "this interface only reads: run receiptd dead-letters --redrive", .doc = "nothing yet"},
-    {RCPT_HTTP_GET, "/status", SERVE_OPERATE, false, SERVE_ROW, .statement = "status",
+    {RCPT_HTTP_GET, "/status", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "status",
      .doc = "positions and daemons, as the database knows them, and what each instance says"},
-    {RCPT_HTTP_GET, "/stream", SERVE_READ, true, SERVE_STREAM,
+    {RCPT_HTTP_GET, "/stream", SERVE_READ, true, false, SERVE_STREAM,
      .parameters = {{.name = "campaign", .doc = "only of this one"}},
      .doc = "server-sent events: `campaign` for each one that changed, `health`"},
-    {RCPT_HTTP_GET, "/me", SERVE_ANY, true, SERVE_ME, .doc = "who asks, and what is allowed"},
-    {RCPT_HTTP_GET, "/openapi.json", SERVE_ANY, true, SERVE_OPENAPI, .doc = "this description"},
+    {RCPT_HTTP_GET, "/me", SERVE_ANY, true, false, SERVE_ME,
+     .doc = "who asks, and what is allowed"},
+    {RCPT_HTTP_GET, "/openapi.json", SERVE_ANY, true, false, SERVE_OPENAPI,
+     .doc = "this description"},
 };
 
 const struct serve_route *serve_routes(size_t *count)
@@ -316,6 +342,17 @@ static bool knows_all(const struct serve_request *request, struct rcpt_http_text
     return true;
 }
 
+static bool gives_one(const struct serve_request *request, char problem[256])
+{
+    unsigned given = 0;
+    for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
+        given += request->values[index] != NULL;
+    if (!request->route->one_of || given == 1)
+        return true;
+    snprintf(problem, 256, "%s takes exactly one of its parameters", request->route->path);
+    return false;
+}
+
 bool serve_routes_read(struct serve_request *request, char problem[256])
 {
     struct rcpt_http_text query = rcpt_http_query(request->http);
@@ -329,7 +366,7 @@ bool serve_routes_read(struct serve_request *request, char problem[256])
         if (request->route->parameters[index].name != NULL &&
             !read_one(request, index, path, query, problem))
             return false;
-    return true;
+    return gives_one(request, problem);
 }
 
 const char *serve_value(const struct serve_request *request, const char *name)

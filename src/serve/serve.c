@@ -46,14 +46,39 @@ static void on_row(void *context, const struct rcpt_pg_rows *rows, const struct 
     serve_request_free(request);
 }
 
+/* The one of the parameter that is given, if it has one, or the route's. NULL: answered with 501. */
+static const char *statement_of(struct serve_request *request)
+{
+    const struct serve_route *route = request->route;
+    for (size_t index = 0; index < SERVE_MOST_VALUES; index++) {
+        const struct serve_parameter *parameter = &route->parameters[index];
+        if (request->values[index] == NULL || parameter->statement == NULL)
+            continue;
+        if (parameter->is_on(request->serve->settings.config))
+            return parameter->statement;
+        refuse(request, 501, parameter->off);
+        return NULL;
+    }
+    return route->statement;
+}
+
 static void ask_row(struct serve_request *request)
 {
-    const char *values[SERVE_MOST_VALUES + 1] = {request->organisation};
+    const struct serve_route *route = request->route;
+    const char *statement = statement_of(request);
+    if (statement == NULL)
+        return;
+    const char *values[SERVE_MOST_VALUES + 2] = {request->organisation};
+    char *set = route->settings != NULL ? route->settings(request->serve->settings.config) : NULL;
     int count = 1;
     for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
-        if (request->route->parameters[index].name != NULL)
+        if (route->parameters[index].name != NULL)
             values[count++] = request->values[index];
-    if (serve_ask(request->serve, request->route->statement, values, count, on_row, request))
+    if (route->settings != NULL)
+        values[count++] = set;
+    bool asked = serve_ask(request->serve, statement, values, count, on_row, request);
+    free(set);
+    if (asked)
         return;
     serve_answer_failure(request->http, NULL);
     serve_request_free(request);

@@ -133,6 +133,21 @@ def test_a_funnel_shows_how_long_messages_took(site):
     assert site.json("/campaigns/alpha-campaign/funnel?by=time_to_open")["by"] == []
 
 
+def test_a_funnel_says_on_demand_until_when_it_is_provisional(site):
+    path = "/campaigns/alpha-campaign/funnel"
+    assert site.json(path + "?pending=true")["pending"] is None, "nothing expires"
+    site.process.stop()
+    site.receiptd.configure(inbox={"expiry": [{"column": "org_id", "value": "beta-org", "after": "0s"}, {"after": "72h"}]})
+    site.process = reader.start(site.receiptd)
+    site.database.execute("UPDATE receiptd.message_inbox SET status = 300 WHERE message_id IN ('alpha-m3', 'alpha-m4', 'beta-m3')")
+    for campaign, messages in (("alpha-campaign", 2), ("beta-campaign", 0)):
+        told = json.loads(site.receiptd.command("funnel", campaign, "--format", "json").stdout)["pending"]
+        found = site.json(f"/campaigns/{campaign}/funnel?pending=true")
+        assert found["pending"] == told and told["messages"] == messages and (told["until"] is None) == (messages == 0)
+        assert found["behind_s"] is None, "a primary does not know"
+    assert site.json(path)["pending"] is None and site.json(path + "?pending=false")["pending"] is None
+
+
 def test_campaigns_are_listed_sorted_searched_and_paged(site):
     site.database.execute("INSERT INTO receiptd.campaign_funnel_total (campaign_id, status, messages, events)"
                           " SELECT 'x' || lpad(n::text, 3, '0'), s, CASE s WHEN 300 THEN 100 WHEN 600 THEN n ELSE 100 - n END, 0"
@@ -202,6 +217,27 @@ def test_a_message_is_found_and_explained(site):
     assert [(row["message_id"], row["found_by"]) for row in both] == [("alpha-m5", "alias of alpha-account"), ("beta-m5", "alias of beta-account")]
     assert site.json("/messages?q=nothing") == {"messages": []}
     assert site.get("/messages/nothing").status == 404
+
+
+def test_messages_of_a_customer_are_found_newest_first(site):
+    refused = site.get("/messages?customer=77")
+    assert refused.status == 501 and "inbox.columns.customer_id" in refused.json["detail"]
+    site.process.stop()
+    site.database.execute("ALTER TABLE receiptd.message_inbox ADD COLUMN person bigint")
+    site.database.execute("UPDATE receiptd.message_inbox SET person = 77, created_at = now() - right(message_id, 1)::int * interval '1 day'"
+                          " WHERE message_id IN ('alpha-m1', 'alpha-m2', 'beta-m3')")
+    site.receiptd.configure(inbox={"columns": {"customer_id": "person"}})
+    site.process = reader.start(site.receiptd)
+    listed = lambda token="": [row["message_id"] for row in site.json("/messages?customer=77", token)["messages"]]  # noqa: E731
+    assert listed() == ["alpha-m1", "alpha-m2", "beta-m3"]
+    assert listed(reader.make_token(site.receiptd, "beta", "support", "--org", "beta-org")) == ["beta-m3"]
+    assert site.get("/messages?customer=77", reader.make_token(site.receiptd, "read", "read")).status == 403
+    for query in ("", "?q=alpha-m1&customer=77", "?customer=", "?customer=no-number-7654321"):
+        assert site.get(f"/messages{query}").status == 400, query
+    site.database.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id, person) SELECT 'p-' || n, 'alpha-org', 'many', 78 FROM"
+                          " generate_series(1, 101) n")
+    assert len(site.json("/messages?customer=78")["messages"]) == 100
+    assert "7654321" not in site.process.log()
 
 
 def test_operators_see_pipelines_actions_letters_and_positions(site):
