@@ -5,7 +5,7 @@ import { NONE, base, count, duration, percent, share, time, visible, words } fro
 import { times } from "./times.js";
 import { coalesce, h } from "./view.js";
 
-const FUNNEL_MS = 1000, SERIES_MS = 5000, PARTS_MS = 15_000;
+const FUNNEL_MS = 1000, SERIES_MS = 5000, PARTS_MS = 15_000, PENDING_MS = 60_000;
 const TONES = { SENT: "tone-sent", DELIVERED: "tone-delivered", OPENED: "tone-opened", CLICKED: "tone-clicked" };
 const IN_ORDER = ["tone-plain", "tone-early", "tone-sent", "tone-delivered", "tone-opened", "tone-clicked"];
 const DASHES = { DELIVERED: null, OPENED: "7 3", CLICKED: "2 3" };
@@ -30,7 +30,7 @@ function mainLine(statuses) {
 }
 
 export function campaign(app, id) {
-    const state = { funnel: null, error: null, step: "hour", series: null, seriesError: null, width: 900, cursor: null,
+    const state = { funnel: null, pending: null, error: null, step: "hour", series: null, seriesError: null, width: 900, cursor: null,
         parts: Object.fromEntries(PARTS.map((name) => [name, {}])), wanted: "" };
     const path = `/campaigns/${segment(id)}`;
 
@@ -69,7 +69,13 @@ export function campaign(app, id) {
         app.draw();
     }, PARTS_MS);
 
-    const all = () => [refresh, refreshSeries, refreshParts].forEach((ask) => ask());
+    // It reads each message of the campaign, so it is asked for when the page is opened, and then by the minute. A large campaign may have no answer.
+    const refreshPending = coalesce(async () => {
+        await get(path, { pending: true }).then((answer) => { state.pending = answer.pending ?? null; }, () => {});
+        app.draw();
+    }, PENDING_MS);
+
+    const all = () => [refresh, refreshSeries, refreshParts, refreshPending].forEach((ask) => ask());
     const measure = () => {
         const width = Math.round(document.querySelector(".timeline")?.clientWidth ?? 0);
         if (width > 0 && width !== state.width) {
@@ -82,7 +88,7 @@ export function campaign(app, id) {
     // ---- parts of the page
 
     function head(funnel) {
-        const pending = funnel.pending ?? funnel.provisional;
+        const pending = funnel.pending ?? state.pending;
         return h("div", { class: "intro" },
             h("p", { class: "trail" }, h("a", { href: "/" }, "Campaigns"), " / ", visible(funnel.org_id ?? "of several organisations, or of none")),
             h("h1", { key: "h", tabindex: "-1" }, visible(id)),

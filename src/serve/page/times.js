@@ -1,17 +1,18 @@
-// How long messages took, from counted buckets: bucket b ends at 2^(b/2) ms. Bars join buckets until there are few enough to be read.
+// How long messages took, from counted buckets: bucket b ends at 2^(b/2) ms, and its key is that end. Bars join buckets until there are few enough to be read.
 import { bars, card } from "./charts.js";
 import { count, duration, percent, share } from "./format.js";
 import { h } from "./view.js";
 
 const MOST_BARS = 14;
 const POINTS = [0.5, 0.9, 0.99];
+const bucketOf = (key) => Math.round(2 * Math.log2(Math.max(1, Number(key))));
 const endOf = (bucket) => 2 ** (bucket / 2) / 1000;
 
 const messagesOf = (row) => row.messages ?? row.statuses?.reduce((sum, status) => sum + (status.messages ?? 0), 0) ?? 0;
 
-// [{ bucket, messages }] in order; what is no number, such as "other", has no place on a scale.
+// [{ bucket, messages }] in order; what is no number, such as "negative", has no place on a scale.
 function read(rows) {
-    return rows.map((row) => ({ bucket: Number(row.key), messages: messagesOf(row) }))
+    return rows.map((row) => ({ bucket: bucketOf(row.key), messages: messagesOf(row) }))
         .filter((row) => Number.isFinite(row.bucket) && row.messages > 0).sort((a, b) => a.bucket - b.bucket);
 }
 
