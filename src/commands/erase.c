@@ -131,7 +131,7 @@ static bool read_page(struct erasure *erasure, const char *sql, const char *afte
 
 /* ---- groups ---- */
 
-/* Changes of before are folded first: one that came later would make the group anew. */
+/* Earlier changes are folded first: one that came later would bring the group back. */
 static bool run_groups(struct erasure *erasure, const char *sql)
 {
     struct command_context *context = erasure->context;

@@ -14,7 +14,7 @@ def section_viewers(result):
              spread(case["grown_mib"], 1), spread(case["events_each"]) if case["events_each"] else "–") for case in result["cases"]]
     return (f"## Viewers\n\n{number(result['events'])} receipts of the published mix, of 100 campaigns, counted by `receiptd run` with `serve.enabled`, while "
             f"{number(result['viewers'])} clients follow `/stream`. The clients share the cores with everything else.\n\n"
-            + table(("who looks", "events/s", "of that with nobody", "daemon, µs an event", "RSS, MiB more", "events that each was told"), rows))
+            + table(("who looks", "events/s", "of that with nobody", "daemon, µs an event", "RSS, MiB more", "events sent to each"), rows))
 
 
 def section_page(result):
