@@ -288,6 +288,7 @@ static int migrate(void **state)
     run_file("functions/probe_abort", NULL, 0);
     run_file("functions/raw_events_needed", NULL, 0);
     run_file("views/campaign_count", NULL, 0);
+    run_file("views/campaign_tally", NULL, 0);
     run_file("views/campaign_funnel", NULL, 0);
     run_file("migrate/inbox_table", bindings, 13);
     run_file("migrate/inbox_trigger", bindings, 13);
