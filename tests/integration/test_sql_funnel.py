@@ -40,7 +40,7 @@ def test_the_trigger_can_be_taken_away_and_put_back(database):
     assert stored_funnel(session) == {}
     off = session.run("command/audit_campaign", "c", False)
     assert off == []  # the root is not ours to count then
-    session.do("SELECT install_inbox_trigger('receiptd', 'message_inbox', 'org_id', 'campaign_id', 'status', 'flags', '{}', '{}')")
+    session.do("SELECT install_inbox_trigger('receiptd', 'message_inbox', 'message_id', 'org_id', 'campaign_id', 'status', 'flags', '{}', '{}', '{}', '{}')")
     add_messages(session, {"n": "c"})
     assert stored_funnel(session) == {("c", 0): (1, 0)}
 
