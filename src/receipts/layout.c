@@ -60,7 +60,8 @@ static bool refuse_probes(const struct rcpt_config *config, const struct inbox_l
     return false;
 }
 
-bool inbox_layout_is_bounded(const struct rcpt_config *config, const struct inbox_layout *layout)
+/* Whether receipts are looked up in few partitions of it, since a recent set says in which first. */
+static bool is_bounded(const struct rcpt_config *config, const struct inbox_layout *layout)
 {
     return layout->by_time && config->inbox.recent_rows > 0;
 }
@@ -70,8 +71,7 @@ bool inbox_layout_check(const struct rcpt_config *config, const struct inbox_lay
 {
     if (!layout->leads && config->unknown == RCPT_UNKNOWN_INSERT)
         return refuse_insert(config, layout, error);
-    if (layout->probes > (int64_t)config->inbox.probe_partitions &&
-        !inbox_layout_is_bounded(config, layout))
+    if (layout->probes > (int64_t)config->inbox.probe_partitions && !is_bounded(config, layout))
         return refuse_probes(config, layout, error);
     return true;
 }

@@ -19,7 +19,4 @@ RCPT_MUST_CHECK bool inbox_layout_check(const struct rcpt_config *config,
                                         const struct inbox_layout *layout,
                                         struct rcpt_error *error);
 
-/* Whether receipts are looked up in few partitions of it, since a recent set says in which first. */
-bool inbox_layout_is_bounded(const struct rcpt_config *config, const struct inbox_layout *layout);
-
 #endif

@@ -1,6 +1,6 @@
 -- Rule: a receipt that came before, within the window, is an echo: it is taken off `events` and counted as a duplicate. What makes two
--- receipts the same is their message and event: its event_id, else its status, flags and time (src/core/record_event.c). Receipts of a message are
--- of one lane, so no two transactions meet here. Outside of the window, or where it is off for a receipt, each counts.
+-- receipts the same is their message and event: its event_id, else its status, flags and time (src/core/record_event.c). In one
+-- process a message has one lane; two instances may hold copies of one receipt at once, and the key of the store decides between them. Outside of the window, or where it is off for a receipt, each counts.
 , keyed AS MATERIALIZED (
     SELECT dedup_slot(c.at) AS slot, hashtextextended(c.id, 0) AS message, c.event, min(c.i) AS i, count(*)::int4 AS n
     FROM receipts c
