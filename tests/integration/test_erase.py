@@ -130,6 +130,15 @@ def test_an_id_that_is_part_of_another_is_another(people):
     assert people.query("SELECT count(*)::int FROM receiptd.parked_event WHERE message_id LIKE '%anna-1-1'") == [(2,)]
 
 
+def test_dead_letters_are_found_by_ids_that_are_no_single_word(people):
+    for n, payload in enumerate((r'{"message_id": "of \"anna\" 1"}', r'{"message_id": "of \"anna\" 12"}', "id=ann\u00e4.1&x", "id=xann\u00e4.1&x")):
+        people.connection.execute("""INSERT INTO receiptd.dead_letter (topic, partition, "offset", index, lane, reason, payload)
+                                     VALUES ('phrases', 0, %s, 0, 0, 'aged_out', convert_to(%s, 'UTF8'))""", (n, payload))
+    people.run("erase", "--message", 'of "anna" 1')
+    people.run("erase", "--message", "ann\u00e4.1")
+    assert people.query("""SELECT "offset"::int FROM receiptd.dead_letter WHERE topic = 'phrases' ORDER BY 1""") == [(1,), (3,)]
+
+
 def test_what_cannot_be_is_refused(people):
     for arguments in ((), ("--customer", "a", "--message", "b"), ("--customer", "")):
         assert people.run("erase", *arguments, code=USAGE).err

@@ -77,7 +77,7 @@ def test_the_mapping_can_be_made_again(mapped):
     with psycopg.connect(database.dsn) as connection:
         from sql_fixture import SQL, fill_in
         connection.execute("SET search_path = receiptd")
-        names = {n: n for n in ("prev_status", "prev_flags", "status_at", "updated_at")} | {"created_at": "", "dimension_kinds": "{}", "dimension_columns": "{}"}
+        names = {n: n for n in ("prev_status", "prev_flags", "status_at", "updated_at")} | {"created_at": "", "dimension_kinds": "{}", "dimension_columns": "{}", "group_kinds": "{}", "group_columns": "{}"}
         for _ in range(2):
             connection.execute(fill_in((SQL / "migrate/inbox_view.sql").read_text(), MAPPING | names))
             connection.execute(fill_in((SQL / "migrate/inbox_trigger.sql").read_text(), MAPPING | names))
