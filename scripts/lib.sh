@@ -328,7 +328,8 @@ postgres_bin() {
     die "no PostgreSQL server found below /usr/lib/postgresql"
 }
 
-# create_postgres DIR PORT: loopback asks for a password, the socket does not (its directory is closed to others).
+# create_postgres DIR PORT: loopback asks for a password, the socket does not (its directory is closed to others). RECEIPTD_TEST_FSYNC=off: for
+# tests, which kill processes and no machines.
 create_postgres() {
     sp_bin=$(postgres_bin)
     sp_data=$1/postgres
@@ -346,6 +347,7 @@ max_connections = 200
 max_wal_size = 4GB
 checkpoint_timeout = 15min
 log_line_prefix = '%m [%p] %d %a '
+fsync = ${RECEIPTD_TEST_FSYNC:-on}
 CONF
 }
 

@@ -56,6 +56,8 @@ def services():
     named = service_pairs.from_environment()
     if named is not None:
         yield named
+        for template in filter(None, named.templates.values()):
+            template.drop()
         return
     try:
         yield service_pairs.start(PAIR)

@@ -3,6 +3,7 @@
 import pytest
 
 from oracle.traffic import Traffic
+from support import templates
 from support.world import World
 
 
@@ -18,7 +19,7 @@ def create_world(receiptd, database, create_topic):
         receiptd.configure(kafka={"topics": [str(topic)]})
         world = World(receiptd, database, topic, stream, **settings)
         if migrate:
-            receiptd.migrate()
+            templates.migrate(receiptd, database)
             if stream is not None:
                 world.insert(stream.early)
         return world

@@ -237,18 +237,28 @@ class Session:
 
 
 class Database:
-    """A database of its own with the schema, made by the files that the migration runs."""
+    """A database of its own with the schema, made by the files that the migration runs: once, then it is copied."""
 
     def __init__(self, server, inbox=None, setup=None, targeted=True, dimensions=(), groups=None):
         self.server = server
-        self.name = f"receiptd_test_{os.getpid()}_{next(self.numbers)}"
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {self.name} TEMPLATE template0 ENCODING 'UTF8'")
-        self.dsn = psycopg.conninfo.make_conninfo(server, dbname=self.name)
         self.sessions = []
-        self.migrate(inbox, setup, targeted, dimensions, groups or {})
+        kind = (server, repr(inbox), setup, targeted, tuple(dimensions), repr(groups))
+        if kind not in self.templates:
+            self.create("template0 ENCODING 'UTF8'")
+            self.migrate(inbox, setup, targeted, dimensions, groups or {})
+            self.sessions.pop().close()
+            self.templates[kind] = self.name
+            atexit.register(self.drop_template, server, self.name)
+        self.create(self.templates[kind])
 
     numbers = itertools.count()
+    templates = {}
+
+    def create(self, template):
+        self.name = f"receiptd_test_{os.getpid()}_{next(self.numbers)}"
+        self.dsn = psycopg.conninfo.make_conninfo(self.server, dbname=self.name)
+        with psycopg.connect(self.server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {self.name} TEMPLATE {template}")
 
     def migrate(self, inbox, setup, targeted, dimensions, groups):
         columns = ("message_id", "org_id", "campaign_id", "status", "prev_status", "flags", "prev_flags", "status_at",
@@ -280,6 +290,13 @@ class Database:
         self.fill_ladder(self.session("migrate"))
 
     @staticmethod
+    def drop_template(server, name):
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            for role in definers(name, SCHEMA):
+                connection.execute(f"DROP ROLE IF EXISTS {role}")
+
+    @staticmethod
     def ladder_rows(statuses=None, flags=None):
         rows = [(c, n, p, t, None, None) for c, (n, p, t) in (statuses or STATUSES).items()]
         return rows + [(9001 + b, n, None, False, b, i) for b, (n, i) in (flags or FLAGS).items()]
@@ -298,8 +315,6 @@ class Database:
             session.close()
         with psycopg.connect(self.server, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
-            for role in definers(self.name, SCHEMA):
-                connection.execute(f"DROP ROLE IF EXISTS {role}")
 
 
 def wait_for_lock(watcher, waiting):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from support.wait import wait_for
-from test_commands import COLUMNS, CONFIG, USAGE, command_server, empty, installed  # noqa: F401
+from test_commands import COLUMNS, CONFIG, USAGE, command_server, empty, installed, migrated  # noqa: F401
 
 
 def dump(installation):

@@ -11,7 +11,7 @@ from oracle.ladder import PATH
 from support import publications
 from support.wait import wait_for
 from test_actions import create_actions, receiver, wait_for_runs  # noqa: F401
-from test_commands import COLUMNS, CONFIG, command_server, empty, installed, stranger  # noqa: F401
+from test_commands import COLUMNS, CONFIG, command_server, empty, installed, migrated, stranger  # noqa: F401
 from test_folds import RULE as FOLD, published, wait_until_quiet
 
 RULES = [{"after": "72h"}]

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from test_commands import USAGE, command_server, empty, installed  # noqa: F401
+from test_commands import USAGE, command_server, empty, installed, migrated  # noqa: F401
 
 FORMS = (("ABC-x", "abc-x", "in lower case", "lower"), ("def", "DEF", "in upper case", "upper"), ("0012", "12", "without leading zeros", "strip_zeros"),
          ("FFF1", "65521", "as decimal", "hex_to_decimal"), ("48879", "beef", "as hex", "decimal_to_hex"), ("{q}", "q", "what stands around it", "trim"),

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from support.wait import wait_for
-from test_commands import CONFIG, command_server, empty, installed, stranger  # noqa: F401
+from test_commands import CONFIG, command_server, empty, installed, migrated, stranger  # noqa: F401
 
 DAY = 86_400_000
 OWN = {"partitions": "own", "ids": "uuidv7"}

@@ -7,7 +7,7 @@ import pytest
 
 from support.wait import wait_for
 from support.operations import Operations
-from test_commands import COLUMNS, CONFIG, NOPERM, command_server, empty, installed, stranger  # noqa: F401
+from test_commands import COLUMNS, CONFIG, NOPERM, command_server, empty, installed, migrated, stranger  # noqa: F401
 
 DAY = "interval '1 day'"
 

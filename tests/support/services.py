@@ -44,6 +44,7 @@ class Services:
         self.brokers = brokers
         self.directory = Path(directory) if directory else None
         self.admin = AdminClient({"bootstrap.servers": brokers, "log_level": 2})
+        self.templates = {}  # support/templates.py
 
     def postgres(self, action):
         """start, or fast, immediate, kill: stops it that way. Only for servers of this test alone (own_services)."""
@@ -111,6 +112,14 @@ class Database:
         with self.connection.cursor() as cursor, cursor.copy(copy) as target:
             for row in rows:
                 target.write_row(row)
+
+    def copy(self, template):
+        """Becomes a copy of another one, whatever it was."""
+        self.close()
+        template.close()
+        with psycopg.connect(self.services.dsn, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{self.name}" WITH (FORCE)')
+            connection.execute(f'CREATE DATABASE "{self.name}" TEMPLATE "{template.name}"')
 
     def close(self):
         if self._connection is not None:
