@@ -24,9 +24,10 @@ def migrate(receiptd, database):
 
 
 def _is_new(receiptd, database):
-    """16384: the first id of what PostgreSQL did not bring along."""
+    """Empty, and used by nobody else. 16384: the first id of what PostgreSQL did not bring along."""
     return receiptd.settings["postgres"]["dsn"] == database.dsn and not database.value("""
         SELECT EXISTS (SELECT FROM pg_class WHERE oid >= 16384) OR EXISTS (SELECT FROM pg_namespace WHERE oid >= 16384)
+            OR EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid())
             OR EXISTS (SELECT FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase WHERE d.datname = current_database())""")
 
 
