@@ -223,6 +223,7 @@ static void adapt(struct delivery *delivery)
         .received_us = delivery->received_us,
         .find_certificate = intake_find_certificate,
         .context = delivery->intake,
+        .scanners = delivery->intake->config->scanners,
     };
     delivery_take_arena(delivery);
     delivery_note_trace(delivery);
