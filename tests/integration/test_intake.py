@@ -136,6 +136,20 @@ def test_aliases_become_our_ids_and_accounts_do_not_mix(site, database):
     process.stop()
 
 
+def test_an_alias_names_the_part_where_the_gateway_does_not(site, database):
+    database.execute("INSERT INTO receiptd.message_alias (channel_account, gateway_id, message_id, part, parts)"
+                     " VALUES ('acme', 'SM1', 'm', 1, 2), ('acme', 'SM2', 'm', 2, 2)")
+    database.execute("INSERT INTO receiptd.message_alias (channel_account, gateway_id, message_id) VALUES ('acme', 'SM3', 'n')")
+    process = site.start()
+    with Client(process.port) as client:
+        for gateway_id in ("SM1", "SM2", "SM3", "SM1"):  # the last one out of the cache
+            client.send(twilio(None, gateway_id=gateway_id))
+            assert client.answer().status // 100 == 2
+    found = sorted((event["message_id"], event.get("part"), event.get("parts")) for event in intake.read_events(site.events))
+    assert found == [("m", 1, 2), ("m", 1, 2), ("m", 2, 2), ("n", None, None)]
+    process.stop()
+
+
 def test_required_aliases_are_waited_for(site):
     site.receiptd.configure(postgres={"dsn": "host=127.0.0.1 port=1 dbname=nobody"})
     site.configure(alias="required")
