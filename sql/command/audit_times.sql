@@ -1,20 +1,27 @@
--- The histograms of times (counters.times) against the rows of message_time and what was booked as forgotten, in one snapshot. $1 text[] campaigns. The cells
--- that differ, as audit_dimension/90_list.sql has them: campaign_id, kind, key, status, status_name, rows, counter, drift.
-SELECT c.campaign_id, c.kind, c.key, c.status, COALESCE(max(p.name), c.status::text) AS status_name, sum(c.rows)::int8 AS rows, sum(c.counter)::int8 AS counter,
-       (sum(c.counter) - sum(c.rows))::int8 AS drift
-FROM (
-    SELECT n.campaign AS campaign_id, n.kind, n.key, n.status, g.n AS rows, 0::int8 AS counter
-    FROM (SELECT t.campaign_id, time_bucket(t.sent_at, t.delivered_at) AS deliver, time_bucket(t.delivered_at, t.opened_at) AS open, count(*) AS n
-          FROM message_time t WHERE t.campaign_id = ANY ($1::text[]) GROUP BY 1, 2, 3) g
-    CROSS JOIN LATERAL time_counts(g.campaign_id, NULL, g.deliver, g.open) n
-    WHERE n.kind LIKE 'time\_%'
-    UNION ALL
-    SELECT t.campaign_id, replace(t.kind, 'forgotten_', ''), t.key, t.status,
-           CASE WHEN t.kind LIKE 'forgotten\_%' THEN t.messages ELSE 0 END, CASE WHEN t.kind LIKE 'time\_%' THEN t.messages ELSE 0 END
+-- A histogram of times (counters.times) against the rows of message_time and what was booked as forgotten, in one snapshot; the statement is this file and
+-- audit_dimension/90_list.sql or 90_repair.sql. $1 text[] campaigns, $2 bool, not NULL. Variable: kind (in campaign_tally). The rows say what the
+-- histogram must say. The kinds of gateways go over all campaigns and have '' for one.
+WITH
+live AS MATERIALIZED (
+    SELECT CASE WHEN :'kind' LIKE 'gateway%' THEN '' ELSE t.campaign_id END AS campaign_id, t.gateway, time_bucket(t.sent_at, t.delivered_at) AS deliver,
+           time_bucket(t.delivered_at, t.opened_at) AS open, count(*) AS n
+    FROM message_time t
+    WHERE :'kind' LIKE 'gateway%' OR t.campaign_id = ANY ($1::text[])
+    GROUP BY 1, 2, 3, 4
+),
+stored AS MATERIALIZED (
+    SELECT t.campaign_id, t.kind, t.key, t.status, t.messages
     FROM campaign_tally t
-    WHERE t.campaign_id = ANY ($1::text[]) AND t.kind IN ('time_to_deliver', 'time_to_open', 'forgotten_time_to_deliver', 'forgotten_time_to_open')
-) c
-LEFT JOIN message_status_priority p ON p.code = c.status
-GROUP BY c.campaign_id, c.kind, c.key, c.status
-HAVING sum(c.rows) <> sum(c.counter)
-ORDER BY c.campaign_id, c.kind, c.key
+    WHERE t.kind IN (:'kind', 'forgotten_' || :'kind') AND t.campaign_id = ANY (CASE WHEN :'kind' LIKE 'gateway%' THEN ARRAY[''] ELSE $1::text[] END)
+),
+cell AS MATERIALIZED (
+    SELECT c.campaign_id, c.key, c.status, sum(c.rows)::int8 AS rows, sum(c.counter)::int8 AS counter
+    FROM (SELECT n.campaign AS campaign_id, n.key, n.status, l.n AS rows, 0::int8 AS counter
+          FROM live l CROSS JOIN LATERAL time_counts(l.campaign_id, l.gateway, l.deliver, l.open) n WHERE n.kind = :'kind'
+          UNION ALL
+          SELECT s.campaign_id, s.key, s.status, CASE WHEN s.kind <> :'kind' THEN s.messages ELSE 0 END, CASE WHEN s.kind = :'kind' THEN s.messages ELSE 0 END
+          FROM stored s) c
+    GROUP BY 1, 2, 3
+),
+compared AS NOT MATERIALIZED (SELECT * FROM cell),
+older AS (SELECT NULL::text AS campaign_id WHERE $2::bool IS NULL)

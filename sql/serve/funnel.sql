@@ -1,16 +1,24 @@
 -- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text reason, variant, channel, gateway,
 -- time_to_deliver or time_to_open: with the funnel by this, too (NULL: without), $4 text true: with pending, $5 text rules of inbox.expiry as in sql/expiry (NULL: there are none). From the
 -- counters alone, but pending reads the campaign's rows of the inbox. behind_s is known of a standby only. No row: no such campaign, or one of
--- another organisation.
+-- another organisation. customers and logical (counters.groups): as the last roll-up left them; NULL: the campaign has none.
 WITH counted AS MATERIALIZED (
     SELECT r.status, sum(r.messages)::int8 AS messages, sum(r.events)::int8 AS events
     FROM campaign_count r
     WHERE r.campaign_id = $2::text
     GROUP BY r.status
 ),
+grouped AS MATERIALIZED (
+    SELECT t.status, sum(t.messages) FILTER (WHERE t.kind = 'customer')::int8 AS customers, sum(t.messages) FILTER (WHERE t.kind = 'logical')::int8 AS logical
+    FROM campaign_tally t
+    WHERE t.campaign_id = $2::text AND t.kind IN ('customer', 'logical')
+    GROUP BY t.status
+),
 placed AS MATERIALIZED (
     SELECT k.code, k.name, p.name AS parent, k.terminal, k.flag_bit IS NOT NULL AS is_flag,
            COALESCE(c.messages, 0) AS messages, COALESCE(c.events, 0) AS events,
+           CASE WHEN EXISTS (SELECT FROM grouped g WHERE g.customers IS NOT NULL) THEN COALESCE(g.customers, 0) END AS customers,
+           CASE WHEN EXISTS (SELECT FROM grouped g WHERE g.logical IS NOT NULL) THEN COALESCE(g.logical, 0) END AS logical,
            COALESCE(c.messages, 0) - (SELECT COALESCE(sum(d.messages), 0)::int8 FROM message_status_priority x
                                       JOIN counted d ON d.status = x.code WHERE x.parent = k.code) AS standing,
            CASE WHEN EXISTS (SELECT FROM status_path s JOIN message_status_priority a ON a.code = s.ancestor
@@ -19,14 +27,15 @@ placed AS MATERIALIZED (
     FROM message_status_priority k
     LEFT JOIN message_status_priority p ON p.code = k.parent
     LEFT JOIN counted c ON c.status = k.code
+    LEFT JOIN grouped g ON g.status = k.code
 ),
 rates AS (
     SELECT k.kpi, sum(m.n) FILTER (WHERE k.part = 'numerator') AS numerator, sum(m.n) FILTER (WHERE k.part = 'denominator') AS denominator,
            string_agg(f.name, '+' ORDER BY f.code) FILTER (WHERE k.part = 'numerator') AS above,
            string_agg(f.name, '+' ORDER BY f.code) FILTER (WHERE k.part = 'denominator') AS below
     FROM kpi_part k
-    JOIN placed f ON f.code = k.status AND k.measure <> 'customers'
-    CROSS JOIN LATERAL (SELECT CASE k.measure WHEN 'messages' THEN f.messages WHEN 'events' THEN f.events ELSE f.standing END AS n) m
+    JOIN placed f ON f.code = k.status AND (k.measure <> 'customers' OR f.customers IS NOT NULL)
+    CROSS JOIN LATERAL (SELECT CASE k.measure WHEN 'messages' THEN f.messages WHEN 'events' THEN f.events WHEN 'customers' THEN f.customers ELSE f.standing END AS n) m
     GROUP BY k.kpi
 ),
 pending AS (
@@ -50,9 +59,10 @@ SELECT json_build_object(
     'pending', CASE WHEN $4::text = 'true' AND $5::text IS NOT NULL THEN (SELECT p.found FROM pending p) END,
     'statuses', (SELECT json_agg(json_build_object(
                      'code', s.code, 'name', s.name, 'parent', s.parent, 'messages', s.messages, 'events', s.events,
-                     'current', s.standing, 'terminal', s.terminal, 'kind', s.kind) ORDER BY s.code)
+                     'current', s.standing, 'customers', s.customers, 'logical', s.logical, 'terminal', s.terminal, 'kind', s.kind) ORDER BY s.code)
                  FROM placed s WHERE NOT s.is_flag),
-    'flags', (SELECT COALESCE(json_agg(json_build_object('code', s.code, 'name', s.name, 'messages', s.messages, 'events', s.events)
+    'flags', (SELECT COALESCE(json_agg(json_build_object('code', s.code, 'name', s.name, 'messages', s.messages, 'events', s.events,
+                                                         'customers', s.customers, 'logical', s.logical)
                                        ORDER BY s.code), '[]')
               FROM placed s WHERE s.is_flag),
     'rates', (SELECT COALESCE(json_agg(json_build_object(

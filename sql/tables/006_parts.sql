@@ -19,4 +19,10 @@ ALTER TABLE parked_event
     ADD COLUMN IF NOT EXISTS part smallint,
     ADD COLUMN IF NOT EXISTS parts smallint;
 
+-- Which part of a message a gateway's id is of, and of how many, where the platform knows and the gateway does not say. Both or none.
+ALTER TABLE message_alias
+    ADD COLUMN IF NOT EXISTS part smallint,
+    ADD COLUMN IF NOT EXISTS parts smallint,
+    ADD CONSTRAINT message_alias_part CHECK ((part IS NULL) = (parts IS NULL) AND part BETWEEN 1 AND parts AND parts <= 255) NOT VALID; -- older rows have none
+
 INSERT INTO schema_version (version) VALUES (6) ON CONFLICT DO NOTHING;

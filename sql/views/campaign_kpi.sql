@@ -46,7 +46,7 @@ FROM placed p
 GROUP BY p.kpi
 HAVING NOT bool_or(p.below);
 
--- value is NULL where the denominator is 0. Without those of customers (group_funnel).
+-- value is NULL where the denominator is 0. Rates of customers (counters.groups): as the last roll-up left them, and none where a campaign has none.
 CREATE OR REPLACE VIEW campaign_kpi AS
 SELECT f.campaign_id, f.kpi, f.numerator::double precision / NULLIF(f.denominator, 0) AS value, f.numerator,
        f.denominator, f.org_id
@@ -55,10 +55,17 @@ FROM (
            COALESCE(sum(m.n) FILTER (WHERE k.part = 'numerator'), 0)::bigint AS numerator,
            COALESCE(sum(m.n) FILTER (WHERE k.part = 'denominator'), 0)::bigint AS denominator
     FROM campaign_funnel c
-    CROSS JOIN (SELECT kpi FROM kpi_part WHERE part = 'numerator'
-                INTERSECT SELECT kpi FROM kpi_part WHERE part = 'denominator' AND measure <> 'customers') d
+    CROSS JOIN (SELECT p.kpi, bool_or(p.measure = 'customers') AS of_customers FROM kpi_part p WHERE p.part IN ('numerator', 'denominator')
+                GROUP BY p.kpi HAVING count(DISTINCT p.part) = 2) d
     LEFT JOIN kpi_part k ON k.kpi = d.kpi AND k.status = c.status
+    LEFT JOIN (SELECT a.campaign_id, a.status, sum(a.messages)::bigint AS customers
+               FROM (SELECT t.campaign_id, t.status, t.messages FROM campaign_tally_total t WHERE t.kind = 'customer'
+                     UNION ALL
+                     SELECT u.campaign_id, u.status, u.messages
+                     FROM campaign_tally_delta t, unnest(t.campaign_id, t.status, t.messages) AS u (campaign_id, status, messages) WHERE t.kind = 'customer') a
+               GROUP BY a.campaign_id, a.status) g ON g.campaign_id = c.campaign_id AND g.status = c.status
     CROSS JOIN LATERAL (SELECT CASE k.measure WHEN 'messages' THEN c.messages WHEN 'events' THEN c.events
-                                              WHEN 'current' THEN c.current END AS n) m
-    GROUP BY c.campaign_id, d.kpi
+                                              WHEN 'current' THEN c.current WHEN 'customers' THEN g.customers END AS n) m
+    GROUP BY c.campaign_id, d.kpi, d.of_customers
+    HAVING NOT d.of_customers OR count(g.customers) > 0
 ) f;

@@ -160,27 +160,12 @@ static struct rcpt_session_rows *read_all(struct audit *audit, const char *file,
     return NULL;
 }
 
-/* The histograms of times (counters.times) have no repair: what was forgotten is gone. */
-static bool audit_times(struct audit *audit, const char *campaigns)
+/* What the audit of dimensions, groups and times has found. */
+static void take_found(struct audit *audit, const struct audit_dimensions *found)
 {
-    if (audit->context->config->counters.times_ms == 0)
-        return true;
-    struct rcpt_session_rows *rows = read_all(audit, "command/audit_times", 1, &campaigns);
-    for (size_t row = 0; rows != NULL && row < rcpt_session_rows_count(rows); row++) {
-        char name[256];
-        snprintf(name, sizeof(name), "%s %s", rcpt_session_rows_text(rows, row, "kind"),
-                 rcpt_session_rows_text(rows, row, "key"));
-        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "campaign_id"));
-        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "status"));
-        report_add(&audit->drift, name);
-        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "rows"));
-        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "counter"));
-        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "drift"));
-        audit->remaining++;
-    }
-    bool good = rows != NULL;
-    rcpt_session_rows_free(rows);
-    return good;
+    audit->repaired += found->repaired;
+    audit->remaining += found->remaining;
+    audit->older += found->older;
 }
 
 /* The counters by dimensions of campaigns whose funnels have been audited, and repaired, before:
@@ -190,10 +175,18 @@ static bool audit_by(struct audit *audit, const char *campaigns)
     struct audit_dimensions by = {
         .context = audit->context, .repair = audit->repair, .drift = &audit->drift};
     bool good = audit_dimensions(&by, campaigns);
-    audit->repaired += by.repaired;
-    audit->remaining += by.remaining;
-    audit->older += by.older;
-    return good && audit_times(audit, campaigns);
+    take_found(audit, &by);
+    return good;
+}
+
+/* Those of gateways go over all campaigns, so an audit of one leaves them out. */
+static bool audit_gateways(struct audit *audit)
+{
+    struct audit_dimensions by = {
+        .context = audit->context, .repair = audit->repair, .drift = &audit->drift};
+    bool good = audit_gateway_times(&by);
+    take_found(audit, &by);
+    return good;
 }
 
 /* Many campaigns by one statement: a statement for each would take longer than their recount. Moves `row` on
@@ -227,7 +220,7 @@ static bool audit_all(struct audit *audit)
     for (size_t row = 0; good && row < rcpt_session_rows_count(rows);)
         good = audit_some(audit, rows, &row);
     rcpt_session_rows_free(rows);
-    return good;
+    return good && audit_gateways(audit);
 }
 
 /* A campaign without rows and without counters does not exist: exit code 66. */

@@ -1,5 +1,6 @@
 /* `receiptd audit`, dimensions (counters.by) and groups (counters.groups): recounts them from the
- * messages, and compares. Called by audit.c for each set of campaigns, after their funnels. */
+ * messages, and compares; likewise histograms of times (counters.times) from their rows. Called by
+ * audit.c for each set of campaigns, after their funnels. */
 #include "audit_dimensions.h"
 
 #include <stdio.h>
@@ -20,8 +21,11 @@ static const struct recount_files of_dimensions = {
 static const struct recount_files of_groups = {
     "command/audit_group/10_cells", "command/audit_group/90_list", "command/audit_group/90_repair",
     "command/groups_lock"};
+static const struct recount_files of_times = {
+    "command/audit_times", "command/audit_dimension/90_list", "command/audit_dimension/90_repair",
+    "command/audit_dimension_lock"};
 
-/* One dimension, or kind of groups, of some campaigns. */
+/* One dimension, kind of groups or histogram of times, of some campaigns. */
 struct recount {
     struct audit_dimensions *audit;
     const struct recount_files *files;
@@ -158,6 +162,28 @@ static bool audit_groups(struct audit_dimensions *audit, const char *campaigns)
     return good;
 }
 
+static bool audit_times(struct audit_dimensions *audit, const char *const kinds[2],
+                        const char *campaigns)
+{
+    bool good = true;
+    for (size_t index = 0; index < 2 && good && audit->context->config->counters.times_ms > 0;
+         index++) {
+        const struct recount recount = {.audit = audit,
+                                        .files = &of_times,
+                                        .dimension = kinds[index],
+                                        .bindings = {{"kind", kinds[index]}, {"kind", NULL}},
+                                        .values = {campaigns, "true"}};
+        good = audit_dimension(&recount);
+    }
+    return good;
+}
+
+bool audit_gateway_times(struct audit_dimensions *audit)
+{
+    static const char *const kinds[] = {"gateway_time_to_deliver", "gateway_time_to_open"};
+    return audit_times(audit, kinds, "{}");
+}
+
 bool audit_dimensions(struct audit_dimensions *audit, const char *campaigns)
 {
     struct rcpt_dimensions dimensions;
@@ -175,5 +201,6 @@ bool audit_dimensions(struct audit_dimensions *audit, const char *campaigns)
             .values = {campaigns, config->inbox.count_targeted ? "true" : "false"}};
         good = audit_dimension(&recount);
     }
-    return good && audit_groups(audit, campaigns);
+    static const char *const kinds[] = {"time_to_deliver", "time_to_open"};
+    return good && audit_groups(audit, campaigns) && audit_times(audit, kinds, campaigns);
 }

@@ -1,4 +1,5 @@
-/* The audit of dimensions (counters.by) and groups (counters.groups). Private to this folder. */
+/* The audit of dimensions (counters.by), groups (counters.groups) and times (counters.times). Private to
+ * this folder. */
 #ifndef RECEIPTD_COMMANDS_AUDIT_DIMENSIONS_H
 #define RECEIPTD_COMMANDS_AUDIT_DIMENSIONS_H
 
@@ -16,5 +17,7 @@ struct audit_dimensions {
 
 /* `campaigns`: an array of SQL. False: the error is in the context. Nothing without any. */
 RCPT_MUST_CHECK bool audit_dimensions(struct audit_dimensions *audit, const char *campaigns);
+/* The histograms of times by gateway, over all campaigns. */
+RCPT_MUST_CHECK bool audit_gateway_times(struct audit_dimensions *audit);
 
 #endif

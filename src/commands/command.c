@@ -270,7 +270,10 @@ static const struct command commands[] = {
         .doc = "Duplicates, receipts out of order, contradictions, unknown messages, the share of "
                "SENT with a final\n"
                "status, and how long receipts took, by the hour in which they were applied. Needs "
-               "counters.gateways.",
+               "counters.gateways.\n"
+               "deliver_p50_ms and deliver_p99_ms: from SENT to DELIVERED, of all messages that "
+               "counters.times\n"
+               "has counted, whatever the hours.",
         .options = {{"hours", "N", "of the last N hours (default: 24)"},
                     {"hourly", NULL, "hour by hour"},
                     FORMAT_OPTION},

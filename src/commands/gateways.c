@@ -1,5 +1,5 @@
 /* `receiptd gateways`: how clean the receipts of each gateway are, from what the rule of
- * counters.gateways has counted. Reads counters only. */
+ * counters.gateways has counted, and how long it took to deliver (counters.times). Reads counters only. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sysexits.h>
@@ -23,6 +23,8 @@ static const struct report_column columns[] = {
     {"coverage", REPORT_NUMBER},
     {"delay_p50_ms", REPORT_NUMBER},
     {"delay_p99_ms", REPORT_NUMBER},
+    {"deliver_p50_ms", REPORT_NUMBER},
+    {"deliver_p99_ms", REPORT_NUMBER},
 };
 
 static void print(const struct command_context *context, const struct rcpt_session_rows *rows,

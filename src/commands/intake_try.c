@@ -118,12 +118,12 @@ static int report(const struct rcpt_intake_account *account,
 
 /* A sample is old by nature: its age is not checked, everything else is. */
 static int try_request(const struct rcpt_intake_account_config *config,
-                       const struct rcpt_ladder *ladder, const struct rcpt_http_message *message,
+                       const struct rcpt_config *whole, const struct rcpt_http_message *message,
                        struct rcpt_error *error)
 {
     struct rcpt_intake_account_config ageless = *config;
     ageless.max_age_ms = 0;
-    struct rcpt_intake_account *account = rcpt_intake_account_new(&ageless, ladder, error);
+    struct rcpt_intake_account *account = rcpt_intake_account_new(&ageless, whole->ladder, error);
     if (account == NULL)
         return command_fail(error);
     struct rcpt_intake_header *headers = rcpt_calloc(message->header_count + 1, sizeof(*headers));
@@ -144,6 +144,7 @@ static int try_request(const struct rcpt_intake_account_config *config,
         .body = {message->body, message->body_size},
         .source = {"127.0.0.1", 9},
         .received_us = now_us(),
+        .scanners = whole->scanners,
     };
     struct rcpt_arena arena;
     struct rcpt_intake_result result;
@@ -175,7 +176,7 @@ int command_intake_try(const struct command_call *call)
     struct rcpt_http_message *message = rcpt_http_message_parse(text, size, &error);
     int exit_code = EX_DATAERR;
     if (message != NULL)
-        exit_code = try_request(account, config->ladder, message, &error);
+        exit_code = try_request(account, config, message, &error);
     else
         command_fail(&error);
     rcpt_http_message_free(message);

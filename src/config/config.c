@@ -203,14 +203,22 @@ static bool check_expiry(struct loading *loading)
     return false;
 }
 
+/* The list is noted before it is read: a change in between is seen as one. */
 static bool check_machine(struct loading *loading)
 {
+    const char *key = "machine.rules";
     struct rcpt_error error;
     rcpt_error_clear(&error);
-    if (rcpt_config_check_machine(loading->config, &error))
-        return true;
-    rcpt_config_error(loading->file.error, loading->file.name,
-                      place_of(loading, "machine.rules", "machine.rules"), "%s", error.text);
+    if (rcpt_config_check_machine(loading->config, &error)) {
+        key = "machine.networks";
+        if (loading->config->machine_networks != NULL)
+            rcpt_config_note_source(&loading->file.sources, key, loading->config->machine_networks,
+                                    loading->file.name);
+        if (rcpt_config_read_networks(loading->config, loading->file.name, &error))
+            return true;
+    }
+    rcpt_config_error(loading->file.error, loading->file.name, place_of(loading, key, key), "%s",
+                      error.text);
     rcpt_error_hint(loading->file.error, "%s", error.hint);
     return false;
 }
@@ -437,6 +445,7 @@ void rcpt_config_free(struct rcpt_config *config)
         return;
     pipelines_free(config->compiled);
     rcpt_ladder_free(config->ladder);
+    rcpt_network_set_free(config->scanners);
     rcpt_config_free_sources(&config->sources);
     rcpt_config_free_loaded(config);
 }

@@ -209,6 +209,7 @@ struct rcpt_config {
         unsigned probe_partitions;       /* inbox.probe_partitions */
     } inbox;
     struct rcpt_machine_rules machine; /* machine.opens, .clicks, .rules */
+    char *machine_networks;            /* machine.networks: path; NULL: no list */
     struct {
         int64_t retention_ms; /* dead_letters.retention; 0: they are not deleted */
     } dead_letters;
@@ -302,6 +303,7 @@ struct rcpt_config {
     struct pipelines *compiled; /* `pipelines`; NULL: none, or taken (pipelines_take) */
     struct rcpt_ladder *ladder; /* ladder.*, or the default one; owned */
     struct rcpt_ladder_definition ladder_definition; /* what `ladder` was made from */
+    struct rcpt_network_set *scanners; /* contents of machine.networks; NULL: no list */
 };
 
 #define RCPT_CONFIG_DEFAULT_PATH "/etc/receiptd/receiptd.yaml"

@@ -235,6 +235,23 @@ static void keep_marks(const struct rcpt_config *config, struct rcpt_config *fre
     }
 }
 
+/* A list that was read anew is a change, although the key is the same. */
+static void take_networks(struct rcpt_config *config, struct rcpt_config *fresh,
+                          struct rcpt_config_changes *changes)
+{
+    exchange(&config->scanners, &fresh->scanners, sizeof(fresh->scanners));
+    for (size_t index = 0; index < fresh->sources.count; index++) {
+        const struct rcpt_config_source *source = &fresh->sources.at[index];
+        for (size_t other = 0; other < config->sources.count; other++) {
+            const struct rcpt_config_source *ours = &config->sources.at[other];
+            if (strcmp(source->key, "machine.networks") == 0 &&
+                strcmp(ours->key, source->key) == 0 && strcmp(ours->path, source->path) == 0 &&
+                ours->mark != source->mark)
+                note_property(changes, true, source->key, " (its file has changed)");
+        }
+    }
+}
+
 /* ---- a reload ---- */
 
 /* Compiled pipelines are always exchanged: they belong to the text in effect, and the actions may
@@ -246,6 +263,7 @@ void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh
     memset(changes, 0, sizeof(*changes));
     exchange(&config->compiled, &fresh->compiled, sizeof(fresh->compiled));
     keep_marks(config, fresh, changes);
+    take_networks(config, fresh, changes);
     exchange(&config->sources, &fresh->sources, sizeof(fresh->sources));
     for (size_t index = 0; index < table->count; index++) {
         const struct rcpt_config_row *row = &table->rows[index];

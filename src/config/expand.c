@@ -144,19 +144,19 @@ static int open_regular(const char *path, bool *is_open, const char **problem)
 }
 
 /* Editors end a file with a newline, which is not part of the secret; one is cut, no more. */
-static char *read_secret(int fd, const char **problem)
+static char *read_text(int fd, size_t most, const char **problem)
 {
-    char *bytes = rcpt_malloc(RCPT_CONFIG_MAX_VALUE + 1);
+    char *bytes = rcpt_malloc(most + 1);
     size_t size = 0;
     ssize_t got = 1;
-    while (got > 0 && size <= RCPT_CONFIG_MAX_VALUE) {
-        got = read(fd, bytes + size, RCPT_CONFIG_MAX_VALUE + 1 - size);
+    while (got > 0 && size <= most) {
+        got = read(fd, bytes + size, most + 1 - size);
         size += got > 0 ? (size_t)got : 0;
     }
     if (got < 0)
         *problem = strerror(errno);
-    else if (size > RCPT_CONFIG_MAX_VALUE)
-        *problem = "larger than 64 KiB";
+    else if (size > most)
+        *problem = most == RCPT_CONFIG_MAX_VALUE ? "larger than 64 KiB" : "larger than 16 MiB";
     else if (!rcpt_utf8_is_text(bytes, size))
         *problem = "not UTF-8 text";
     if (*problem != NULL) {
@@ -169,20 +169,32 @@ static char *read_secret(int fd, const char **problem)
     return bytes;
 }
 
-/* The file's mode is reported, not refused: check-config prints a note for it. */
-char *rcpt_config_read_secret(const char *path, const char *config_name, bool *is_open,
-                              char problem[160])
+static char *read_whole(const char *path, const char *config_name, size_t most, bool *is_open,
+                        char problem[160])
 {
     const char *reason = NULL;
     char *contents = NULL;
     char *absolute = rcpt_config_absolute_path(path, config_name);
     int fd = open_regular(absolute, is_open, &reason);
     if (fd >= 0) {
-        contents = read_secret(fd, &reason);
+        contents = read_text(fd, most, &reason);
         close(fd);
     }
     if (contents == NULL)
         snprintf(problem, 160, "cannot read file %.100s: %s", absolute, reason);
     free(absolute);
     return contents;
+}
+
+/* The file's mode is reported, not refused: check-config prints a note for it. */
+char *rcpt_config_read_secret(const char *path, const char *config_name, bool *is_open,
+                              char problem[160])
+{
+    return read_whole(path, config_name, RCPT_CONFIG_MAX_VALUE, is_open, problem);
+}
+
+char *rcpt_config_read_list(const char *path, const char *config_name, char problem[160])
+{
+    bool is_open = false;
+    return read_whole(path, config_name, RCPT_CONFIG_MAX_LIST, &is_open, problem);
 }

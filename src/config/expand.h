@@ -7,7 +7,8 @@
 
 #include "base/error.h"
 
-#define RCPT_CONFIG_MAX_VALUE 65536u /* bytes of one value after expansion */
+#define RCPT_CONFIG_MAX_VALUE 65536u      /* bytes of one value after expansion */
+#define RCPT_CONFIG_MAX_LIST  (16u << 20) /* … and of a file that is no value */
 
 /* Replaces ${NAME} and ${NAME:-default}; $${ stands for a literal ${. Returns a new text, or NULL
  * with the reason in `problem` (names the variable, never a value). */
@@ -25,5 +26,9 @@ RCPT_MUST_CHECK char *rcpt_config_absolute_path(const char *path, const char *co
  * the contents). */
 RCPT_MUST_CHECK char *rcpt_config_read_secret(const char *path, const char *config_name,
                                               bool *is_open, char problem[160]);
+
+/* The same for a file that is no secret and may be longer. */
+RCPT_MUST_CHECK char *rcpt_config_read_list(const char *path, const char *config_name,
+                                            char problem[160]);
 
 #endif

@@ -1,8 +1,11 @@
-/* The fields of an entry of machine.rules, and what a rule needs of the ladder. src/core/machine.c applies the rules. */
+/* The fields of an entry of machine.rules, what a rule needs of the ladder, and the file of machine.networks.
+ * src/core/machine.c applies the rules, src/gateways/draft.c asks the networks. */
 #include "config.h"
 
+#include <stdlib.h>
 #include <sysexits.h>
 
+#include "expand.h"
 #include "rows.h"
 
 #define FIELD(member) MEMBER(struct rcpt_machine_rule, member)
@@ -53,4 +56,28 @@ bool rcpt_config_check_machine(const struct rcpt_config *config, struct rcpt_err
         return false;
     }
     return true;
+}
+
+/* The line is named by its number, so the hint says what belongs there. */
+bool rcpt_config_read_networks(struct rcpt_config *config, const char *config_name,
+                               struct rcpt_error *error)
+{
+    const char *path = config->machine_networks;
+    char problem[160];
+    struct rcpt_network_fault fault;
+    if (path == NULL)
+        return true;
+    char *text = rcpt_config_read_list(path, config_name, problem);
+    if (text == NULL)
+        return rcpt_error_fatal(error, EX_CONFIG, "machine.networks: %s", problem);
+    config->scanners = rcpt_network_set_parse(text, &fault);
+    free(text);
+    if (config->scanners != NULL)
+        return true;
+    rcpt_error_fatal(
+        error, EX_CONFIG,
+        "machine.networks: %.200s: line %u: \"%s\" is neither an address nor a network", path,
+        fault.line, fault.value);
+    rcpt_error_hint(error, "one a line, such as 192.0.2.0/24 or 2001:db8::/32; # begins a comment");
+    return false;
 }

@@ -188,4 +188,39 @@
             "does not lead to its partition; a table with more is refused, unless it is "          \
             "partitioned by `inbox.columns.created_at` and has a recent set"},
 
+/* The section `machine`. */
+#define RCPT_CONFIG_MACHINE_ROWS                                                                   \
+    {"machine.opens",                                                                              \
+     RCPT_CONFIG_CHOICE,                                                                           \
+     RELOADABLE,                                                                                   \
+     AT(machine.opens),                                                                            \
+     .initial = "flag",                                                                            \
+     CHOICES(machine_policies),                                                                    \
+     .doc = "opens with the flag MACHINE_OPEN: the `flag` alone, `count` as OPENED as well, or "   \
+            "`ignore` both; the message is DELIVERED in any case"},                                \
+        {"machine.clicks",                                                                         \
+         RCPT_CONFIG_CHOICE,                                                                       \
+         RELOADABLE,                                                                               \
+         AT(machine.clicks),                                                                       \
+         .initial = "flag",                                                                        \
+         CHOICES(machine_policies),                                                                \
+         .doc = "the same for clicks with the flag BOT_CLICK"},                                    \
+        {"machine.rules",                                                                          \
+         RCPT_CONFIG_RECORDS,                                                                      \
+         RELOADABLE,                                                                               \
+         LIST_AT(machine.rules, machine.rule_count),                                               \
+         .initial = "[]",                                                                          \
+         .max = 1000,                                                                              \
+         .record = &rcpt_config_machine_record,                                                    \
+         .doc = "other policies for some receipts; the first entry that fits"},                    \
+        {"machine.networks",                                                                       \
+         RCPT_CONFIG_TEXT,                                                                         \
+         NULLABLE | RELOADABLE,                                                                    \
+         AT(machine_networks),                                                                     \
+         .min = 1,                                                                                 \
+         .max = 4096,                                                                              \
+         .example = "${RECEIPTD_LISTS:-/etc/receiptd/}scanners.txt",                               \
+         .doc = "file with networks of scanners, one a line: the intake takes opens and clicks "   \
+                "that come from them for those of machines; a reload reads it again"},
+
 #endif

@@ -212,15 +212,7 @@ static const struct rcpt_config_row rows[] = {
      .min = HOUR, .max = 31 * DAY, .doc = "time of one partition's messages"},
     RCPT_CONFIG_LAYOUT_ROWS
 
-    {"machine.opens", RCPT_CONFIG_CHOICE, RELOADABLE, AT(machine.opens), .initial = "flag",
-     CHOICES(machine_policies),
-     .doc = "opens with the flag MACHINE_OPEN: the `flag` alone, `count` as OPENED as well, or "
-            "`ignore` both; the message is DELIVERED in any case"},
-    {"machine.clicks", RCPT_CONFIG_CHOICE, RELOADABLE, AT(machine.clicks), .initial = "flag",
-     CHOICES(machine_policies), .doc = "the same for clicks with the flag BOT_CLICK"},
-    {"machine.rules", RCPT_CONFIG_RECORDS, RELOADABLE, LIST_AT(machine.rules, machine.rule_count),
-     .initial = "[]", .max = 1000, .record = &rcpt_config_machine_record,
-     .doc = "other policies for some receipts; the first entry that fits"},
+        RCPT_CONFIG_MACHINE_ROWS
 
     /* Keys of the intake count for `receiptd intake`, and for `run` where intake.enabled is set. */
     {"intake.enabled", RCPT_CONFIG_CHOICE, 0, AT(intake.enabled), .initial = "false",

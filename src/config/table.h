@@ -97,6 +97,9 @@ const char *rcpt_config_partitions_problem(const struct rcpt_config *config);
 RCPT_MUST_CHECK bool rcpt_config_check_expiry(const struct rcpt_config *config,
                                               struct rcpt_error *error);
 
+/* Reads the file of machine.networks. False: `error` names the file, and the line that is wrong. */
+RCPT_MUST_CHECK bool rcpt_config_read_networks(struct rcpt_config *config, const char *config_name,
+                                               struct rcpt_error *error);
 /* Whether the ladder has what machine.rules are about. */
 RCPT_MUST_CHECK bool rcpt_config_check_machine(const struct rcpt_config *config,
                                                struct rcpt_error *error);

@@ -228,8 +228,7 @@ static uint64_t key_of(const struct rcpt_token *id, int16_t code, const struct r
     uint64_t key = rcpt_hash_text_extended(&named, sizeof(named), 1);
     if (has_id)
         key = rcpt_hash_text_extended(id->text, id->size, key);
-    if (event->part > 0)
-        key = rcpt_hash_text_extended(&event->part, sizeof(event->part), key);
+    key ^= (uint64_t)event->part << 56; /* as sql/lane/address.sql adds it later */
     return key != 0 ? key : 1;
 }
 

@@ -101,7 +101,8 @@ static bool make_custom(struct rcpt_intake_account *account,
                    .channel = own_text(account, custom->channel),
                    .client_ref = own_text(account, custom->client_ref),
                    .part = own_text(account, custom->part),
-                   .parts = own_text(account, custom->parts)},
+                   .parts = own_text(account, custom->parts),
+                   .ip = own_text(account, custom->ip)},
         .time_format = custom->time_format,
         .answer_type = custom->answer != NULL && custom->answer_type == NULL
                            ? "text/plain"
@@ -181,6 +182,7 @@ static bool compile_fields(struct rcpt_intake_account *account,
            compile(config, "custom.parts", fields->parts, &account->fields.parts, error) &&
            compile(config, "link", fields->link, &account->fields.link, error) &&
            compile(config, "cost", fields->cost, &account->fields.cost, error) &&
+           compile(config, "custom.ip", fields->ip, &account->fields.ip, error) &&
            /* What our own platform has put into the callback's URL. */
            compile(config, "message_id", custom ? NULL : "?message_id", &account->url_message_id,
                    error) &&
@@ -440,11 +442,12 @@ void rcpt_intake_account_free(struct rcpt_intake_account *account)
     if (account == NULL)
         return;
     struct rcpt_template *const templates[] = {
-        account->fields.id,      account->fields.status,     account->fields.reason,
-        account->fields.at,      account->fields.event_id,   account->fields.message_id,
-        account->fields.channel, account->fields.client_ref, account->fields.campaign_id,
-        account->fields.part,    account->fields.parts,      account->fields.link,
-        account->fields.cost,    account->url_message_id,    account->url_campaign_id,
+        account->fields.id,       account->fields.status,     account->fields.reason,
+        account->fields.at,       account->fields.event_id,   account->fields.message_id,
+        account->fields.channel,  account->fields.client_ref, account->fields.campaign_id,
+        account->fields.part,     account->fields.parts,      account->fields.link,
+        account->fields.cost,     account->fields.ip,         account->url_message_id,
+        account->url_campaign_id,
     };
     char *const texts[] = {account->name,      account->org_id,       account->public_url,
                            account->topic_arn, account->channel,      account->verify_token,

@@ -33,7 +33,7 @@ struct rcpt_intake_account {
     unsigned own_answer_code;
     struct {
         struct rcpt_template *id, *status, *reason, *at, *event_id, *message_id, *campaign_id,
-            *channel, *client_ref, *part, *parts, *link, *cost;
+            *channel, *client_ref, *part, *parts, *link, *cost, *ip;
     } fields;
     struct rcpt_template *url_message_id, *url_campaign_id;
 };

@@ -40,6 +40,8 @@ static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *dr
     draft->parts = rcpt_template_value(account->fields.parts, source);
     draft->link = rcpt_template_value(account->fields.link, source);
     draft->cost = rcpt_template_value(account->fields.cost, source);
+    if (source->request->scanners != NULL)
+        draft->ip = rcpt_template_value(account->fields.ip, source);
     draft->client_ref = rcpt_template_value(account->fields.client_ref, source);
     draft->message_id = value_or(rcpt_template_value(account->fields.message_id, source),
                                  account->url_message_id, source);

@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/network_set.h"
 #include "base/text.h"
 #include "core/ladder.h"
 
@@ -78,7 +79,7 @@ struct rcpt_intake_custom {
     unsigned statuses_count;
     char *at;
     enum rcpt_intake_time time_format;
-    char *reason, *event_id, *campaign_id, *channel, *part, *parts, *client_ref;
+    char *reason, *event_id, *campaign_id, *channel, *part, *parts, *client_ref, *ip;
     unsigned answer_code;
     char *answer_type, *answer;
 };
@@ -147,6 +148,8 @@ struct rcpt_intake_request {
      * NULL function or result: the verdict becomes NEEDS_CERTIFICATE. */
     const char *(*find_certificate)(void *context, const char *url);
     void *context;
+    /* Opens and clicks from these networks are of machines, as if the gateway had said so. NULL: none. */
+    const struct rcpt_network_set *scanners;
 };
 
 /* ---- what comes out ---- */

@@ -271,6 +271,28 @@ static void keep_signed_id(const struct rcpt_reading *reading, struct rcpt_draft
     draft->client_ref = none;
 }
 
+/* The flag of an open or click that comes from a scanner's network; NULL: it does not, or no list is
+ * configured. The address is compared here and goes no further. */
+static const char *scanner_of(const struct rcpt_reading *reading, const struct rcpt_draft *draft,
+                              const struct rcpt_mapping *mapping)
+{
+    const struct rcpt_network_set *scanners = reading->source.request->scanners;
+    struct rcpt_address address;
+    if (scanners == NULL || mapping == NULL || mapping->status == NULL || draft->ip.size == 0 ||
+        !rcpt_address_parse(draft->ip.at, draft->ip.size, &address) ||
+        !rcpt_network_set_has(scanners, &address))
+        return NULL;
+    if (strcmp(mapping->status, "OPENED") == 0)
+        return "MACHINE_OPEN";
+    return strcmp(mapping->status, "CLICKED") == 0 ? "BOT_CLICK" : NULL;
+}
+
+static const struct rcpt_mapping *mapping_of(const struct rcpt_reading *reading,
+                                             const struct rcpt_draft *draft)
+{
+    return draft->mapped.raw != NULL ? &draft->mapped : find_mapping(reading->gateway, draft);
+}
+
 /* Adapters only tell: what a machine's open counts as is the daemon's policy (src/core/machine.h). Where
  * the ladder has no flag for it, the core would take it for a person's: it proves delivery alone. */
 static void keep_machine(const struct rcpt_reading *reading, struct rcpt_draft *draft)
@@ -283,9 +305,10 @@ static void keep_machine(const struct rcpt_reading *reading, struct rcpt_draft *
 void rcpt_reading_add(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     keep_signed_id(reading, draft);
+    if (draft->machine == NULL)
+        draft->machine = scanner_of(reading, draft, mapping_of(reading, draft));
     keep_machine(reading, draft);
-    const struct rcpt_mapping *mapping =
-        draft->mapped.raw != NULL ? &draft->mapped : find_mapping(reading->gateway, draft);
+    const struct rcpt_mapping *mapping = mapping_of(reading, draft);
     const char *fault = find_fault(draft);
     draft->done = true;
     if (draft->status.size == 0)

@@ -21,6 +21,7 @@ struct alias {
     uint32_t next;         /* of the same bucket */
     uint32_t newer, older; /* by the last use */
     uint16_t id_size, message_size;
+    uint8_t part, parts;
     char *text; /* gateway id, then message id and a NUL */
 };
 
@@ -105,17 +106,18 @@ static void use_now(struct rcpt_alias_cache *cache, uint32_t index)
     cache->newest = index;
 }
 
-const char *rcpt_alias_cache_get(struct rcpt_alias_cache *cache, uint32_t scope,
-                                 const char *gateway_id, size_t size, size_t *message_id_size)
+bool rcpt_alias_cache_get(struct rcpt_alias_cache *cache, uint32_t scope, const char *gateway_id,
+                          size_t size, struct rcpt_alias *found)
 {
     uint32_t index = *find(cache, hash_alias(scope, gateway_id, size), scope, gateway_id, size);
     if (index == NONE)
-        return NULL;
+        return false;
     struct alias *alias = &cache->aliases[index];
     unlink_use(cache, alias);
     use_now(cache, index);
-    *message_id_size = alias->message_size;
-    return alias->text + alias->id_size;
+    *found = (struct rcpt_alias){alias->text + alias->id_size, alias->message_size, alias->part,
+                                 alias->parts};
+    return true;
 }
 
 /* A fresh entry, or that of the least recently used one. */
@@ -135,14 +137,15 @@ static uint32_t take_place(struct rcpt_alias_cache *cache)
 
 /* A known id gets the new text. Ids that are too long for 16 bits are not remembered. */
 void rcpt_alias_cache_put(struct rcpt_alias_cache *cache, uint32_t scope, const char *gateway_id,
-                          size_t size, const char *message_id, size_t message_id_size)
+                          size_t size, const struct rcpt_alias *target)
 {
+    size_t message_id_size = target->message_id_size;
     if (size > UINT16_MAX || message_id_size > UINT16_MAX)
         return;
     uint64_t hash = hash_alias(scope, gateway_id, size);
     char *text = rcpt_malloc(size + message_id_size + 1);
     memcpy(text, gateway_id, size);
-    memcpy(text + size, message_id, message_id_size);
+    memcpy(text + size, target->message_id, message_id_size);
     text[size + message_id_size] = '\0';
     uint32_t index = *find(cache, hash, scope, gateway_id, size);
     if (index != NONE) {
@@ -159,6 +162,8 @@ void rcpt_alias_cache_put(struct rcpt_alias_cache *cache, uint32_t scope, const 
     alias->scope = scope;
     alias->id_size = (uint16_t)size;
     alias->message_size = (uint16_t)message_id_size;
+    alias->part = target->part;
+    alias->parts = target->parts;
     alias->text = text;
     use_now(cache, index);
 }

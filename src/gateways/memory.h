@@ -15,13 +15,19 @@
 
 struct rcpt_alias_cache;
 
+struct rcpt_alias {
+    const char *message_id;
+    size_t message_id_size;
+    uint8_t part, parts; /* of the message: which the id is of, and how many; 0: it is no part */
+};
+
 struct rcpt_alias_cache *rcpt_alias_cache_new(size_t max_entries);
 void rcpt_alias_cache_free(struct rcpt_alias_cache *cache);
-/* The message id, valid until the next put; NULL: not known here. */
-const char *rcpt_alias_cache_get(struct rcpt_alias_cache *cache, uint32_t scope,
-                                 const char *gateway_id, size_t size, size_t *message_id_size);
+/* False: not known here. What is found is valid until the next put. */
+bool rcpt_alias_cache_get(struct rcpt_alias_cache *cache, uint32_t scope, const char *gateway_id,
+                          size_t size, struct rcpt_alias *found);
 void rcpt_alias_cache_put(struct rcpt_alias_cache *cache, uint32_t scope, const char *gateway_id,
-                          size_t size, const char *message_id, size_t message_id_size);
+                          size_t size, const struct rcpt_alias *target);
 
 /* ---- keys of requests, each for its time; the oldest is forgotten at the limit ---- */
 

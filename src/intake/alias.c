@@ -86,14 +86,13 @@ void intake_start_aliases(struct rcpt_intake *intake)
     rcpt_pg_start(intake->pg);
 }
 
-/* The cache alone answers here; NULL may mean unknown or not asked yet. */
-const char *intake_resolve(struct rcpt_intake *intake, const struct intake_account *account,
-                           const struct rcpt_intake_event *event, size_t *size)
+/* The cache alone answers here; false may mean unknown or not asked yet. */
+bool intake_resolve(struct rcpt_intake *intake, const struct intake_account *account,
+                    const struct rcpt_intake_event *event, struct rcpt_alias *found)
 {
-    if (intake->aliases == NULL)
-        return NULL;
-    return rcpt_alias_cache_get(intake->aliases, account->number, event->gateway_message_id.at,
-                                event->gateway_message_id.size, size);
+    return intake->aliases != NULL &&
+           rcpt_alias_cache_get(intake->aliases, account->number, event->gateway_message_id.at,
+                                event->gateway_message_id.size, found);
 }
 
 bool intake_can_look_up(const struct rcpt_intake *intake)
@@ -165,7 +164,7 @@ static uint32_t number_of(const struct rcpt_intake *intake, const char *name)
 }
 
 /* Columns of sql/intake/aliases. */
-enum { ALIAS_CHANNEL_ACCOUNT, ALIAS_GATEWAY_ID, ALIAS_MESSAGE_ID };
+enum { ALIAS_CHANNEL_ACCOUNT, ALIAS_GATEWAY_ID, ALIAS_MESSAGE_ID, ALIAS_PART, ALIAS_PARTS };
 
 /* Ids without a row are not cached, since their row may appear at any moment. */
 static void remember(struct rcpt_intake *intake, const struct rcpt_pg_rows *rows)
@@ -175,9 +174,12 @@ static void remember(struct rcpt_intake *intake, const struct rcpt_pg_rows *rows
     for (size_t i = 0; i < count; i++) {
         const char *gateway_id = rcpt_pg_rows_text(rows, i, ALIAS_GATEWAY_ID);
         const char *message_id = rcpt_pg_rows_text(rows, i, ALIAS_MESSAGE_ID);
+        const struct rcpt_alias target = {message_id, strlen(message_id),
+                                          (uint8_t)rcpt_pg_rows_int(rows, i, ALIAS_PART),
+                                          (uint8_t)rcpt_pg_rows_int(rows, i, ALIAS_PARTS)};
         rcpt_alias_cache_put(intake->aliases,
                              number_of(intake, rcpt_pg_rows_text(rows, i, ALIAS_CHANNEL_ACCOUNT)),
-                             gateway_id, strlen(gateway_id), message_id, strlen(message_id));
+                             gateway_id, strlen(gateway_id), &target);
     }
 }
 

@@ -207,9 +207,9 @@ void intake_free_certificates(struct rcpt_intake *intake);
 /* ---- alias.c ---- */
 void intake_start_aliases(struct rcpt_intake *intake);
 void intake_apply_dsn(struct rcpt_intake *intake);
-/* The id that this event goes out under; NULL: it has to be looked up first. */
-const char *intake_resolve(struct rcpt_intake *intake, const struct intake_account *account,
-                           const struct rcpt_intake_event *event, size_t *size);
+/* What this event's gateway id means; false: it has to be looked up first. */
+bool intake_resolve(struct rcpt_intake *intake, const struct intake_account *account,
+                    const struct rcpt_intake_event *event, struct rcpt_alias *found);
 /* Whether a look-up can be made now. */
 bool intake_can_look_up(const struct rcpt_intake *intake);
 void intake_look_up(struct delivery *delivery);

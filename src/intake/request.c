@@ -104,25 +104,37 @@ static void keep_answer(struct delivery *delivery)
 
 /* ---- into records ---- */
 
+/* The id that the event goes out under: without an alias the gateway's own. An alias says which part
+ * the id is of, where the receipt does not say of how many. */
+static struct rcpt_text resolve(struct delivery *delivery, struct rcpt_intake_event *event)
+{
+    struct rcpt_intake_stats *stats = &delivery->account->stats;
+    struct rcpt_alias alias;
+    if (!intake_resolve(delivery->intake, delivery->account, event, &alias)) {
+        stats->unrouted++;
+        return event->gateway_message_id;
+    }
+    stats->aliased++;
+    if (event->parts == 0 && alias.parts > 0) {
+        event->part = alias.part;
+        event->parts = alias.parts;
+    }
+    return (struct rcpt_text){alias.message_id, alias.message_id_size};
+}
+
 /* The partition follows the message id by the same hash as lanes do, so one message stays in one
- * partition and in order. Without an alias the gateway's id takes its place. */
+ * partition and in order. */
 static void emit_event(struct delivery *delivery, const struct rcpt_intake_event *event,
                        const struct rcpt_aggregate_origin *origin)
 {
     struct rcpt_intake *intake = delivery->intake;
     struct rcpt_intake_stats *stats = &delivery->account->stats;
+    struct rcpt_intake_event out = *event;
     struct rcpt_text id = event->message_id;
-    if (id.size == 0) {
-        id.at = intake_resolve(intake, delivery->account, event, &id.size);
-        if (id.at != NULL)
-            stats->aliased++;
-        else
-            stats->unrouted++;
-    }
-    if (id.at == NULL)
-        id = event->gateway_message_id;
+    if (id.size == 0)
+        id = resolve(delivery, &out);
     struct rcpt_text json =
-        rcpt_intake_event_json(delivery->account->adapter, event, id, &intake->json);
+        rcpt_intake_event_json(delivery->account->adapter, &out, id, &intake->json);
     rcpt_aggregate_add(intake->aggregate, rcpt_hash_text_extended(id.at, id.size, 0), json.at,
                        json.size, &delivery->ticket, origin, intake_now(intake));
     rcpt_arena_reset(&intake->json, INTAKE_ARENA_KEEP_BYTES);
@@ -223,6 +235,7 @@ static void adapt(struct delivery *delivery)
         .received_us = delivery->received_us,
         .find_certificate = intake_find_certificate,
         .context = delivery->intake,
+        .scanners = delivery->intake->config->scanners,
     };
     delivery_take_arena(delivery);
     delivery_note_trace(delivery);
@@ -256,11 +269,11 @@ static bool is_copy(struct delivery *delivery)
 static bool needs_lookup(struct delivery *delivery)
 {
     const struct rcpt_intake_result *result = &delivery->result;
-    size_t size;
+    struct rcpt_alias alias;
     for (size_t i = 0; i < result->event_count; i++) {
         const struct rcpt_intake_event *event = &result->events[i];
         if (event->message_id.size == 0 &&
-            intake_resolve(delivery->intake, delivery->account, event, &size) == NULL)
+            !intake_resolve(delivery->intake, delivery->account, event, &alias))
             return true;
     }
     return false;

@@ -71,7 +71,7 @@ static const struct serve_route routes[] = {
      .doc = "the same as the funnel"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/funnel", SERVE_READ, true, false, SERVE_ROW,
      .statement = "funnel", .parameters = {CAMPAIGN, BY, PENDING}, .settings = expiry_rules,
-     .doc = "statuses, flags and rates of a campaign, from its counters"},
+     .doc = "statuses, flags and rates of a campaign, also of customers, from its counters"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/timeline", SERVE_READ, true, false, SERVE_ROW,
      .statement = "timeline", .is_on = has_series,
      .off = "no series is counted: set counters.series, such as to 90d",

@@ -920,6 +920,27 @@ def test_repairs_at_the_same_time_repair_once(installed):
     assert "0 cells drift" in installed.run("audit").out
 
 
+def test_audit_recounts_the_histograms_of_times_and_repairs_them(installed):
+    installed.write(counters={"times": "90d"})
+    installed.add_messages("a", 600)
+    installed.do("INSERT INTO receiptd.message_time (message, campaign_id, gateway, sent_at, delivered_at) VALUES (1, 'a', 'g', 'epoch', 'epoch'), "
+                 "(2, 'a', 'g', 'epoch', '1970-01-01 00:00:01+00')")
+    installed.do("INSERT INTO receiptd.campaign_tally_delta (kind, campaign_id, at, key, status, messages, events) VALUES "
+                 "('time_to_deliver', '{a}', '{-infinity}', '{1}', '{600}', '{1}', '{0}'), "
+                 "('gateway_time_to_deliver', '{\"\"}', '{-infinity}', '{g/1}', '{600}', '{3}', '{0}')")
+    rows = csv_rows(installed.run("audit", "--format", "csv", code=1).out)
+    assert [(r["campaign_id"], r["name"], r["rows"], r["counter"], r["drift"]) for r in rows] == [
+        ("a", "DELIVERED, time_to_deliver 1024", "1", "0", "-1"),
+        ("", "DELIVERED, gateway_time_to_deliver g/1", "1", "3", "2"),
+        ("", "DELIVERED, gateway_time_to_deliver g/1024", "1", "0", "-1")]
+    assert "1 cells drift, 1 repaired, 0 remain" in installed.run("audit", "--repair", "--campaign", "a").out
+    assert "2 cells drift, 2 repaired, 0 remain" in installed.run("audit", "--repair").out
+    assert "0 cells drift" in installed.run("audit").out
+    installed.write(counters={"times": "0s"})
+    installed.do("TRUNCATE receiptd.message_time")
+    assert "0 cells drift" in installed.run("audit").out, "off: not compared"
+
+
 def test_audit_without_repair_writes_nothing(installed):
     installed.add_messages("a", 600)
     drift(installed, "a", 600, 1)

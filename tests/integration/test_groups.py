@@ -1,13 +1,16 @@
 """Groups (counters.groups) in the running daemon: customers and logical messages, through kills, expiries, audits, erasures and retention."""
 import json
+import pathlib
 import random
 
+import psycopg
 import pytest
 
 from oracle import broker
 from test_dimensions import records_of
 from test_sql_groups import expected
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BOTH = {"groups": ["customer", "logical"], "rollup_interval": "50ms"}
 
 
@@ -93,6 +96,33 @@ def test_funnel_shows_customers_and_logical_messages_and_their_rates(small):
     assert "customers" not in without["statuses"][0] and not any("customers" in name for name in without["kpis"])
     vendor = json.loads(small.installation.command("funnel", "c", "--kpis", "capillary", "--format", "json").stdout)["vendor_kpis"]
     assert "counters.groups" in vendor["Contacted Customer"]["missing"]
+
+
+def test_readers_see_customers_and_logical_messages_as_the_last_roll_up_left_them(small):
+    """By the statement of serve, and the view for the platform."""
+    said = json.loads(small.installation.command("funnel", "c", "--format", "json").stdout)
+    process = small.installation.start()
+    small.wait(lambda: small.database.value("SELECT count(*) FROM receiptd.group_delta") == 0, process, 60, "all is folded")
+    process.stop()
+    text = "PREPARE shown AS " + (ROOT / "sql/serve/funnel.sql").read_text()
+    with psycopg.connect(small.database.dsn, autocommit=True) as connection:
+        connection.execute("SET search_path = receiptd")
+        connection.execute(text)
+        (body,) = connection.execute("EXECUTE shown (NULL, 'c', NULL, NULL, NULL)").fetchone()
+        rates = dict(connection.execute("SELECT kpi, (numerator, denominator)::text FROM campaign_kpi WHERE campaign_id = 'c' AND kpi ~ 'customers'").fetchall())
+        for table in ("campaign_tally_total", "campaign_tally_delta"):
+            connection.execute(f"DELETE FROM {table} WHERE kind IN ('customer', 'logical')")
+        (without,) = connection.execute("EXECUTE shown (NULL, 'c', NULL, NULL, NULL)").fetchone()
+        assert connection.execute("SELECT FROM campaign_kpi WHERE kpi ~ 'customers'").fetchall() == []
+    shown, without = json.loads(body), json.loads(without)
+    for row in said["statuses"] + said["flags"]:
+        (found,) = (s for s in shown["statuses"] + shown["flags"] if s["name"] == row["name"])
+        assert (found["customers"], found["logical"]) == (row["customers"], row["logical"])
+    assert rates == {name: f"({rate['numerator']},{rate['denominator']})" for name, rate in said["kpis"].items() if "customers" in name}
+    assert {rate["name"]: rate["value"] for rate in shown["rates"] if "customers" in rate["name"]} == {
+        name: rate["value"] for name, rate in said["kpis"].items() if "customers" in name}
+    assert {(s["customers"], s["logical"]) for s in without["statuses"]} == {(None, None)}
+    assert not any("customers" in rate["name"] for rate in without["rates"])
 
 
 def test_explain_says_where_the_other_attempts_stand(small):

@@ -136,6 +136,20 @@ def test_aliases_become_our_ids_and_accounts_do_not_mix(site, database):
     process.stop()
 
 
+def test_an_alias_names_the_part_where_the_gateway_does_not(site, database):
+    database.execute("INSERT INTO receiptd.message_alias (channel_account, gateway_id, message_id, part, parts)"
+                     " VALUES ('acme', 'SM1', 'm', 1, 2), ('acme', 'SM2', 'm', 2, 2)")
+    database.execute("INSERT INTO receiptd.message_alias (channel_account, gateway_id, message_id) VALUES ('acme', 'SM3', 'n')")
+    process = site.start()
+    with Client(process.port) as client:
+        for gateway_id in ("SM1", "SM2", "SM3", "SM1"):  # the last one out of the cache
+            client.send(twilio(None, gateway_id=gateway_id))
+            assert client.answer().status // 100 == 2
+    found = sorted((event["message_id"], event.get("part"), event.get("parts")) for event in intake.read_events(site.events))
+    assert found == [("m", 1, 2), ("m", 1, 2), ("m", 2, 2), ("n", None, None)]
+    process.stop()
+
+
 def test_required_aliases_are_waited_for(site):
     site.receiptd.configure(postgres={"dsn": "host=127.0.0.1 port=1 dbname=nobody"})
     site.configure(alias="required")
@@ -675,4 +689,41 @@ def test_accounts_and_secrets_are_reloaded_and_no_request_is_dropped(site, comma
         assert gateway.error is None and gateway.acknowledged
         assert set(gateway.codes) <= {200, 202, 204}, gateway.codes
         assert max(gateway.attempts.values()) == 1, "no request was dropped"
+    process.stop()
+
+
+def test_networks_of_scanners_are_reloaded_and_no_address_is_stored(site):
+    scanners = site.receiptd.directory / "scanners.txt"
+    scanners.write_text("192.0.2.64/26  # a vendor's\n")
+    site.receiptd.configure(machine={"networks": str(scanners)})
+    account = {"name": "grid", "gateway": "sendgrid", "org_id": "o1", "verify": "off"}
+    site.configure(accounts=[account])
+    process = intake.start(site.receiptd)
+
+    def click(id, address):
+        body = [{"event": "click", "sg_message_id": id, "sg_event_id": id, "timestamp": 1760789441, "ip": address}]
+        with Client(process.port) as client:
+            client.send(request("POST", "/dlr/grid", json.dumps(body).encode()))
+            assert client.answer().status // 100 == 2
+
+    def reload(what):
+        size = len(process.log())
+        process.signal(signal.SIGHUP)
+        process.wait_for(lambda: "reload: " + what in process.log()[size:], 30, what)
+
+    click("a", "192.0.2.77")
+    click("b", "198.51.100.9")
+    scanners.write_text("198.51.100.0/24\n198.51.100/24\n")
+    reload("refused: ")
+    assert "scanners.txt: line 2: \\\"198.51.100/24\\\" is neither an address nor a network" in process.log()
+    click("c", "192.0.2.77")
+    scanners.write_text("198.51.100.0/24\n")
+    reload("applied: machine.networks (its file has changed)")
+    click("d", "192.0.2.77")
+    click("e", "198.51.100.9")
+    found = {event["message_id"]: event for event in intake.read_events(site.events)}
+    assert {id: event.get("flags", []) for id, event in found.items()} == {
+        "a": ["BOT_CLICK"], "b": [], "c": ["BOT_CLICK"], "d": [], "e": ["BOT_CLICK"]}
+    for address in ("192.0.2.77", "198.51.100.9"):
+        assert address not in json.dumps(found) and address not in process.log()
     process.stop()

@@ -49,6 +49,10 @@ def test_copies_of_receipts_count_once_through_kills(create_world, unknown):
     assert sum_of(world, "reason", "key = 'blocked' AND status = 440") == of[440]
     shown = {row["gateway"]: row for row in json.loads(world.installation.command("gateways", "--format", "json").stdout)}
     assert sum(int(row["receipts"]) for row in shown.values()) == len(distinct) and set(shown) == {"twilio", "kannel"}
+    times = {row[0]: row[1:] for row in world.database.query("SELECT gateway, deliver_p50_ms, deliver_p99_ms FROM receiptd.gateway_time")}
+    assert times == {name: (row["deliver_p50_ms"], row["deliver_p99_ms"]) for name, row in shown.items()} and times["twilio"][1] > 0
+    hourly = json.loads(world.installation.command("gateways", "--hourly", "--format", "json").stdout)
+    assert {row["deliver_p99_ms"] for row in hourly} == {None}
     assert all(0.5 < float(row["coverage"]) < 2 and float(row["delay_p99_ms"]) > 60_000 for row in shown.values())
     (blocked,) = json.loads(world.installation.command("funnel", "c", "--by", "reason", "--format", "json").stdout)["keys"]
     assert (blocked["key"], blocked["statuses"][0]["events"]) == ("blocked", of[440])

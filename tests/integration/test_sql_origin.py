@@ -1,8 +1,11 @@
 """Where a receipt comes from: an alias that lands later leads it to its message, and an organisation that it names guards the message."""
+import collections
+import dataclasses
 import random
 
 import pytest
 
+import test_sql_parts
 from sql_batch import TOPIC, Event, apply, drift, expected_funnel, stored_funnel, stored_rows
 from sql_fixture import SqlError, database, sql_server  # noqa: F401
 from test_sql_parking import parked, probe, wake
@@ -306,3 +309,93 @@ def test_the_funnel_says_whose_campaign_it_is(tenants):
     owners = dict(tenants.query("SELECT DISTINCT campaign_id, org_id FROM campaign_funnel"))
     assert owners == {"c1": "org1", "c3": "org3", "c0": None, "both": None}
     assert tenants.query("SELECT DISTINCT org_id FROM campaign_kpi WHERE campaign_id = 'c3'") == [("org3",)]
+
+
+# ---- parts that only the alias names ---------------------------------------------------------------------------------
+
+def key_of(event, part):
+    """As src/core/record_event.c: here of what the receipt names, since no event_id tells the parts apart."""
+    key = (hash((event.code, event.marks)) ^ (part or 0) << 56) & 0xffffffffffffffff
+    return key - (1 << 64) if key >> 63 else key
+
+
+def under_alias(event):
+    """As the gateway reports it: under the part's own id, without part and total."""
+    return dataclasses.replace(event, message_id=f"{event.message_id}.{event.part}", part=None, parts=None, own=True, key=key_of(event, None))
+
+
+@pytest.mark.parametrize("rules", ((), ("dedup",)))
+def test_parts_that_only_aliases_name_count_as_those_that_receipts_name(database, rules):
+    """Whether the intake knew the alias (it then writes part and total), or the receipt was parked and the alias landed later."""
+    for seed in range(4):
+        rng = random.Random(seed)
+        session = database.session()
+        session.rules = rules
+        session.do("TRUNCATE message_alias, message_part, parked_event, receipt_counted, campaign_tally_delta; DELETE FROM message_inbox;"
+                   " TRUNCATE campaign_retired, retired_message, campaign_funnel_delta, campaign_funnel_total")
+        if seed == 0:
+            bootstrap(session, lanes=LANES)
+        at = session.query("SELECT date_trunc('day', now())::text")[0][0]
+        inbox, events = test_sql_parts.histories(rng, 60)
+        totals = {}
+        for event in events:
+            if event.part is not None:
+                totals.setdefault((event.message_id, event.part), event.parts)
+        events = [dataclasses.replace(e, at=at, gateway="acme", parts=totals.get((e.message_id, e.part))) for e in events]
+        aliases, messages = list(totals.items()), list(inbox.items())
+        rng.shuffle(aliases)
+        rng.shuffle(messages)
+        known = set()
+        for start in range(0, len(events), 20):
+            for (message, part), parts in aliases[:rng.randrange(12)]:
+                session.do("INSERT INTO message_alias (channel_account, gateway_id, message_id, part, parts) VALUES ('acme', %s, %s, %s, %s)",
+                           (f"{message}.{part}", message, part, parts))
+                known.add((message, part))
+            aliases = [alias for alias in aliases if alias[0] not in known]
+            add(session, *((id, "o", campaign) for id, campaign in messages[:4]))
+            messages = messages[4:]
+            lanes = collections.defaultdict(list)
+            for event in events[start:start + 20]:
+                direct = event.part is None or (event.message_id, event.part) in known and rng.random() < 0.7
+                event = dataclasses.replace(event, key=key_of(event, event.part)) if direct else under_alias(event)
+                lanes[lane_of(session, event.message_id)].append(event)
+            for lane, batch in lanes.items():
+                apply(session, batch, lane=lane, raw=True)
+            if rng.random() < 0.5:
+                step(session, rng.choice((1, 5, 1000)))
+        for (message, part), parts in aliases:
+            session.do("INSERT INTO message_alias (channel_account, gateway_id, message_id, part, parts) VALUES ('acme', %s, %s, %s, %s)",
+                       (f"{message}.{part}", message, part, parts))
+        add(session, *((id, "o", campaign) for id, campaign in messages))
+        settle(session)
+        distinct = {(e.message_id, e.part, e.code, e.marks): e for e in events} if rules else dict(enumerate(events))
+        rows, funnel = test_sql_parts.expected(inbox, distinct.values())
+        assert stored_rows(session) == rows and parked(session) == 0
+        assert stored_funnel(session) == funnel
+        assert drift(session) == []
+
+
+def test_a_receipt_s_own_total_counts_before_the_alias_s(database):
+    session = database.session()
+    bootstrap(session, lanes=LANES)
+    add(session, ("m", "o", "c"))
+    apply(session, [receipt("g.1", 0, part=1, parts=3)], lane=lane_of(session, "g.1"), raw=True)
+    apply(session, [receipt("g.2", 1)], lane=lane_of(session, "g.2"), raw=True)
+    for part in (1, 2):
+        session.do("INSERT INTO message_alias (channel_account, gateway_id, message_id, part, parts) VALUES ('acme', %s, 'm', %s, 3)", (f"g.{part}", part))
+    settle(session)
+    assert session.query("SELECT parts, delivered FROM message_part") == [(3, [1, 2])]
+    assert stored_rows(session)["m"] == (300, 0)
+    for part, parts in ((0, 2), (3, 2), (1, 256), (1, None), (None, 2)):
+        with pytest.raises(Exception, match="message_alias_part|out of range"):
+            session.do("INSERT INTO message_alias (channel_account, gateway_id, message_id, part, parts) VALUES ('acme', 'x', 'm', %s, %s)", (part, parts))
+
+
+def test_an_alias_of_one_part_says_nothing(database):
+    session = database.session()
+    bootstrap(session, lanes=LANES)
+    add(session, ("m", "o", "c"))
+    apply(session, [receipt("g", 0)], lane=lane_of(session, "g"), raw=True)
+    session.do("INSERT INTO message_alias (channel_account, gateway_id, message_id, part, parts) VALUES ('acme', 'g', 'm', 1, 1)")
+    settle(session)
+    assert stored_rows(session)["m"] == (600, 0) and session.query("SELECT * FROM message_part") == []

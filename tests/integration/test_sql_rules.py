@@ -2,12 +2,13 @@
 import collections
 import dataclasses
 import datetime
+import json
 import random
 
 import pytest
 
 from sql_batch import Event, add_messages, apply, drift, expected_funnel, stored_funnel, stored_rows, expected_rows
-from sql_fixture import STATUSES, database, sql_server  # noqa: F401
+from sql_fixture import STATUSES, database, fill_in, literal, sql_server, text_of  # noqa: F401
 
 ALL = ("dedup", "series", "reasons", "gateways")
 NOW = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
@@ -215,6 +216,34 @@ def stored_times(session):
     return dict(found)
 
 
+def expected_percentiles(expected):
+    """Of each gateway: messages, and the ends of the buckets with the median and the 99th percentile of the time to deliver."""
+    ends = collections.defaultdict(list)
+    for (_, key), n in expected["gateway_time_to_deliver"].items():
+        gateway, _, end = key.rpartition("/")
+        ends[gateway] += [-1 if end == "negative" else int(end)] * n
+    rank = {gateway: [sorted(found)[-(-len(found) * percent // 100) - 1] for percent in (50, 99)] for gateway, found in ends.items()}
+    return {gateway: (len(ends[gateway]), *(None if end < 0 else end for end in found)) for gateway, found in rank.items()}
+
+
+KINDS_OF_TIMES = ("time_to_deliver", "time_to_open", "gateway_time_to_deliver", "gateway_time_to_open")
+
+
+def audit_times(session, campaigns, end="90_list"):
+    """As src/commands/audit_dimensions.c composes it: the cells that drift, or how many were repaired."""
+    found = []
+    for kind in KINDS_OF_TIMES:
+        text = text_of("command/audit_times") + text_of(f"command/audit_dimension/{end}")
+        result = session.check(session.connection.pgconn.exec_params(fill_in(text, {"kind": kind}).encode(), [literal(campaigns), b"t"]))
+        if end == "90_repair":
+            found.append(int(result.get_value(0, 0)))
+            continue
+        column = {result.fname(i).decode(): i for i in range(result.nfields)}
+        found += [(kind, result.get_value(r, column["campaign_id"]).decode(), result.get_value(r, column["key"]).decode(),
+                   int(result.get_value(r, column["drift"]))) for r in range(result.ntuples)]
+    return sum(found) if end == "90_repair" else found
+
+
 def fresh_times(database, *rules):
     session = ruled(database, *rules)
     session.do("TRUNCATE message_time, campaign_tally_delta, campaign_tally_total, receipt_counted, parked_event; DELETE FROM message_inbox;"
@@ -241,8 +270,13 @@ def test_times_to_deliver_and_open_are_those_of_the_first_receipts_in_any_order_
             with session.transaction():
                 session.one("lane/wake", [events[0].topic], [0], 0, 100_000)
             assert stored_times(session) == expected
-            assert session.run("command/audit_times", ["a", "b", ""]) == []
+            assert audit_times(session, ["a", "b", ""]) == []
+            assert {gateway: tuple(rest) for gateway, *rest in session.query("SELECT * FROM gateway_time")} == expected_percentiles(expected)
             assert session.query("SELECT count(*) FROM message_time") == [(len(firsts),)]
+            session.do("UPDATE campaign_tally_delta SET messages[1] = messages[1] + 1 + (id % 3) WHERE kind ~ '^(gateway_)?time_to_' AND id % 2 = 0")
+            off = audit_times(session, ["a", "b", ""])
+            assert audit_times(session, ["a", "b", ""], "90_repair") == len(off)
+            assert stored_times(session) == expected and audit_times(session, ["a", "b", ""]) == []
             assert drift(session) == []
 
 
@@ -272,7 +306,22 @@ def test_forgotten_times_stay_in_the_histograms(database):
     session.do("UPDATE message_time SET begun = begun - interval '2 hours'")
     assert session.one("control/times_trim", 3_600_000, 100)["rows"] == "2"
     assert stored_times(session) == before
-    assert session.run("command/audit_times", ["c"]) == []
-    session.do("UPDATE campaign_tally_delta SET messages = '{2}' WHERE kind = 'time_to_deliver'")
-    assert [(cell["key"], cell["drift"]) for cell in session.run("command/audit_times", ["c"])] == [("1", "1")]
+    assert audit_times(session, ["c"]) == []
+    session.do("UPDATE campaign_tally_delta SET messages = '{2}' WHERE kind IN ('time_to_deliver', 'gateway_time_to_deliver')")
+    assert audit_times(session, ["c"]) == [("time_to_deliver", "c", "1", 1), ("gateway_time_to_deliver", "", "/1", 1)]
+    assert audit_times(session, ["d"]) == [("gateway_time_to_deliver", "", "/1", 1)], "gateways are of all campaigns"
+    assert audit_times(session, ["c"], "90_repair") == 2
+    assert stored_times(session) == before
     assert tally(session, "forgotten_time_to_deliver", "campaign_id", "key") == {("c", "1"): (1, 0)}
+
+
+def test_readers_see_the_times_of_gateways_whose_names_have_a_slash(database):
+    session = fresh_times(database, "no_dedup", "times", "gateways")
+    add_messages(session, {"m": "c", "n": "c"})
+    times = (("m", 300, "00:00:00"), ("m", 600, "00:00:03"), ("n", 300, "00:00:05"), ("n", 600, "00:00:01"))
+    apply(session, [Event(m, code, n, at=f"2026-01-01 {time}+00", gateway="a/b") for n, (m, code, time) in enumerate(times)])
+    body = json.loads(session.one("serve/gateways", None, 24)["body"])
+    assert body["times"] == [{"gateway": "a/b", "messages": 2, "deliver_p50_ms": None, "deliver_p99_ms": 4096}]
+    (row,) = session.run("command/gateways", 24, "f")
+    assert (row["gateway"], row["deliver_p50_ms"], row["deliver_p99_ms"]) == ("a/b", None, "4096")
+    assert json.loads(session.one("serve/gateways", "o1", 24)["body"])["times"] == [], "figures of gateways belong to no organisation"

@@ -231,28 +231,36 @@ static void take_away(char **value, const char *expected)
     *value = NULL;
 }
 
-/* A folder with a file for each secret that the example names. */
+/* Its text is the name, between `head` and `tail`. */
+static void write_file(const char *folder, const char *name, const char *head, const char *tail)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "%s%s%s", head, name, tail);
+    fclose(file);
+}
+
+/* A folder with a file for each secret that the example names, and for its list of networks. */
 static void make_secrets(char folder[64])
 {
     static const char *const names[] = {"http-token", "runs-token", "tracing-token", "link-secret"};
     snprintf(folder, 64, "/tmp/receiptd-secrets-XXXXXX");
     assert_non_null(mkdtemp(folder));
     strcat(folder, "/");
-    for (size_t index = 0; index < COUNT_OF(names); index++) {
-        char path[128];
-        snprintf(path, sizeof(path), "%s%s", folder, names[index]);
-        FILE *file = fopen(path, "w");
-        assert_non_null(file);
-        fprintf(file, "the %s of the test\n", names[index]);
-        fclose(file);
-    }
+    for (size_t index = 0; index < COUNT_OF(names); index++)
+        write_file(folder, names[index], "the ", " of the test\n");
+    write_file(folder, "scanners.txt", "# ", "\n192.0.2.0/24\n");
     setenv("RECEIPTD_SECRETS", folder, 1);
+    setenv("RECEIPTD_LISTS", folder, 1);
 }
 
 static void remove_secrets(const char *folder)
 {
     char command[128];
     unsetenv("RECEIPTD_SECRETS");
+    unsetenv("RECEIPTD_LISTS");
     snprintf(command, sizeof(command), "rm -r '%s'", folder);
     assert_int_equal(system(command), 0);
 }
@@ -269,6 +277,9 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     struct rcpt_config *config = parse_good(example);
     remove_secrets(folder);
     /* Those that have no default stand there with an example. */
+    char networks[96];
+    snprintf(networks, sizeof(networks), "%sscanners.txt", folder);
+    take_away(&config->machine_networks, networks);
     take_away(&config->kafka.instance_id, "receiptd-0");
     take_away(&config->inbox.table, "messaging.outbound");
     take_away(&config->inbox.created_at, "created_at");

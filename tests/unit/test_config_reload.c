@@ -163,6 +163,40 @@ static void a_file_of_tls_that_has_changed_needs_a_restart_until_there_is_one(vo
     unlink(path);
 }
 
+static void a_list_of_networks_is_read_again_and_one_with_a_fault_is_refused(void **state)
+{
+    char path[] = "/tmp/receiptd-test-XXXXXX", text[512], message[512];
+    (void)state;
+    close(mkstemp(path));
+    write_file(path, "192.0.2.0/24\n");
+    snprintf(text, sizeof(text), SMALLEST "machine: {networks: \"%s\"}\n", path);
+    struct rcpt_config *config = parse_good(text), *fresh = parse_good(text);
+    struct rcpt_config_changes changes;
+    rcpt_config_take_over(config, fresh, &changes);
+    assert_int_equal(changes.applied_count + changes.needs_restart_count, 0);
+    rcpt_config_free(fresh);
+    write_file(path, "192.0.2.0/24\n198.51.100.0/24\n");
+    fresh = parse_good(text);
+    rcpt_config_take_over(config, fresh, &changes);
+    assert_int_equal(changes.applied_count, 1);
+    assert_string_equal(changes.applied[0], "machine.networks (its file has changed)");
+    assert_int_equal(rcpt_network_set_count(config->scanners), 2);
+    rcpt_config_free(fresh);
+    rcpt_config_free(config);
+    write_file(path, "192.0.2.0/24\n192.0.2.0.24\n");
+    snprintf(
+        message, sizeof(message),
+        "t.yaml:3:21: machine.networks: %s: line 2: \"192.0.2.0.24\" is neither an address nor "
+        "a network",
+        path);
+    expect_error(text, message,
+                 "one a line, such as 192.0.2.0/24 or 2001:db8::/32; # begins a comment");
+    unlink(path);
+    snprintf(message, sizeof(message),
+             "t.yaml:3:21: machine.networks: cannot read file %s: No such file or directory", path);
+    expect_error(text, message, "");
+}
+
 static void lists_in_entries_are_compared_text_by_text(void **state)
 {
     (void)state;
@@ -312,6 +346,7 @@ int main(void)
         cmocka_unit_test(each_kind_of_key_is_compared_and_only_reloadable_ones_are_taken),
         cmocka_unit_test(of_kafkas_properties_clients_take_user_and_password_alone),
         cmocka_unit_test(a_file_of_tls_that_has_changed_needs_a_restart_until_there_is_one),
+        cmocka_unit_test(a_list_of_networks_is_read_again_and_one_with_a_fault_is_refused),
         cmocka_unit_test(lists_in_entries_are_compared_text_by_text),
         cmocka_unit_test(the_logs_levels_are_those_of_the_configuration),
         cmocka_unit_test(a_secret_in_the_file_itself_is_warned_of_once),

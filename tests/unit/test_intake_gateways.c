@@ -210,6 +210,97 @@ static void machines_of_mailgun_are_told(void **state)
     fixture_fini(&fixture);
 }
 
+/* ---- networks of scanners ---- */
+
+/* Once from the network of a scanner and once from elsewhere: the address takes the place of @. */
+static void expect_scanned(struct fixture *fixture, const struct rcpt_network_set *scanners,
+                           const char *form, const char *status, const char *flag)
+{
+    static const char *const addresses[] = {"192.0.2.77", "198.51.100.1", "unknown"};
+    for (size_t index = 0; index < COUNT(addresses); index++) {
+        char body[1024];
+        int head = (int)strcspn(form, "@");
+        snprintf(body, sizeof(body), "%.*s%s%s", head, form, addresses[index], form + head + 1);
+        rcpt_arena_reset(&fixture->arena, 65536);
+        fixture_request(fixture, "POST", RCPT_TEXT(""), rcpt_text_of(body));
+        fixture->request.scanners = scanners;
+        fixture_adapt(fixture);
+        expect_event(fixture, status, index == 0 ? flag : NULL);
+        const struct rcpt_node *event = fixture_event(fixture, 0);
+        if (rcpt_text_find(event->raw, addresses[index]) < event->raw.size)
+            fail_msg("the address is in the event");
+    }
+}
+
+static void scanners_are_told_by_their_network_and_the_address_goes_no_further(void **state)
+{
+    static const struct {
+        const char *gateway, *form, *status, *flag;
+    } cases[] = {
+        {"sendgrid",
+         "[{\"event\":\"open\",\"sg_message_id\":\"m\",\"sg_event_id\":\"1\",\"ip\":\"@\"}]",
+         "OPENED", "MACHINE_OPEN"},
+        {"sendgrid",
+         "[{\"event\":\"click\",\"sg_message_id\":\"m\",\"sg_event_id\":\"1\",\"ip\":\"@\"}]",
+         "CLICKED", "BOT_CLICK"},
+        /* Here it is the address that the mail was sent from. */
+        {"sendgrid",
+         "[{\"event\":\"delivered\",\"sg_message_id\":\"m\",\"sg_event_id\":\"1\",\"ip\":\"@\"}]",
+         "DELIVERED", NULL},
+        {"mailgun",
+         "{\"event-data\":{\"event\":\"clicked\",\"message\":{\"headers\":{\"message-id\":\"mx\"}},"
+         "\"ip\":\"@\"}}",
+         "CLICKED", "BOT_CLICK"},
+        {"mailgun", "event=opened&Message-Id=m%40x&ip=@", "OPENED", "MACHINE_OPEN"},
+        {"sparkpost",
+         "[{\"msys\":{\"track_event\":{\"type\":\"click\",\"transmission_id\":\"t\",\"rcpt_to\":"
+         "\"ab\",\"event_id\":\"1\",\"ip_address\":\"@\"}}}]",
+         "CLICKED", "BOT_CLICK"},
+        {"ses_sns",
+         "{\"eventType\":\"Open\",\"mail\":{\"messageId\":\"s\",\"destination\":[\"ab\"]},"
+         "\"open\":{\"ipAddress\":\"@\"}}",
+         "OPENED", "MACHINE_OPEN"},
+        {"ses_sns",
+         "{\"eventType\":\"Click\",\"mail\":{\"messageId\":\"s\",\"destination\":[\"ab\"]},"
+         "\"click\":{\"ipAddress\":\"@\"}}",
+         "CLICKED", "BOT_CLICK"},
+        {"postmark", "{\"RecordType\":\"Open\",\"MessageID\":\"m\",\"Geo\":{\"IP\":\"@\"}}",
+         "OPENED", "MACHINE_OPEN"},
+    };
+    struct rcpt_network_fault fault;
+    struct rcpt_network_set *scanners = rcpt_network_set_parse("192.0.2.64/26", &fault);
+    (void)state;
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        struct fixture fixture;
+        setup(&fixture, cases[index].gateway);
+        expect_scanned(&fixture, scanners, cases[index].form, cases[index].status,
+                       cases[index].flag);
+        expect_scanned(&fixture, NULL, cases[index].form, cases[index].status, NULL);
+        fixture_fini(&fixture);
+    }
+    rcpt_network_set_free(scanners);
+}
+
+static void a_gateway_of_ones_own_says_where_the_address_is(void **state)
+{
+    static char custom[] = "custom", id[] = "/id", word[] = "/s", ip[] = "/from/ip",
+                read[] = "read", opened[] = "OPENED";
+    struct rcpt_intake_pair pairs[] = {{read, opened, 1, 1}};
+    struct rcpt_intake_account_config config = account_config(custom);
+    struct rcpt_network_fault fault;
+    struct rcpt_network_set *scanners = rcpt_network_set_parse("192.0.2.64/26", &fault);
+    struct fixture fixture;
+    (void)state;
+    config.custom = (struct rcpt_intake_custom){
+        .id = id, .status = word, .ip = ip, .statuses = pairs, .statuses_count = 1};
+    fixture_init(&fixture);
+    fixture_account(&fixture, &config);
+    expect_scanned(&fixture, scanners, "{\"id\":\"m\",\"s\":\"read\",\"from\":{\"ip\":\"@\"}}",
+                   "OPENED", "MACHINE_OPEN");
+    fixture_fini(&fixture);
+    rcpt_network_set_free(scanners);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +313,8 @@ int main(void)
         cmocka_unit_test(numbers_of_dartmedia_are_read_by_their_range),
         cmocka_unit_test(machines_of_sparkpost_are_told),
         cmocka_unit_test(machines_of_mailgun_are_told),
+        cmocka_unit_test(scanners_are_told_by_their_network_and_the_address_goes_no_further),
+        cmocka_unit_test(a_gateway_of_ones_own_says_where_the_address_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,15 +12,17 @@
 
 static const char *get(struct rcpt_alias_cache *cache, uint32_t scope, const char *id)
 {
-    size_t size = 0;
-    const char *found = rcpt_alias_cache_get(cache, scope, id, strlen(id), &size);
-    assert_true(found == NULL || strlen(found) == size);
-    return found;
+    struct rcpt_alias found;
+    if (!rcpt_alias_cache_get(cache, scope, id, strlen(id), &found))
+        return NULL;
+    assert_int_equal(strlen(found.message_id), found.message_id_size);
+    return found.message_id;
 }
 
 static void put(struct rcpt_alias_cache *cache, uint32_t scope, const char *id, const char *ours)
 {
-    rcpt_alias_cache_put(cache, scope, id, strlen(id), ours, strlen(ours));
+    const struct rcpt_alias target = {.message_id = ours, .message_id_size = strlen(ours)};
+    rcpt_alias_cache_put(cache, scope, id, strlen(id), &target);
 }
 
 static void test_equal_ids_of_two_accounts_do_not_mix(void **state)
@@ -34,6 +36,22 @@ static void test_equal_ids_of_two_accounts_do_not_mix(void **state)
     assert_null(get(cache, 3, "g"));
     put(cache, 1, "g", "another");
     assert_string_equal(get(cache, 1, "g"), "another");
+    rcpt_alias_cache_free(cache);
+}
+
+static void test_an_alias_keeps_its_part_until_it_is_put_again(void **state)
+{
+    (void)state;
+    struct rcpt_alias_cache *cache = rcpt_alias_cache_new(10);
+    const struct rcpt_alias part = {"m", 1, 2, 3};
+    struct rcpt_alias found;
+    rcpt_alias_cache_put(cache, 1, "g", 1, &part);
+    assert_true(rcpt_alias_cache_get(cache, 1, "g", 1, &found));
+    assert_int_equal(found.part, 2);
+    assert_int_equal(found.parts, 3);
+    put(cache, 1, "g", "m");
+    assert_true(rcpt_alias_cache_get(cache, 1, "g", 1, &found));
+    assert_int_equal(found.parts, 0);
     rcpt_alias_cache_free(cache);
 }
 
@@ -208,6 +226,7 @@ int main(void)
         cmocka_unit_test(test_an_unknown_word_is_shown_and_nothing_else_of_the_gateway),
         cmocka_unit_test(test_a_rate_saves_no_more_than_its_burst),
         cmocka_unit_test(test_equal_ids_of_two_accounts_do_not_mix),
+        cmocka_unit_test(test_an_alias_keeps_its_part_until_it_is_put_again),
         cmocka_unit_test(test_the_alias_not_used_for_longest_is_forgotten),
         cmocka_unit_test(test_an_id_that_is_too_long_is_not_remembered),
         cmocka_unit_test(test_keys_are_known_for_their_time_and_account),

@@ -71,6 +71,7 @@ const struct rcpt_gateway rcpt_gateway_mailgun = {
     .name = "mailgun",
     .channel = "email",
     .fields = {.link = "/event-data/url,url",
+               .ip = "/event-data/ip,ip",
                .id = "/event-data/message/headers/message-id,/message/headers/message-id,"
                      "Message-Id,message-id",
                .status = "/event-data/event,event",

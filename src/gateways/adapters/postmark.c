@@ -64,6 +64,7 @@ const struct rcpt_gateway rcpt_gateway_postmark = {
     .name = "postmark",
     .channel = "email",
     .fields = {.link = "/OriginalLink",
+               .ip = "/Geo/IP",
                .id = "/MessageID",
                .status = "/RecordType",
                .reason = "/TypeCode,/SuppressionReason",

@@ -65,6 +65,7 @@ const struct rcpt_gateway rcpt_gateway_sendgrid = {
     .channel = "email",
     .items = "/*",
     .fields = {.link = "/url",
+               .ip = "/ip",
                .id = "/sg_message_id",
                .status = "/event",
                .reason = "/status,/bounce_classification,/reason",

@@ -120,6 +120,7 @@ const struct rcpt_gateway rcpt_gateway_ses_sns = {
     .name = "ses_sns",
     .channel = "email",
     .fields = {.link = "/click/link",
+               .ip = "/open/ipAddress,/click/ipAddress",
                .id = "/mail/messageId",
                .status = "/eventType,/notificationType",
                .event_id = "/bounce/feedbackId,/complaint/feedbackId,@x-amz-sns-message-id",

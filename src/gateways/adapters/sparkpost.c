@@ -73,6 +73,7 @@ const struct rcpt_gateway rcpt_gateway_sparkpost = {
     .channel = "email",
     .items = "/*/msys/@",
     .fields = {.link = "/target_link_url",
+               .ip = "/ip_address",
                .id = "{/transmission_id}|{/rcpt_to}",
                .status = "/type",
                .reason = "/error_code,/bounce_class",

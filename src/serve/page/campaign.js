@@ -106,8 +106,8 @@ export function campaign(app, id) {
         const ratios = (funnel.rates ?? []).map((rate) => {
             const of = (part) => amount(String(part).split("+"), (name) => known.get(name)?.messages);
             const above = of(rate.numerator), below = of(rate.denominator);
-            // Some rates count receipts, not messages: these two numbers are not theirs.
-            const isOfMessages = below === 0 || Math.abs(above / below - rate.value) < 1e-9;
+            // Some rates count receipts or customers, not messages: these two numbers are not theirs.
+            const isOfMessages = !rate.name.includes("customers") && (below === 0 || Math.abs(above / below - rate.value) < 1e-9);
             return { ...rate, detail: isOfMessages && below > 0 ? `${count(above)} of ${count(below)}` : "",
                 isMain: isOfMessages && stages.has(rate.numerator) && stages.has(rate.denominator), place: known.get(rate.numerator)?.code ?? 0 };
         });
