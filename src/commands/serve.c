@@ -55,6 +55,16 @@ static void on_closed(void *context)
     command_process_close(&process->frame);
 }
 
+/* Redrives decode by it. */
+static void take_ladder(const struct rcpt_config *config, const struct rcpt_config *fresh)
+{
+    struct rcpt_error error;
+    if (rcpt_ladder_can_grow(config->ladder, fresh->ladder, &error))
+        rcpt_ladder_grow(config->ladder, fresh->ladder);
+    else
+        rcpt_log_failure(RCPT_LOG_ERROR, "commands", &error, "the ladder stays as it was");
+}
+
 /* A file that cannot be read leaves everything as it was. Reading it blocks readers for moments. */
 static void on_hangup(void *context)
 {
@@ -67,6 +77,7 @@ static void on_hangup(void *context)
     if (fresh == NULL) {
         rcpt_log_failure(RCPT_LOG_ERROR, "commands", &error, "the configuration stays as it was");
     } else {
+        take_ladder(process->config, fresh);
         rcpt_config_take_over(process->config, fresh, &changes);
         rcpt_config_apply_log(process->config);
         rcpt_config_free(fresh);

@@ -244,6 +244,7 @@ struct rcpt_config {
         bool enabled;                 /* serve.enabled: beside `run` in one process */
         char *listen;                 /* serve.listen */
         char *dsn;                    /* serve.dsn, NULL: postgres.dsn */
+        char *operate_dsn;            /* serve.operate_dsn, NULL: nothing is written */
         unsigned connections;         /* serve.connections */
         int64_t statement_timeout_ms; /* serve.statement_timeout */
         bool open;                    /* serve.open: everything without a token */

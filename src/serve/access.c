@@ -79,7 +79,7 @@ static unsigned scopes_of(const char *text)
 }
 
 /* Columns of sql/serve/token. */
-enum { TOKEN_SCOPES, TOKEN_ORG_ID };
+enum { TOKEN_SCOPES, TOKEN_ORG_ID, TOKEN_NAME };
 
 /* The look-up is by the hash of a random token, so its time tells nothing. */
 static void on_token(void *context, const struct rcpt_pg_rows *rows, const struct rcpt_error *error)
@@ -98,6 +98,8 @@ static void on_token(void *context, const struct rcpt_pg_rows *rows, const struc
     request->scopes = scopes_of(rcpt_pg_rows_text(rows, 0, TOKEN_SCOPES));
     if (organisation != NULL)
         request->organisation = rcpt_text_terminated(&request->arena, rcpt_text_of(organisation));
+    request->token =
+        rcpt_text_terminated(&request->arena, rcpt_text_of(rcpt_pg_rows_text(rows, 0, TOKEN_NAME)));
     serve_admitted(request);
 }
 

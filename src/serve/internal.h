@@ -8,11 +8,14 @@
  * pool.c      questions to the database: a queue and a few connections
  * answer.c    how answers look: headers, problems, ETag, gzip
  * export.c    lists without an end: page after page, as the client takes them
+ * redrive.c   dead letters are tried again: the only request that writes
  * stream.c    server-sent events: one poll for all viewers
  * page.c      the embedded page
  */
 #ifndef RECEIPTD_SERVE_INTERNAL_H
 #define RECEIPTD_SERVE_INTERNAL_H
+
+#include <stdatomic.h>
 
 #include "base/arena.h"
 #include "base/buffer.h"
@@ -51,9 +54,9 @@ enum serve_kind {
     SERVE_ROW,     /* its statement answers with one row, whose first column is the body */
     SERVE_EXPORT,  /* export.c */
     SERVE_STREAM,  /* stream.c */
+    SERVE_REDRIVE, /* redrive.c */
     SERVE_ME,      /* who asks */
     SERVE_OPENAPI, /* openapi.c */
-    SERVE_OFF,     /* not in this database, or not here: 501, and `off` says why */
 };
 
 /* The parameters of its statement: the organisation, those of the table in order, and what `settings`
@@ -84,6 +87,7 @@ struct serve_request {
     const char *values[SERVE_MOST_VALUES]; /* of the parameters, decoded; NULL: absent */
     const char *organisation;              /* NULL: all */
     unsigned scopes;
+    const char *token;    /* name of the token in the Authorization header; NULL: another way */
     const char *campaign; /* that a link is for; NULL: there is none */
     int64_t link_ends_s;  /* likewise */
 };
@@ -137,10 +141,14 @@ void serve_answer_failure(struct rcpt_http_request *http, const struct rcpt_erro
 void serve_answer_body(struct rcpt_http_request *http, const char *type, const char *caching,
                        const void *body, size_t size);
 
-/* ---- export.c, stream.c, page.c ---- */
+/* ---- export.c, redrive.c, stream.c, page.c ---- */
 struct serve_export;
 void serve_export_begin(struct serve_request *request); /* takes the request */
 void serve_exports_tick(struct rcpt_serve *serve);
+void serve_redrive_begin(struct serve_request *request); /* takes the request */
+bool serve_redrive_is_on(const struct rcpt_config *config);
+/* Whether it would take a request of who asks. */
+bool serve_redrive_admits(const struct serve_request *request);
 struct serve_stream;
 struct serve_stream *serve_stream_new(struct rcpt_serve *serve);
 void serve_stream_add(struct serve_request *request); /* takes the request */
@@ -169,7 +177,9 @@ struct rcpt_serve {
     char *openapi;
     size_t openapi_size;
     bool stopping, closing, is_local;
-    unsigned open; /* parts that have to say that they are closed */
+    atomic_bool ending; /* for workers: stop at the next page */
+    unsigned redrives;  /* under way */
+    unsigned open;      /* parts that have to say that they are closed */
 };
 void serve_part_closed(struct rcpt_serve *serve);
 /* The database answers, or not. */

@@ -89,11 +89,10 @@ static void put_route(struct rcpt_json *json, const struct serve_route *route)
         off = route->parameters[index].off;
     if (off != NULL)
         put_answer(json, "501", off, "application/problem+json");
-    if (route->kind != SERVE_OFF)
-        put_answer(json, "200", route->doc,
-                   route->kind == SERVE_STREAM   ? "text/event-stream"
-                   : route->kind == SERVE_EXPORT ? "text/csv"
-                                                 : "application/json");
+    put_answer(json, "200", route->doc,
+               route->kind == SERVE_STREAM   ? "text/event-stream"
+               : route->kind == SERVE_EXPORT ? "text/csv"
+                                             : "application/json");
     put_answer(json, "default", "why not (RFC 9457)", "application/problem+json");
     rcpt_json_end_object(json);
     rcpt_json_end_object(json);

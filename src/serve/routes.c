@@ -140,8 +140,11 @@ static const struct serve_route routes[] = {
      .statement = "dead_letters",
      .parameters = {{.name = "reason", .doc = "only with this one"}, AFTER, LIMIT("100")},
      .doc = "what could not be applied, for tokens without an organisation; never the payload"},
-    {RCPT_HTTP_POST, "/dead-letters/redrive", SERVE_OPERATE, false, false, SERVE_OFF,
-     .off = "this interface only reads: run receiptd dead-letters --redrive", .doc = "nothing yet"},
+    {RCPT_HTTP_POST, "/dead-letters/redrive", SERVE_OPERATE, false, false, SERVE_REDRIVE,
+     .is_on = serve_redrive_is_on,
+     .off = "this interface only reads: set serve.operate_dsn, or run receiptd dead-letters "
+            "--redrive",
+     .doc = "tries dead letters again, by a reason or by ids"},
     {RCPT_HTTP_GET, "/status", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "status",
      .doc = "positions and daemons, as the database knows them, and what each instance says"},
     {RCPT_HTTP_GET, "/stream", SERVE_READ, true, false, SERVE_STREAM,
@@ -377,4 +380,10 @@ const char *serve_value(const struct serve_request *request, const char *name)
             return request->values[index];
     }
     return NULL;
+}
+
+void serve_request_free(struct serve_request *request)
+{
+    rcpt_arena_fini(&request->arena);
+    free(request);
 }

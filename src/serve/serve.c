@@ -18,12 +18,6 @@
 
 /* ---- a request ---- */
 
-void serve_request_free(struct serve_request *request)
-{
-    rcpt_arena_fini(&request->arena);
-    free(request);
-}
-
 /* Ends the request with a problem. */
 static void refuse(struct serve_request *request, int status, const char *why)
 {
@@ -115,6 +109,7 @@ static void answer_me(struct serve_request *request)
     } else {
         rcpt_json_null(&json);
     }
+    rcpt_json_put_bool(&json, "redrive", serve_redrive_admits(request));
     rcpt_json_put_text(&json, "version", RCPT_VERSION);
     rcpt_json_end_object(&json);
     RCPT_ASSERT(fclose(out) == 0);
@@ -154,8 +149,8 @@ static void dispatch(struct serve_request *request)
         serve_answer_body(request->http, JSON, CHECK_AGAIN, serve->openapi, serve->openapi_size);
         serve_request_free(request);
         return;
-    case SERVE_OFF:
-        refuse(request, 501, request->route->off);
+    case SERVE_REDRIVE:
+        serve_redrive_begin(request);
         return;
     }
 }
@@ -270,7 +265,7 @@ static void on_tick(uv_timer_t *timer)
     serve_pool_tick(serve->pool);
     serve_exports_tick(serve);
     serve_stream_tick(serve->stream);
-    if (serve->stopping && !serve->closing && serve->exports == NULL &&
+    if (serve->stopping && !serve->closing && serve->exports == NULL && serve->redrives == 0 &&
         serve_pool_is_idle(serve->pool) && rcpt_http_is_idle(serve->http))
         close_all(serve);
 }
@@ -382,6 +377,7 @@ void rcpt_serve_drain(struct rcpt_serve *serve)
     if (serve->stopping)
         return;
     serve->stopping = true;
+    atomic_store(&serve->ending, true);
     serve_stream_end(serve->stream);
     rcpt_http_drain(serve->http);
 }
