@@ -3,6 +3,7 @@
  * serve.c     settings, life, and the way of a request: host, route, access, parameters, answer
  * routes.c    the table of routes: paths, scopes, parameters; which one a request means
  * openapi.c   the same table as OpenAPI
+ * schemas.c   what bodies look like
  * access.c    who asks: token, signed link, proxy
  * link.c      signed links and hashes of tokens
  * pool.c      questions to the database: a queue and a few connections
@@ -73,6 +74,7 @@ struct serve_route {
     const char *off;
     struct serve_parameter parameters[SERVE_MOST_VALUES];
     char *(*settings)(const struct rcpt_config *config); /* one more parameter; freed */
+    const char *gives, *takes; /* components of schemas.c: answer; body, NULL: none */
     const char *doc;
 };
 
@@ -104,6 +106,10 @@ const char *serve_value(const struct serve_request *request, const char *name);
 void serve_request_free(struct serve_request *request);
 
 char *serve_openapi(size_t *size); /* the caller frees it */
+struct rcpt_json;
+void serve_schemas_put(struct rcpt_json *json); /* all components, by their names */
+/* The schema of a type, or the reference to a component. */
+void serve_schema_put(struct rcpt_json *json, struct rcpt_text type);
 
 /* ---- access.c ---- */
 /* Finds out who asks, then calls serve_admitted() or answers. */

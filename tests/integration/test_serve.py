@@ -20,6 +20,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from support import reader
+from support.openapi import Description
 from support.services import ROOT
 from support.wait import wait_for
 
@@ -469,6 +470,50 @@ def test_openapi_describes_what_is_answered_and_documented(site):
     table = re.findall(r"^\| `(/\S+)` \| (\S+) *\|? *.*\| (.*) \|$", (ROOT / "docs/serve.md").read_text(), re.MULTILINE)
     routes = [(path.removeprefix("/api/v1"), route["summary"]) for path, methods in described["paths"].items() for route in methods.values()]
     assert [(path, text) for path, _, text in table] == routes
+
+
+def test_every_answer_is_what_openapi_says(create_site, topic):
+    site = create_site()
+    site.topic = topic
+    site.receiptd.configure(counters={"series": "90d", "gateways": "90d", "reasons": True}, timeline={"retention": "1d"})
+    operator(site, link_secret=SECRET)
+    description = Description(site.json("/openapi.json"))
+    daemon = site.receiptd.start()
+    for number in range(10):
+        topic.send({"message_id": f"alpha-m{number}", "status": "CLICKED" if number % 2 else "BOUNCED_HARD", "gateway": "acme", "reason": "blocked"})
+    topic.send({"message_id": "alpha-m0", "status": "NO_SUCH"})
+    bury(site, 3, 100, payload="?")
+    bury(site, 3, 200)
+    wait_for(lambda: site.json("/gateways")["gateways"] and len(site.json("/dead-letters")["dead_letters"]) == 7, 60, "receipts are counted by gateway")
+    wait_for(lambda: site.json("/status")["instances"], what="an instance says something")
+    alpha = reader.make_token(site.receiptd, "alpha", "read,support,operate", "--org", "alpha-org")
+    link = site.receiptd.command("serve", "link", "alpha-campaign").stdout.strip().partition("?link=")[2]
+    more = {"/campaigns/{campaign}/funnel": ("?by=reason", "?by=gateway", "?by=time_to_deliver", "?pending=true"),
+            "/campaigns/{campaign}/timeline": ("", "?step=minute"), "/me": ("", f"?link={link}"), "/messages/{message}": ("", "?x=1"),
+            "/campaigns/{campaign}/recipients": ("?format=json", "?format=csv", "?format=json&status=CLICKED")}
+    bodies = {"post": ({"reason": "unknown_message"}, {"ids": ["t/0/1/0"]}, {})}
+    seen = Counter()
+    for path, method, operation in description.routes():
+        short = path.removeprefix("/api/v1")
+        if short == "/stream":
+            continue
+        for query in (*QUERIES.get(path, ("",)), *more.get(short, ())):
+            for token in (site.token, alpha, None):
+                for values in (VALUES["alpha"], dict.fromkeys(VALUES["alpha"], "nothing")):
+                    for body in bodies.get(method, (None,)):
+                        answer = site.get(reader.fill(path, values) + query, token, method=method.upper(), body=body if body is None else json.dumps(body).encode())
+                        description.check(path, method, answer)
+                        seen[short, answer.status] += 1
+    assert {short for short, status in seen if status == 200} == {path.removeprefix("/api/v1") for path, *_ in description.routes()} - {"/stream"}
+    assert seen["/dead-letters/redrive", 400] and seen["/me", 401] and seen["/messages/{message}", 404]
+    events = description.document["paths"]["/api/v1/stream"]["get"]["responses"]["200"]["x-events"]
+    stream = reader.Stream(site.process, token=site.token)
+    wait_for(lambda: {name for name, _ in stream.read()} == set(events), what="events of all kinds")
+    for name, data in stream.read():
+        assert not description.faults(events[name], data), (name, data)
+    takes = description.document["paths"]["/api/v1/dead-letters/redrive"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert not description.faults(takes, {"reason": "aged_out"}) and description.faults(takes, {"reasons": "aged_out"})
+    daemon.stop()
 
 
 def test_no_route_shows_anything_of_another_organisation(site):
