@@ -55,6 +55,14 @@
          .min = 100,                                                                               \
          .max = HOUR,                                                                              \
          .doc = "longer questions are answered with 503"},                                         \
+        {"serve.metrics_listen",                                                                   \
+         RCPT_CONFIG_TEXT,                                                                         \
+         0,                                                                                        \
+         AT(serve.metrics_listen),                                                                 \
+         .initial = "127.0.0.1:9466",                                                              \
+         .min = 0,                                                                                 \
+         .max = 255,                                                                               \
+         .doc = "as `intake.metrics_listen`, of `receiptd serve`"},                                \
         {"serve.open",                                                                             \
          RCPT_CONFIG_CHOICE,                                                                       \
          0,                                                                                        \

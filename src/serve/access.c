@@ -62,7 +62,7 @@ bool serve_host_is_ours(const struct rcpt_serve *serve, const struct rcpt_http_r
 
 static void refuse(struct serve_request *request, const char *why)
 {
-    serve_answer_problem(request->http, 401, "%s", why);
+    serve_answer_problem(request, 401, "%s", why);
     serve_request_free(request);
 }
 
@@ -86,7 +86,7 @@ static void on_token(void *context, const struct rcpt_pg_rows *rows, const struc
 {
     struct serve_request *request = context;
     if (rows == NULL) {
-        serve_answer_failure(request->http, error);
+        serve_answer_failure(request, error);
         serve_request_free(request);
         return;
     }
@@ -114,7 +114,7 @@ static void ask_for_token(struct serve_request *request, struct rcpt_http_text g
     const char *const values[] = {hash};
     if (serve_ask(request->serve, "token", values, 1, on_token, request))
         return;
-    serve_answer_failure(request->http, NULL);
+    serve_answer_failure(request, NULL);
     serve_request_free(request);
 }
 

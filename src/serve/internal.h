@@ -7,6 +7,7 @@
  * access.c    who asks: token, signed link, proxy
  * link.c      signed links and hashes of tokens
  * pool.c      questions to the database: a queue and a few connections
+ * stats.c     what is counted, for the metrics
  * answer.c    how answers look: headers, problems, ETag, gzip
  * export.c    lists without an end: page after page, as the client takes them
  * redrive.c   dead letters are tried again: the only request that writes
@@ -84,7 +85,10 @@ const struct serve_route *serve_routes(size_t *count);
 struct serve_request {
     struct rcpt_serve *serve;
     struct rcpt_http_request *http;
-    const struct serve_route *route;
+    const struct serve_route *route; /* NULL: none, or the page */
+    bool is_page;
+    int status; /* that it was answered with; 0: not yet */
+    uint64_t began_ns;
     struct rcpt_arena arena;
     const char *values[SERVE_MOST_VALUES]; /* of the parameters, decoded; NULL: absent */
     const char *organisation;              /* NULL: all */
@@ -103,6 +107,7 @@ RCPT_MUST_CHECK bool serve_routes_read(struct serve_request *request, char probl
 char *serve_query_value(struct rcpt_arena *arena, struct rcpt_http_text query, const char *name);
 /* The value of a parameter by its name; NULL: absent. */
 const char *serve_value(const struct serve_request *request, const char *name);
+/* Once it is answered: it is counted here. */
 void serve_request_free(struct serve_request *request);
 
 char *serve_openapi(size_t *size); /* the caller frees it */
@@ -137,14 +142,20 @@ void serve_pool_tick(struct serve_pool *pool); /* gives up what has waited for l
 void serve_pool_apply_config(struct serve_pool *pool);
 void serve_pool_close(struct serve_pool *pool); /* calls serve_part_closed() */
 
+/* ---- stats.c ---- */
+struct serve_counts;
+struct serve_counts *serve_counts_new(void);
+void serve_counts_add(const struct serve_request *request);
+void serve_observe(struct rcpt_serve_histogram *histogram, uint64_t since_ns);
+
 /* ---- answer.c ---- */
 extern const char serve_headers[]; /* of every answer */
-void serve_answer_problem(struct rcpt_http_request *http, int status, const char *format, ...)
+void serve_answer_problem(struct serve_request *request, int status, const char *format, ...)
     RCPT_PRINTF(3, 4);
 /* Of a question that failed, or could not be asked (`error` NULL). */
-void serve_answer_failure(struct rcpt_http_request *http, const struct rcpt_error *error);
+void serve_answer_failure(struct serve_request *request, const struct rcpt_error *error);
 /* With ETag, 304 and gzip. `caching` is the value of Cache-Control. */
-void serve_answer_body(struct rcpt_http_request *http, const char *type, const char *caching,
+void serve_answer_body(struct serve_request *request, const char *type, const char *caching,
                        const void *body, size_t size);
 
 /* ---- export.c, redrive.c, stream.c, page.c ---- */
@@ -159,12 +170,13 @@ struct serve_stream;
 struct serve_stream *serve_stream_new(struct rcpt_serve *serve);
 void serve_stream_add(struct serve_request *request); /* takes the request */
 void serve_stream_tick(struct serve_stream *stream);
+size_t serve_stream_count(const struct serve_stream *stream); /* viewers */
 /* The database answers again, or no longer. */
 void serve_stream_health(struct serve_stream *stream);
 void serve_stream_end(struct serve_stream *stream); /* of all viewers */
 void serve_stream_free(struct serve_stream *stream);
 /* False: there is no such file. */
-bool serve_page_answer(struct rcpt_http_request *http, struct rcpt_http_text path);
+bool serve_page_answer(struct serve_request *request, struct rcpt_http_text path);
 struct serve_file {
     const char *name, *text;
     size_t size;
@@ -183,6 +195,8 @@ struct rcpt_serve {
     char *openapi;
     size_t openapi_size;
     bool stopping, closing, is_local;
+    struct serve_counts *counts; /* of requests */
+    struct rcpt_serve_stats stats;
     atomic_bool ending; /* for workers: stop at the next page */
     unsigned redrives;  /* under way */
     unsigned open;      /* parts that have to say that they are closed */

@@ -62,12 +62,14 @@ static void begin_answer(struct rcpt_json *json, const char *status, const char 
     rcpt_json_begin_object(json);
 }
 
+/* Its types, and itself. */
 static void end_answer(struct rcpt_json *json)
 {
     rcpt_json_end_object(json);
     rcpt_json_end_object(json);
 }
 
+/* Of all statuses that are none of success. */
 static void put_problem(struct rcpt_json *json, const char *status, const char *what)
 {
     begin_answer(json, status, what);
@@ -99,6 +101,7 @@ static void put_success(struct rcpt_json *json, const struct serve_route *route)
     rcpt_json_end_object(json);
 }
 
+/* Routes that only read take none. */
 static void put_request_body(struct rcpt_json *json, const struct serve_route *route)
 {
     rcpt_json_key(json, "requestBody");
@@ -111,6 +114,7 @@ static void put_request_body(struct rcpt_json *json, const struct serve_route *r
     rcpt_json_end_object(json);
 }
 
+/* The word by which `serve token add --scope` gives it. */
 static const char *scope_name(enum serve_scope scope)
 {
     return scope == SERVE_READ      ? "read"

@@ -49,6 +49,7 @@ struct redrive {
     int told;
 };
 
+/* With its request, which is answered by then. */
 static void free_redrive(struct redrive *redrive)
 {
     free(redrive->dsn);
@@ -82,6 +83,7 @@ static bool take_key(struct redrive *redrive, struct rcpt_text name)
            fail(redrive, "the body has members reason or ids, and after, and no others");
 }
 
+/* Whether there is such a letter, the database will say. */
 static bool take_id(struct redrive *redrive, const char *id)
 {
     if (redrive->chosen_count >= MOST_CHOSEN)
@@ -238,7 +240,7 @@ static void answer_counts(const struct redrive *redrive)
     rcpt_json_text(&json, counts->whole ? NULL : next);
     fputc('}', out);
     RCPT_ASSERT(fclose(out) == 0);
-    serve_answer_body(redrive->request->http, "application/json", "no-store", text, size);
+    serve_answer_body(redrive->request, "application/json", "no-store", text, size);
     free(text);
 }
 
@@ -251,12 +253,12 @@ static void answer_error(const struct redrive *redrive)
                      "the redrive of dead letters by serve.operate_dsn failed");
     if (error->exit_code == EX_NOPERM)
         serve_answer_problem(
-            redrive->request->http, 503,
+            redrive->request, 503,
             "the role of serve.operate_dsn is refused by PostgreSQL (%s): it needs "
             "the rights of migrate --role",
             error->code);
     else
-        serve_answer_problem(redrive->request->http, 503,
+        serve_answer_problem(redrive->request, 503,
                              "PostgreSQL failed (%s) after %" PRId64
                              " letters were moved; nothing is lost or moved twice: ask again",
                              error->code, redrive->counts.moved);
@@ -269,6 +271,7 @@ static void on_worked(uv_work_t *work, int status)
     struct rcpt_serve *serve = redrive->request->serve;
     (void)status;
     serve->redrives--;
+    serve->stats.letters += (uint64_t)redrive->counts.moved;
     if (redrive->counts.moved > 0)
         rcpt_log_info("serve",
                       "the token %s moved %" PRId64 " dead letters (%" PRId64
@@ -319,15 +322,15 @@ void serve_redrive_begin(struct serve_request *request)
     struct redrive *redrive = rcpt_calloc(1, sizeof(*redrive));
     redrive->request = request;
     if (request->token == NULL)
-        serve_answer_problem(request->http, 403,
+        serve_answer_problem(request, 403,
                              "letters are moved for a token in the Authorization header only");
     else if (request->organisation != NULL)
-        serve_answer_problem(request->http, 403,
+        serve_answer_problem(request, 403,
                              "dead letters belong to no organisation, and the token is one's");
     else if (!read_body(redrive))
-        serve_answer_problem(request->http, 400, "%s", redrive->fault);
+        serve_answer_problem(request, 400, "%s", redrive->fault);
     else if (request->serve->redrives >= MOST_REDRIVES)
-        serve_answer_problem(request->http, 503, "as many redrives as may be are under way");
+        serve_answer_problem(request, 503, "as many redrives as may be are under way");
     else {
         begin(redrive);
         return;

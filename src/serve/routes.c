@@ -159,6 +159,7 @@ static const struct serve_route routes[] = {
      .doc = "this description"},
 };
 
+/* For all that is made from the table: OpenAPI, figures, tests. */
 const struct serve_route *serve_routes(size_t *count)
 {
     *count = sizeof(routes) / sizeof(routes[0]);
@@ -216,6 +217,7 @@ static unsigned find_in_query(struct rcpt_http_text query, const char *name,
     return count;
 }
 
+/* A name that is there twice could be read one way here and another way by a proxy. */
 char *serve_query_value(struct rcpt_arena *arena, struct rcpt_http_text query, const char *name)
 {
     struct rcpt_text value;
@@ -277,6 +279,7 @@ static struct rcpt_text segment_of(const struct serve_route *route, const char *
     return (struct rcpt_text){0};
 }
 
+/* Words stand as in the table: a|b|c. */
 static bool is_choice(const char *words, const char *value)
 {
     struct rcpt_text rest = rcpt_text_of(words);
@@ -304,6 +307,7 @@ static const char *fault_of(const struct serve_parameter *parameter, const char 
     return good ? NULL : "is no number in its range";
 }
 
+/* From the path or the query; one that is absent has its initial value. */
 static bool read_one(struct serve_request *request, size_t index, struct rcpt_http_text path,
                      struct rcpt_http_text query, char problem[256])
 {
@@ -348,6 +352,7 @@ static bool knows_all(const struct serve_request *request, struct rcpt_http_text
     return true;
 }
 
+/* Where only one of them can mean something. */
 static bool gives_one(const struct serve_request *request, char problem[256])
 {
     unsigned given = 0;
@@ -359,6 +364,7 @@ static bool gives_one(const struct serve_request *request, char problem[256])
     return false;
 }
 
+/* The first fault is told. */
 bool serve_routes_read(struct serve_request *request, char problem[256])
 {
     struct rcpt_http_text query = rcpt_http_query(request->http);
@@ -385,8 +391,10 @@ const char *serve_value(const struct serve_request *request, const char *name)
     return NULL;
 }
 
+/* What it holds lives in its arena. */
 void serve_request_free(struct serve_request *request)
 {
+    serve_counts_add(request);
     rcpt_arena_fini(&request->arena);
     free(request);
 }

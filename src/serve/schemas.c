@@ -107,6 +107,7 @@ static const struct {
     {"boolean", "boolean", NULL}, {"time", "string", "date-time"}, {"object", "object", NULL},
 };
 
+/* Takes it off, where it is there. */
 static bool take_suffix(struct rcpt_text *type, const char *suffix)
 {
     size_t size = strlen(suffix);
@@ -168,6 +169,7 @@ static void put_component(struct rcpt_json *json, struct rcpt_text name, bool or
     rcpt_json_end_array(json);
 }
 
+/* One value: neither a list nor a map. */
 static void put_single(struct rcpt_json *json, struct rcpt_text type, bool or_null)
 {
     for (size_t index = 0; index < sizeof(words) / sizeof(words[0]); index++)
@@ -181,6 +183,7 @@ static void put_single(struct rcpt_json *json, struct rcpt_text type, bool or_nu
         put_component(json, type, or_null);
 }
 
+/* From the outside in: `integer[]?` is a list, or null. */
 void serve_schema_put(struct rcpt_json *json, struct rcpt_text type)
 {
     bool or_null = take_suffix(&type, "?"), is_list = take_suffix(&type, "[]");
@@ -208,6 +211,7 @@ static struct rcpt_text next_member(struct rcpt_text *rest, struct rcpt_text *na
     return rcpt_text_part(member, name_size + 2, member.size);
 }
 
+/* Names of those that are always there, or all with their types. */
 static void put_members(struct rcpt_json *json, const char *members, bool names)
 {
     struct rcpt_text rest = rcpt_text_of(members), name;

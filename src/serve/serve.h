@@ -33,6 +33,39 @@ void rcpt_serve_drain(struct rcpt_serve *serve);
 void rcpt_serve_apply_config(struct rcpt_serve *serve);
 int rcpt_serve_port(const struct rcpt_serve *serve);
 
+/* ---- figures, since the start ---- */
+
+#define RCPT_SERVE_BUCKETS 14u
+extern const double rcpt_serve_second_bounds[RCPT_SERVE_BUCKETS];
+struct rcpt_serve_histogram {
+    uint64_t buckets[RCPT_SERVE_BUCKETS + 1];
+    double sum;
+};
+
+#define RCPT_SERVE_CODES 16u
+struct rcpt_serve_requests { /* of one route */
+    const char *route;       /* as its row has it, "page", or "none" */
+    struct {
+        int status; /* 0: no more */
+        uint64_t count;
+    } codes[RCPT_SERVE_CODES];
+    /* Seconds to the answer; of a stream to its beginning, of a list to its end. */
+    struct rcpt_serve_histogram seconds;
+};
+
+struct rcpt_serve_stats {
+    uint64_t events;            /* sent to viewers */
+    uint64_t viewers_cut;       /* did not read */
+    uint64_t questions_dropped; /* waited too long, or found the queue full */
+    uint64_t letters;           /* moved by redrives */
+    struct rcpt_serve_histogram wait_seconds, question_seconds; /* for a connection; of an answer */
+    size_t viewers, redrives, questions_waiting, lines, lines_up, lines_busy; /* now */
+};
+
+struct rcpt_serve_stats rcpt_serve_stats(const struct rcpt_serve *serve);
+/* NULL: `index` is behind the last. Routes that nobody has asked have no codes. */
+const struct rcpt_serve_requests *rcpt_serve_requests(const struct rcpt_serve *serve, size_t index);
+
 /* ---- links and tokens ---- */
 
 /* What follows ?link= for one campaign until a time (seconds since 1970); the caller frees it. */

@@ -11,12 +11,14 @@ import re
 import resource
 import socket
 import time
+import urllib.request
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import psycopg
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from psycopg.conninfo import make_conninfo
 
 from support import reader
@@ -66,7 +68,7 @@ def fill(database):
 class Site:
     def __init__(self, receiptd, database, **settings):
         self.receiptd, self.database = receiptd, database
-        receiptd.configure(serve={"listen": "127.0.0.1:0", "link_secret": SECRET} | settings)
+        receiptd.configure(serve={"listen": "127.0.0.1:0", "metrics_listen": "127.0.0.1:0", "link_secret": SECRET} | settings)
         self.role, self.writer, self.topic = f"serve-{database.name}", f"writer-{database.name}", None
         receiptd.command("migrate", "--serve-role", self.role)
         fill(database)
@@ -728,7 +730,50 @@ def test_a_viewer_that_does_not_read_is_cut_off(site):
         return not re.search(rf":{port:04X} .{{8,32}}:{site.process.port:04X} 01", open("/proc/net/tcp").read())
 
     wait_for(flood, 60, "the slow viewer is cut")
+    assert metrics(reader.pages(site.process))["receiptd_serve_viewers_cut_total",] == 1
     assert site.get("/campaigns").status == 200
+
+
+# ---- metrics ---------------------------------------------------------------------------------------------------------
+
+def metrics(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+    return {(sample.name, *(value for name, value in sorted(sample.labels.items()) if name != "le"), *([sample.labels["le"]] if "le" in sample.labels else [])):
+            sample.value for family in families for sample in family.samples}
+
+
+@pytest.mark.parametrize("command", ["serve", "run"])
+def test_metrics_say_what_readers_asked_and_how_long_it_took(create_site, command):
+    site = create_site(enabled=True)
+    site.process.stop()
+    if command == "run":
+        site.receiptd.configure(http={"listen": "127.0.0.1:0"})
+    site.process = reader.start(site.receiptd, command)
+    port = reader.pages(site.process)
+    assert ("receiptd_serve_requests_total", "200", "/campaigns") not in metrics(port)
+    for _ in range(3):
+        site.get("/campaigns")
+    for path, token in (("/campaigns?limit=0", site.token), ("/campaigns", None), ("/nothing", site.token), ("/", site.token),
+                        ("/campaigns/alpha-campaign/recipients", site.token)):
+        site.get(path, token)
+    streams = [reader.Stream(site.process, token=site.token) for _ in range(4)]
+    for stream in streams:
+        wait_for(lambda: campaigns(stream), what="it begins")
+    found = metrics(port)
+    requests = {key[1:]: value for key, value in found.items() if key[0] == "receiptd_serve_requests_total"}
+    assert requests == {("200", "/campaigns"): 3, ("400", "/campaigns"): 1, ("401", "/campaigns"): 1, ("404", "none"): 1, ("200", "page"): 1,
+                        ("200", "/campaigns/{campaign}/recipients"): 1, ("200", "/stream"): 4}
+    assert found["receiptd_serve_request_seconds_count", "/campaigns"] == 5 == found["receiptd_serve_request_seconds_bucket", "/campaigns", "+Inf"]
+    assert found["receiptd_serve_viewers",] == 4 and found["receiptd_serve_events_total",] >= 4
+    states = {key[1]: value for key, value in found.items() if key[0] == "receiptd_serve_connections"}
+    assert sum(states.values()) == 2 and states["down"] == 0 and found["receiptd_serve_questions_waiting",] == 0
+    assert found["receiptd_serve_question_seconds_count",] == found["receiptd_serve_wait_seconds_count",] >= 10
+    assert found["receiptd_serve_questions_dropped_total",] == 0 == found["receiptd_serve_viewers_cut_total",]
+    assert ("receiptd_records_received_total",) in found if command == "run" else ("receiptd_records_received_total",) not in found
+    for stream in streams:
+        stream.close()
+    wait_for(lambda: metrics(port)["receiptd_serve_viewers",] == 0, what="viewers are gone")
 
 
 # ---- hostile requests ------------------------------------------------------------------------------------------------
