@@ -12,7 +12,7 @@ WITH page AS (
     LIMIT $4::int4
 )
 SELECT json_build_object('dead_letters', COALESCE(json_agg(json_build_object(
-    'topic', p.topic, 'partition', p.partition, 'offset', p."offset", 'index', p.index, 'reason', p.reason, 'detail', p.detail,
+    'id', concat_ws('/', p.topic, p.partition, p."offset", p.index), 'topic', p.topic, 'partition', p.partition, 'offset', p."offset", 'index', p.index, 'reason', p.reason, 'detail', p.detail,
     'size', octet_length(p.payload), 'dead_at', p.dead) ORDER BY p.n), '[]'),
     'next', CASE WHEN count(*) = $4::int4
             THEN (array_agg(concat_ws('|', p.dead, p.topic, p.partition, p."offset", p.index) ORDER BY p.n DESC))[1] END)::text AS body

@@ -2,6 +2,8 @@
  * about the receipts, so readiness does not depend on it. Called by run.c. */
 #include "readers.h"
 
+#include "operate/measure_serve.h"
+
 static void on_closed(void *context)
 {
     struct readers *readers = context;
@@ -9,7 +11,16 @@ static void on_closed(void *context)
     app_check_drain(readers->context);
 }
 
-bool readers_start(struct readers *readers, struct app_context *context, struct rcpt_error *error)
+/* Called for each page of metrics. */
+static void collect(void *context, struct rcpt_metrics *metrics)
+{
+    const struct readers *readers = context;
+    if (readers->serve != NULL)
+        measure_serve(metrics, readers->serve);
+}
+
+bool readers_start(struct readers *readers, struct app_context *context, struct measure *measure,
+                   struct rcpt_error *error)
 {
     const struct rcpt_serve_settings settings = {.loop = context->loop,
                                                  .config = context->config,
@@ -19,6 +30,8 @@ bool readers_start(struct readers *readers, struct app_context *context, struct 
     readers->context = context;
     if (!context->config->serve.enabled)
         return true;
+    readers->source = (struct measure_source){.collect = collect, .context = readers};
+    measure_add_source(measure, &readers->source);
     readers->serve = rcpt_serve_start(&settings, error);
     return readers->serve != NULL;
 }

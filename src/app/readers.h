@@ -3,15 +3,17 @@
 #define RECEIPTD_APP_READERS_H
 
 #include "host/context.h"
+#include "operate/measure.h"
 #include "serve/serve.h"
 
 struct readers {
     struct app_context *context;
     struct rcpt_serve *serve; /* NULL: not enabled, or closed */
+    struct measure_source source;
 };
 
 RCPT_MUST_CHECK bool readers_start(struct readers *readers, struct app_context *context,
-                                   struct rcpt_error *error);
+                                   struct measure *measure, struct rcpt_error *error);
 /* The end of the drain comes by app_check_drain(). */
 void readers_drain(struct readers *readers);
 void readers_apply_config(struct readers *readers);

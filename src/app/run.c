@@ -302,15 +302,13 @@ static void apply_intake(void *context)
 /* The intake runs beside the consumer where it is enabled. */
 static bool start_intake(struct app *app, struct rcpt_error *error)
 {
-    struct rcpt_intake_settings settings = {
-        .loop = &app->loop,
-        .config = app->context.config,
-        .instance = app->context.instance,
-        .tracer = app->context.tracer,
-        .context = app,
-        .on_ready = on_intake_ready,
-        .on_closed = on_intake_closed,
-    };
+    struct rcpt_intake_settings settings = {.loop = &app->loop,
+                                            .config = app->context.config,
+                                            .instance = app->context.instance,
+                                            .tracer = app->context.tracer,
+                                            .context = app,
+                                            .on_ready = on_intake_ready,
+                                            .on_closed = on_intake_closed};
     app->intake_enabled = app->context.config->intake.enabled;
     if (!app->intake_enabled)
         return true;
@@ -445,7 +443,8 @@ static void start(struct app *app)
     start_operation(app);
     /* Consumption begins last: by then all exists that a first receipt may reach. */
     if (!receipts_consume(app->receipts, &error) || !start_intake(app, &error) ||
-        !readers_start(&app->readers, context, &error) || !actions_start(app->actions, &error))
+        !readers_start(&app->readers, context, app->measure, &error) ||
+        !actions_start(app->actions, &error))
         app_fail(context, &error);
     else if (!app_is_stopping(context))
         app_enter(&app->context, APP_RUNNING, "all modules have started");

@@ -1,4 +1,4 @@
-/* `receiptd dead-letters`: lists what could not be applied, or parks it again (redrive.c) where the
+/* `receiptd dead-letters`: lists what could not be applied, or parks it again (src/receipts/redrive.c) where the
  * ladder of today takes it. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,24 +9,14 @@
 #include "command.h"
 #include "core/record.h"
 #include "postgres/sql.h"
-#include "redrive.h"
+#include "receipts/redrive.h"
 #include "report.h"
 
 /* Letters may have 64 KiB of payload each, so a list is bounded by default. */
 #define LIST_DEFAULT 100
 #define LIST_MOST    100000
 
-/* The names are those of the metric and of the column. */
-static bool is_reason(const char *name)
-{
-    for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++) {
-        if (strcmp(rcpt_reject_name((enum rcpt_reject_reason)reason), name) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Reasons are few, so the error lists them. */
+/* The names are those of the metric and of the column. They are few, so the error lists them. */
 static int refuse_reason(const struct command_call *call, const char *name)
 {
     char known[512] = "";
@@ -115,7 +105,13 @@ static int move(const struct command_call *call, enum command_format format, int
     int exit_code;
     if (!command_open(&context, call, false, &exit_code))
         return exit_code;
-    bool good = redrive(&context, command_option(call, "reason"), limit, &counts);
+    const struct redrive_settings settings = {.session = context.session,
+                                              .ladder = context.config->ladder,
+                                              .machines = &context.config->machine,
+                                              .lanes = context.config->lanes,
+                                              .reason = command_option(call, "reason"),
+                                              .limit = limit};
+    bool good = redrive_letters(&settings, &counts, &context.error);
     print_counts(&counts, format);
     exit_code = good ? command_printed(EX_OK) : command_fail(&context.error);
     command_close(&context);
@@ -133,7 +129,7 @@ int command_dead_letters(const struct command_call *call)
         !command_number(call, "limit", 1, is_redrive ? INT64_MAX : LIST_MOST,
                         is_redrive ? INT64_MAX : LIST_DEFAULT, &limit))
         return EX_USAGE;
-    if (reason != NULL && !is_reason(reason))
+    if (reason != NULL && !rcpt_reject_is_name(reason))
         return refuse_reason(call, reason);
     if (is_redrive && command_option(call, "payload") != NULL)
         return command_usage(call, "--payload is for the list, not for --redrive");

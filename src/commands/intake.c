@@ -69,7 +69,7 @@ static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
 /* All handles of the loop; afterwards uv_run() returns. */
 static void close_handles(struct intake_process *process)
 {
-    intake_endpoints_close(&process->endpoints);
+    pages_server_close(&process->endpoints.server);
     command_process_close(&process->frame);
 }
 
@@ -162,7 +162,7 @@ static void on_hangup(void *context)
 {
     struct intake_process *process = context;
     rcpt_intake_reload(process->intake);
-    intake_endpoints_reload(&process->endpoints);
+    pages_server_reload(&process->endpoints.server);
     if (!process->frame.stopping)
         begin_reload(process);
 }

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "command.h"
 #include "host/context.h"
+#include "operate/serve_endpoints.h"
 #include "postgres/sql.h"
 #include "process.h"
 #include "report.h"
@@ -26,6 +27,7 @@ struct serve_process {
     struct rcpt_config *config;
     const char *config_path;
     struct command_process frame;
+    struct serve_endpoints endpoints;
     struct rcpt_serve *serve; /* NULL: not started, or closed */
     bool ready;
 };
@@ -35,6 +37,7 @@ static void on_ready(void *context, bool ready)
     struct serve_process *process = context;
     rcpt_log_info("commands", ready ? "ready" : "not ready: the database does not answer");
     process->ready = ready;
+    serve_endpoints_set_ready(&process->endpoints, ready);
     supervisor_set_ready(&process->frame.supervisor, ready);
 }
 
@@ -47,12 +50,28 @@ static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
                                      : "not ready: the database does not answer");
 }
 
+/* All handles of the loop; afterwards uv_run() returns. */
+static void close_handles(struct serve_process *process)
+{
+    process->endpoints.serve = process->serve = NULL;
+    process->frame.deaf = true;
+    pages_server_close(&process->endpoints.server);
+    command_process_close(&process->frame);
+}
+
 static void on_closed(void *context)
 {
-    struct serve_process *process = context;
-    process->serve = NULL;
-    process->frame.deaf = true;
-    command_process_close(&process->frame);
+    close_handles(context);
+}
+
+/* Redrives decode by it. */
+static void take_ladder(const struct rcpt_config *config, const struct rcpt_config *fresh)
+{
+    struct rcpt_error error;
+    if (rcpt_ladder_can_grow(config->ladder, fresh->ladder, &error))
+        rcpt_ladder_grow(config->ladder, fresh->ladder);
+    else
+        rcpt_log_failure(RCPT_LOG_ERROR, "commands", &error, "the ladder stays as it was");
 }
 
 /* A file that cannot be read leaves everything as it was. Reading it blocks readers for moments. */
@@ -67,11 +86,13 @@ static void on_hangup(void *context)
     if (fresh == NULL) {
         rcpt_log_failure(RCPT_LOG_ERROR, "commands", &error, "the configuration stays as it was");
     } else {
+        take_ladder(process->config, fresh);
         rcpt_config_take_over(process->config, fresh, &changes);
         rcpt_config_apply_log(process->config);
         rcpt_config_free(fresh);
     }
     rcpt_serve_apply_config(process->serve);
+    pages_server_reload(&process->endpoints.server);
 }
 
 static void on_stop(void *context)
@@ -90,18 +111,18 @@ static void start(struct serve_process *process)
                                                     .on_stop = on_stop,
                                                     .abandoned = "readers have to ask again"};
     command_process_start(&process->frame, &framed);
+    serve_endpoints_start(&process->endpoints, &process->frame.loop, process->config);
     const struct rcpt_serve_settings settings = {.loop = &process->frame.loop,
                                                  .config = process->config,
                                                  .instance = process->frame.instance,
                                                  .context = process,
                                                  .on_ready = on_ready,
                                                  .on_closed = on_closed};
-    process->serve = rcpt_serve_start(&settings, &error);
+    process->endpoints.serve = process->serve = rcpt_serve_start(&settings, &error);
     if (process->serve != NULL)
         return;
     process->frame.exit_code = command_fail(&error);
-    process->frame.deaf = true;
-    command_process_close(&process->frame);
+    close_handles(process);
 }
 
 /* Order: memory limits before anything allocates, the log before its first line. */
@@ -122,6 +143,7 @@ static int run(const struct command_call *call)
     start(process);
     uv_run(&process->frame.loop, UV_RUN_DEFAULT);
     RCPT_ASSERT(uv_loop_close(&process->frame.loop) == 0);
+    serve_endpoints_fini(&process->endpoints);
     int exit_code = process->frame.exit_code;
     rcpt_log_info("commands", "stopped, exit code %d", exit_code);
     rcpt_config_free(process->config);

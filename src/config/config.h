@@ -245,8 +245,10 @@ struct rcpt_config {
         bool enabled;                 /* serve.enabled: beside `run` in one process */
         char *listen;                 /* serve.listen */
         char *dsn;                    /* serve.dsn, NULL: postgres.dsn */
+        char *operate_dsn;            /* serve.operate_dsn, NULL: nothing is written */
         unsigned connections;         /* serve.connections */
         int64_t statement_timeout_ms; /* serve.statement_timeout */
+        char *metrics_listen;         /* serve.metrics_listen */
         bool open;                    /* serve.open: everything without a token */
         bool page;                    /* serve.page: the page beside the interface */
         char *link_secret;            /* serve.link_secret, NULL: no links */

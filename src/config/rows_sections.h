@@ -29,6 +29,16 @@
          .example = "host=/run/postgresql dbname=receiptd user=receiptd_serve",                    \
          .doc =                                                                                    \
              "connection string, as the role of `migrate --serve-role`; not set: `postgres.dsn`"}, \
+        {"serve.operate_dsn",                                                                      \
+         RCPT_CONFIG_TEXT,                                                                         \
+         NULLABLE | SECRET | RELOADABLE,                                                           \
+         AT(serve.operate_dsn),                                                                    \
+         .min = 1,                                                                                 \
+         .max = 65536,                                                                             \
+         .example = "host=/run/postgresql dbname=receiptd user=receiptd",                          \
+         .doc =                                                                                    \
+             "connection string for what operators may change, as the role of `migrate --role`; "  \
+             "not set: nothing"},                                                                  \
         {"serve.connections",                                                                      \
          RCPT_CONFIG_INTEGER,                                                                      \
          0,                                                                                        \
@@ -45,6 +55,14 @@
          .min = 100,                                                                               \
          .max = HOUR,                                                                              \
          .doc = "longer questions are answered with 503"},                                         \
+        {"serve.metrics_listen",                                                                   \
+         RCPT_CONFIG_TEXT,                                                                         \
+         0,                                                                                        \
+         AT(serve.metrics_listen),                                                                 \
+         .initial = "127.0.0.1:9466",                                                              \
+         .min = 0,                                                                                 \
+         .max = 255,                                                                               \
+         .doc = "as `intake.metrics_listen`, of `receiptd serve`"},                                \
         {"serve.open",                                                                             \
          RCPT_CONFIG_CHOICE,                                                                       \
          0,                                                                                        \

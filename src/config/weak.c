@@ -211,6 +211,7 @@ static void check_intake(const struct search *search)
     const struct rcpt_config *config = search->config;
     bool clear = config->intake.tls_certificate == NULL && config->intake.trusted_proxies == NULL &&
                  !is_local_address(config->intake.listen);
+    check_pages(search, "serve.metrics_listen", config->serve.metrics_listen);
     if (config->intake.accounts_count == 0)
         return;
     check_pages(search, "intake.metrics_listen", config->intake.metrics_listen);

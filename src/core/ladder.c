@@ -410,6 +410,15 @@ struct rcpt_ladder *rcpt_ladder_new(const struct rcpt_ladder_definition *definit
     return NULL;
 }
 
+struct rcpt_ladder *rcpt_ladder_copy(const struct rcpt_ladder *ladder)
+{
+    struct rcpt_ladder *copy = rcpt_malloc(sizeof(*copy));
+    *copy = *ladder;
+    for (size_t i = 0; i < copy->override_count; i++)
+        copy->overrides[i].channel = rcpt_strdup(ladder->overrides[i].channel);
+    return copy;
+}
+
 void rcpt_ladder_free(struct rcpt_ladder *ladder)
 {
     if (ladder == NULL)

@@ -69,6 +69,8 @@ const struct rcpt_ladder_definition *rcpt_ladder_default_definition(void);
  * unknown override, too many). Returns NULL on error; the caller owns the ladder. */
 RCPT_MUST_CHECK struct rcpt_ladder *rcpt_ladder_new(const struct rcpt_ladder_definition *definition,
                                                     struct rcpt_error *error);
+/* As it is now, for another thread. */
+struct rcpt_ladder *rcpt_ladder_copy(const struct rcpt_ladder *ladder);
 void rcpt_ladder_free(struct rcpt_ladder *ladder);
 
 size_t rcpt_ladder_entry_count(const struct rcpt_ladder *ladder);

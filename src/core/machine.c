@@ -3,6 +3,7 @@
  * record_event.c for the few events that have such a flag, and by the funnel. */
 #include "machine.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -25,6 +26,36 @@ const char *rcpt_machine_policy_name(enum rcpt_machine_policy policy)
         [RCPT_MACHINE_IGNORE] = "ignore",
     };
     return names[policy];
+}
+
+static char *copy_name(const char *name)
+{
+    return name != NULL ? rcpt_strdup(name) : NULL;
+}
+
+/* One more than there are, so that none is no special case. */
+void rcpt_machine_rules_copy(const struct rcpt_machine_rules *rules,
+                             struct rcpt_machine_rules *copy)
+{
+    *copy = *rules;
+    copy->rules = rcpt_calloc(rules->rule_count + 1, sizeof(*copy->rules));
+    for (size_t index = 0; index < rules->rule_count; index++) {
+        const struct rcpt_machine_rule *rule = &rules->rules[index];
+        copy->rules[index] = *rule;
+        copy->rules[index].account = copy_name(rule->account);
+        copy->rules[index].org_id = copy_name(rule->org_id);
+        copy->rules[index].campaign = copy_name(rule->campaign);
+    }
+}
+
+void rcpt_machine_rules_free(struct rcpt_machine_rules *copy)
+{
+    for (size_t index = 0; index < copy->rule_count; index++) {
+        free(copy->rules[index].account);
+        free(copy->rules[index].org_id);
+        free(copy->rules[index].campaign);
+    }
+    free(copy->rules);
 }
 
 static int find(const struct rcpt_ladder *ladder, const char *name)

@@ -48,6 +48,11 @@ struct rcpt_machine_origin {
 
 void rcpt_machine_find_marks(const struct rcpt_ladder *ladder, struct rcpt_machine_marks *marks);
 
+/* Rules for another thread; the copy is the caller's. */
+void rcpt_machine_rules_copy(const struct rcpt_machine_rules *rules,
+                             struct rcpt_machine_rules *copy);
+void rcpt_machine_rules_free(struct rcpt_machine_rules *copy); /* what it holds */
+
 /* "open", "click"; "flag", "count", "ignore". */
 const char *rcpt_machine_kind_name(enum rcpt_machine_kind kind);
 const char *rcpt_machine_policy_name(enum rcpt_machine_policy policy);

@@ -56,6 +56,14 @@ const char *rcpt_reject_name(enum rcpt_reject_reason reason)
     return names[reason];
 }
 
+bool rcpt_reject_is_name(const char *name)
+{
+    for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++)
+        if (strcmp(rcpt_reject_name((enum rcpt_reject_reason)reason), name) == 0)
+            return true;
+    return false;
+}
+
 /* Number 0 of a facet is "none", so the count starts at 1. */
 struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder, uint32_t lanes)
 {

@@ -63,6 +63,7 @@ enum rcpt_reject_reason {
 
 const char *rcpt_reject_name(
     enum rcpt_reject_reason reason); /* "empty_record", "invalid_json", … */
+bool rcpt_reject_is_name(const char *name);
 
 struct rcpt_event {
     const char *id;        /* message id, not terminated; inside the record's memory */

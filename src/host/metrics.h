@@ -14,6 +14,7 @@ enum rcpt_metric {
 enum rcpt_metrics_part {                         /* of a process, for rcpt_metrics_hide */
                          RCPT_METRICS_OF_WORKER, /* rows that say nothing else */
                          RCPT_METRICS_OF_INTAKE,
+                         RCPT_METRICS_OF_SERVE,
                          RCPT_METRICS_OF_ALL, /* every process has these */
 };
 

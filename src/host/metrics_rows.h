@@ -282,6 +282,34 @@ METRIC(ACTION_OVERLAPS, "receiptd_action_overlaps_total", COUNTER,
 METRIC(ENDPOINTS_DISABLED, "receiptd_endpoints_disabled", GAUGE,
        .help = "Receivers of webhooks that are disabled")
 
+/* the interface for readers */
+METRIC(SERVE_REQUESTS, "receiptd_serve_requests_total", COUNTER, LABELS("route", "code"),
+       .most = 400, OF_SERVE,
+       .help = "Requests of readers by route (page: the page and its files; none: there is no such "
+               "route) and HTTP status")
+METRIC(SERVE_SECONDS, "receiptd_serve_request_seconds", HISTOGRAM, SECONDS, LABELS("route"),
+       .most = 40, .bounds = second_bounds, OF_SERVE,
+       .help = "From a request to its answer; of a stream to its beginning, of a list to its end")
+METRIC(SERVE_VIEWERS, "receiptd_serve_viewers", GAUGE, OF_SERVE,
+       .help = "Clients that follow a stream")
+METRIC(SERVE_EVENTS, "receiptd_serve_events_total", COUNTER, OF_SERVE,
+       .help = "Events sent to viewers")
+METRIC(SERVE_VIEWERS_CUT, "receiptd_serve_viewers_cut_total", COUNTER, OF_SERVE,
+       .help = "Viewers that did not read, and were cut off")
+METRIC(SERVE_CONNECTIONS, "receiptd_serve_connections", GAUGE, LABELS("state"), .most = 3, OF_SERVE,
+       .help = "Connections of serve.connections that are busy, idle or down")
+METRIC(SERVE_WAITING, "receiptd_serve_questions_waiting", GAUGE, OF_SERVE,
+       .help = "Questions to the database that wait for a connection")
+METRIC(SERVE_WAIT_SECONDS, "receiptd_serve_wait_seconds", HISTOGRAM, SECONDS,
+       .bounds = second_bounds, OF_SERVE, .help = "How long questions waited for a connection")
+METRIC(SERVE_QUESTION_SECONDS, "receiptd_serve_question_seconds", HISTOGRAM, SECONDS,
+       .bounds = second_bounds, OF_SERVE, .help = "How long the database took to answer them")
+METRIC(SERVE_QUESTIONS_DROPPED, "receiptd_serve_questions_dropped_total", COUNTER, OF_SERVE,
+       .help = "Questions that were not asked: the database was away, or too many waited for too "
+               "long")
+METRIC(SERVE_LETTERS, "receiptd_serve_letters_redriven_total", COUNTER, OF_SERVE,
+       .help = "Dead letters that operators moved by the interface")
+
 /* the process */
 METRIC(LOOP_DELAY, "receiptd_loop_delay_seconds", HISTOGRAM, SECONDS, .bounds = delay_bounds,
        .help = "How late the loop's 50 ms timer comes")

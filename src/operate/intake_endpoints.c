@@ -11,8 +11,6 @@
 #include "kafka/consumer.h"
 #include "measure_process.h"
 
-#define RETRY_MS 5000
-
 /* ---- metrics ---- */
 
 /* Everything is read when the page is asked for; nothing is counted here. */
@@ -25,7 +23,7 @@ static char *write_metrics(void *context, enum rcpt_metrics_format format, size_
                      RCPT_LABELS(RCPT_VERSION, rcpt_kafka_version(), endpoints->config_hash), 1);
     rcpt_metrics_set(metrics, RCPT_METRIC_READY, RCPT_NO_LABELS, endpoints->ready);
     measure_process(metrics, endpoints->started_ms);
-    measure_http(metrics, rcpt_http_stats(endpoints->http));
+    measure_http(metrics, rcpt_http_stats(endpoints->server.http));
     if (endpoints->tracer != NULL)
         measure_tracing(metrics, rcpt_tracer_get_stats(endpoints->tracer));
     if (endpoints->intake != NULL)
@@ -116,67 +114,30 @@ static bool write_status(void *context, struct rcpt_json *json)
     return true;
 }
 
-/* ---- the server ---- */
-
-/* Nothing waits for the server: the process ends when the loop has no handles. */
-static void on_closed(void *context)
-{
-    (void)context;
-}
-
-/* The loop frees the server when its connections have ended. */
-static void close_server(struct intake_endpoints *endpoints)
-{
-    if (endpoints->http != NULL)
-        rcpt_http_close(endpoints->http, on_closed, endpoints);
-    endpoints->http = NULL;
-}
-
-static void try_to_open(struct intake_endpoints *endpoints, bool again);
-
-/* A one-shot timer: each failure starts it again. */
-static void on_retry(uv_timer_t *timer)
-{
-    try_to_open(timer->data, true);
-}
-
-/* An address that is taken must not stop the webhooks. */
-static void try_to_open(struct intake_endpoints *endpoints, bool again)
-{
-    struct rcpt_error error;
-    endpoints->http =
-        pages_open(&endpoints->pages, endpoints->loop, endpoints->config->intake.metrics_listen,
-                   endpoints->config, &error);
-    if (endpoints->http != NULL)
-        return;
-    uv_timer_start(&endpoints->retry, on_retry, RETRY_MS, 0);
-    if (!again)
-        rcpt_log_failure(RCPT_LOG_WARN, "operate", &error,
-                         "no metrics and status yet, will be tried again");
-}
+/* ---- life ---- */
 
 void intake_endpoints_start(struct intake_endpoints *endpoints, uv_loop_t *loop,
                             const struct rcpt_config *config)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    *endpoints = (struct intake_endpoints){.loop = loop, .config = config, .reason = "starting"};
+    *endpoints = (struct intake_endpoints){
+        .server = {.loop = loop, .config = config, .listen = config->intake.metrics_listen},
+        .reason = "starting"};
     /* No begin_runs: the intake has no pipelines, so /runs does not exist here. */
-    endpoints->pages = (struct pages){.context = endpoints,
-                                      .metrics = write_metrics,
-                                      .status = write_status,
-                                      .live = write_live,
-                                      .ready = write_ready,
-                                      .started = write_started};
+    endpoints->server.pages = (struct pages){.context = endpoints,
+                                             .metrics = write_metrics,
+                                             .status = write_status,
+                                             .live = write_live,
+                                             .ready = write_ready,
+                                             .started = write_started};
     endpoints->started_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     rcpt_config_hash(config, endpoints->config_hash);
     endpoints->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
     /* Series of `receiptd run` would stay at 0 in this process. */
     rcpt_metrics_hide(endpoints->metrics, RCPT_METRICS_OF_WORKER);
-    uv_timer_init(loop, &endpoints->retry);
-    endpoints->retry.data = endpoints;
-    if (config->intake.metrics_listen[0] != '\0')
-        try_to_open(endpoints, false);
+    rcpt_metrics_hide(endpoints->metrics, RCPT_METRICS_OF_SERVE);
+    pages_server_start(&endpoints->server);
 }
 
 /* The reason is kept for the pages, and is empty while ready. */
@@ -185,22 +146,6 @@ void intake_endpoints_set_ready(struct intake_endpoints *endpoints, bool ready, 
     endpoints->ready = ready;
     endpoints->was_ready |= ready;
     snprintf(endpoints->reason, sizeof(endpoints->reason), "%s", ready ? "" : reason);
-}
-
-/* A certificate with a fault does not end a running server. */
-void intake_endpoints_reload(struct intake_endpoints *endpoints)
-{
-    struct rcpt_error error;
-    if (endpoints->http != NULL && endpoints->config->http.tls_certificate != NULL &&
-        !rcpt_http_reload_tls(endpoints->http, &error))
-        rcpt_log_error("operate", "the certificate of before stays: %s", error.text);
-}
-
-/* The retry timer closes in any case: it was initialised with the pages. */
-void intake_endpoints_close(struct intake_endpoints *endpoints)
-{
-    close_server(endpoints);
-    uv_close((uv_handle_t *)&endpoints->retry, NULL);
 }
 
 void intake_endpoints_fini(struct intake_endpoints *endpoints)

@@ -40,11 +40,13 @@ static void set_of(struct measure *measure, enum rcpt_metric metric, const char 
 }
 
 /* Series that may stay at 0 for long begin there, so that an alert sees their first increase.
- * Metrics of the intake are hidden unless it runs in this process. */
+ * Metrics of the intake and of the interface for readers are hidden unless they run in this process. */
 static void start_series(struct measure *measure)
 {
     if (!measure->context->config->intake.enabled)
         rcpt_metrics_hide(measure->context->metrics, RCPT_METRICS_OF_INTAKE);
+    if (!measure->context->config->serve.enabled)
+        rcpt_metrics_hide(measure->context->metrics, RCPT_METRICS_OF_SERVE);
     set_of(measure, RCPT_METRIC_RELOADS, "applied", 0);
     set_of(measure, RCPT_METRIC_RELOADS, "refused", 0);
     set_of(measure, RCPT_METRIC_CONNECTION_FAILURES, "control", 0);

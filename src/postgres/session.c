@@ -1,7 +1,8 @@
 /* A blocking session for commands: connect with a time-out, run statements one by one, read rows by
  * the names of their columns. SIGINT and SIGTERM cancel the statement that runs: a guard blocks
  * them and takes them from a descriptor meanwhile, so that a command always ends by its own way and
- * says what was kept. Called by src/commands.
+ * says what was kept. In a worker thread of a daemon signals are the loop's, and a time-out ends a
+ * statement. Called by src/commands, src/receipts/redrive.c and src/serve/redrive.c.
  */
 #include "session.h"
 
@@ -30,6 +31,7 @@
 struct rcpt_session {
     PGconn *connection;
     bool in_transaction;
+    int64_t worker_timeout_ms; /* 0: signals are watched */
 };
 
 struct rcpt_session_rows {
@@ -51,13 +53,21 @@ struct guard {
     int descriptor;
     int caught; /* signal number, 0 if none */
     int64_t give_up_ms;
+    bool is_worker;                         /* signals are not taken */
     const struct rcpt_session_watch *watch; /* NULL: none */
 };
 
-/* From here to guard_end() the two signals do not end the process. */
-static void guard_begin(struct guard *guard)
+/* From here to guard_end() the two signals do not end the process. The server has some time to end a
+ * worker's statement by itself, which gives the better error. */
+static void guard_begin(struct guard *guard, const struct rcpt_session *session)
 {
     sigset_t set;
+    *guard = (struct guard){.descriptor = -1, .give_up_ms = INT64_MAX};
+    guard->is_worker = session->worker_timeout_ms > 0;
+    if (guard->is_worker) {
+        guard->give_up_ms = now_ms() + session->worker_timeout_ms + CANCEL_GRACE_MS;
+        return;
+    }
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
@@ -66,14 +76,13 @@ static void guard_begin(struct guard *guard)
     if (guard->descriptor <
         0) /* too many files: a signal ends the process, the server rolls back */
         sigprocmask(SIG_SETMASK, &guard->before, NULL);
-    guard->caught = 0;
-    guard->give_up_ms = INT64_MAX;
-    guard->watch = NULL;
 }
 
 /* A signal that came and was not read arrives now. */
 static void guard_end(struct guard *guard)
 {
+    if (guard->is_worker)
+        return;
     if (guard->descriptor >= 0)
         close(guard->descriptor);
     sigprocmask(SIG_SETMASK, &guard->before, NULL);
@@ -116,20 +125,6 @@ static bool guard_wait(struct guard *guard, PGconn *connection, short events)
 }
 
 /* ---- connecting ---- */
-
-/* libpq's own text could quote a piece of the DSN, and that piece may be a password. */
-static bool check_dsn(const char *dsn, struct rcpt_error *error)
-{
-    bool is_conninfo = strchr(dsn, '=') != NULL || strstr(dsn, "://") != NULL;
-    PQconninfoOption *options = is_conninfo ? PQconninfoParse(dsn, NULL) : NULL;
-    bool good = !is_conninfo || options != NULL;
-    PQconninfoFree(options);
-    if (!good) {
-        rcpt_error_fatal(error, EX_CONFIG, "postgres.dsn is not a valid connection string");
-        rcpt_error_hint(error, "write it as \"host=… dbname=… user=…\" or as a postgresql:// URI");
-    }
-    return good;
-}
 
 static PGconn *connect_start(const struct rcpt_session_settings *settings)
 {
@@ -226,7 +221,9 @@ static bool set_up(struct rcpt_session *session, const struct rcpt_session_setti
     char *schema =
         PQescapeIdentifier(session->connection, settings->schema, strlen(settings->schema));
     RCPT_ASSERT(schema != NULL);
-    const char *values[] = {schema, settings->read_only ? "on" : "off", settings->schema};
+    char timeout[24];
+    snprintf(timeout, sizeof(timeout), "%" PRId64, settings->worker_timeout_ms);
+    const char *values[] = {schema, settings->read_only ? "on" : "off", settings->schema, timeout};
     struct rcpt_session_rows *rows = rcpt_session_query(
         session,
         "SELECT set_config('search_path', $1, false), set_config('default_transaction_read_only', "
@@ -234,11 +231,11 @@ static bool set_up(struct rcpt_session *session, const struct rcpt_session_setti
         " set_config('client_min_messages', 'warning', false), set_config('bytea_output', 'hex', "
         "false),"
         " set_config('datestyle', 'ISO', false), set_config('timezone', 'UTC', false),"
-        " set_config('row_security', 'off', false), set_config('statement_timeout', '0', false), "
+        " set_config('row_security', 'off', false), set_config('statement_timeout', $4, false), "
         "set_config('lock_timeout', '0', false),"
         " EXISTS (SELECT FROM pg_namespace n WHERE n.nspname = $3"
         " AND NOT has_schema_privilege(n.oid, 'USAGE')) AS barred",
-        3, values, error);
+        4, values, error);
     bool good = rows != NULL && check_usage(rows, settings->schema, error);
     PQfreemem(schema);
     rcpt_session_rows_free(rows);
@@ -249,9 +246,10 @@ static bool set_up(struct rcpt_session *session, const struct rcpt_session_setti
 static struct rcpt_session *connect_session(const struct rcpt_session_settings *settings,
                                             struct rcpt_error *error)
 {
-    if (!check_dsn(settings->dsn, error))
+    if (!session_check_dsn(settings->dsn, error))
         return NULL;
     struct rcpt_session *session = rcpt_calloc(1, sizeof(*session));
+    session->worker_timeout_ms = settings->worker_timeout_ms;
     session->connection = connect_start(settings);
     RCPT_ASSERT(session->connection != NULL);
     PQsetErrorVerbosity(session->connection, PQERRORS_VERBOSE);
@@ -366,7 +364,7 @@ struct rcpt_session_rows *rcpt_session_query_params(struct rcpt_session *session
                                                     struct rcpt_error *error)
 {
     struct guard guard;
-    guard_begin(&guard);
+    guard_begin(&guard, session);
     bool sent = PQsendQueryParams(session->connection, sql, params->count, NULL, params->values,
                                   params->lengths, params->formats, 0) == 1;
     return finish(session, &guard, sent, error);
@@ -386,7 +384,7 @@ bool rcpt_session_execute_watched(struct rcpt_session *session, const char *sql,
                                   const struct rcpt_session_watch *watch, struct rcpt_error *error)
 {
     struct guard guard;
-    guard_begin(&guard);
+    guard_begin(&guard, session);
     guard.watch = watch;
     struct rcpt_session_rows *rows =
         finish(session, &guard, PQsendQuery(session->connection, sql) == 1, error);

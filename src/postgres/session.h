@@ -1,6 +1,6 @@
 /* A blocking PostgreSQL session for commands: connect, run a statement, read its rows.
  *
- * Not for the daemon's loop (that is connection.h). A statement waits in poll(2), so SIGINT and
+ * Not for the daemon's loop (that is connection.h). In a command, a statement waits in poll(2), so SIGINT and
  * SIGTERM cancel it on the server and come back as an error with exit code 130 or 143; between
  * statements they end the process as usual and the server rolls back. Errors are FATAL with a
  * sysexits code: 69 not reachable or not writable, 77 not permitted, 78 schema or table missing, 70
@@ -27,6 +27,9 @@ struct rcpt_session_settings {
     const char *command; /* application_name is receiptd/<command> */
     int64_t connect_timeout_ms;
     bool read_only; /* every transaction refuses to write */
+    /* 0: a command's session. Otherwise one in a worker thread of a daemon: signals stay with the
+     * loop, and a statement ends after so long. */
+    int64_t worker_timeout_ms;
 };
 
 RCPT_MUST_CHECK struct rcpt_session *rcpt_session_open(const struct rcpt_session_settings *settings,

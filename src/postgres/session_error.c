@@ -110,3 +110,17 @@ void session_connect_error(struct rcpt_error *error, PGconn *connection, const c
         rcpt_error_hint(error,
                         "check postgres.dsn and that the server runs and accepts connections");
 }
+
+/* libpq's own text could quote a piece of the DSN, and that piece may be a password. */
+bool session_check_dsn(const char *dsn, struct rcpt_error *error)
+{
+    bool is_conninfo = strchr(dsn, '=') != NULL || strstr(dsn, "://") != NULL;
+    PQconninfoOption *options = is_conninfo ? PQconninfoParse(dsn, NULL) : NULL;
+    bool good = !is_conninfo || options != NULL;
+    PQconninfoFree(options);
+    if (!good) {
+        rcpt_error_fatal(error, EX_CONFIG, "postgres.dsn is not a valid connection string");
+        rcpt_error_hint(error, "write it as \"host=… dbname=… user=…\" or as a postgresql:// URI");
+    }
+    return good;
+}

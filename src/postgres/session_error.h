@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+/* False: libpq cannot read the connection string. */
+RCPT_MUST_CHECK bool session_check_dsn(const char *dsn, struct rcpt_error *error);
 /* A statement was refused. */
 void session_result_error(struct rcpt_error *error, const PGresult *result);
 /* The connection broke while a statement ran. */

@@ -15,6 +15,7 @@
  * assigned.c  the partitions that are assigned now
  * subscribers.c  who subscribes to transitions
  * trace.c     what batches do becomes spans
+ * redrive.c   dead letters are tried again, for a command or a worker of the interface
  *
  * Two kinds of modules register: subscribers to transitions of messages (folds, actions), and the
  * observer of lanes (metrics). Both before receipts_start. Private to the daemon.

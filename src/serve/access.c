@@ -62,7 +62,7 @@ bool serve_host_is_ours(const struct rcpt_serve *serve, const struct rcpt_http_r
 
 static void refuse(struct serve_request *request, const char *why)
 {
-    serve_answer_problem(request->http, 401, "%s", why);
+    serve_answer_problem(request, 401, "%s", why);
     serve_request_free(request);
 }
 
@@ -79,14 +79,14 @@ static unsigned scopes_of(const char *text)
 }
 
 /* Columns of sql/serve/token. */
-enum { TOKEN_SCOPES, TOKEN_ORG_ID };
+enum { TOKEN_SCOPES, TOKEN_ORG_ID, TOKEN_NAME };
 
 /* The look-up is by the hash of a random token, so its time tells nothing. */
 static void on_token(void *context, const struct rcpt_pg_rows *rows, const struct rcpt_error *error)
 {
     struct serve_request *request = context;
     if (rows == NULL) {
-        serve_answer_failure(request->http, error);
+        serve_answer_failure(request, error);
         serve_request_free(request);
         return;
     }
@@ -98,6 +98,8 @@ static void on_token(void *context, const struct rcpt_pg_rows *rows, const struc
     request->scopes = scopes_of(rcpt_pg_rows_text(rows, 0, TOKEN_SCOPES));
     if (organisation != NULL)
         request->organisation = rcpt_text_terminated(&request->arena, rcpt_text_of(organisation));
+    request->token =
+        rcpt_text_terminated(&request->arena, rcpt_text_of(rcpt_pg_rows_text(rows, 0, TOKEN_NAME)));
     serve_admitted(request);
 }
 
@@ -112,7 +114,7 @@ static void ask_for_token(struct serve_request *request, struct rcpt_http_text g
     const char *const values[] = {hash};
     if (serve_ask(request->serve, "token", values, 1, on_token, request))
         return;
-    serve_answer_failure(request->http, NULL);
+    serve_answer_failure(request, NULL);
     serve_request_free(request);
 }
 

@@ -39,7 +39,7 @@ static const char *title_of(int status)
 }
 
 /* The path is not repeated: it may hold an id, and the client knows it. */
-void serve_answer_problem(struct rcpt_http_request *http, int status, const char *format, ...)
+void serve_answer_problem(struct serve_request *request, int status, const char *format, ...)
 {
     char detail[512], headers[1024], *text = NULL;
     size_t size = 0;
@@ -65,21 +65,22 @@ void serve_answer_problem(struct rcpt_http_request *http, int status, const char
                                             .retry_after_s = status == 503 ? 1 : 0,
                                             .body = text,
                                             .body_size = size};
-    rcpt_http_answer(http, &answer);
+    request->status = status;
+    rcpt_http_answer(request->http, &answer);
     free(text);
 }
 
 /* PostgreSQL's own words may hold values: only what kind of failure it was goes out. */
-void serve_answer_failure(struct rcpt_http_request *http, const struct rcpt_error *error)
+void serve_answer_failure(struct serve_request *request, const struct rcpt_error *error)
 {
     if (error == NULL || error->code[0] == '\0')
-        serve_answer_problem(http, 503, "the database cannot be asked now");
+        serve_answer_problem(request, 503, "the database cannot be asked now");
     else if (error->decision == RCPT_DECISION_REJECT)
-        serve_answer_problem(http, 400, "a parameter has a value that means nothing here");
+        serve_answer_problem(request, 400, "a parameter has a value that means nothing here");
     else if (strcmp(error->code, "57014") == 0)
-        serve_answer_problem(http, 503, "the answer took longer than serve.statement_timeout");
+        serve_answer_problem(request, 503, "the answer took longer than serve.statement_timeout");
     else
-        serve_answer_problem(http, 503, "the database did not answer (%s)", error->code);
+        serve_answer_problem(request, 503, "the database did not answer (%s)", error->code);
 }
 
 /* ---- bodies ---- */
@@ -110,9 +111,10 @@ static bool zip(const void *body, size_t size, struct rcpt_buffer *zipped)
 }
 
 /* Weak, since gzip makes other bytes of the same content. */
-void serve_answer_body(struct rcpt_http_request *http, const char *type, const char *caching,
+void serve_answer_body(struct serve_request *request, const char *type, const char *caching,
                        const void *body, size_t size)
 {
+    struct rcpt_http_request *http = request->http;
     char tag[32], headers[1024];
     struct rcpt_buffer zipped = {0};
     struct rcpt_http_text known = rcpt_http_header(http, "If-None-Match");
@@ -129,6 +131,7 @@ void serve_answer_body(struct rcpt_http_request *http, const char *type, const c
         answer.body = gzip ? zipped.bytes : body;
         answer.body_size = gzip ? zipped.size : size;
     }
+    request->status = answer.status;
     rcpt_http_answer(http, &answer);
     rcpt_buffer_free(&zipped);
 }

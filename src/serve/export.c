@@ -45,6 +45,7 @@ static void begin_answer(struct serve_export *list)
         .body = first,
         .body_size = strlen(first)};
     list->begun = true;
+    list->request->status = answer.status;
     rcpt_http_answer_begin(list->request->http, &answer, MOST_QUEUED, on_gone, list);
 }
 
@@ -69,7 +70,7 @@ static void on_answer(void *context, const struct rcpt_pg_rows *rows,
     if (rows == NULL) {
         /* Before the first page there is still time to say so. */
         if (!list->begun)
-            serve_answer_failure(list->request->http, error);
+            serve_answer_failure(list->request, error);
         list->failed = true;
         return;
     }
@@ -108,7 +109,7 @@ static void end(struct serve_export *list)
     } else if (list->begun) {
         rcpt_http_answer_abort(http);
     } else if (!list->failed) {
-        serve_answer_failure(http, NULL);
+        serve_answer_failure(list->request, NULL);
     }
     free(list->last);
     serve_request_free(list->request);
@@ -140,7 +141,7 @@ void serve_export_begin(struct serve_request *request)
     for (const struct serve_export *each = serve->exports; each != NULL; each = each->next)
         count++;
     if (count >= MOST_LISTS || !serve_pool_is_up(serve->pool)) {
-        serve_answer_problem(request->http, 503, "%s",
+        serve_answer_problem(request, 503, "%s",
                              count >= MOST_LISTS ? "as many lists as may be are under way"
                                                  : "the database is away");
         serve_request_free(request);

@@ -3,16 +3,21 @@
  * serve.c     settings, life, and the way of a request: host, route, access, parameters, answer
  * routes.c    the table of routes: paths, scopes, parameters; which one a request means
  * openapi.c   the same table as OpenAPI
+ * schemas.c   what bodies look like
  * access.c    who asks: token, signed link, proxy
  * link.c      signed links and hashes of tokens
  * pool.c      questions to the database: a queue and a few connections
+ * stats.c     what is counted, for the metrics
  * answer.c    how answers look: headers, problems, ETag, gzip
  * export.c    lists without an end: page after page, as the client takes them
+ * redrive.c   dead letters are tried again: the only request that writes
  * stream.c    server-sent events: one poll for all viewers
  * page.c      the embedded page
  */
 #ifndef RECEIPTD_SERVE_INTERNAL_H
 #define RECEIPTD_SERVE_INTERNAL_H
+
+#include <stdatomic.h>
 
 #include "base/arena.h"
 #include "base/buffer.h"
@@ -51,9 +56,9 @@ enum serve_kind {
     SERVE_ROW,     /* its statement answers with one row, whose first column is the body */
     SERVE_EXPORT,  /* export.c */
     SERVE_STREAM,  /* stream.c */
+    SERVE_REDRIVE, /* redrive.c */
     SERVE_ME,      /* who asks */
     SERVE_OPENAPI, /* openapi.c */
-    SERVE_OFF,     /* not in this database, or not here: 501, and `off` says why */
 };
 
 /* The parameters of its statement: the organisation, those of the table in order, and what `settings`
@@ -70,6 +75,7 @@ struct serve_route {
     const char *off;
     struct serve_parameter parameters[SERVE_MOST_VALUES];
     char *(*settings)(const struct rcpt_config *config); /* one more parameter; freed */
+    const char *gives, *takes; /* components of schemas.c: answer; body, NULL: none */
     const char *doc;
 };
 
@@ -79,11 +85,15 @@ const struct serve_route *serve_routes(size_t *count);
 struct serve_request {
     struct rcpt_serve *serve;
     struct rcpt_http_request *http;
-    const struct serve_route *route;
+    const struct serve_route *route; /* NULL: none, or the page */
+    bool is_page;
+    int status; /* that it was answered with; 0: not yet */
+    uint64_t began_ns;
     struct rcpt_arena arena;
     const char *values[SERVE_MOST_VALUES]; /* of the parameters, decoded; NULL: absent */
     const char *organisation;              /* NULL: all */
     unsigned scopes;
+    const char *token;    /* name of the token in the Authorization header; NULL: another way */
     const char *campaign; /* that a link is for; NULL: there is none */
     int64_t link_ends_s;  /* likewise */
 };
@@ -97,9 +107,14 @@ RCPT_MUST_CHECK bool serve_routes_read(struct serve_request *request, char probl
 char *serve_query_value(struct rcpt_arena *arena, struct rcpt_http_text query, const char *name);
 /* The value of a parameter by its name; NULL: absent. */
 const char *serve_value(const struct serve_request *request, const char *name);
+/* Once it is answered: it is counted here. */
 void serve_request_free(struct serve_request *request);
 
 char *serve_openapi(size_t *size); /* the caller frees it */
+struct rcpt_json;
+void serve_schemas_put(struct rcpt_json *json); /* all components, by their names */
+/* The schema of a type, or the reference to a component. */
+void serve_schema_put(struct rcpt_json *json, struct rcpt_text type);
 
 /* ---- access.c ---- */
 /* Finds out who asks, then calls serve_admitted() or answers. */
@@ -127,30 +142,41 @@ void serve_pool_tick(struct serve_pool *pool); /* gives up what has waited for l
 void serve_pool_apply_config(struct serve_pool *pool);
 void serve_pool_close(struct serve_pool *pool); /* calls serve_part_closed() */
 
+/* ---- stats.c ---- */
+struct serve_counts;
+struct serve_counts *serve_counts_new(void);
+void serve_counts_add(const struct serve_request *request);
+void serve_observe(struct rcpt_serve_histogram *histogram, uint64_t since_ns);
+
 /* ---- answer.c ---- */
 extern const char serve_headers[]; /* of every answer */
-void serve_answer_problem(struct rcpt_http_request *http, int status, const char *format, ...)
+void serve_answer_problem(struct serve_request *request, int status, const char *format, ...)
     RCPT_PRINTF(3, 4);
 /* Of a question that failed, or could not be asked (`error` NULL). */
-void serve_answer_failure(struct rcpt_http_request *http, const struct rcpt_error *error);
+void serve_answer_failure(struct serve_request *request, const struct rcpt_error *error);
 /* With ETag, 304 and gzip. `caching` is the value of Cache-Control. */
-void serve_answer_body(struct rcpt_http_request *http, const char *type, const char *caching,
+void serve_answer_body(struct serve_request *request, const char *type, const char *caching,
                        const void *body, size_t size);
 
-/* ---- export.c, stream.c, page.c ---- */
+/* ---- export.c, redrive.c, stream.c, page.c ---- */
 struct serve_export;
 void serve_export_begin(struct serve_request *request); /* takes the request */
 void serve_exports_tick(struct rcpt_serve *serve);
+void serve_redrive_begin(struct serve_request *request); /* takes the request */
+bool serve_redrive_is_on(const struct rcpt_config *config);
+/* Whether it would take a request of who asks. */
+bool serve_redrive_admits(const struct serve_request *request);
 struct serve_stream;
 struct serve_stream *serve_stream_new(struct rcpt_serve *serve);
 void serve_stream_add(struct serve_request *request); /* takes the request */
 void serve_stream_tick(struct serve_stream *stream);
+size_t serve_stream_count(const struct serve_stream *stream); /* viewers */
 /* The database answers again, or no longer. */
 void serve_stream_health(struct serve_stream *stream);
 void serve_stream_end(struct serve_stream *stream); /* of all viewers */
 void serve_stream_free(struct serve_stream *stream);
 /* False: there is no such file. */
-bool serve_page_answer(struct rcpt_http_request *http, struct rcpt_http_text path);
+bool serve_page_answer(struct serve_request *request, struct rcpt_http_text path);
 struct serve_file {
     const char *name, *text;
     size_t size;
@@ -169,7 +195,11 @@ struct rcpt_serve {
     char *openapi;
     size_t openapi_size;
     bool stopping, closing, is_local;
-    unsigned open; /* parts that have to say that they are closed */
+    struct serve_counts *counts; /* of requests */
+    struct rcpt_serve_stats stats;
+    atomic_bool ending; /* for workers: stop at the next page */
+    unsigned redrives;  /* under way */
+    unsigned open;      /* parts that have to say that they are closed */
 };
 void serve_part_closed(struct rcpt_serve *serve);
 /* The database answers, or not. */

@@ -42,24 +42,79 @@ static void put_parameter(struct rcpt_json *json, const struct serve_parameter *
     rcpt_json_end_object(json);
 }
 
-/* One status of an answer; type NULL: it has no body. */
-static void put_answer(struct rcpt_json *json, const char *status, const char *what,
-                       const char *type)
+/* A body of this type. */
+static void put_body(struct rcpt_json *json, const char *type, const char *schema)
+{
+    rcpt_json_key(json, type);
+    rcpt_json_begin_object(json);
+    rcpt_json_key(json, "schema");
+    serve_schema_put(json, rcpt_text_of(schema));
+    rcpt_json_end_object(json);
+}
+
+/* One status of an answer, up to its types. */
+static void begin_answer(struct rcpt_json *json, const char *status, const char *what)
 {
     rcpt_json_key(json, status);
     rcpt_json_begin_object(json);
     rcpt_json_put_text(json, "description", what);
-    if (type != NULL) {
-        rcpt_json_key(json, "content");
+    rcpt_json_key(json, "content");
+    rcpt_json_begin_object(json);
+}
+
+/* Its types, and itself. */
+static void end_answer(struct rcpt_json *json)
+{
+    rcpt_json_end_object(json);
+    rcpt_json_end_object(json);
+}
+
+/* Of all statuses that are none of success. */
+static void put_problem(struct rcpt_json *json, const char *status, const char *what)
+{
+    begin_answer(json, status, what);
+    put_body(json, "application/problem+json", "Problem");
+    end_answer(json);
+}
+
+/* OpenAPI has no word for the events of a stream: x-events names their components. */
+static void put_success(struct rcpt_json *json, const struct serve_route *route)
+{
+    begin_answer(json, "200", route->doc);
+    if (route->kind == SERVE_STREAM) {
+        put_body(json, "text/event-stream", "text");
+    } else {
+        if (route->kind == SERVE_EXPORT)
+            put_body(json, "text/csv", "text");
+        put_body(json, "application/json", route->gives);
+    }
+    rcpt_json_end_object(json);
+    if (route->kind == SERVE_STREAM) {
+        rcpt_json_key(json, "x-events");
         rcpt_json_begin_object(json);
-        rcpt_json_key(json, type);
-        rcpt_json_begin_object(json);
-        rcpt_json_end_object(json);
+        rcpt_json_key(json, "campaign");
+        serve_schema_put(json, rcpt_text_of(route->gives));
+        rcpt_json_key(json, "health");
+        serve_schema_put(json, RCPT_TEXT("Health"));
         rcpt_json_end_object(json);
     }
     rcpt_json_end_object(json);
 }
 
+/* Routes that only read take none. */
+static void put_request_body(struct rcpt_json *json, const struct serve_route *route)
+{
+    rcpt_json_key(json, "requestBody");
+    rcpt_json_begin_object(json);
+    rcpt_json_put_bool(json, "required", true);
+    rcpt_json_key(json, "content");
+    rcpt_json_begin_object(json);
+    put_body(json, "application/json", route->takes);
+    rcpt_json_end_object(json);
+    rcpt_json_end_object(json);
+}
+
+/* The word by which `serve token add --scope` gives it. */
 static const char *scope_name(enum serve_scope scope)
 {
     return scope == SERVE_READ      ? "read"
@@ -82,19 +137,17 @@ static void put_route(struct rcpt_json *json, const struct serve_route *route)
         if (route->parameters[index].name != NULL)
             put_parameter(json, &route->parameters[index]);
     rcpt_json_end_array(json);
+    if (route->takes != NULL)
+        put_request_body(json, route);
     rcpt_json_key(json, "responses");
     rcpt_json_begin_object(json);
     const char *off = route->off;
     for (size_t index = 0; off == NULL && index < SERVE_MOST_VALUES; index++)
         off = route->parameters[index].off;
+    put_success(json, route);
     if (off != NULL)
-        put_answer(json, "501", off, "application/problem+json");
-    if (route->kind != SERVE_OFF)
-        put_answer(json, "200", route->doc,
-                   route->kind == SERVE_STREAM   ? "text/event-stream"
-                   : route->kind == SERVE_EXPORT ? "text/csv"
-                                                 : "application/json");
-    put_answer(json, "default", "why not (RFC 9457)", "application/problem+json");
+        put_problem(json, "501", off);
+    put_problem(json, "default", "why not (RFC 9457)");
     rcpt_json_end_object(json);
     rcpt_json_end_object(json);
 }
@@ -125,6 +178,11 @@ char *serve_openapi(size_t *size)
         put_route(&json, &routes[index]);
         rcpt_json_end_object(&json);
     }
+    rcpt_json_end_object(&json);
+    rcpt_json_key(&json, "components");
+    rcpt_json_begin_object(&json);
+    rcpt_json_key(&json, "schemas");
+    serve_schemas_put(&json);
     rcpt_json_end_object(&json);
     rcpt_json_end_object(&json);
     RCPT_ASSERT(fclose(out) == 0);

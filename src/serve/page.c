@@ -17,38 +17,38 @@ static const struct {
     {".css", "text/css; charset=utf-8"},
 };
 
-static bool answer(struct rcpt_http_request *http, const char *file, const char *type)
+static bool answer(struct serve_request *request, const char *file, const char *type)
 {
     for (const struct serve_file *each = serve_files; each->name != NULL; each++)
         if (strcmp(each->name, file) == 0) {
-            serve_answer_body(http, type, "no-cache", each->text, each->size);
+            serve_answer_body(request, type, "no-cache", each->text, each->size);
             return true;
         }
     return false;
 }
 
 /* By its name alone: the document itself is no asset. */
-static bool answer_asset(struct rcpt_http_request *http, struct rcpt_text name)
+static bool answer_asset(struct serve_request *request, struct rcpt_text name)
 {
     for (const struct serve_file *each = serve_files; each->name != NULL; each++) {
         const char *suffix = strrchr(each->name, '.');
         for (size_t index = 0; index < sizeof(types) / sizeof(types[0]); index++)
             if (rcpt_text_is(name, each->name) && suffix != NULL &&
                 strcmp(suffix, types[index].suffix) == 0)
-                return answer(http, each->name, types[index].type);
+                return answer(request, each->name, types[index].type);
     }
     return false;
 }
 
-bool serve_page_answer(struct rcpt_http_request *http, struct rcpt_http_text path)
+bool serve_page_answer(struct serve_request *request, struct rcpt_http_text path)
 {
     struct rcpt_text given = {path.bytes, path.size};
     for (size_t index = 0; index < sizeof(paths) / sizeof(paths[0]); index++)
         if (rcpt_text_is(given, paths[index].path))
-            return answer(http, paths[index].file, paths[index].type);
+            return answer(request, paths[index].file, paths[index].type);
     if (rcpt_text_begins(given, assets))
-        return answer_asset(http, (struct rcpt_text){given.at + sizeof(assets) - 1,
-                                                     given.size - (sizeof(assets) - 1)});
+        return answer_asset(request, (struct rcpt_text){given.at + sizeof(assets) - 1,
+                                                        given.size - (sizeof(assets) - 1)});
     return given.size >= sizeof(campaign) && rcpt_text_begins(given, campaign) &&
-           answer(http, paths[0].file, paths[0].type);
+           answer(request, paths[0].file, paths[0].type);
 }

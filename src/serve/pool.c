@@ -19,6 +19,7 @@ struct question {
     char *values[MOST_PARAMETERS];
     int count;
     int64_t came_ms;
+    uint64_t came_ns, sent_ns;
     serve_on_answer on_answer;
     void *context;
 };
@@ -61,6 +62,7 @@ static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     struct line *line = question->line;
     line->busy = false;
     pool->in_flight--;
+    serve_observe(&pool->serve->stats.question_seconds, question->sent_ns);
     question->on_answer(question->context, error == NULL && row_count == 1 ? rows[0] : NULL, error);
     /* A missing table or right does not come back on a session that has prepared without it. */
     if (error != NULL && error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0' &&
@@ -88,6 +90,7 @@ static struct question *take_first(struct serve_pool *pool)
 static void drop(struct serve_pool *pool)
 {
     struct question *question = take_first(pool);
+    pool->serve->stats.questions_dropped++;
     question->on_answer(question->context, NULL, NULL);
     free_question(question);
 }
@@ -101,6 +104,8 @@ static void send_by(struct line *line, struct question *question)
     line->busy = true;
     line->pool->in_flight++;
     question->line = line;
+    question->sent_ns = uv_hrtime();
+    serve_observe(&line->pool->serve->stats.wait_seconds, question->came_ns);
     rcpt_pg_submit(line->pg, &query, 1, on_result, question);
 }
 
@@ -119,13 +124,16 @@ bool serve_ask(struct rcpt_serve *serve, const char *statement, const char *cons
 {
     struct serve_pool *pool = serve->pool;
     RCPT_ASSERT(count <= (int)MOST_PARAMETERS);
-    if (pool->up_count == 0 || pool->waiting >= SERVE_QUEUE || pool->closing)
+    if (pool->up_count == 0 || pool->waiting >= SERVE_QUEUE || pool->closing) {
+        serve->stats.questions_dropped++;
         return false;
+    }
     struct question *question = rcpt_calloc(1, sizeof(*question));
     *question = (struct question){.pool = pool,
                                   .statement = statement,
                                   .count = count,
                                   .came_ms = (int64_t)uv_now(serve->settings.loop),
+                                  .came_ns = uv_hrtime(),
                                   .on_answer = on_answer,
                                   .context = context};
     for (int index = 0; index < count; index++)
@@ -229,6 +237,18 @@ struct serve_pool *serve_pool_new(struct rcpt_serve *serve)
 bool serve_pool_is_up(const struct serve_pool *pool)
 {
     return pool->up_count > 0;
+}
+
+struct rcpt_serve_stats rcpt_serve_stats(const struct rcpt_serve *serve)
+{
+    struct rcpt_serve_stats stats = serve->stats;
+    stats.viewers = serve_stream_count(serve->stream);
+    stats.redrives = serve->redrives;
+    stats.questions_waiting = serve->pool->waiting;
+    stats.lines = serve->pool->line_count;
+    stats.lines_up = serve->pool->up_count;
+    stats.lines_busy = serve->pool->in_flight;
+    return stats;
 }
 
 bool serve_pool_is_idle(const struct serve_pool *pool)

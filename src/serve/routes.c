@@ -65,13 +65,14 @@ static const struct serve_route routes[] = {
                      .doc = "latest change, lowest delivery rate, or most failures first"},
                     AFTER,
                     LIMIT("50")},
-     .doc = "campaigns with their main counters"},
+     .gives = "Campaigns", .doc = "campaigns with their main counters"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}", SERVE_READ, true, false, SERVE_ROW,
      .statement = "funnel", .parameters = {CAMPAIGN, BY, PENDING}, .settings = expiry_rules,
-     .doc = "the same as the funnel"},
+     .gives = "Funnel", .doc = "the same as the funnel"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/funnel", SERVE_READ, true, false, SERVE_ROW,
      .statement = "funnel", .parameters = {CAMPAIGN, BY, PENDING}, .settings = expiry_rules,
-     .doc = "statuses, flags and rates of a campaign, also of customers, from its counters"},
+      .gives = "Funnel",
+      .doc = "statuses, flags and rates of a campaign, also of customers, from its counters"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/timeline", SERVE_READ, true, false, SERVE_ROW,
      .statement = "timeline", .is_on = has_series,
      .off = "no series is counted: set counters.series, such as to 90d",
@@ -81,7 +82,7 @@ static const struct serve_route routes[] = {
                      .initial = "hour",
                      .words = "hour|minute",
                      .doc = "distance of the points"}},
-     .doc = "how the counters grew"},
+     .gives = "Timeline", .doc = "how the counters grew"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/recipients", SERVE_SUPPORT, false, false, SERVE_EXPORT,
      .statement = "recipients",
      .parameters = {CAMPAIGN,
@@ -91,7 +92,7 @@ static const struct serve_route routes[] = {
                      .initial = "csv",
                      .words = "csv|json",
                      .doc = "form of the list"}},
-     .doc = "every message of a campaign, however many"},
+     .gives = "Recipients", .doc = "every message of a campaign, however many"},
     {RCPT_HTTP_GET, "/messages", SERVE_SUPPORT, .one_of = true, .kind = SERVE_ROW,
      .statement = "messages",
      .parameters = {{.name = "q", .doc = "id of the message, or the one that a gateway gave it"},
@@ -100,12 +101,12 @@ static const struct serve_route routes[] = {
                      .statement = "messages_of_customer",
                      .is_on = has_customers,
                      .off = "nothing says whose messages are: set inbox.columns.customer_id"}},
-     .doc = "messages by an id, or of a customer"},
+     .gives = "Messages", .doc = "messages by an id, or of a customer"},
     {RCPT_HTTP_GET, "/messages/{message}", SERVE_SUPPORT, false, false, SERVE_ROW,
      .statement = "message",
      .parameters =
          {{.name = "message", .in_path = true, .required = true, .doc = "id of the message"}},
-     .doc = "what `receiptd explain` says about a message"},
+     .gives = "Message", .doc = "what `receiptd explain` says about a message"},
     {RCPT_HTTP_GET, "/gateways", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "gateways",
      .is_on = has_gateways,
      .off = "nothing is counted by gateway: set counters.gateways, such as to 90d",
@@ -115,14 +116,14 @@ static const struct serve_route routes[] = {
                      .least = 1,
                      .most = 8760,
                      .doc = "of the last so many hours"}},
-     .doc = "figures of each gateway"},
+     .gives = "Gateways", .doc = "figures of each gateway"},
     {RCPT_HTTP_GET, "/pipelines", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "pipelines",
-     .doc = "pipelines, for tokens without an organisation"},
+     .gives = "Pipelines", .doc = "pipelines, for tokens without an organisation"},
     {RCPT_HTTP_GET, "/pipelines/{pipeline}", SERVE_OPERATE, false, false, SERVE_ROW,
      .statement = "pipeline",
      .parameters =
          {{.name = "pipeline", .in_path = true, .required = true, .doc = "name of the pipeline"}},
-     .doc = "how many actions stand in each stage"},
+     .gives = "Stages", .doc = "how many actions stand in each stage"},
     {RCPT_HTTP_GET, "/actions", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "actions",
      .parameters = {{.name = "status",
                      .type = SERVE_CHOICE,
@@ -135,24 +136,31 @@ static const struct serve_route routes[] = {
                      .most = INT64_MAX,
                      .doc = "`next` of the page before"},
                     LIMIT("100")},
-     .doc = "actions, and why they do not run now"},
+     .gives = "Actions", .doc = "actions, and why they do not run now"},
     {RCPT_HTTP_GET, "/dead-letters", SERVE_OPERATE, false, false, SERVE_ROW,
      .statement = "dead_letters",
      .parameters = {{.name = "reason", .doc = "only with this one"}, AFTER, LIMIT("100")},
+     .gives = "Letters",
      .doc = "what could not be applied, for tokens without an organisation; never the payload"},
-    {RCPT_HTTP_POST, "/dead-letters/redrive", SERVE_OPERATE, false, false, SERVE_OFF,
-     .off = "this interface only reads: run receiptd dead-letters --redrive", .doc = "nothing yet"},
+    {RCPT_HTTP_POST, "/dead-letters/redrive", SERVE_OPERATE, false, false, SERVE_REDRIVE,
+     .is_on = serve_redrive_is_on,
+     .off = "this interface only reads: set serve.operate_dsn, or run receiptd dead-letters "
+            "--redrive",
+     .gives = "Redriven", .takes = "Redrive",
+     .doc = "tries dead letters again, by a reason or by ids"},
     {RCPT_HTTP_GET, "/status", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "status",
+     .gives = "State",
      .doc = "positions and daemons, as the database knows them, and what each instance says"},
     {RCPT_HTTP_GET, "/stream", SERVE_READ, true, false, SERVE_STREAM,
-     .parameters = {{.name = "campaign", .doc = "only of this one"}},
+     .parameters = {{.name = "campaign", .doc = "only of this one"}}, .gives = "Changed",
      .doc = "server-sent events: `campaign` for each one that changed, `health`"},
-    {RCPT_HTTP_GET, "/me", SERVE_ANY, true, false, SERVE_ME,
+    {RCPT_HTTP_GET, "/me", SERVE_ANY, true, false, SERVE_ME, .gives = "Me",
      .doc = "who asks, and what is allowed"},
-    {RCPT_HTTP_GET, "/openapi.json", SERVE_ANY, true, false, SERVE_OPENAPI,
+    {RCPT_HTTP_GET, "/openapi.json", SERVE_ANY, true, false, SERVE_OPENAPI, .gives = "object",
      .doc = "this description"},
 };
 
+/* For all that is made from the table: OpenAPI, figures, tests. */
 const struct serve_route *serve_routes(size_t *count)
 {
     *count = sizeof(routes) / sizeof(routes[0]);
@@ -210,6 +218,7 @@ static unsigned find_in_query(struct rcpt_http_text query, const char *name,
     return count;
 }
 
+/* A name that is there twice could be read one way here and another way by a proxy. */
 char *serve_query_value(struct rcpt_arena *arena, struct rcpt_http_text query, const char *name)
 {
     struct rcpt_text value;
@@ -271,6 +280,7 @@ static struct rcpt_text segment_of(const struct serve_route *route, const char *
     return (struct rcpt_text){0};
 }
 
+/* Words stand as in the table: a|b|c. */
 static bool is_choice(const char *words, const char *value)
 {
     struct rcpt_text rest = rcpt_text_of(words);
@@ -298,6 +308,7 @@ static const char *fault_of(const struct serve_parameter *parameter, const char 
     return good ? NULL : "is no number in its range";
 }
 
+/* From the path or the query; one that is absent has its initial value. */
 static bool read_one(struct serve_request *request, size_t index, struct rcpt_http_text path,
                      struct rcpt_http_text query, char problem[256])
 {
@@ -342,6 +353,7 @@ static bool knows_all(const struct serve_request *request, struct rcpt_http_text
     return true;
 }
 
+/* Where only one of them can mean something. */
 static bool gives_one(const struct serve_request *request, char problem[256])
 {
     unsigned given = 0;
@@ -353,6 +365,7 @@ static bool gives_one(const struct serve_request *request, char problem[256])
     return false;
 }
 
+/* The first fault is told. */
 bool serve_routes_read(struct serve_request *request, char problem[256])
 {
     struct rcpt_http_text query = rcpt_http_query(request->http);
@@ -377,4 +390,12 @@ const char *serve_value(const struct serve_request *request, const char *name)
             return request->values[index];
     }
     return NULL;
+}
+
+/* What it holds lives in its arena. */
+void serve_request_free(struct serve_request *request)
+{
+    serve_counts_add(request);
+    rcpt_arena_fini(&request->arena);
+    free(request);
 }

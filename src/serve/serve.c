@@ -18,16 +18,10 @@
 
 /* ---- a request ---- */
 
-void serve_request_free(struct serve_request *request)
-{
-    rcpt_arena_fini(&request->arena);
-    free(request);
-}
-
 /* Ends the request with a problem. */
 static void refuse(struct serve_request *request, int status, const char *why)
 {
-    serve_answer_problem(request->http, status, "%s", why);
+    serve_answer_problem(request, status, "%s", why);
     serve_request_free(request);
 }
 
@@ -38,11 +32,11 @@ static void on_row(void *context, const struct rcpt_pg_rows *rows, const struct 
     const char *body =
         rows != NULL && rcpt_pg_rows_count(rows) > 0 ? rcpt_pg_rows_text(rows, 0, 0) : NULL;
     if (rows == NULL)
-        serve_answer_failure(request->http, error);
+        serve_answer_failure(request, error);
     else if (body == NULL)
-        serve_answer_problem(request->http, 404, "nothing of that name is here for you");
+        serve_answer_problem(request, 404, "nothing of that name is here for you");
     else
-        serve_answer_body(request->http, JSON, CHECK_AGAIN, body, strlen(body));
+        serve_answer_body(request, JSON, CHECK_AGAIN, body, strlen(body));
     serve_request_free(request);
 }
 
@@ -80,7 +74,7 @@ static void ask_row(struct serve_request *request)
     free(set);
     if (asked)
         return;
-    serve_answer_failure(request->http, NULL);
+    serve_answer_failure(request, NULL);
     serve_request_free(request);
 }
 
@@ -115,10 +109,11 @@ static void answer_me(struct serve_request *request)
     } else {
         rcpt_json_null(&json);
     }
+    rcpt_json_put_bool(&json, "redrive", serve_redrive_admits(request));
     rcpt_json_put_text(&json, "version", RCPT_VERSION);
     rcpt_json_end_object(&json);
     RCPT_ASSERT(fclose(out) == 0);
-    serve_answer_body(request->http, JSON, NO_STORE, text, size);
+    serve_answer_body(request, JSON, NO_STORE, text, size);
     free(text);
     serve_request_free(request);
 }
@@ -129,7 +124,7 @@ static void dispatch(struct serve_request *request)
     struct rcpt_serve *serve = request->serve;
     bool goes_on = request->route->kind == SERVE_EXPORT || request->route->kind == SERVE_STREAM;
     if (goes_on && rcpt_http_method(request->http) == RCPT_HTTP_HEAD) {
-        serve_answer_body(request->http, NULL, NO_STORE, "", 0);
+        serve_answer_body(request, NULL, NO_STORE, "", 0);
         serve_request_free(request);
         return;
     }
@@ -151,11 +146,11 @@ static void dispatch(struct serve_request *request)
         answer_me(request);
         return;
     case SERVE_OPENAPI:
-        serve_answer_body(request->http, JSON, CHECK_AGAIN, serve->openapi, serve->openapi_size);
+        serve_answer_body(request, JSON, CHECK_AGAIN, serve->openapi, serve->openapi_size);
         serve_request_free(request);
         return;
-    case SERVE_OFF:
-        refuse(request, 501, request->route->off);
+    case SERVE_REDRIVE:
+        serve_redrive_begin(request);
         return;
     }
 }
@@ -176,6 +171,7 @@ static bool fits_link(struct serve_request *request)
     return true;
 }
 
+/* From the outside in: may it ask at all, is it well-formed, is it the link's campaign? */
 void serve_admitted(struct serve_request *request)
 {
     const struct serve_route *route = request->route;
@@ -192,13 +188,22 @@ void serve_admitted(struct serve_request *request)
         dispatch(request);
 }
 
-static void on_request(void *context, struct rcpt_http_request *http)
+/* Who asks and for what is found out later. */
+static struct serve_request *new_request(struct rcpt_serve *serve, struct rcpt_http_request *http)
 {
-    struct rcpt_serve *serve = context;
     struct serve_request *request = rcpt_calloc(1, sizeof(*request));
     request->serve = serve;
     request->http = http;
+    request->began_ns = rcpt_http_received_ns(http);
     rcpt_arena_init(&request->arena, 1024);
+    return request;
+}
+
+/* What costs nothing is refused before the database is asked for a token. */
+static void on_request(void *context, struct rcpt_http_request *http)
+{
+    struct rcpt_serve *serve = context;
+    struct serve_request *request = new_request(serve, http);
     int status = serve_routes_find(request, rcpt_http_method(http), rcpt_http_rest(http));
     if (!serve_host_is_ours(serve, http))
         refuse(request, 421, "the Host header names none of serve.hosts");
@@ -215,11 +220,15 @@ static void on_request(void *context, struct rcpt_http_request *http)
 /* The page holds no data, so everybody may have it. */
 static void on_page(void *context, struct rcpt_http_request *http)
 {
-    const struct rcpt_serve *serve = context;
+    struct rcpt_serve *serve = context;
+    struct serve_request *request = new_request(serve, http);
+    request->is_page = true;
     if (!serve_host_is_ours(serve, http))
-        serve_answer_problem(http, 421, "the Host header names none of serve.hosts");
-    else if (!serve->settings.config->serve.page || !serve_page_answer(http, rcpt_http_rest(http)))
-        serve_answer_problem(http, 404, "there is no such page");
+        serve_answer_problem(request, 421, "the Host header names none of serve.hosts");
+    else if (!serve->settings.config->serve.page ||
+             !serve_page_answer(request, rcpt_http_rest(http)))
+        serve_answer_problem(request, 404, "there is no such page");
+    serve_request_free(request);
 }
 
 /* ---- life ---- */
@@ -228,6 +237,7 @@ static void free_serve(struct rcpt_serve *serve)
 {
     serve_stream_free(serve->stream);
     free(serve->openapi);
+    free(serve->counts);
     free(serve);
 }
 
@@ -264,17 +274,19 @@ static void close_all(struct rcpt_serve *serve)
     serve_pool_close(serve->pool);
 }
 
+/* All that is bounded by time; the last tick closes. */
 static void on_tick(uv_timer_t *timer)
 {
     struct rcpt_serve *serve = timer->data;
     serve_pool_tick(serve->pool);
     serve_exports_tick(serve);
     serve_stream_tick(serve->stream);
-    if (serve->stopping && !serve->closing && serve->exports == NULL &&
+    if (serve->stopping && !serve->closing && serve->exports == NULL && serve->redrives == 0 &&
         serve_pool_is_idle(serve->pool) && rcpt_http_is_idle(serve->http))
         close_all(serve);
 }
 
+/* Viewers and the process are told. */
 void serve_pool_changed(struct rcpt_serve *serve)
 {
     bool up = serve_pool_is_up(serve->pool);
@@ -356,6 +368,7 @@ struct rcpt_serve *rcpt_serve_start(const struct rcpt_serve_settings *settings,
     serve->settings = *settings;
     serve->is_local = serve_is_loopback(settings->config->serve.listen);
     serve->stream = serve_stream_new(serve);
+    serve->counts = serve_counts_new();
     if (!check(serve, error) || !listen_now(serve, error)) {
         serve->open = 1;
         if (serve->http != NULL)
@@ -382,6 +395,7 @@ void rcpt_serve_drain(struct rcpt_serve *serve)
     if (serve->stopping)
         return;
     serve->stopping = true;
+    atomic_store(&serve->ending, true);
     serve_stream_end(serve->stream);
     rcpt_http_drain(serve->http);
 }

@@ -1,6 +1,6 @@
 /* The interface for readers: funnels and messages as JSON over HTTP, and a page that shows them.
  *
- * Reads only: its sessions refuse to write. A module on its caller's loop: `receiptd serve` gives it
+ * Its sessions refuse to write, but for those of serve.operate_dsn, which move dead letters. A module on its caller's loop: `receiptd serve` gives it
  * one of its own, `receiptd run` shares its. Call from the loop's thread only.
  */
 #ifndef RECEIPTD_SERVE_SERVE_H
@@ -32,6 +32,39 @@ void rcpt_serve_drain(struct rcpt_serve *serve);
 /* After a reload has changed the configuration, or a certificate. */
 void rcpt_serve_apply_config(struct rcpt_serve *serve);
 int rcpt_serve_port(const struct rcpt_serve *serve);
+
+/* ---- figures, since the start ---- */
+
+#define RCPT_SERVE_BUCKETS 14u
+extern const double rcpt_serve_second_bounds[RCPT_SERVE_BUCKETS];
+struct rcpt_serve_histogram {
+    uint64_t buckets[RCPT_SERVE_BUCKETS + 1];
+    double sum;
+};
+
+#define RCPT_SERVE_CODES 16u
+struct rcpt_serve_requests { /* of one route */
+    const char *route;       /* as its row has it, "page", or "none" */
+    struct {
+        int status; /* 0: no more */
+        uint64_t count;
+    } codes[RCPT_SERVE_CODES];
+    /* Seconds to the answer; of a stream to its beginning, of a list to its end. */
+    struct rcpt_serve_histogram seconds;
+};
+
+struct rcpt_serve_stats {
+    uint64_t events;            /* sent to viewers */
+    uint64_t viewers_cut;       /* did not read */
+    uint64_t questions_dropped; /* waited too long, or found the queue full */
+    uint64_t letters;           /* moved by redrives */
+    struct rcpt_serve_histogram wait_seconds, question_seconds; /* for a connection; of an answer */
+    size_t viewers, redrives, questions_waiting, lines, lines_up, lines_busy; /* now */
+};
+
+struct rcpt_serve_stats rcpt_serve_stats(const struct rcpt_serve *serve);
+/* NULL: `index` is behind the last. Routes that nobody has asked have no codes. */
+const struct rcpt_serve_requests *rcpt_serve_requests(const struct rcpt_serve *serve, size_t index);
 
 /* ---- links and tokens ---- */
 

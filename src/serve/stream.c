@@ -58,17 +58,20 @@ static void end_viewer(struct serve_stream *stream, struct viewer *viewer)
 }
 
 /* A viewer whose queue is full is cut off by the server, which calls on_gone() from inside. */
-static void write_to(struct viewer *viewer, const char *text, size_t size)
+static void write_to(struct serve_stream *stream, struct viewer *viewer, const char *text,
+                     size_t size)
 {
-    if (!viewer->gone)
-        rcpt_http_answer_write(viewer->http, text, size);
+    if (viewer->gone)
+        return;
+    rcpt_http_answer_write(viewer->http, text, size);
+    stream->serve->stats.viewers_cut += viewer->gone;
 }
 
 /* One text for all viewers: it is made once, however many there are. */
 static void write_to_all(struct serve_stream *stream, const char *text)
 {
     for (struct viewer *viewer = stream->viewers; viewer != NULL; viewer = viewer->next)
-        write_to(viewer, text, strlen(text));
+        write_to(stream, viewer, text, strlen(text));
 }
 
 /* ---- events ---- */
@@ -112,18 +115,21 @@ static bool concerns(const struct viewer *viewer, const char *campaign, const ch
 
 /* Events of the campaigns that concern a viewer, as one text: a write for each of a hundred campaigns
  * would cost each of a thousand viewers a hundred writes. */
-static void tell(struct viewer *viewer, const struct rcpt_pg_rows *rows, char *const *texts)
+static void tell(struct serve_stream *stream, struct viewer *viewer,
+                 const struct rcpt_pg_rows *rows, char *const *texts)
 {
     char *all = NULL;
     size_t size = 0;
     FILE *out = rcpt_open_memory(&all, &size);
     for (size_t row = 1; row < rcpt_pg_rows_count(rows); row++)
         if (concerns(viewer, rcpt_pg_rows_text(rows, row, CHANGES_CAMPAIGN_ID),
-                     rcpt_pg_rows_text(rows, row, CHANGES_ORG_ID)))
+                     rcpt_pg_rows_text(rows, row, CHANGES_ORG_ID))) {
             fputs(texts[row], out);
+            stream->serve->stats.events++;
+        }
     RCPT_ASSERT(fclose(out) == 0);
     if (size > 0)
-        write_to(viewer, all, size);
+        write_to(stream, viewer, all, size);
     free(all);
 }
 
@@ -137,7 +143,7 @@ static void tell_all(struct serve_stream *stream, const struct rcpt_pg_rows *row
         texts[row] =
             campaign_text(rcpt_pg_rows_text(rows, row, CHANGES_CAMPAIGN_ID), changed_at, &size);
     for (struct viewer *viewer = stream->viewers; viewer != NULL; viewer = viewer->next)
-        tell(viewer, rows, texts);
+        tell(stream, viewer, rows, texts);
     for (size_t row = 1; row < count; row++)
         free(texts[row]);
     free(texts);
@@ -149,7 +155,8 @@ static void tell_to_fetch(struct serve_stream *stream, const char *changed_at)
     for (struct viewer *viewer = stream->viewers; viewer != NULL; viewer = viewer->next) {
         size_t size;
         char *text = campaign_text(viewer->campaign, changed_at, &size);
-        write_to(viewer, text, size);
+        write_to(stream, viewer, text, size);
+        stream->serve->stats.events++;
         free(text);
     }
 }
@@ -194,6 +201,7 @@ void serve_stream_health(struct serve_stream *stream)
     char text[160];
     health_text(stream, text);
     write_to_all(stream, text);
+    stream->serve->stats.events += stream->count;
 }
 
 void serve_stream_tick(struct serve_stream *stream)
@@ -226,7 +234,8 @@ void serve_stream_tick(struct serve_stream *stream)
 
 /* The first viewer comes between two polls or before any: what it fetched before may be old by then,
  * so it fetches when the stream is open. */
-static void begin_stream(struct viewer *viewer, const struct serve_stream *stream)
+static void begin_stream(struct serve_request *request, struct viewer *viewer,
+                         const struct serve_stream *stream)
 {
     char headers[1024], first[256], health[160];
     health_text(stream, health);
@@ -238,6 +247,7 @@ static void begin_stream(struct viewer *viewer, const struct serve_stream *strea
                                             .headers = headers,
                                             .body = first,
                                             .body_size = (size_t)size};
+    request->status = answer.status;
     rcpt_http_answer_begin(viewer->http, &answer, MOST_QUEUED, on_gone, viewer);
 }
 
@@ -257,7 +267,7 @@ void serve_stream_add(struct serve_request *request)
 {
     struct serve_stream *stream = request->serve->stream;
     if (stream->count >= MOST_VIEWERS) {
-        serve_answer_problem(request->http, 503, "as many streams as may be are open");
+        serve_answer_problem(request, 503, "as many streams as may be are open");
         serve_request_free(request);
         return;
     }
@@ -269,12 +279,17 @@ void serve_stream_add(struct serve_request *request)
                               .campaign = copy(serve_value(request, "campaign"))};
     stream->viewers = viewer;
     stream->count++;
-    begin_stream(viewer, stream);
+    begin_stream(request, viewer, stream);
     serve_request_free(request);
     /* Of what changes before there is a snapshot, nobody gets the name. */
     if (stream->snapshot == NULL)
         stream->behind = true;
     stream->poll_ms = stream->snapshot == NULL ? 0 : stream->poll_ms;
+}
+
+size_t serve_stream_count(const struct serve_stream *stream)
+{
+    return stream->count;
 }
 
 struct serve_stream *serve_stream_new(struct rcpt_serve *serve)

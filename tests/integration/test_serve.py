@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import http.client
 import io
 import json
 import os
@@ -10,14 +11,18 @@ import re
 import resource
 import socket
 import time
+import urllib.request
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import psycopg
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from psycopg.conninfo import make_conninfo
 
 from support import reader
+from support.openapi import Description
 from support.services import ROOT
 from support.wait import wait_for
 
@@ -63,8 +68,8 @@ def fill(database):
 class Site:
     def __init__(self, receiptd, database, **settings):
         self.receiptd, self.database = receiptd, database
-        receiptd.configure(serve={"listen": "127.0.0.1:0", "link_secret": SECRET} | settings)
-        self.role = f"serve-{database.name}"
+        receiptd.configure(serve={"listen": "127.0.0.1:0", "metrics_listen": "127.0.0.1:0", "link_secret": SECRET} | settings)
+        self.role, self.writer, self.topic = f"serve-{database.name}", f"writer-{database.name}", None
         receiptd.command("migrate", "--serve-role", self.role)
         fill(database)
         receiptd.configure(serve={"dsn": make_conninfo(database.dsn, user=self.role)})
@@ -80,8 +85,9 @@ class Site:
         return answer.json
 
     def drop(self):
-        for statement in ('DROP OWNED BY "{}"', 'DROP ROLE "{}"'):
-            self.database.execute(statement.format(self.role))
+        for role, in self.database.query("SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)", [self.role, self.writer]):
+            self.database.execute(f'DROP OWNED BY "{role}"')
+            self.database.execute(f'DROP ROLE "{role}"')
 
 
 @pytest.fixture
@@ -306,6 +312,139 @@ def test_answers_are_kept_by_their_tag_and_zipped(site):
     assert site.get("/").headers["Content-Type"].startswith("text/html")
 
 
+# ---- dead letters are tried again ------------------------------------------------------------------------------------
+
+REDRIVE = "/dead-letters/redrive"
+
+
+def operator(site, **settings):
+    """The site with a role that may move letters: the daemon's."""
+    site.process.stop()
+    site.receiptd.command("migrate", "--role", site.writer)
+    site.receiptd.configure(serve={"operate_dsn": make_conninfo(site.database.dsn, user=site.writer)} | settings)
+    site.process = reader.start(site.receiptd)
+    site.database.execute("TRUNCATE receiptd.dead_letter, receiptd.parked_event")
+
+
+def bury(site, count, first=0, reason="unknown_message", payload='{"message_id":"alpha-m%s","status":"CLICKED"}', index=0):
+    site.database.execute('INSERT INTO receiptd.dead_letter (topic, partition, "offset", index, lane, reason, payload) SELECT %s::text, 0, i, %s, 0, %s,'
+                          " convert_to(replace(%s::text, '%%s', i::text), 'UTF8') FROM generate_series(%s::int8, %s) i",
+                          str(site.topic or "t"), index, reason, payload, first, first + count - 1)
+
+
+def redrive(site, body, token=""):
+    return site.get(REDRIVE, token, method="POST", body=body if isinstance(body, bytes) else json.dumps(body).encode())
+
+
+def letters(site):
+    return site.database.query("SELECT (SELECT count(*) FROM receiptd.dead_letter), count(*), count(DISTINCT message_id) FROM receiptd.parked_event")[0]
+
+
+def test_letters_that_are_redriven_land(site, topic):
+    site.topic = topic
+    operator(site)
+    bury(site, 3)
+    bury(site, 1, 3, payload='{"message_id":"alpha-m3","status":"NO_SUCH"}', reason="unknown_status")
+    bury(site, 1, 4, payload="[1]", reason="unknown_status", index=-2)
+    found = {row["id"] for row in site.json("/dead-letters")["dead_letters"]}
+    assert found == {f"{topic}/0/{n}/{-2 if n == 4 else 0}" for n in range(5)}
+    answer = redrive(site, {"reason": "unknown_message"})
+    assert answer.status == 200 and answer.headers["Cache-Control"] == "no-store"
+    assert answer.json == {"redriven": 3, "receipts": 3, "left": 0, "letters_left": [], "next": None}
+    answer = redrive(site, {"ids": [*sorted(found), sorted(found)[0], f"{topic}/7/1/0"]}).json
+    assert (answer["redriven"], answer["left"]) == (0, 2)
+    why = {row["id"]: row["why"] for row in answer["letters_left"]}
+    assert why == {f"{topic}/0/{n}/0": "gone" for n in range(3)} | {f"{topic}/0/3/0": "unknown_status", f"{topic}/0/4/-2": "no_receipt", f"{topic}/7/1/0": "gone"}
+    assert "NO_SUCH" in str(answer) and "the token all moved 3 dead letters" in site.process.log()
+    daemon = site.receiptd.start()
+    clicked = "SELECT count(*) FROM receiptd.message_inbox WHERE message_id IN ('alpha-m0', 'alpha-m1', 'alpha-m2') AND status = 800"
+    wait_for(lambda: site.database.value(clicked) == 3, 60, "the receipts are applied")
+    wait_for(lambda: letters(site) == (2, 0, 0), what="nothing is parked any more")
+    assert dict((row["name"], row["messages"]) for row in site.json("/campaigns/alpha-campaign/funnel")["statuses"])["CLICKED"] == 3
+    assert redrive(site, {"reason": "unknown_message"}).json["redriven"] == 0
+    daemon.stop()
+
+
+def test_a_redrive_needs_no_kafka(site):
+    site.receiptd.configure(kafka={"brokers": "127.0.0.1:1"})
+    operator(site)
+    bury(site, 10)
+    assert redrive(site, {"reason": "unknown_message"}).json["redriven"] == 10 and letters(site) == (0, 10, 10)
+
+
+def test_only_an_operators_token_redrives(site):
+    refused = redrive(site, {"reason": "unknown_message"})
+    assert refused.status == 501 and "serve.operate_dsn" in refused.json["detail"] and site.json("/me")["redrive"] is False
+    operator(site, open=True, trusted_proxies="127.0.0.1", proxy_header="X-Org")
+    bury(site, 2)
+    body = {"reason": "unknown_message"}
+    link = site.receiptd.command("serve", "link", "alpha-campaign").stdout.strip().partition("?link=")[2]
+    tokens = {name: reader.make_token(site.receiptd, name, *scope) for name, scope in
+              {"support": ["read,support"], "alpha": ["read,support,operate", "--org", "alpha-org"]}.items()}
+    for token in tokens.values():
+        answer = redrive(site, body, token)
+        assert answer.status == 403 and answer.headers["Content-Type"] == "application/problem+json", answer
+        assert site.json("/me", token)["redrive"] is False
+    assert "belong to no organisation" in redrive(site, body, tokens["alpha"]).json["detail"]
+    for headers in ({}, {"Cookie": f"Authorization=Bearer {site.token}; token={site.token}"}, {"X-Org": "*"}):
+        answer = site.get(REDRIVE, None, method="POST", body=json.dumps(body).encode(), headers=headers)
+        assert answer.status == 403 and "Authorization header" in answer.json["detail"], (headers, answer)
+    assert site.get(f"{REDRIVE}?link={link}", None, method="POST", body=b"{}").status == 403
+    assert site.get(f"{REDRIVE}?token={site.token}", method="POST", body=b"{}").status == 400
+    assert letters(site) == (2, 0, 0) and site.json("/me")["redrive"] is True
+
+
+def test_a_redrive_says_what_is_wrong_with_its_body(site):
+    operator(site)
+    bury(site, 2)
+    for body, detail in ((b"", "empty"), (b"x", "no JSON"), (b"{}", "either"), (b"[]", "list"), (b'"reason"', "object"), (b'{"reason": "no_such"}', "reason"),
+                         (b'{"reason": 1}', "texts"), (b'{"ids": "x"}', "list of texts"), (b'{"ids": []}', "empty"), (b'{"ids": ["x"]}', "TOPIC/"),
+                         (b'{"ids": [["t/0/0/0"]]}', "one list"), (b'{"ids": ["t/0/0/0"], "reason": "aged_out"}', "either"),
+                         (b'{"ids": ["t/0/0/0 "]}', "TOPIC/"), (b'{"ids": ["t/0/99999999999999999999/0"]}', "TOPIC/"), (b'{"ids": ["/0/0/0"]}', "TOPIC/"),
+                         (b'{"ids": ["t/0/0/0"], "ids": ["t/0/1/0"]}', "one list"), (b'{"other": "x"}', "members"), (b'{"reason": {"a": 1}}', "object"),
+                         (b'{"reason": "aged_out", "after": "x"}', "next"), (b'{"reason": "aged_out"', "no JSON"), (b'{"reason": "\xff"}', "UTF-8"),
+                         (json.dumps({"ids": [f"t/0/{n}/0" for n in range(501)]}).encode(), "500")):
+        answer = redrive(site, body)
+        assert answer.status == 400 and detail in answer.json["detail"], (body[:80], answer)
+    assert letters(site) == (2, 0, 0)
+
+
+def test_a_role_that_may_not_move_letters_is_named(site):
+    operator(site, operate_dsn=make_conninfo(site.database.dsn, user=site.role))
+    bury(site, 2)
+    answer = redrive(site, {"reason": "unknown_message"})
+    assert answer.status == 503 and "serve.operate_dsn" in answer.json["detail"] and letters(site) == (2, 0, 0)
+
+
+def test_redrives_at_the_same_time_move_each_letter_once_over_http(site):
+    operator(site)
+    bury(site, 3000, payload='{"message_id":"m%s","status":"SENT"}')
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _: redrive(site, {"reason": "unknown_message"}), range(6)))
+        assert {answer.status for answer in answers} <= {200, 503}
+        for answer in answers:
+            assert answer.status == 200 or ("under way" in answer.json["detail"] and answer.headers["Retry-After"] == "1")
+        assert site.get("/campaigns").status == 200, "the loop does not wait"
+    moved = sum(answer.json["redriven"] for answer in answers if answer.status == 200)
+    assert moved == 3000 and letters(site) == (0, 3000, 3000)
+
+
+def test_the_death_of_serve_within_a_redrive_loses_and_doubles_nothing(site):
+    operator(site)
+    bury(site, 3000, payload='{"message_id":"m%s","status":"SENT"}')
+    with ThreadPoolExecutor(1) as pool:
+        for least in (1, 1001):
+            answer = pool.submit(redrive, site, {"reason": "unknown_message"})
+            wait_for(lambda: letters(site)[1] >= least, 60, "some are moved")
+            site.process.kill()
+            with pytest.raises((ConnectionError, http.client.HTTPException)):
+                answer.result()
+            left, parked, distinct = letters(site)
+            assert left + parked == 3000 and parked == distinct
+            site.process = reader.start(site.receiptd)
+    assert redrive(site, {"reason": "unknown_message"}).status == 200 and letters(site) == (0, 3000, 3000)
+
+
 # ---- the table of routes ---------------------------------------------------------------------------------------------
 
 VALUES = {org: {"campaign": f"{org}-campaign", "message": f"{org}-m5", "pipeline": f"{org}-pipeline"} for org in ("alpha", "beta")}
@@ -335,6 +474,50 @@ def test_openapi_describes_what_is_answered_and_documented(site):
     assert [(path, text) for path, _, text in table] == routes
 
 
+def test_every_answer_is_what_openapi_says(create_site, topic):
+    site = create_site()
+    site.topic = topic
+    site.receiptd.configure(counters={"series": "90d", "gateways": "90d", "reasons": True}, timeline={"retention": "1d"})
+    operator(site, link_secret=SECRET)
+    description = Description(site.json("/openapi.json"))
+    daemon = site.receiptd.start()
+    for number in range(10):
+        topic.send({"message_id": f"alpha-m{number}", "status": "CLICKED" if number % 2 else "BOUNCED_HARD", "gateway": "acme", "reason": "blocked"})
+    topic.send({"message_id": "alpha-m0", "status": "NO_SUCH"})
+    bury(site, 3, 100, payload="?")
+    bury(site, 3, 200)
+    wait_for(lambda: site.json("/gateways")["gateways"] and len(site.json("/dead-letters")["dead_letters"]) == 7, 60, "receipts are counted by gateway")
+    wait_for(lambda: site.json("/status")["instances"], what="an instance says something")
+    alpha = reader.make_token(site.receiptd, "alpha", "read,support,operate", "--org", "alpha-org")
+    link = site.receiptd.command("serve", "link", "alpha-campaign").stdout.strip().partition("?link=")[2]
+    more = {"/campaigns/{campaign}/funnel": ("?by=reason", "?by=gateway", "?by=time_to_deliver", "?pending=true"),
+            "/campaigns/{campaign}/timeline": ("", "?step=minute"), "/me": ("", f"?link={link}"), "/messages/{message}": ("", "?x=1"),
+            "/campaigns/{campaign}/recipients": ("?format=json", "?format=csv", "?format=json&status=CLICKED")}
+    bodies = {"post": ({"reason": "unknown_message"}, {"ids": ["t/0/1/0"]}, {})}
+    seen = Counter()
+    for path, method, operation in description.routes():
+        short = path.removeprefix("/api/v1")
+        if short == "/stream":
+            continue
+        for query in (*QUERIES.get(path, ("",)), *more.get(short, ())):
+            for token in (site.token, alpha, None):
+                for values in (VALUES["alpha"], dict.fromkeys(VALUES["alpha"], "nothing")):
+                    for body in bodies.get(method, (None,)):
+                        answer = site.get(reader.fill(path, values) + query, token, method=method.upper(), body=body if body is None else json.dumps(body).encode())
+                        description.check(path, method, answer)
+                        seen[short, answer.status] += 1
+    assert {short for short, status in seen if status == 200} == {path.removeprefix("/api/v1") for path, *_ in description.routes()} - {"/stream"}
+    assert seen["/dead-letters/redrive", 400] and seen["/me", 401] and seen["/messages/{message}", 404]
+    events = description.document["paths"]["/api/v1/stream"]["get"]["responses"]["200"]["x-events"]
+    stream = reader.Stream(site.process, token=site.token)
+    wait_for(lambda: {name for name, _ in stream.read()} == set(events), what="events of all kinds")
+    for name, data in stream.read():
+        assert not description.faults(events[name], data), (name, data)
+    takes = description.document["paths"]["/api/v1/dead-letters/redrive"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert not description.faults(takes, {"reason": "aged_out"}) and description.faults(takes, {"reasons": "aged_out"})
+    daemon.stop()
+
+
 def test_no_route_shows_anything_of_another_organisation(site):
     """For each route of the table, asked for what belongs to alpha: beta's token sees nothing of alpha, nobody's token nothing of either."""
     described = site.json("/openapi.json")
@@ -355,7 +538,7 @@ def test_no_route_shows_anything_of_another_organisation(site):
                     assert answer.status in (200, 404, 501), (target, answer)
     assert asked > 20 and shown > 10, "the routes would show it to who may see it"
     assert [row["campaign_id"] for row in site.json("/campaigns", beta)["campaigns"]] == ["beta-campaign"]
-    assert site.json("/me", beta) | {"version": ""} == {"organisation": "beta-org", "scopes": ["read", "support", "operate"], "link": None, "version": ""}
+    assert site.json("/me", beta) | {"version": ""} == {"organisation": "beta-org", "scopes": ["read", "support", "operate"], "link": None, "redrive": False, "version": ""}
 
 
 # ---- who asks --------------------------------------------------------------------------------------------------------
@@ -547,7 +730,50 @@ def test_a_viewer_that_does_not_read_is_cut_off(site):
         return not re.search(rf":{port:04X} .{{8,32}}:{site.process.port:04X} 01", open("/proc/net/tcp").read())
 
     wait_for(flood, 60, "the slow viewer is cut")
+    assert metrics(reader.pages(site.process))["receiptd_serve_viewers_cut_total",] == 1
     assert site.get("/campaigns").status == 200
+
+
+# ---- metrics ---------------------------------------------------------------------------------------------------------
+
+def metrics(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+    return {(sample.name, *(value for name, value in sorted(sample.labels.items()) if name != "le"), *([sample.labels["le"]] if "le" in sample.labels else [])):
+            sample.value for family in families for sample in family.samples}
+
+
+@pytest.mark.parametrize("command", ["serve", "run"])
+def test_metrics_say_what_readers_asked_and_how_long_it_took(create_site, command):
+    site = create_site(enabled=True)
+    site.process.stop()
+    if command == "run":
+        site.receiptd.configure(http={"listen": "127.0.0.1:0"})
+    site.process = reader.start(site.receiptd, command)
+    port = reader.pages(site.process)
+    assert ("receiptd_serve_requests_total", "200", "/campaigns") not in metrics(port)
+    for _ in range(3):
+        site.get("/campaigns")
+    for path, token in (("/campaigns?limit=0", site.token), ("/campaigns", None), ("/nothing", site.token), ("/", site.token),
+                        ("/campaigns/alpha-campaign/recipients", site.token)):
+        site.get(path, token)
+    streams = [reader.Stream(site.process, token=site.token) for _ in range(4)]
+    for stream in streams:
+        wait_for(lambda: campaigns(stream), what="it begins")
+    found = metrics(port)
+    requests = {key[1:]: value for key, value in found.items() if key[0] == "receiptd_serve_requests_total"}
+    assert requests == {("200", "/campaigns"): 3, ("400", "/campaigns"): 1, ("401", "/campaigns"): 1, ("404", "none"): 1, ("200", "page"): 1,
+                        ("200", "/campaigns/{campaign}/recipients"): 1, ("200", "/stream"): 4}
+    assert found["receiptd_serve_request_seconds_count", "/campaigns"] == 5 == found["receiptd_serve_request_seconds_bucket", "/campaigns", "+Inf"]
+    assert found["receiptd_serve_viewers",] == 4 and found["receiptd_serve_events_total",] >= 4
+    states = {key[1]: value for key, value in found.items() if key[0] == "receiptd_serve_connections"}
+    assert sum(states.values()) == 2 and states["down"] == 0 and found["receiptd_serve_questions_waiting",] == 0
+    assert found["receiptd_serve_question_seconds_count",] == found["receiptd_serve_wait_seconds_count",] >= 10
+    assert found["receiptd_serve_questions_dropped_total",] == 0 == found["receiptd_serve_viewers_cut_total",]
+    assert ("receiptd_records_received_total",) in found if command == "run" else ("receiptd_records_received_total",) not in found
+    for stream in streams:
+        stream.close()
+    wait_for(lambda: metrics(port)["receiptd_serve_viewers",] == 0, what="viewers are gone")
 
 
 # ---- hostile requests ------------------------------------------------------------------------------------------------

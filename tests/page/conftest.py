@@ -45,7 +45,7 @@ class Site:
         self.process = None
 
     def start(self, **settings):
-        self.receiptd.configure(serve={"listen": f"127.0.0.1:{self.port}", "open": True, **settings})
+        self.receiptd.configure(serve={"listen": f"127.0.0.1:{self.port}", "metrics_listen": "", "open": True, **settings})
         self.process = self.receiptd.start("serve", command="serve")
         self.process.wait_for(self.answers, 30, f"{self.url} answers")
 

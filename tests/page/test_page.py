@@ -215,6 +215,38 @@ def test_the_operators_page_shows_positions_and_dead_letters(site, browser):
     assert browser.count("#part-partitions") == 1, "ids are unique"
 
 
+def test_an_operator_tries_dead_letters_again_after_being_asked(site, browser):
+    site.insert("c", 2)
+    site.start(open=False, operate_dsn=site.database.dsn)
+    token = site.receiptd.command("serve", "token", "add", "--name", "operator", "--scope", "read,operate").stdout.split()[-1]
+    for number, status in enumerate(("SENT", "NO_SUCH", "SENT")):
+        site.database.execute('INSERT INTO receiptd.dead_letter (topic, partition, "offset", index, lane, reason, payload) VALUES (%s, 0, %s, 0, 0, %s,'
+                              " convert_to(%s, 'UTF8'))", "t", number, "unknown_message" if number < 2 else "aged_out", f'{{"message_id":"c-{number}","status":"{status}"}}')
+    card = "[aria-labelledby=part-dead-letters]"
+    left = "SELECT array_agg(\"offset\" ORDER BY 1) FROM receiptd.dead_letter"
+    browser.open(f"{site.url}/operate")
+    browser.type("input[type=password]", token)
+    browser.click("button[type=submit]")
+    browser.wait_for_text("Try 0 chosen again", card)
+    browser.click(f"{card} [aria-label='Choose dead letter t/0/2/0']")
+    browser.wait_for_text("Try 1 chosen again", card)
+    browser.click(f"{card} .tools button")
+    browser.wait_for_text("Sure? Try 1 chosen again", card)
+    assert site.database.value(left) == [0, 1, 2], "asked first"
+    browser.click(f"{card} .tools button")
+    browser.wait_for_text("1 dead letters were moved to the parked receipts; they are tried again now. 0 stay.", card)
+    assert site.database.value(left) == [0, 1]
+    browser.type(f"{card} .tools input", "unknown_message\n")
+    browser.wait_for_text("Try all with reason unknown_message again", card)
+    for _ in range(2):
+        browser.click(f"{card} .tools button:last-child")
+    browser.wait_for_text("1 stay.", card)
+    assert site.database.value(left) == [1] and site.database.value("SELECT count(*) FROM receiptd.parked_event") == 2
+    browser.click(f"{card} summary")
+    browser.wait_for_text("NO_SUCH", card)
+    assert not browser.complaints()
+
+
 # ---- access
 
 def test_a_token_is_asked_for_and_kept_in_the_tab(site, browser):

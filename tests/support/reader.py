@@ -17,6 +17,10 @@ def start(installation, command="serve"):
     process.wait_for_log("serve-0 is connected")
     return process
 
+def pages(process):
+    """The port of /metrics and the like."""
+    return int(process.wait_for_log(r"status listens on \S+ \(port (\d+)").group(1))
+
 def make_token(installation, name, scope="read,support,operate", *more):
     out = installation.command("serve", "token", "add", "--name", name, "--scope", scope, *more).stdout
     return out.splitlines()[-1]

@@ -294,6 +294,7 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->intake.tls_certificate, "/etc/receiptd/tls/fullchain.pem");
     take_away(&config->intake.tls_key, "/etc/receiptd/tls/key.pem");
     take_away(&config->serve.dsn, "host=/run/postgresql dbname=receiptd user=receiptd_serve");
+    take_away(&config->serve.operate_dsn, "host=/run/postgresql dbname=receiptd user=receiptd");
     take_away(&config->serve.link_secret, "the link-secret of the test");
     take_away(&config->serve.hosts, "a.internal");
     take_away(&config->serve.trusted_proxies, "::1");

@@ -46,6 +46,7 @@ const app = {
         app.draw();
     },
     may: (scope) => me !== null && me.link == null && me.scopes.includes(scope),
+    redrives: () => me?.redrive === true,
 };
 
 // ---- which page

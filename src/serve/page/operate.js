@@ -10,7 +10,7 @@ const LETTERS = 100;
 const SILENT_S = 30; // a daemon that has said nothing for so long
 
 export function operate(app) {
-    const state = { status: {}, gateways: {}, pipelines: {}, letters: {}, reason: "", chosen: new Set(), asking: null, done: "", before: new Map() };
+    const state = { status: {}, gateways: {}, pipelines: {}, letters: {}, reason: "", chosen: new Set(), asking: null, done: "", stayed: [], before: new Map() };
 
     const load = (name, path, parameters) => get(path, parameters).then(
         (answer) => { state[name] = { answer }; },
@@ -44,15 +44,23 @@ export function operate(app) {
             app.draw();
             return;
         }
-        state.asking = null;
+        Object.assign(state, { asking: null, done: "The letters are tried again …" });
+        app.draw();
+        const sum = { redriven: 0, left: 0 };
         try {
-            const answer = await post("/dead-letters/redrive", body);
-            state.done = `${count(answer.redriven ?? answer.count ?? body.ids?.length ?? 0)} dead letters were moved to the parked receipts; they are tried again now.`;
+            for (let after; after !== null;) { // an answer says how far it came
+                const answer = await post("/dead-letters/redrive", { ...body, after });
+                sum.redriven += answer.redriven;
+                sum.left += answer.left;
+                state.stayed = answer.letters_left;
+                after = answer.next;
+            }
+            state.done = `${count(sum.redriven)} dead letters were moved to the parked receipts; they are tried again now. ${count(sum.left)} stay.`;
             state.chosen.clear();
-            state.letters = {};
         } catch (error) {
-            state.done = error.message;
+            state.done = sum.redriven > 0 ? `${count(sum.redriven)} dead letters were moved, then: ${error.message}` : error.message;
         }
+        state.letters = {};
         app.say(state.done);
         refresh.now();
         app.draw();
@@ -141,8 +149,9 @@ export function operate(app) {
             h("div", { class: "tools" }, h("label", null, "Reason ", h("input", { value: state.reason, autocomplete: "off", spellcheck: "false", onchange: (event) => {
                 Object.assign(state, { reason: event.target.value.trim(), letters: {} });
                 refresh.now();
-            } })), app.may("operate") && buttons(rows)),
+            } })), app.redrives() && buttons(rows)),
             state.done && notice(state.done),
+            state.stayed.length > 0 && h("details", null, h("summary", null, "Why letters stay"), table("Letters that stay", state.stayed)),
             rows.length === 0 ? notice("None.") : list(rows),
             answer.next && h("p", { class: "buttons" }, h("button", { type: "button", class: "quiet", onclick: more }, "More")));
     }
@@ -151,12 +160,12 @@ export function operate(app) {
         const some = [...state.chosen].filter((id) => rows.some((row) => row.id === id));
         const button = (text, what, body, off) => h("button", { key: what, type: "button", disabled: off, onclick: () => redrive(body, what) },
             state.asking === what ? `Sure? ${text}` : text);
-        return [rows[0]?.id !== undefined && button(`Try ${count(some.length)} chosen again`, "chosen", { ids: some }, some.length === 0),
+        return [rows.length > 0 && button(`Try ${count(some.length)} chosen again`, "chosen", { ids: some }, some.length === 0),
             state.reason && button(`Try all with reason ${state.reason} again`, "reason", { reason: state.reason }, rows.length === 0)];
     }
 
     function list(rows) {
-        const mayChoose = app.may("operate") && rows[0].id !== undefined;
+        const mayChoose = app.redrives();
         const names = Object.keys(rows[0]).filter((name) => name !== "id");
         const shown = mayChoose ? rows.map((row) => ({ choose: row, ...row })) : rows;
         const choice = (row) => h("input", { type: "checkbox", checked: state.chosen.has(row.id), "aria-label": `Choose dead letter ${row.id}`, onchange: () => {
