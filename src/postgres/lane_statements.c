@@ -218,11 +218,15 @@ static size_t take_bindings(const struct rcpt_lane_variant *variant,
                             struct rcpt_pg_binding bindings[static MOST_BINDINGS])
 {
     size_t count = variant->binding_count;
-    RCPT_ASSERT(count < MOST_BINDINGS);
+    RCPT_ASSERT(count + 2 <= MOST_BINDINGS);
     for (size_t index = 0; index < count; index++)
         bindings[index] = variant->bindings[index];
     if (variant->recent_since != NULL)
         bindings[count++] = (struct rcpt_pg_binding){"recent_since", variant->recent_since};
+    if (variant->recent_since != NULL)
+        bindings[count++] = (struct rcpt_pg_binding){"recent_column", variant->recent_column != NULL
+                                                                          ? variant->recent_column
+                                                                          : "created_at"};
     return count;
 }
 

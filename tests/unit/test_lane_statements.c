@@ -122,6 +122,7 @@ static void with_a_recent_set_statements_that_find_messages_have_two_stages_with
         assert_int_equal(count_of(sql, boundary), readings);
         assert_int_equal(count_of(sql, before), readings);
         assert_null(strstr(sql, ":'recent_since'"));
+        assert_null(strstr(sql, ":\"recent_column\""));
     }
     assert_int_equal(
         count_of(text_of(recent, "apply"), rcpt_sql("lane/apply/15_returning_subscribed")), 2);
