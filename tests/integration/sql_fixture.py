@@ -131,7 +131,7 @@ def text_of(name, *subscribers, recent_since=None, recent_column="created_at", r
         text = bind_dimensions(text, dimensions)
     if "groups" in rules:
         text = bind_groups(text, groups)
-    return text if recent_since is None else text.replace(":'recent_since'", f"'{recent_since}'").replace(':"recent_column"', f'"{recent_column}"')
+    return text.replace(":'recent_since'", f"'{{\"{recent_since}\"}}'").replace(':"recent_column"', f'"{recent_column}"')
 
 
 def reads_receipts(rules):
