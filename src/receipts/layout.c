@@ -90,7 +90,8 @@ static bool is_bounded(const struct rcpt_config *config, const struct inbox_layo
 bool inbox_layout_check(const struct rcpt_config *config, const struct inbox_layout *layout,
                         struct rcpt_error *error)
 {
-    if (!layout->leads && config->unknown == RCPT_UNKNOWN_INSERT)
+    bool unique = layout->leads && layout->below == NULL;
+    if (!unique && config->unknown == RCPT_UNKNOWN_INSERT)
         return refuse_insert(config, layout, error);
     if (layout->probes > (int64_t)config->inbox.probe_partitions && !is_bounded(config, layout))
         return refuse_probes(config, layout, error);
