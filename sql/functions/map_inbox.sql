@@ -1,5 +1,6 @@
 -- Makes message_inbox an automatically updatable view over the platform's table: our columns first, then all others under their own names,
--- except those that are called like one of ours. migrate runs this again where this file has changed, or where the table has gained columns.
+-- except those that are called like one of ours. Where the table is partitioned by ranges of an id that is shown as text, message_key is the id itself: only a
+-- comparison with that leaves partitions out of a plan. migrate runs this again where this file has changed, or where the table has gained columns.
 -- in_schema, in_table: the base table; the other parameters: the name there of the column that the parameter is called after; created_at is ''
 -- where the table has no such column. Of ours, columns that are missing are added, without rewriting the table; the platform's three, and
 -- created_at where it has a name, must be there.
@@ -13,6 +14,7 @@ DECLARE
     mapped record;
     present record; -- never named "found": that would hide FOUND
     list text := '';
+    key text;
     ours text[] := ARRAY['message_id', 'org_id', 'campaign_id', 'status', 'prev_status', 'flags', 'prev_flags', 'status_at', 'updated_at']
         || CASE WHEN created_at <> '' THEN '{created_at}'::text[] ELSE '{}' END;
     grants text[];
@@ -66,6 +68,14 @@ BEGIN
     END LOOP;
     -- The view's casts run with the rights of the role that reads it.
     PERFORM check_inbox_columns(base, ARRAY[message_id, org_id, campaign_id]);
+    SELECT format(', message_inbox.%I AS message_key', a.attname) INTO key
+    FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND p.partattrs::text = a.attnum::text LEFT JOIN pg_collation l ON l.oid = a.attcollation
+    WHERE p.partrelid = base AND p.partstrat = 'r' AND a.attname = map_inbox.message_id
+      AND NOT (a.atttypid IN ('text'::regtype, 'varchar'::regtype) AND l.collisdeterministic);
+    IF key <> '' THEN
+        list := list || key;
+        ours := ours || '{message_key}'::text[];
+    END IF;
     -- With the alias the plans name message_inbox, as the check of plans expects it, under any name of the table.
     list := format('VIEW message_inbox AS SELECT %s%s FROM %s AS message_inbox', list, inbox_others(base, ours), base);
     EXECUTE 'CREATE OR REPLACE ' || list;

@@ -43,10 +43,14 @@ id AS (
     SELECT c.*, CASE WHEN c.texty AND c.exact THEN format('%I', c.theirs) WHEN c.texty THEN format('%I COLLATE "C"', c.theirs) ELSE format('(%I::text)', c.theirs) END AS key
     FROM col c WHERE c.n = 1 AND c.attnum IS NOT NULL
 ),
--- A unique index of a partitioned table has to have the columns by which it is partitioned.
+-- A unique index of a partitioned table has to have the columns by which it is partitioned, and those by which its partitions are. 0: an expression.
 parted AS (
-    SELECT p.partattrs::int2[] AS columns, NOT COALESCE((SELECT bool_and(a = id.attnum) FROM unnest(p.partattrs::int2[]) a), true) AS apart
-    FROM t JOIN pg_partitioned_table p ON p.partrelid = t.oid CROSS JOIN id
+    SELECT array_agg(DISTINCT c.attnum) AS columns, bool_or(c.attnum <> id.attnum) AS apart
+    FROM t CROSS JOIN id CROSS JOIN LATERAL pg_partition_tree(t.oid) l JOIN pg_partitioned_table p ON p.partrelid = l.relid
+    CROSS JOIN LATERAL unnest(p.partattrs::int2[]) k LEFT JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = k
+    LEFT JOIN pg_attribute s ON s.attrelid = t.oid AND s.attname = a.attname AND s.attnum > 0
+    CROSS JOIN LATERAL (SELECT COALESCE(s.attnum, 0) AS attnum) c
+    HAVING count(*) > 0
 ),
 -- Indexes of the id alone, or with such columns behind it: on the column itself (own), and on what statements compare (found).
 key AS (

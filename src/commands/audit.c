@@ -8,6 +8,7 @@
 #include <sysexits.h>
 
 #include "audit_dimensions.h"
+#include "audit_ids.h"
 #include "base/json.h"
 #include "command.h"
 #include "postgres/array_text.h"
@@ -302,6 +303,25 @@ static void print(const struct audit *audit, enum command_format format)
     }
 }
 
+/* Exit code 1 is an answer, as it is for drift. */
+static int search_ids(const struct command_call *call)
+{
+    enum command_format format;
+    struct command_context context;
+    int64_t twins = 0;
+    int exit_code = EX_USAGE;
+    if (command_option(call, "repair") != NULL || command_option(call, "campaign") != NULL)
+        return command_usage(call, "--ids goes without --repair and --campaign");
+    if (!command_format(call, &format) || !command_open(&context, call, true, &exit_code))
+        return exit_code;
+    if (audit_ids(&context, format, &twins))
+        exit_code = command_printed(twins > 0 ? COMMAND_EXIT_NO : EX_OK);
+    else
+        exit_code = command_fail(&context.error);
+    command_close(&context);
+    return exit_code;
+}
+
 /* Without --repair the session is read-only, so that an audit can change nothing by mistake. */
 int command_audit(const struct command_call *call)
 {
@@ -310,6 +330,8 @@ int command_audit(const struct command_call *call)
     struct audit audit = {.context = &context, .repair = command_option(call, "repair") != NULL};
     const char *campaign = command_option(call, "campaign");
     int exit_code = EX_USAGE;
+    if (command_option(call, "ids") != NULL)
+        return search_ids(call);
     if (!command_format(call, &format) || !command_open(&context, call, !audit.repair, &exit_code))
         return exit_code;
     report_init(&audit.drift, drift_columns, sizeof(drift_columns) / sizeof(drift_columns[0]));

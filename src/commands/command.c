@@ -145,9 +145,13 @@ static const struct command commands[] = {
         .summary = "recount the funnels from the messages and compare",
         .doc = "Goes campaign by campaign in short snapshots, while the daemon works. Exit code 0: "
                "no drift,\n"
-               "or all of it repaired and a recount clean; 1: drift.",
+               "or all of it repaired and a recount clean; 1: drift. With --ids nothing is "
+               "recounted: it searches\n"
+               "a partitioned inbox whose key is no single id, reads all its ids once, and ends "
+               "with 1 if it finds some.",
         .options = {{"campaign", "C", "only this campaign"},
                     {"repair", NULL, "add the difference, or book messages that went unbooked"},
+                    {"ids", NULL, "find ids that stand in several rows of a partitioned inbox"},
                     FORMAT_OPTION},
         .run = command_audit,
     },

@@ -155,9 +155,11 @@ static bool check_lanes(struct command_context *context)
         .binding_count = rules.binding_count,
         .selective = actions != NULL,
         .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
-        .recent_since = rcpt_session_rows_count(recent) > 0
-                            ? rcpt_session_rows_text(recent, 0, "since")
-                            : NULL};
+        .recent_since =
+            rcpt_session_rows_count(recent) > 0 ? rcpt_session_rows_text(recent, 0, "since") : NULL,
+        .recent_column = rcpt_session_rows_count(recent) > 0
+                             ? rcpt_session_rows_text(recent, 0, "column")
+                             : NULL};
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     bool good = rcpt_session_check_statements(context->session, list, count, &context->error);

@@ -414,7 +414,10 @@ static bool check_probes(struct command_context *context)
         const struct inbox_layout found = {.key = rcpt_session_rows_text(rows, 0, "key"),
                                            .leads = rcpt_session_rows_bool(rows, 0, "leads"),
                                            .probes = rcpt_session_rows_int(rows, 0, "probes"),
-                                           .by_time = rcpt_session_rows_bool(rows, 0, "by_time")};
+                                           .by_time = rcpt_session_rows_bool(rows, 0, "by_time"),
+                                           .by_id = rcpt_session_rows_bool(rows, 0, "by_id"),
+                                           .by_range = rcpt_session_rows_bool(rows, 0, "by_range"),
+                                           .below = rcpt_session_rows_text(rows, 0, "below")};
         good = inbox_layout_check(context->config, &found, &context->error);
     }
     rcpt_session_rows_free(rows);

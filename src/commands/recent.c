@@ -1,6 +1,6 @@
 /* The recent set of the inbox (recent.h). The next index is built while batches go on, then the
  * boundary moves, then the old index goes. Each step is complete in itself: indexes that no boundary
- * names are dropped by the next run. Partitions by created_at need no index, only a boundary.
+ * names are dropped by the next run. Partitions by created_at or by the id need no index, only a boundary.
  * Called by retire.c, migrate.c and check_config.c. */
 #include "recent.h"
 
@@ -41,8 +41,8 @@ struct inbox {
     struct command_context *context;
     struct inbox_place place;
     struct rcpt_session_rows *state, *sample; /* sample NULL: none was taken */
-    struct rcpt_session_rows *newest;         /* of partitions by created_at; else NULL */
-    const char *since;                        /* NULL: no recent set */
+    struct rcpt_session_rows *newest;         /* of ranges of created_at or of the id; else NULL */
+    const char *since;                        /* a time or an id; NULL: no recent set */
     int64_t rows, recent, most;
     enum way way;
 };
@@ -63,13 +63,14 @@ static bool take_sample(struct inbox *inbox)
     struct rcpt_error *error = &inbox->context->error;
     char most[24];
     snprintf(most, sizeof(most), "%" PRId64, inbox->most);
-    const struct rcpt_pg_binding bindings[] = {{"inbox_schema", inbox->place.schema},
-                                               {"inbox_table", inbox->place.table},
-                                               {"message_id", inbox->place.columns[0]},
-                                               {"created_at", inbox->place.created_at},
-                                               {"percent", text_of(inbox, "percent")},
-                                               {"most", most},
-                                               {"since", inbox->since}};
+    const struct rcpt_pg_binding bindings[] = {
+        {"inbox_schema", inbox->place.schema},
+        {"inbox_table", inbox->place.table},
+        {"message_id", inbox->place.columns[0]},
+        {"created_at", inbox->place.created_at},
+        {"percent", text_of(inbox, "percent")},
+        {"most", most},
+        {"since", is(inbox, "by_range") ? NULL : inbox->since}};
     char *sql = rcpt_pg_bind(
         rcpt_sql(is(inbox, "has_time") ? "command/recent_sample" : "command/layout_sample"),
         bindings, sizeof(bindings) / sizeof(bindings[0]), error);
@@ -88,10 +89,18 @@ static bool take_newest(struct inbox *inbox)
 {
     char most[24];
     snprintf(most, sizeof(most), "%" PRId64, inbox->most);
-    const char *const values[] = {inbox->place.schema, inbox->place.table, most, inbox->since};
-    inbox->newest =
-        rcpt_session_query(inbox->context->session, rcpt_sql("command/recent_partitions"), 4,
-                           values, &inbox->context->error);
+    struct rcpt_error *error = &inbox->context->error;
+    const struct rcpt_pg_binding bindings[] = {{"inbox_schema", inbox->place.schema},
+                                               {"inbox_table", inbox->place.table},
+                                               {"column", text_of(inbox, "key_column")},
+                                               {"type", text_of(inbox, "key_type")},
+                                               {"most", most},
+                                               {"since", inbox->since}};
+    char *sql = rcpt_pg_bind(rcpt_sql("command/recent_partitions"), bindings,
+                             sizeof(bindings) / sizeof(bindings[0]), error);
+    if (sql != NULL)
+        inbox->newest = rcpt_session_query(inbox->context->session, sql, 0, NULL, error);
+    free(sql);
     return inbox->newest != NULL;
 }
 
@@ -116,14 +125,29 @@ static bool is_ordered(const struct inbox *inbox)
            strtod(rcpt_session_rows_text(inbox->sample, 0, "in_order"), NULL) > ORDERED;
 }
 
+/* The newest partitions hold the newest messages. Where the id leads to the partition anyway, they are only
+ * worth a name once they are a set. */
+static bool is_by_newest(const struct inbox *inbox)
+{
+    if (inbox->newest == NULL || is(inbox, "by_time"))
+        return inbox->newest != NULL;
+    return is_ordered(inbox) && (inbox->since != NULL || !is(inbox, "by_key"));
+}
+
+/* Ranges of ids in no order of time have no newest ones. */
+static bool can_have_newest(const struct inbox *inbox)
+{
+    return inbox->newest != NULL && inbox->most > 0 && (is(inbox, "by_time") || is_ordered(inbox));
+}
+
 /* Partitions decide first, then the order of the ids, then the size: a set costs an index, and is only
  * worth it where the key of a large table is touched all over. */
 static enum way way_of(const struct inbox *inbox)
 {
-    if (inbox->newest != NULL)
+    if (is_by_newest(inbox))
         return BY_NEWEST_PARTITIONS;
-    if (rcpt_session_rows_bool(inbox->state, 0, "partitioned"))
-        return rcpt_session_rows_bool(inbox->state, 0, "by_key") ? BY_PARTITION : BY_ALL_PARTITIONS;
+    if (is(inbox, "partitioned"))
+        return is(inbox, "by_key") ? BY_PARTITION : BY_ALL_PARTITIONS;
     if (inbox->sample == NULL && inbox->since != NULL)
         return BY_RECENT;
     if (is_ordered(inbox))
@@ -151,10 +175,10 @@ static bool look(struct inbox *inbox, struct command_context *context)
     if (inbox->state == NULL || rcpt_session_rows_count(inbox->state) == 0)
         return false;
     inbox->since = text_of(inbox, "since");
-    bool samples = rcpt_session_rows_bool(inbox->state, 0, "readable") &&
-                   !rcpt_session_rows_bool(inbox->state, 0, "partitioned");
-    bool by_time = rcpt_session_rows_bool(inbox->state, 0, "by_time");
-    if ((samples && !take_sample(inbox)) || (by_time && !take_newest(inbox)))
+    bool by_id = is(inbox, "by_range");
+    bool samples = is(inbox, "readable") && (by_id || !is(inbox, "partitioned"));
+    if ((samples && !take_sample(inbox)) ||
+        ((by_id || is(inbox, "by_time")) && !take_newest(inbox)))
         return false;
     inbox->way = way_of(inbox);
     return true;
@@ -194,9 +218,12 @@ static void describe_partitions(const struct inbox *inbox)
     else if (count <= FEW_RANGES)
         puts("at about the rate of a small table");
     else
-        printf("%" PRId64 " of them: above %d planning costs more and more, at 90 batches have "
-               "0.78 of their rate; longer spans make fewer\n",
-               count, FEW_RANGES);
+        printf("%" PRId64
+               " of them: above %d looking for it costs more and more, at 90 batches have "
+               "0.78 of their rate; %s\n",
+               count, FEW_RANGES,
+               can_have_newest(inbox) ? "run receiptd maintain, which makes a recent set"
+                                      : "longer spans make fewer");
 }
 
 static void describe_newest(const struct inbox *inbox)
@@ -233,11 +260,13 @@ static void describe(const struct inbox *inbox)
         describe_partitions(inbox);
         break;
     case BY_ALL_PARTITIONS:
-        printf(
-            "partitioned by %s, which does not follow from a message's id: each receipt is looked "
-            "up in all %s partitions, and at 30 batches have 0.15 of their rate; partition it by "
-            "ranges of time-ordered ids, by created_at with a recent set, or not at all\n",
-            text_of(inbox, "partition_key"), text_of(inbox, "partitions"));
+        printf("partitioned by %s, %s: each receipt is looked up in all %s partitions, and at 30 "
+               "batches have 0.15 of their rate; partition it by ranges of time-ordered ids, by "
+               "created_at with a recent set, or not at all\n",
+               text_of(inbox, "partition_key"),
+               is(inbox, "by_id") ? "but receipts bring the id as a text, and its column is none"
+                                  : "which does not follow from a message's id",
+               text_of(inbox, "partitions"));
         break;
     case BY_NEWEST_PARTITIONS:
         describe_newest(inbox);
@@ -313,9 +342,11 @@ static char *creation_of(const struct inbox *inbox, const char *name, const char
 /* Instances use the boundary from the moment the row is there. */
 static bool store(const struct inbox *inbox, const char *boundary, const char *name)
 {
-    const char *const values[] = {boundary, inbox->place.schema, name};
+    bool by_id = is(inbox, "by_range");
+    const char *const values[] = {by_id ? NULL : boundary, inbox->place.schema, name,
+                                  by_id ? boundary : NULL};
     struct rcpt_session_rows *stored =
-        rcpt_session_query(inbox->context->session, rcpt_sql("command/recent_store"), 3, values,
+        rcpt_session_query(inbox->context->session, rcpt_sql("command/recent_store"), 4, values,
                            &inbox->context->error);
     rcpt_session_rows_free(stored);
     if (stored != NULL)
@@ -375,7 +406,7 @@ static bool remove_set(struct inbox *inbox)
 static bool keep_newest(struct inbox *inbox)
 {
     const char *boundary = rcpt_session_rows_text(inbox->newest, 0, "boundary");
-    if (inbox->most == 0 || boundary == NULL)
+    if (!can_have_newest(inbox) || boundary == NULL)
         return remove_set(inbox);
     if (!rcpt_session_rows_bool(inbox->newest, 0, "moved"))
         return true;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array_text.h"
 #include "bind.h"
 #include "sql.h"
 #include "statements.h"
@@ -214,15 +215,22 @@ static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers
            (variant->reads_receipts ? RULED : 0);
 }
 
-static size_t take_bindings(const struct rcpt_lane_variant *variant,
+/* The boundary is an array of one element, for the operator that no plan takes for a range of an index
+ * (sql/lane/apply/10_recent.sql). */
+static size_t take_bindings(const struct rcpt_lane_variant *variant, struct rcpt_array_text *since,
                             struct rcpt_pg_binding bindings[static MOST_BINDINGS])
 {
     size_t count = variant->binding_count;
-    RCPT_ASSERT(count < MOST_BINDINGS);
+    RCPT_ASSERT(count + 2 <= MOST_BINDINGS);
     for (size_t index = 0; index < count; index++)
         bindings[index] = variant->bindings[index];
-    if (variant->recent_since != NULL)
-        bindings[count++] = (struct rcpt_pg_binding){"recent_since", variant->recent_since};
+    if (variant->recent_since == NULL)
+        return count;
+    const char *column = variant->recent_column;
+    rcpt_array_text_add(since, variant->recent_since, strlen(variant->recent_since));
+    bindings[count++] = (struct rcpt_pg_binding){"recent_since", rcpt_array_text_finish(since)};
+    bindings[count++] =
+        (struct rcpt_pg_binding){"recent_column", column != NULL ? column : "created_at"};
     return count;
 }
 
@@ -232,6 +240,8 @@ struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_var
 {
     struct rcpt_lane_statements *statements = rcpt_calloc(1, sizeof(*statements));
     struct rcpt_pg_binding bindings[MOST_BINDINGS];
+    struct rcpt_array_text since;
+    rcpt_array_text_init(&since);
     struct composition composition = {.subscribers = variant->subscribers,
                                       .count = variant->count,
                                       .rules = variant->rules,
@@ -239,7 +249,7 @@ struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_var
                                       .when = when(variant, variant->count),
                                       .recent_since = variant->recent_since,
                                       .bindings = bindings,
-                                      .binding_count = take_bindings(variant, bindings)};
+                                      .binding_count = take_bindings(variant, &since, bindings)};
     for (size_t index = 0; index < STATEMENT_COUNT; index++)
         add_statement(statements, &sources[index], &composition);
     for (size_t index = 0; variant->inserts_unknown && index < INSERT_COUNT; index++)
@@ -249,6 +259,7 @@ struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_var
         composition.when = when(variant, composition.count) | UNSUBSCRIBED;
         add_statement(statements, &unsubscribed, &composition);
     }
+    rcpt_array_text_fini(&since);
     return statements;
 }
 

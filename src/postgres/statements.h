@@ -31,11 +31,12 @@ struct rcpt_lane_variant {
      * rcpt_lane_statements_new() alone. */
     const struct rcpt_pg_binding *bindings;
     size_t binding_count;
-    bool selective;           /* the last one is: there is also apply_unsubscribed, without it, for
+    bool selective;            /* the last one is: there is also apply_unsubscribed, without it, for
                              batches in which it has nothing (rcpt_lane_sender_set_subscription) */
-    bool inserts_unknown;     /* the policy that makes rows, which not every inbox allows */
-    const char *recent_since; /* boundary of the inbox's recent set, a timestamptz: apply and wake
-                                 find its messages first, all others by a second lookup; NULL: none */
+    bool inserts_unknown;      /* the policy that makes rows, which not every inbox allows */
+    const char *recent_since;  /* boundary of the inbox's recent set: apply and wake find its
+                                  messages first, all others by a second lookup; NULL: none */
+    const char *recent_column; /* of the inbox, in whose type the boundary is; NULL: created_at */
 };
 
 /* Statements to prepare on a lane's connections. The result must outlive the connections. */

@@ -31,7 +31,7 @@ struct lanes {
     struct connection *connections;
     struct rcpt_lane_statements *statements;     /* what they prepare; made again with them */
     struct subscribers_files files;              /* in these statements */
-    char *recent_since;                          /* likewise; NULL: no recent set */
+    const char *recent_since, *recent_column;    /* likewise; recent.c owns them */
     struct rcpt_lane_subscription *subscription; /* of the selective one; NULL: not known */
     struct read *reads;                          /* by lane, as are flights */
     struct lane_flight *flights;
@@ -69,7 +69,8 @@ static struct rcpt_lane_statements *new_statements(const struct lanes *lanes)
                                               .selective = lanes->files.selective,
                                               .inserts_unknown =
                                                   config->unknown == RCPT_UNKNOWN_INSERT,
-                                              .recent_since = lanes->recent_since};
+                                              .recent_since = lanes->recent_since,
+                                              .recent_column = lanes->recent_column};
     return rcpt_lane_statements_new(&variant);
 }
 
@@ -82,16 +83,10 @@ static void make_statements(struct lanes *lanes)
 }
 
 /* Between batches; connections that are about to be made again begin with it. */
-void lanes_set_recent(struct lanes *lanes, const char *since)
+void lanes_set_recent(struct lanes *lanes, const char *since, const char *column)
 {
-    const char *before = lanes->recent_since;
-    if (app_is_stopping(lanes->receipts->context) || before == since ||
-        (before != NULL && since != NULL && strcmp(before, since) == 0))
-        return;
-    rcpt_log_info("receipts", "recent set of the inbox: messages since %s (before: %s)",
-                  since != NULL ? since : "never", before != NULL ? before : "never");
-    free(lanes->recent_since);
-    lanes->recent_since = since != NULL ? rcpt_strdup(since) : NULL;
+    lanes->recent_since = since;
+    lanes->recent_column = column;
     if (lanes->target != 0 || lanes->connections == NULL)
         return;
     struct rcpt_lane_statements *old = lanes->statements;
@@ -494,6 +489,5 @@ void lanes_free(struct lanes *lanes)
     free(lanes->reads);
     free(lanes->flights);
     free(lanes->subscription);
-    free(lanes->recent_since);
     free(lanes);
 }

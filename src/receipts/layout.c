@@ -39,37 +39,59 @@ static bool refuse_insert(const struct rcpt_config *config, const struct inbox_l
     return false;
 }
 
+/* Text of the hint; the reason says what the layout is. */
+static const char *better_layout(const struct inbox_layout *layout)
+{
+    if (layout->by_time)
+        return "set inbox.recent_rows, so that receiptd maintain makes a recent set";
+    if (layout->leads)
+        return "partition it by ranges of created_at (inbox.columns.created_at) and only those "
+               "partitions by hash of the id, so that a recent set has few of them; or by hash of "
+               "the id alone";
+    if (layout->by_range)
+        return "if its ids begin with the time, say so in inbox.ids, so that receiptd maintain "
+               "makes "
+               "a recent set";
+    if (layout->by_id)
+        return "make the id a text, or partition it by ranges of time-ordered ids";
+    return "if it is partitioned by the time of insertion, as timestamptz, name that column in "
+           "inbox.columns.created_at; else partition it by hash of the id or by ranges of "
+           "time-ordered ids";
+}
+
 /* The figure is that of docs/performance.md, "An inbox that grows for years". */
 static bool refuse_probes(const struct rcpt_config *config, const struct inbox_layout *layout,
                           struct rcpt_error *error)
 {
-    rcpt_error_fatal(error, EX_CONFIG,
-                     "%s is partitioned by %s, which does not follow from a message's id: each "
-                     "receipt would be looked up in all %" PRId64
-                     " partitions, and inbox.probe_partitions is %u",
-                     table_of(config), layout->key, layout->probes, config->inbox.probe_partitions);
-    rcpt_error_hint(
-        error, "%s",
-        layout->by_time
-            ? "set inbox.recent_rows, so that receiptd maintain makes a recent set, or raise "
-              "inbox.probe_partitions: at 30 partitions batches have 0.15 of their rate"
-            : "if it is partitioned by the time of insertion, as timestamptz, name that column in "
-              "inbox.columns.created_at; else partition it by hash of the id or by ranges of "
-              "time-ordered ids, or raise inbox.probe_partitions: at 30 partitions batches have "
-              "0.15 of their rate");
+    const char *below = layout->leads && layout->below != NULL ? layout->below : NULL;
+    rcpt_error_fatal(
+        error, EX_CONFIG,
+        "%s is partitioned by %s%s%s: each receipt would be looked up in all %" PRId64
+        " partitions%s, and inbox.probe_partitions is %u",
+        table_of(config), layout->key, below != NULL ? ", and each partition by " : "",
+        below != NULL   ? below
+        : layout->by_id ? ", but receipts bring the id as a text, and its column is none"
+                        : ", which does not follow from a message's id",
+        layout->probes, below != NULL ? " below one" : "", config->inbox.probe_partitions);
+    rcpt_error_hint(error,
+                    "%s; or raise inbox.probe_partitions: at 30 partitions batches have 0.15 of "
+                    "their rate",
+                    better_layout(layout));
     return false;
 }
 
 /* Whether receipts are looked up in few partitions of it, since a recent set says in which first. */
 static bool is_bounded(const struct rcpt_config *config, const struct inbox_layout *layout)
 {
-    return layout->by_time && config->inbox.recent_rows > 0;
+    bool ordered = layout->by_range && !layout->leads && config->inbox.ids != RCPT_ID_ANY;
+    return (layout->by_time || ordered) && config->inbox.recent_rows > 0;
 }
 
 bool inbox_layout_check(const struct rcpt_config *config, const struct inbox_layout *layout,
                         struct rcpt_error *error)
 {
-    if (!layout->leads && config->unknown == RCPT_UNKNOWN_INSERT)
+    bool unique = layout->leads && layout->below == NULL;
+    if (!unique && config->unknown == RCPT_UNKNOWN_INSERT)
         return refuse_insert(config, layout, error);
     if (layout->probes > (int64_t)config->inbox.probe_partitions && !is_bounded(config, layout))
         return refuse_probes(config, layout, error);
@@ -79,7 +101,15 @@ bool inbox_layout_check(const struct rcpt_config *config, const struct inbox_lay
 /* ---- the watch ---- */
 
 /* Columns of sql/control/layout. */
-enum { LAYOUT_KEY, LAYOUT_LEADS, LAYOUT_PROBES, LAYOUT_BY_TIME };
+enum {
+    LAYOUT_KEY,
+    LAYOUT_LEADS,
+    LAYOUT_PROBES,
+    LAYOUT_BY_TIME,
+    LAYOUT_BY_ID,
+    LAYOUT_BY_RANGE,
+    LAYOUT_BELOW
+};
 
 /* The same rule and words as those of migrate and check-config. */
 static void find_reason(const struct layout_watch *watch, const struct rcpt_pg_rows *rows,
@@ -89,7 +119,10 @@ static void find_reason(const struct layout_watch *watch, const struct rcpt_pg_r
     const struct inbox_layout layout = {.key = rcpt_pg_rows_text(rows, 0, LAYOUT_KEY),
                                         .leads = rcpt_pg_rows_bool(rows, 0, LAYOUT_LEADS),
                                         .probes = rcpt_pg_rows_int(rows, 0, LAYOUT_PROBES),
-                                        .by_time = rcpt_pg_rows_bool(rows, 0, LAYOUT_BY_TIME)};
+                                        .by_time = rcpt_pg_rows_bool(rows, 0, LAYOUT_BY_TIME),
+                                        .by_id = rcpt_pg_rows_bool(rows, 0, LAYOUT_BY_ID),
+                                        .by_range = rcpt_pg_rows_bool(rows, 0, LAYOUT_BY_RANGE),
+                                        .below = rcpt_pg_rows_text(rows, 0, LAYOUT_BELOW)};
     if (!inbox_layout_check(watch->receipts->context->config, &layout, &error))
         app_set_reason(reason, "the inbox's layout", &error);
 }

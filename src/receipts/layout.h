@@ -8,10 +8,12 @@
 
 /* What sql/control/layout.sql has found. */
 struct inbox_layout {
-    const char *key; /* by what it is partitioned */
-    bool leads;      /* the message's id alone leads to the partition */
-    int64_t probes;  /* partitions in which one id may be */
-    bool by_time;    /* partitioned by created_at, so a recent set has few partitions */
+    const char *key;      /* by what it is partitioned */
+    const char *below;    /* and by what its partitions are again; NULL: they are not */
+    bool leads;           /* the message's id alone leads to the partition */
+    int64_t probes;       /* partitions in which one id may be */
+    bool by_time;         /* partitioned by created_at, so a recent set has few partitions */
+    bool by_id, by_range; /* by the id, which leads nowhere if it is no text; by ranges of it */
 };
 
 /* Whether it may be used; false: `error` (EX_CONFIG) says why not and what to do. Pure. */

@@ -1,9 +1,10 @@
-/* The recent set of the inbox: an index over its newest rows, which `receiptd maintain` makes again
- * when they have become too many. Every few seconds the database is asked for the boundary, and
+/* The recent set of the inbox: an index over its newest rows, or its newest partitions, which `receiptd
+ * maintain` makes again when they have become too many. Every few seconds the database is asked for the boundary, and
  * lanes get it. A statement with an old boundary, or without the index, is slower and as exact.
  * Started by receipts.c.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -13,17 +14,33 @@ struct recent {
     struct receipts *receipts;
     struct rcpt_ask ask;
     struct app_ticker ticker;
+    char *since, *column; /* as lanes have them; NULL: no recent set */
 };
 
 /* Columns of sql/control/recent_read. */
-enum { RECENT_SINCE };
+enum { RECENT_SINCE, RECENT_COLUMN };
+
+static void follow(struct recent *recent, const char *since, const char *column)
+{
+    char *before = recent->since, *column_before = recent->column;
+    rcpt_log_info("receipts", "recent set of the inbox: messages since %s (before: %s)",
+                  since != NULL ? since : "never", before != NULL ? before : "never");
+    recent->since = since != NULL ? rcpt_strdup(since) : NULL;
+    recent->column = since != NULL ? rcpt_strdup(column) : NULL;
+    lanes_set_recent(recent->receipts->lanes, recent->since, recent->column);
+    free(before);
+    free(column_before);
+}
 
 static void on_read(void *context, const struct rcpt_pg_rows *rows)
 {
-    const struct recent *recent = context;
+    struct recent *recent = context;
     bool found = rcpt_pg_rows_count(rows) > 0;
-    lanes_set_recent(recent->receipts->lanes,
-                     found ? rcpt_pg_rows_text(rows, 0, RECENT_SINCE) : NULL);
+    const char *since = found ? rcpt_pg_rows_text(rows, 0, RECENT_SINCE) : NULL;
+    bool same = since == NULL || recent->since == NULL ? since == recent->since
+                                                       : strcmp(since, recent->since) == 0;
+    if (!same && !app_is_stopping(recent->receipts->context))
+        follow(recent, since, found ? rcpt_pg_rows_text(rows, 0, RECENT_COLUMN) : NULL);
 }
 
 static void on_tick(void *context)
@@ -54,5 +71,7 @@ void recent_start(struct recent *recent)
 
 void recent_free(struct recent *recent)
 {
+    free(recent->since);
+    free(recent->column);
     free(recent);
 }

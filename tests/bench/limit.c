@@ -5,13 +5,13 @@
  * the same arrays in the same order. What is timed is libpq and the server.
  *
  *   limit --dsn DSN --records FILE --statement apply|update [--connections 2] [--lanes 8]
- *         [--batch 4000] [--depth 2] [--topic limit] [--ids text|uuid] [--recent-since TIME]
+ *         [--batch 4000] [--depth 2] [--topic limit] [--ids text|uuid] [--recent-since BOUNDARY]
  *
  * apply   fence and batch as a lane sends them; the position rows of --topic must be there
  * update  only the conditional UPDATE from the same sorted arrays: no position, no counter, nothing
  *         parked
  * --ids uuid: the inbox's message_id is of type uuid, and so is the array of ids
- * --recent-since: the inbox has a recent set with this boundary
+ * --recent-since, --recent-column: the inbox has a recent set with this boundary, of that column (created_at)
  *
  * Writes "ready" when everything is prepared, begins at a line on stdin, writes one line of JSON,
  * and keeps its connections until stdin ends, so that the backends can be measured meanwhile.
@@ -57,7 +57,7 @@ static const char update_sql[] =
     " WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)";
 
 struct options {
-    const char *dsn, *records, *topic, *recent_since;
+    const char *dsn, *records, *topic, *recent_since, *recent_column;
     bool bare;  /* update instead of apply */
     bool uuids; /* the keys are of type uuid */
     int connections, depth;
@@ -392,8 +392,8 @@ static void open_client(struct client *client, const struct options *options)
     if (PQresultStatus(result) != PGRES_COMMAND_OK)
         die("session", PQerrorMessage(client->conn));
     PQclear(result);
-    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(
-        &(struct rcpt_lane_variant){.recent_since = options->recent_since});
+    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&(struct rcpt_lane_variant){
+        .recent_since = options->recent_since, .recent_column = options->recent_column});
     const char *apply = options->bare ? update_sql : statement_text(statements, "apply");
     char *converted = options->uuids ? with_uuid_ids(apply) : NULL;
     prepare(client->conn, "fence", rcpt_sql("lane/fence"));
@@ -535,6 +535,7 @@ static void read_options(struct options *options, int argc, char **argv)
         {"topic", required_argument, NULL, 't'},
         {"ids", required_argument, NULL, 'i'},
         {"recent-since", required_argument, NULL, 'n'},
+        {"recent-column", required_argument, NULL, 'm'},
         {NULL, 0, NULL, 0},
     };
     for (int key; (key = getopt_long(argc, argv, "", known, NULL)) != -1;) {
@@ -550,6 +551,9 @@ static void read_options(struct options *options, int argc, char **argv)
             break;
         case 'n':
             options->recent_since = optarg;
+            break;
+        case 'm':
+            options->recent_column = optarg;
             break;
         case 'i':
             options->uuids = strcmp(optarg, "uuid") == 0;

@@ -4,7 +4,7 @@ Families are measured one after the other, the cases of each in turns, and each 
   random      ids in no order, flat, and with the recent set that `receiptd maintain` makes
   mapped      the same in a table of the platform's
   ordered     ids that begin with the time, flat
-  partitions  these in a partition a day, and the largest number also in 30 days of them
+  partitions  these in a partition a day, and the largest number also in 30 and 90 days of them, without and with the recent set
   days        random ids in a table of the platform's with 30 partitions by created_at, and with their recent set, beside the first of `mapped`
 Shares are of the first case of the family, pair by pair.
 """
@@ -25,7 +25,7 @@ ROWS = "1000000 10000000"
 RECENT_ROWS = 1_000_000
 FAMILIES = {"random": {}, "mapped": {"mapped": True}, "ordered": {"ordered": True}, "partitions": {"partitions": True},
             "days": {"mapped": True}}
-SPREAD_DAYS = 30
+SPREAD_DAYS = (30, 90)
 FIGURES = ("events_per_second", "server_us_per_event", "wal_bytes_per_event")
 
 
@@ -61,8 +61,8 @@ class Case:
         database.execute("CHECKPOINT")
         if not bare:
             return run_receiptd(self.lab, stream, self.lab.topic(stream), settings=self.inbox.settings, large=database)
-        since = database.value("SELECT max(since)::text FROM receiptd.inbox_recent")
-        return run_limit(self.lab, stream, large=database, recent_since=since)
+        recent = database.query('''SELECT COALESCE(since::text, first_id), CASE WHEN since IS NULL THEN 'message_id' ELSE 'created_at' END FROM receiptd.inbox_recent''')
+        return run_limit(self.lab, stream, large=database, recent=recent[0] if recent else None)
 
     def __str__(self):
         return f"{self.inbox}{', recent set' if self.recent_set else ''}"
@@ -72,7 +72,7 @@ def make_days(lab, events, rows, repeat):
     """The flat table of the first number, then the last number in days."""
     streams = 1 if rows[-1] <= recency.COPIED_ROWS else 2 * repeat + 1
     cases = [Case(lab, Inbox(lab, rows[0], events, mapped=True).make(), False)]
-    cases.append(Case(lab, Inbox(lab, rows[-1], events, by_days=True, mapped=True, days=SPREAD_DAYS, streams=streams).make(), False))
+    cases.append(Case(lab, Inbox(lab, rows[-1], events, by_days=True, mapped=True, days=SPREAD_DAYS[0], streams=streams).make(), False))
     return [*cases, Case(lab, cases[-1].inbox.with_set(min(RECENT_ROWS, rows[-1] // 15)), True)]
 
 
@@ -85,7 +85,9 @@ def make_cases(lab, events, rows, arguments, repeat):
         if number > rows[0] and not arguments.get("ordered") and not arguments.get("partitions"):
             cases.append(Case(lab, cases[-1].inbox.with_set(min(RECENT_ROWS, number // 3)), True))
     if "partitions" in arguments and rows[-1] <= recency.COPIED_ROWS:
-        cases.append(Case(lab, Inbox(lab, rows[-1], events, days=SPREAD_DAYS, **arguments).make(), False))
+        for days in SPREAD_DAYS:
+            cases.append(Case(lab, Inbox(lab, rows[-1], events, days=days, **arguments).make(), False))
+            cases.append(Case(lab, cases[-1].inbox.with_set(min(RECENT_ROWS, rows[-1] // 8)), True))
     return cases
 
 

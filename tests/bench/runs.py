@@ -154,9 +154,9 @@ def _set_keys(database, keys):
             for size in ("pg_table_size('receiptd.message_inbox')", "pg_relation_size('receiptd.message_inbox_pkey')")]
 
 
-def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000, depth=2, keys=None, large=None, recent_since=None):
+def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000, depth=2, keys=None, large=None, recent=None):
     """The same statements with the same arrays, encoded before the clock starts. `keys`: text or uuid, in a table written again. `large`: as
-    of run_receiptd(), with the boundary of its recent set."""
+    of run_receiptd(). `recent`: boundary and column of its recent set."""
     with nullcontext(large) if large else lab.database(stream) as database:
         before = database.value(COUNTED) if large else 0
         sizes = _set_keys(database, keys) if keys else None
@@ -168,7 +168,7 @@ def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000
         process = subprocess.Popen(
             [ROOT / "build/tests/bench/limit", "--dsn", database.dsn, "--records", stream.records_path,
              "--statement", statement, "--connections", str(connections), "--lanes", str(lanes),
-             "--batch", str(batch), "--depth", str(depth), "--ids", keys or "text", *(["--recent-since", recent_since] if recent_since else [])],
+             "--batch", str(batch), "--depth", str(depth), "--ids", keys or "text", *(["--recent-since", recent[0], "--recent-column", recent[1]] if recent else [])],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout.readline() == "ready\n", "the limit program failed, see above"

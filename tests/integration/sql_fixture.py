@@ -109,7 +109,7 @@ STAGES = {  # of statements of several files, without a recent set of the inbox 
 SUBSCRIBED = ("lane/apply", "lane/wake")
 
 
-def text_of(name, *subscribers, recent_since=None, rules=(), dimensions=(), groups=()):
+def text_of(name, *subscribers, recent_since=None, recent_column="created_at", rules=(), dimensions=(), groups=()):
     """The text of a statement. lane/apply and lane/wake are folders: their files in order, before the answer the rules (names) and those that
     subscribe to transitions (texts). src/postgres/lane_statements.c composes them likewise; test_generate_sql.py compares."""
     if (SQL / f"{name}.sql").exists():
@@ -131,7 +131,7 @@ def text_of(name, *subscribers, recent_since=None, rules=(), dimensions=(), grou
         text = bind_dimensions(text, dimensions)
     if "groups" in rules:
         text = bind_groups(text, groups)
-    return text if recent_since is None else text.replace(":'recent_since'", f"'{recent_since}'")
+    return text.replace(":'recent_since'", f"'{{\"{recent_since}\"}}'").replace(':"recent_column"', f'"{recent_column}"')
 
 
 def reads_receipts(rules):
@@ -183,12 +183,12 @@ class Session:
         self.rules = ()  # names of files of lane/rules; likewise
         self.dimensions = ()  # columns of the inbox that the rule `dimensions` counts by; likewise
         self.groups = {}  # kinds of groups and their columns of the inbox, for the rule `groups`; likewise
-        self.recent_since = None  # the boundary of the inbox's recent set; likewise
+        self.recent_since, self.recent_column = None, "created_at"  # the boundary of the inbox's recent set, and its column; likewise
 
     def prepare(self, name):
         if name not in self.prepared:
-            self.check(self.connection.pgconn.prepare(name.encode(), text_of(name, *self.subscribers, recent_since=self.recent_since, rules=self.rules,
-                                                                           dimensions=self.dimensions, groups=self.groups).encode()))
+            self.check(self.connection.pgconn.prepare(name.encode(), text_of(name, *self.subscribers, recent_since=self.recent_since, recent_column=self.recent_column,
+                                                                           rules=self.rules, dimensions=self.dimensions, groups=self.groups).encode()))
             self.prepared.add(name)
 
     @staticmethod

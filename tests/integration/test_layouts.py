@@ -1,5 +1,7 @@
 """How the inbox's table is laid out: which way batches take is said, what would be slow is refused, and one id in two partitions is exact."""
 
+import json
+
 import pytest
 
 from support.operations import Operations
@@ -71,6 +73,35 @@ def test_one_id_in_two_partitions_is_exact_and_hides_no_other_message(create_wor
     assert world.database.value("SELECT count(*) FROM receiptd.dead_letter") == 0
     assert sum(n for status, n in standing(world).items() if status == 600) == 8
     world.audit()
+
+
+@pytest.mark.parametrize("type", ("text", "uuid"))
+def test_audit_finds_the_ids_that_stand_in_several_rows(create_world, type):
+    world = create_world(migrate=False, inbox=BY_TIME)
+    world.database.execute(by_time(3).replace("message_id text", f"message_id {type}"))
+    if type == "uuid":
+        world.database.execute("CREATE INDEX ON public.t ((message_id::text))")
+    world.installation.migrate()
+    audit = lambda *options: world.installation.command("audit", "--ids", *options, check=False)  # noqa: E731
+    assert (audit().stdout, audit().returncode) == ("0 messages, 0 ids stand in several rows\n", 0)
+    world.database.execute("INSERT INTO public.t (message_id, org_id, campaign_id, born) SELECT md5(i::text)::uuid, 'o', 'c', '2020-02-01'::timestamptz"
+                           " + i % 200 * interval '1 day' FROM generate_series(1, 150000) i; ANALYZE public.t")
+    assert audit().stdout == "150000 messages, 0 ids stand in several rows\n"
+    twins = sorted(value for value, in world.database.query("SELECT message_id::text FROM public.t ORDER BY message_id::text COLLATE \"C\" DESC LIMIT 30"))
+    world.database.execute("INSERT INTO public.t (message_id, org_id, campaign_id, born) SELECT message_id, 'o' || n, 'c', '2019-12-31'::timestamptz + n * interval '1 day'"
+                           " FROM public.t, generate_series(1, 2) n WHERE message_id::text = ANY (%s)", twins)
+    found = audit()
+    assert found.returncode == 1 and "150060 messages, 30 ids stand in several rows, in 90; the first 20 are above\n" in found.stdout
+    assert [line.split() for line in found.stdout.splitlines()[1:21]] == [[id, "3", "3", "1"] for id in twins[:20]]
+    assert "delete those that should not be there" in found.stderr
+    found = json.loads(audit("--format", "json").stdout)
+    assert {name: found[name] for name in ("messages", "ids", "rows")} == {"messages": 150060, "ids": 30, "rows": 90} and found["first"][0]["message_id"] == twins[0]
+
+
+def test_an_inbox_whose_key_is_the_id_needs_no_search_for_twins(create_world):
+    world = create_world()
+    assert world.installation.command("audit", "--ids").stdout == "the inbox's key makes each id unique\n"
+    assert "goes without --repair" in world.installation.command("audit", "--ids", "--repair", check=False).stderr
 
 
 def test_retire_leaves_the_younger_row_of_an_id(create_world):

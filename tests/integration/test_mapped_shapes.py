@@ -132,6 +132,25 @@ SHAPES = {
         f"CREATE TABLE public.t (message_id text, {REST}, born date DEFAULT '2026-11-23', PRIMARY KEY (message_id, born)) PARTITION BY RANGE (born);"
         "CREATE TABLE t_11 PARTITION OF t FOR VALUES FROM ('2026-11-01') TO ('2026-12-01') PARTITION BY HASH (message_id);"
         + "".join(f"CREATE TABLE t_11_{n} PARTITION OF t_11 FOR VALUES WITH (MODULUS 9, REMAINDER {n});" for n in range(9))),
+    "partitioned by hash, then by time": Shape(
+        f"CREATE TABLE public.t (message_id text, {REST}, born timestamptz DEFAULT '2020-01-01', PRIMARY KEY (message_id, born)) PARTITION BY HASH (message_id);"
+        "CREATE TABLE t_0 PARTITION OF t FOR VALUES WITH (MODULUS 1, REMAINDER 0) PARTITION BY RANGE (born);"
+        + "".join(f"CREATE TABLE t_0_{n} PARTITION OF t_0 FOR VALUES FROM ('2020-01-{n + 1:02}') TO ('2020-01-{n + 2:02}');" for n in range(9)),
+        inbox=mapping("public.t", created_at="born"), mends=False,
+        said=r"partitioned by HASH \(message_id\), and each partition by RANGE \(born\): each receipt would be looked up in all 9 partitions below one.*\n"
+             r".*by ranges of created_at \(inbox.columns.created_at\) and only those partitions by hash"),
+    "uuid, in many partitions by hash": Shape(
+        f"CREATE TABLE public.t (message_id uuid PRIMARY KEY, {REST}) PARTITION BY HASH (message_id); CREATE INDEX ON public.t ((message_id::text));"
+        + "".join(f"CREATE TABLE t_{n} PARTITION OF t FOR VALUES WITH (MODULUS 9, REMAINDER {n});" for n in range(9)), uuid, mends=False,
+        said="receipts bring the id as a text, and its column is none: each receipt would be looked up in all 9"),
+    "uuid, in many partitions by ranges": Shape(
+        f"CREATE TABLE public.t (message_id uuid PRIMARY KEY, {REST}) PARTITION BY RANGE (message_id); CREATE INDEX ON public.t ((message_id::text));"
+        "CREATE TABLE t_other PARTITION OF t DEFAULT;" + "".join(f"CREATE TABLE t_{n} PARTITION OF t FOR VALUES FROM ('{n}0000000-0000-0000-0000-000000000000') TO"
+                                                                 f" ('{n + 1}0000000-0000-0000-0000-000000000000');" for n in range(9)),
+        uuid, inbox={"table": "public.t", "ids": "uuidv7"}),
+    "domain, in many partitions by hash": Shape(
+        f"CREATE DOMAIN id AS text; CREATE TABLE public.t (message_id id PRIMARY KEY, {REST}) PARTITION BY HASH (message_id); CREATE INDEX ON public.t ((message_id::text));"
+        + "".join(f"CREATE TABLE t_{n} PARTITION OF t FOR VALUES WITH (MODULUS 9, REMAINDER {n});" for n in range(9))),
     "composite key": Shape(table(f"message_id text, {REST}, PRIMARY KEY (org_id, message_id)"), said=ALONE),
     "key that begins with the id": Shape(table(f"message_id text, {REST}, PRIMARY KEY (message_id, org_id)"), said=ALONE),
     "no key": Shape(table(f"message_id text, {REST}"), said=ALONE),
@@ -263,7 +282,7 @@ def test_each_shape_is_exact_or_refused_with_the_sql_that_mends_it(create_world,
         world.database.execute(shape.setup)
     if not shape.mends:
         status, said = both(world.installation)
-        assert status == CONFIG and shape.said in said and "HINT: " in said, said
+        assert status == CONFIG and re.search(shape.said, said) and "HINT: " in said, said
         return
     said = mend(world)
     assert (said == "") if shape.said is None else re.search(shape.said, said), said

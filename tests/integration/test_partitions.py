@@ -460,6 +460,28 @@ def test_the_batchs_join_reads_the_partition_that_the_id_leads_to(own):
     assert sum("never executed" in line for line in scans) == len(scans) - 1, plan
 
 
+def test_the_newest_partitions_are_the_recent_set_and_the_batch_reads_them_first(own):
+    """With the settings of a lane, and the boundary that maintain has made. Partitions that are made ahead are among the newest."""
+    for days in range(9, 0, -1):
+        low = age(own, days) if days > 1 else start_of(-1)
+        own.do(f"""INSERT INTO {INBOX} (message_id) SELECT overlay(lpad(to_hex({low} + n), 12, '0') PLACING '-' FROM 9 FOR 0)
+            || '-7000-8000-' || lpad(n::text, 12, '0') FROM generate_series(0, 999) n""")
+    own.do(f"ANALYZE {INBOX}")
+    first = v7(start_of(-2))[:13]
+    said = own.run("maintain").out
+    assert f"batches look among the messages since {first} first" in said and "the newest are in 2, the others in 7" in said
+    assert own.query("SELECT first_id, since FROM receiptd.inbox_recent") == [(first, None)]
+    assert f"batches look in the partitions of messages since {first} first" in own.run("check-config", "--connect").out
+    for setting in ("plan_cache_mode = force_generic_plan", "enable_seqscan = off", "jit = off", "search_path = receiptd"):
+        own.do(f"SET {setting}")
+    plans = []
+    for condition in (f">= ALL ('{{\"{first}\"}}')", f"< ALL ('{{\"{first}\"}}')"):
+        own.do(f"PREPARE p{len(plans)} (text[]) AS UPDATE message_inbox m SET flags = 1 FROM unnest($1) AS e (id) WHERE m.message_id = e.id AND m.message_id {condition}")
+        plans.append("\n".join(line for line, in own.query(f"EXPLAIN EXECUTE p{len(plans)} (NULL)")))
+    for days in range(-7, 10):
+        assert [f"{name_of(start_of(-days))}_pkey" in plan for plan in plans] == [days <= 2, days > 2], (days, plans)
+
+
 # ---- receiptd adopt
 
 FLAT = {"partitions": "none"}

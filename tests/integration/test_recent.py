@@ -370,6 +370,111 @@ def test_two_daemons_follow_the_partitions_and_count_everything_once(create_worl
     assert any("recent set of the inbox: messages since 2026-01" in process.log() for process in processes)
 
 
+# ---- a table that is partitioned by ranges of the message's id
+
+BY_ID = {"table": "app.sent", "columns": {"message_id": "id", "org_id": "org", "campaign_id": "camp"}}
+
+
+def make_ranges(database, type, bounds):
+    """The first without a lower bound, the last ones made ahead, and a default partition."""
+    bounds = ["MINVALUE", *(f"'{bound}'" for bound in bounds)]
+    database.execute(f"CREATE SCHEMA app; CREATE TABLE app.sent (id {type} PRIMARY KEY, org text, camp text) PARTITION BY RANGE (id); CREATE TABLE app.other PARTITION OF app.sent DEFAULT;"
+                     + "".join(f"CREATE TABLE app.r{n:02} PARTITION OF app.sent FOR VALUES FROM ({low}) TO ({high});" for n, (low, high) in enumerate(zip(bounds, bounds[1:]))))
+
+
+def fill_range(database, ids, count):
+    database.execute(f"INSERT INTO app.sent (id, org, camp) SELECT {ids}, 'o', 'c' FROM generate_series(1, {count}) i; ANALYZE app.sent")
+
+
+def first_id(database):
+    return [id for (id,) in database.query("SELECT first_id FROM receiptd.inbox_recent WHERE since IS NULL")]
+
+
+def uuid_of(day):
+    """The lowest UUIDv7 of a day, without the two last groups."""
+    digits = f"{1_767_225_600_000 + 86_400_000 * day:012x}"
+    return f"{digits[:8]}-{digits[8:]}-7000"
+
+
+def test_the_newest_ranges_of_uuids_are_the_recent_set(receiptd, database):
+    """The key is a uuid: receipts bring a text, so no partition is left out of a batch's plan without the set."""
+    make_ranges(database, "uuid", [f"{uuid_of(day)}-8000-000000000000" for day in range(1, 13)])
+    database.execute("CREATE INDEX ON app.sent ((id::text))")
+    receiptd.configure(inbox=BY_ID | {"recent_rows": 500})
+    for command in (["migrate"], ["check-config", "--connect"]):
+        refused = receiptd.command(*command, check=False)
+        assert "app.sent is partitioned by RANGE (id), but receipts bring the id as a text, and its column is none: each receipt would be looked up in all 13" in refused.stderr
+        assert "say so in inbox.ids" in refused.stderr
+    receiptd.configure(inbox=BY_ID | {"recent_rows": 500, "ids": "uuidv7"})
+    receiptd.migrate()
+    assert "no recent set: each receipt is looked up in all 13 partitions; run receiptd maintain" in maintain(receiptd) and first_id(database) == []
+    for day in range(9):
+        fill_range(database, f"('{uuid_of(day)}-8000-' || lpad(i::text, 12, '0'))::uuid", 800)
+    said = maintain(receiptd)
+    assert "of 7200 messages in partitions, the newest are in 1, the others in 8" in said and f"messages since {uuid_of(8)}-8000-000000000000 first" in said
+    assert first_id(database) == [f"{uuid_of(8)}-8000-000000000000"]
+    plan = str(database.query(f"EXPLAIN SELECT 1 FROM receiptd.message_inbox m WHERE m.message_id = 'x' AND m.message_key >= ALL ('{{{first_id(database)[0]}}}')"))
+    assert "r08" in plan and "r12" not in plan and "r07" not in plan
+    fill_range(database, f"('{uuid_of(9)}-8000-' || lpad(i::text, 12, '0'))::uuid", 600)
+    assert f"look in the partitions of messages since {uuid_of(8)}" in maintain(receiptd)
+    assert first_id(database) == [f"{uuid_of(9)}-8000-000000000000"]
+    assert layout(receiptd.command("check-config", "--connect").stdout) == layout(maintain(receiptd))
+    receiptd.configure(inbox=BY_ID | {"recent_rows": 0, "ids": "uuidv7", "probe_partitions": 100})
+    assert "needed no longer" in maintain(receiptd) and first_id(database) == []
+
+
+def test_ranges_of_bigints_are_in_the_order_of_numbers(receiptd, database):
+    make_ranges(database, "bigint", [900, 1000, 11000, 12000])
+    database.execute("CREATE INDEX ON app.sent ((id::text))")
+    receiptd.configure(inbox=BY_ID | {"recent_rows": 500, "ids": "snowflake"})
+    receiptd.migrate()
+    fill_range(database, "i", 1900)
+    fill_range(database, "11000 + i", 600)
+    maintain(receiptd)
+    assert first_id(database) == ["11000"]
+
+
+def test_ranges_of_texts_lead_to_the_partition_and_have_a_set_where_they_are_in_the_order_of_time(receiptd, database):
+    make_ranges(database, 'text COLLATE "C"', [f"m{n:02}" for n in range(1, 40)])
+    receiptd.configure(inbox=BY_ID | {"recent_rows": 500})
+    receiptd.migrate()
+    for n in range(9):
+        fill_range(database, f"'m{n:02}' || i", 300)
+    assert "a message's id leads to its partition, 40 of them: above 30" in layout(maintain(receiptd)) and first_id(database) == []
+    receiptd.configure(inbox=BY_ID | {"recent_rows": 500, "ids": "ksuid"})
+    assert "run receiptd maintain, which makes a recent set" in layout(receiptd.command("check-config", "--connect").stdout)
+    maintain(receiptd)
+    assert first_id(database) == ["m07"]
+    receiptd.configure(inbox=BY_ID | {"recent_rows": 500, "ids": "any"})
+    assert "needed no longer" in maintain(receiptd) and first_id(database) == []
+
+
+def test_two_daemons_follow_the_ranges_and_count_everything_once(create_world):
+    """The boundary moves while they work, over messages of all ranges and of none, unknown ones and repeated receipts."""
+    world = create_world(20_000, seed=57, migrate=False, batch={"max_events": 500}, traffic={"late": 0.2, "ghost": 0.02}, inbox=BY_ID | {"recent_rows": 1000, "ids": "snowflake"})
+    world.inbox = Inbox("app.sent", "id", "org", "camp", "status", "flags")
+    count = len(world.stream.early) + len(world.stream.late)
+    make_ranges(world.database, 'text COLLATE "C"', [f"m-{count * n // 10:07}" for n in range(1, 10)])
+    world.installation.migrate()
+    world.insert(world.stream.early)
+    processes = [world.installation.start(name) for name in ("0", "1")]
+    world.feed(per_second=1_500)
+    late = list(world.stream.late.items())
+    for turn, rows in enumerate((100, 6000, 100)):
+        world.insert(dict(late[turn * len(late) // 3:(turn + 1) * len(late) // 3]))
+        world.database.execute("ANALYZE app.sent")
+        before = first_id(world.database)
+        world.installation.configure(inbox={"recent_rows": rows})
+        maintain(world.installation)
+        assert first_id(world.database) != before
+        time.sleep(4)
+    world.feeder.join()
+    world.finish(processes[0], timeout=120)
+    for process in processes:
+        process.stop()
+    assert any("recent set of the inbox: messages since m-" in process.log() for process in processes)
+
+
 # ---- what is said of a layout
 
 def test_ids_that_nothing_shows_the_order_of_are_in_that_of_the_configuration(receiptd, database):

@@ -102,8 +102,8 @@ static void with_a_recent_set_statements_that_find_messages_have_two_stages_with
     void **state)
 {
     (void)state;
-    static const char boundary[] = ">= '2026-01-02 03:04:05+00'";
-    static const char before[] = "< '2026-01-02 03:04:05+00'";
+    static const char boundary[] = ".\"created_at\" >= ALL ('{\"2026-01-02 03:04:05+00\"}')";
+    static const char before[] = "< ALL ('{\"2026-01-02 03:04:05+00\"}')";
     static const char *const files[] = {FOLDS, ACTIONS};
     const struct rcpt_lane_variant variant = {.subscribers = files,
                                               .count = 2,
@@ -122,11 +122,17 @@ static void with_a_recent_set_statements_that_find_messages_have_two_stages_with
         assert_int_equal(count_of(sql, boundary), readings);
         assert_int_equal(count_of(sql, before), readings);
         assert_null(strstr(sql, ":'recent_since'"));
+        assert_null(strstr(sql, ":\"recent_column\""));
     }
     assert_int_equal(
         count_of(text_of(recent, "apply"), rcpt_sql("lane/apply/15_returning_subscribed")), 2);
     assert_non_null(strstr(text_of(recent, "apply"), "FROM seen s WHERE s.known"));
     assert_null(strstr(text_of(recent, "apply"), rcpt_sql("lane/apply/25_unchanged")));
+    rcpt_lane_statements_free(recent);
+    recent = rcpt_lane_statements_new(
+        &(struct rcpt_lane_variant){.recent_since = "a\"b", .recent_column = "message_key"});
+    assert_int_equal(
+        count_of(text_of(recent, "apply"), "m.\"message_key\" >= ALL ( E'{\"a\\\\\"b\"}')"), 2);
     rcpt_lane_statements_free(recent);
 }
 

@@ -1,5 +1,5 @@
 -- What stage one did not change: messages of the recent set that were up to date (known), and all others. Stage two is for these others,
--- which are not in the set, and says so: of partitions by created_at it then reads the older ones alone.
+-- which are not in the set, and says so: of partitions by created_at or by the id it then reads the older ones alone.
 -- Where stage one changed all messages, nothing here is executed.
 seen AS MATERIALIZED (
     SELECT e.n, e.id, e.top, e.mask, e.at, e.signature, e.org, m.message_id IS NOT NULL AS known, m.status,
@@ -7,7 +7,7 @@ seen AS MATERIALIZED (
            e.top > m.status OR (e.mask & ~m.flags) <> 0 AS stale
     FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[], $23::text[])
          WITH ORDINALITY AS e (id, top, mask, at, signature, org, n)
-    LEFT JOIN message_inbox m ON m.message_id = e.id AND m.created_at >= :'recent_since'
+    LEFT JOIN message_inbox m ON m.message_id = e.id AND m.:"recent_column" >= ALL (:'recent_since')
     WHERE (SELECT count(DISTINCT c.n) FROM recent c) < cardinality($1::text[]) AND e.n NOT IN (SELECT c.n FROM recent c)
 ),
 older AS (
@@ -16,5 +16,5 @@ older AS (
         status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
         status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
     FROM seen e
-    WHERE NOT e.known AND m.message_id = e.id AND (m.created_at < :'recent_since' OR m.created_at IS NULL)
+    WHERE NOT e.known AND m.message_id = e.id AND (m.:"recent_column" < ALL (:'recent_since') OR m.:"recent_column" IS NULL)
       AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org) AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
