@@ -15,6 +15,8 @@ RETURNS TABLE (campaign_id text, status int2, rows int8, counter int8) LANGUAGE 
         WHERE d.campaign_id = ANY (campaign_recount.campaigns) OR ('' = ANY (campaign_recount.campaigns) AND d.campaign_id IS NULL)
         GROUP BY 1, 2, 3
         UNION ALL
+        SELECT l.campaign_id, l.status, l.flags, l.messages FROM detached_messages(campaign_recount.campaigns) l
+        UNION ALL
         SELECT r.campaign_id, r.status, r.flags, sum(r.messages)::int8 FROM campaign_retired r WHERE r.campaign_id = ANY (campaigns) GROUP BY 1, 2, 3
     ),
     cells AS (

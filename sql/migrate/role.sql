@@ -12,7 +12,7 @@ GRANT EXECUTE ON FUNCTION
     actions_begin, actions_charge, actions_claim, actions_counts, actions_decide, actions_finish, actions_go_on,
     actions_grant, actions_hold, actions_import, actions_leave, actions_lock, actions_make_runs, actions_own,
     actions_pick_due, actions_pick_fair, actions_rank, actions_release_held, actions_settle_awaits, actions_take,
-    actions_tidy, actions_topic, actions_unsubscribed, alias_target, batch_texts, campaign_recount, dedup_slot, dedup_trim, delay_bucket, dimension_key, fence, fold_as_of, fold_check_gone, fold_columns,
+    actions_tidy, actions_topic, actions_unsubscribed, alias_target, batch_texts, campaign_recount, dedup_slot, dedup_trim, delay_bucket, detached_messages, dimension_key, fence, fold_as_of, fold_check_gone, fold_columns,
     fold_fence, fold_id, fold_lane_of, fold_meaning, fold_merge, fold_merge_parts, fold_rules_of, fold_sum, fold_time,
     fold_topic_fence, fate_detail, group_key, group_pending, group_steps, groups_fold, groups_merged, letter_detail, erased_alias_hash, message_is_erased, message_is_retired, message_still_there, receipt_fate, parked_applicable, pipelines_store, probe_abort, raw_events_needed, receipt_codes, record_link,
     time_bucket, time_counts, time_key, transition_codes, watch_server
@@ -21,7 +21,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO :"receiptd_role";
 GRANT INSERT (message_id, org_id, campaign_id) ON message_inbox TO :"receiptd_role";
 GRANT UPDATE (status, prev_status, flags, prev_flags, status_at, updated_at) ON message_inbox TO :"receiptd_role";
 GRANT INSERT, DELETE ON campaign_funnel_delta, campaign_tally_delta, group_delta, parked_event, dead_letter, message_timeline TO :"receiptd_role";
-GRANT DELETE ON retired_message TO :"receiptd_role";
+GRANT DELETE ON inbox_partition, retired_message TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON message_part TO :"receiptd_role";
 GRANT UPDATE (message_id, gateway_id, lane, part, parts, event_key) ON parked_event TO :"receiptd_role";
 GRANT UPDATE (message_id) ON message_timeline TO :"receiptd_role";

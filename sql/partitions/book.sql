@@ -1,13 +1,13 @@
 -- Books the messages of a detached partition as deleted ones are booked (functions/install_retired_trigger): what they counted, and their
--- ids. In the transaction that drops it. Variables: part_schema, part. Returns messages. The hashes come in the order of their index, so that
--- each of its pages is touched once.
+-- ids. In a transaction in which nobody else changes it. Variables: part_schema, part; message_id, campaign_id, status, flags: its columns. Returns messages. The hashes
+-- come in the order of their index, so that each of its pages is touched once.
 WITH counted AS (
     INSERT INTO campaign_retired (campaign_id, status, flags, messages)
-    SELECT COALESCE(p.campaign_id, ''), p.status, p.flags, count(*) FROM ONLY :"part_schema".:"part" p GROUP BY 1, 2, 3
+    SELECT COALESCE(p.:"campaign_id"::text COLLATE "C", ''), p.:"status", p.:"flags", count(*) FROM ONLY :"part_schema".:"part" p GROUP BY 1, 2, 3
     RETURNING messages
 ),
 remembered AS (
     INSERT INTO retired_message (hash)
-    SELECT hashtextextended(p.message_id COLLATE "C", 0) FROM ONLY :"part_schema".:"part" p ORDER BY 1
+    SELECT hashtextextended(p.:"message_id"::text COLLATE "C", 0) FROM ONLY :"part_schema".:"part" p ORDER BY 1
 )
 SELECT COALESCE(sum(c.messages), 0)::int8 AS messages FROM counted c;

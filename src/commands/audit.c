@@ -9,6 +9,7 @@
 
 #include "audit_dimensions.h"
 #include "audit_ids.h"
+#include "audit_partitions.h"
 #include "base/json.h"
 #include "command.h"
 #include "postgres/array_text.h"
@@ -29,6 +30,8 @@ struct audit {
     int64_t booked;           /* messages */
     int64_t remaining;        /* cells off at the end */
     int64_t older;            /* campaigns that are older than a dimension, once for each */
+    int64_t missing;          /* messages that the root's counters have and the inbox has not */
+    struct audit_partitions partitions;
 };
 
 static const struct report_column drift_columns[] = {
@@ -59,8 +62,11 @@ static void note_drift(struct audit *audit, const char *campaign,
                        const struct rcpt_session_rows *rows)
 {
     for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
-        if (rcpt_session_rows_int(rows, row, "drift") == 0)
+        int64_t drift = rcpt_session_rows_int(rows, row, "drift");
+        if (drift == 0)
             continue;
+        if (drift > 0 && rcpt_session_rows_int(rows, row, "status") == 0)
+            audit->missing += drift;
         report_add(&audit->drift, campaign);
         report_add(&audit->drift, rcpt_session_rows_text(rows, row, "status"));
         report_add(&audit->drift, rcpt_session_rows_text(rows, row, "status_name"));
@@ -322,6 +328,15 @@ static int search_ids(const struct command_call *call)
     return exit_code;
 }
 
+static bool audit_it(struct audit *audit, const char *campaign)
+{
+    if (!audit_partitions_read(&audit->partitions, audit->context, audit->repair) ||
+        !(campaign != NULL ? audit_one(audit, campaign) : audit_all(audit)))
+        return false;
+    return !audit->repair || campaign != NULL || audit->remaining > 0 ||
+           audit_partitions_settle(&audit->partitions);
+}
+
 /* Without --repair the session is read-only, so that an audit can change nothing by mistake. */
 int command_audit(const struct command_call *call)
 {
@@ -335,14 +350,18 @@ int command_audit(const struct command_call *call)
     if (!command_format(call, &format) || !command_open(&context, call, !audit.repair, &exit_code))
         return exit_code;
     report_init(&audit.drift, drift_columns, sizeof(drift_columns) / sizeof(drift_columns[0]));
-    if (campaign != NULL ? audit_one(&audit, campaign) : audit_all(&audit)) {
+    if (audit_it(&audit, campaign)) {
         print(&audit, format);
+        fflush(stdout);
+        audit_partitions_print(&audit.partitions, audit.missing, report_row_count(&audit.drift) > 0,
+                               audit.repair);
         note_older(&audit);
         exit_code = command_printed(audit.remaining > 0 ? COMMAND_EXIT_NO : EX_OK);
     } else {
         exit_code = command_fail(&context.error);
     }
     report_fini(&audit.drift);
+    audit_partitions_free(&audit.partitions);
     command_close(&context);
     return exit_code;
 }

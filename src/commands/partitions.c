@@ -389,6 +389,8 @@ static bool make_all(struct command_context *context)
 
 bool partitions_make(struct command_context *context)
 {
+    if (context->config->inbox.partitions == RCPT_PARTITIONS_EXTERNAL)
+        return external_note(context);
     if (context->config->inbox.partitions != RCPT_PARTITIONS_OWN)
         return true;
     return partitions_lock(context) ? make_all(context) : context->error.text[0] == '\0';
@@ -456,6 +458,8 @@ static bool note_other(const struct layout *layout)
 bool partitions_note(struct command_context *context)
 {
     struct layout layout;
+    if (context->config->inbox.partitions == RCPT_PARTITIONS_EXTERNAL && !external_warn(context))
+        return false;
     if (context->config->inbox.partitions == RCPT_PARTITIONS_NONE ||
         !rcpt_id_has_bounds(context->config->inbox.ids))
         return true;

@@ -10,13 +10,13 @@
 #include "partitions_internal.h"
 #include "postgres/sql.h"
 
-#define MOST_BINDINGS 4u
+#define MOST_BINDINGS 8u
 
 /* A partition; the texts belong to rows. */
 struct leaving {
     struct command_context *context;
     const struct keeps *keeps;
-    struct rcpt_pg_binding bindings[MOST_BINDINGS]; /* part_schema, part, lower, upper */
+    struct rcpt_pg_binding bindings[MOST_BINDINGS]; /* part_schema, part, lower, upper; columns */
 };
 
 /* Rows have schema, name, lower and upper. */
@@ -31,7 +31,11 @@ static struct leaving leaving_of(struct command_context *context, const struct k
         .bindings = {{"part_schema", rcpt_session_rows_text(rows, row, "schema")},
                      {"part", rcpt_session_rows_text(rows, row, "name")},
                      {"lower", lower != NULL ? lower : ""},
-                     {"upper", upper != NULL ? upper : ""}}};
+                     {"upper", upper != NULL ? upper : ""},
+                     {"message_id", "message_id"},
+                     {"campaign_id", "campaign_id"},
+                     {"status", "status"},
+                     {"flags", "flags"}}};
 }
 
 static const char *name_of(const struct leaving *part)
@@ -54,9 +58,11 @@ static struct rcpt_session_rows *ask(const struct leaving *part, const char *fil
 
 static bool tell(const struct leaving *part, const char *file)
 {
-    struct rcpt_session_rows *rows = ask(part, file, 0);
-    rcpt_session_rows_free(rows);
-    return rows != NULL;
+    struct command_context *context = part->context;
+    char *sql = rcpt_pg_bind(rcpt_sql(file), part->bindings, MOST_BINDINGS, &context->error);
+    bool good = sql != NULL && rcpt_session_execute(context->session, sql, &context->error);
+    free(sql);
+    return good;
 }
 
 /* Whether it has a message that may not go; reads the partition. */
@@ -203,8 +209,11 @@ bool partitions_retire(struct command_context *context, const struct keeps *keep
 {
     if (!dry_run && !partitions_lock(context))
         return context->error.text[0] == '\0';
-    return finish_all(context, keeps, dry_run) &&
-           (context->config->inbox.partitions != RCPT_PARTITIONS_OWN ||
+    if (!finish_all(context, keeps, dry_run))
+        return false;
+    if (context->config->inbox.partitions == RCPT_PARTITIONS_EXTERNAL)
+        return external_retire(context, dry_run);
+    return (context->config->inbox.partitions != RCPT_PARTITIONS_OWN ||
             keeps_shortest(context->config) == 0 || retire_own(context, keeps, dry_run));
 }
 

@@ -60,4 +60,14 @@ bool script_again(struct command_context *context, unsigned *attempts, const cha
 /* One run at a time. False with an empty error: another run is at it, which is said. */
 RCPT_MUST_CHECK bool partitions_lock(struct command_context *context);
 
+/* ---- partitions_external.c ---- */
+
+/* Notes the partitions that are there, as the owner. */
+RCPT_MUST_CHECK bool external_note(struct command_context *context);
+/* Books those that have left, and drops those that were booked before where inbox.drop_detached says so;
+ * `dry_run`: says which. */
+RCPT_MUST_CHECK bool external_retire(struct command_context *context, bool dry_run);
+/* Says which ones cannot be booked, on stderr. */
+RCPT_MUST_CHECK bool external_warn(struct command_context *context);
+
 #endif

@@ -207,6 +207,7 @@ struct rcpt_config {
         enum rcpt_id_kind ids;           /* inbox.ids */
         int64_t partition_span_ms;       /* inbox.partition_span */
         unsigned probe_partitions;       /* inbox.probe_partitions */
+        bool drop_detached;              /* inbox.drop_detached */
     } inbox;
     struct rcpt_machine_rules machine; /* machine.opens, .clicks, .rules */
     char *machine_networks;            /* machine.networks: path; NULL: no list */

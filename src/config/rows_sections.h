@@ -204,7 +204,16 @@
      .max = 100000,                                                                                \
      .doc = "in so many partitions of the inbox a receipt may be looked up, where a message's id " \
             "does not lead to its partition; a table with more is refused, unless it is "          \
-            "partitioned by `inbox.columns.created_at` and has a recent set"},
+            "partitioned by `inbox.columns.created_at` and has a recent set"},                     \
+        {"inbox.drop_detached",                                                                    \
+         RCPT_CONFIG_CHOICE,                                                                       \
+         0,                                                                                        \
+         AT(inbox.drop_detached),                                                                  \
+         .initial = "false",                                                                       \
+         CHOICES(booleans),                                                                        \
+         .doc =                                                                                    \
+             "with `inbox.partitions: external`: whether `receiptd maintain` drops a partition "   \
+             "that has left the inbox, in a run after the one that has booked it"},
 
 /* The section `machine`. */
 #define RCPT_CONFIG_MACHINE_ROWS                                                                   \

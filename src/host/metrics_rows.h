@@ -163,6 +163,9 @@ METRIC(RECENT_MESSAGES, "receiptd_inbox_recent_messages", GAUGE,
 METRIC(OTHER_MESSAGES, "receiptd_inbox_other_messages", GAUGE,
        .help = "Messages in the default partition of receiptd's own inbox, as PostgreSQL's "
                "statistics count them; absent where there is none")
+METRIC(PARTITIONS_UNBOOKED, "receiptd_inbox_partitions_unbooked", GAUGE,
+       .help = "Partitions that have left the inbox, or were dropped, and are not booked; absent "
+               "without inbox.partitions: external")
 METRIC(PARTITIONS_AHEAD, "receiptd_inbox_partitions_ahead", GAUGE,
        .help = "Spans (inbox.partition_span; days by default) from now to the end of the last "
                "partition; below 0: there is none for messages of now; absent without partitions")

@@ -376,6 +376,8 @@ static void collect_maintenance(struct measure *measure)
         set(measure, RCPT_METRIC_RECENT_MESSAGES, (double)view.recent);
     if (view.is_known && view.other >= 0)
         set(measure, RCPT_METRIC_OTHER_MESSAGES, (double)view.other);
+    if (view.is_known && view.unbooked >= 0)
+        set(measure, RCPT_METRIC_PARTITIONS_UNBOOKED, (double)view.unbooked);
     if (view.is_known && view.has_partitions)
         set(measure, RCPT_METRIC_PARTITIONS_AHEAD, view.spans_ahead);
     for (unsigned metric = RCPT_METRIC_MAINTAINED; metric <= RCPT_METRIC_PARTITIONS_AHEAD; metric++)

@@ -22,6 +22,7 @@ enum {
     MAINTENANCE_RETIRED,
     MAINTENANCE_RECENT,
     MAINTENANCE_OTHER,
+    MAINTENANCE_UNBOOKED,
     MAINTENANCE_UPPER
 };
 
@@ -42,7 +43,8 @@ static void on_read(void *context, const struct rcpt_pg_rows *rows)
                                       .walked_ms = int_or(rows, MAINTENANCE_WALKED_MS, 0),
                                       .retired = int_or(rows, MAINTENANCE_RETIRED, 0),
                                       .recent = int_or(rows, MAINTENANCE_RECENT, -1),
-                                      .other = int_or(rows, MAINTENANCE_OTHER, -1)};
+                                      .other = int_or(rows, MAINTENANCE_OTHER, -1),
+                                      .unbooked = int_or(rows, MAINTENANCE_UNBOOKED, 0)};
     if (upper == NULL || !rcpt_id_has_bounds(ids) ||
         !rcpt_id_time(ids, upper, &maintenance->until_ms))
         maintenance->until_ms = -1;
@@ -94,6 +96,8 @@ struct receipts_maintenance receipts_look_at_maintenance(const struct receipts *
     const struct rcpt_config *config = receipts->context->config;
     struct receipts_maintenance view = maintenance->found;
     view.is_wanted = is_wanted(config);
+    if (config->inbox.partitions != RCPT_PARTITIONS_EXTERNAL)
+        view.unbooked = -1;
     view.has_partitions =
         maintenance->until_ms >= 0 && config->inbox.partitions != RCPT_PARTITIONS_NONE;
     view.spans_ahead =

@@ -188,7 +188,8 @@ struct receipts_maintenance {
     int64_t walked_ms;     /* since 1970, when it last ended a walk; 0: never */
     int64_t retired;       /* messages that went, since statistics begin */
     int64_t recent, other; /* rows of the recent set and of the default partition; -1: none */
-    double spans_ahead;    /* from now to the end of the last partition */
+    int64_t unbooked; /* partitions that have left and are not booked; -1: nobody takes any away */
+    double spans_ahead; /* from now to the end of the last partition */
 };
 struct receipts_maintenance receipts_look_at_maintenance(const struct receipts *receipts);
 

@@ -275,6 +275,7 @@ static int migrate(void **state)
     run_file("tables/006_times", NULL, 0);
     run_file("tables/006_parts", NULL, 0);
     run_file("tables/006_status", NULL, 0);
+    run_file("tables/006_partitions", NULL, 0);
     run_file("functions/check_counted", NULL, 0);
     run_file("functions/check_inbox_columns", NULL, 0);
     run_file("functions/fence", NULL, 0);
@@ -290,6 +291,7 @@ static int migrate(void **state)
     run_file("views/campaign_count", NULL, 0);
     run_file("views/campaign_tally", NULL, 0);
     run_file("views/campaign_funnel", NULL, 0);
+    run_file("views/inbox_partition_state", NULL, 0);
     run_file("migrate/inbox_table", bindings, 13);
     run_file("migrate/inbox_trigger", bindings, 13);
     for (size_t index = 0; index < sizeof(of_lanes) / sizeof(of_lanes[0]); index++)

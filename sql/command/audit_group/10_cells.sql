@@ -5,6 +5,7 @@ WITH
 gone AS MATERIALIZED (
     SELECT COALESCE(d.campaign_id, '') AS campaign_id FROM inbox_detached d
     WHERE d.campaign_id = ANY ($1::text[]) OR ('' = ANY ($1::text[]) AND d.campaign_id IS NULL)
+    UNION SELECT l.campaign_id FROM detached_messages($1::text[]) l
     UNION SELECT r.campaign_id FROM campaign_retired r WHERE r.campaign_id = ANY ($1::text[])
 ),
 live AS MATERIALIZED (

@@ -1,0 +1,193 @@
+/* Partitions that somebody else makes and takes away (inbox.partitions: external), in receiptd's own
+ * inbox or in a table of the platform: each that has been seen is noted (inbox_partition), so one that
+ * leaves is noticed. It is booked where it stands, and dropped only with inbox.drop_detached: not before
+ * every audit that began when it was not booked has ended. Until then audits count it (detached_messages()).
+ * Called by partitions.c and partitions_drop.c. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "partitions_internal.h"
+#include "postgres/sql.h"
+
+#define MOST_BINDINGS 6u
+
+/* A row of partitions/external_left.sql; the texts belong to rows. */
+struct left {
+    struct command_context *context;
+    const char *noted;
+    struct rcpt_pg_binding bindings[MOST_BINDINGS];
+};
+
+static struct left left_of(struct command_context *context, const struct rcpt_session_rows *rows,
+                           size_t row)
+{
+    return (struct left){
+        .context = context,
+        .noted = rcpt_session_rows_text(rows, row, "noted"),
+        .bindings = {{"part_schema", rcpt_session_rows_text(rows, row, "schema")},
+                     {"part", rcpt_session_rows_text(rows, row, "name")},
+                     {"message_id", rcpt_session_rows_text(rows, row, "message_id")},
+                     {"campaign_id", rcpt_session_rows_text(rows, row, "campaign_id")},
+                     {"status", rcpt_session_rows_text(rows, row, "status")},
+                     {"flags", rcpt_session_rows_text(rows, row, "flags")}}};
+}
+
+static struct rcpt_session_rows *read_left(struct command_context *context, const char *states)
+{
+    return rcpt_session_query(context->session, rcpt_sql("partitions/external_left"), 1, &states,
+                              &context->error);
+}
+
+static struct rcpt_session_rows *ask(const struct left *part, const char *file)
+{
+    struct command_context *context = part->context;
+    char *sql = rcpt_pg_bind(rcpt_sql(file), part->bindings, MOST_BINDINGS, &context->error);
+    struct rcpt_session_rows *rows =
+        sql != NULL ? rcpt_session_query(context->session, sql, 0, NULL, &context->error) : NULL;
+    free(sql);
+    return rows;
+}
+
+static bool tell(const struct left *part, const char *file)
+{
+    struct rcpt_session_rows *rows = ask(part, file);
+    rcpt_session_rows_free(rows);
+    return rows != NULL;
+}
+
+/* ---- noted ---- */
+
+bool external_note(struct command_context *context)
+{
+    struct inbox_place place;
+    inbox_place_of(context->config, &place);
+    const char *const values[] = {place.schema,     place.table,      place.columns[0],
+                                  place.columns[2], place.columns[3], place.columns[5]};
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context->session, rcpt_sql("partitions/external_note"), 6, values, &context->error);
+    rcpt_session_rows_free(rows);
+    return rows != NULL &&
+           rcpt_session_execute(context->session, rcpt_sql("partitions/external_rights"),
+                                &context->error);
+}
+
+/* ---- booked ---- */
+
+/* One transaction: what has left is unbooked or booked at each moment. */
+static bool book_held(const struct left *part)
+{
+    struct command_context *context = part->context;
+    if (!tell(part, "partitions/external_hold"))
+        return false;
+    struct rcpt_session_rows *noted = ask(part, "partitions/external_booked");
+    bool good = noted != NULL, booked = good && rcpt_session_rows_count(noted) > 0;
+    rcpt_session_rows_free(noted);
+    struct rcpt_session_rows *rows = booked ? ask(part, "partitions/book") : NULL;
+    good =
+        good && (!booked || rows != NULL) && rcpt_session_commit(context->session, &context->error);
+    if (good && booked)
+        printf("partition %s has left the inbox: booked %" PRId64 " messages\n", part->noted,
+               rcpt_session_rows_int(rows, 0, "messages"));
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
+static bool book(const struct left *part)
+{
+    struct command_context *context = part->context;
+    fflush(stdout);
+    if (!rcpt_session_begin(context->session, "", &context->error))
+        return false;
+    if (book_held(part))
+        return true;
+    rcpt_session_rollback(context->session);
+    return false;
+}
+
+static bool drop(const struct left *part)
+{
+    struct script script;
+    script_begin(&script, part->context);
+    script_add(&script, "partitions/drop", part->bindings, MOST_BINDINGS);
+    if (!script_run(&script, part->noted))
+        return false;
+    printf("partition %s is booked: dropped\n", part->noted);
+    return true;
+}
+
+/* ---- all that have left ---- */
+
+static bool book_all(struct command_context *context, bool dry_run)
+{
+    struct rcpt_session_rows *rows = read_left(context, "{detached}");
+    bool good = rows != NULL;
+    for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
+        struct left part = left_of(context, rows, row);
+        if (dry_run)
+            printf("partition %s has left the inbox: it would be booked\n", part.noted);
+        else
+            good = book(&part);
+    }
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
+static bool drop_booked(struct command_context *context, bool dry_run)
+{
+    struct rcpt_session_rows *rows = read_left(context, "{booked}");
+    bool good = rows != NULL;
+    for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
+        struct left part = left_of(context, rows, row);
+        if (part.bindings[1].value == NULL || !rcpt_session_rows_bool(rows, row, "old"))
+            continue;
+        if (dry_run)
+            printf("partition %s is booked: it would be dropped\n", part.noted);
+        else
+            good = drop(&part);
+    }
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
+bool external_retire(struct command_context *context, bool dry_run)
+{
+    return (dry_run || external_note(context)) && book_all(context, dry_run) &&
+           (!context->config->inbox.drop_detached || drop_booked(context, dry_run));
+}
+
+/* ---- what is amiss ---- */
+
+static void warn(const struct rcpt_session_rows *rows, size_t row)
+{
+    const char *name = rcpt_session_rows_text(rows, row, "noted");
+    const char *state = rcpt_session_rows_text(rows, row, "state");
+    fflush(stdout);
+    if (strcmp(state, "dropped") == 0)
+        fprintf(
+            stderr,
+            "warning: partition %s was dropped before its messages were booked: if it had any, the "
+            "counters are ahead of the inbox; receiptd audit --repair books what is missing and "
+            "ends this warning. Let partitions be detached instead, receiptd maintain books them\n",
+            name);
+    else if (strcmp(state, "returned") == 0)
+        fprintf(stderr,
+                "warning: partition %s was booked after it had left the inbox, and is in it again: "
+                "audits count its messages twice; detach it\n",
+                name);
+    else
+        fprintf(
+            stderr,
+            "warning: partition %s is just being detached, and audits wait for it; if its DETACH "
+            "CONCURRENTLY was interrupted, run ALTER TABLE … DETACH PARTITION %s FINALIZE\n",
+            name, name);
+}
+
+bool external_warn(struct command_context *context)
+{
+    struct rcpt_session_rows *rows = read_left(context, "{leaving,dropped,returned}");
+    for (size_t row = 0; rows != NULL && row < rcpt_session_rows_count(rows); row++)
+        warn(rows, row);
+    rcpt_session_rows_free(rows);
+    return rows != NULL;
+}
