@@ -324,14 +324,31 @@ static void add_refused(struct rcpt_batch *batch, const struct rcpt_batch_source
     };
 }
 
-/* Events that could not be decoded: each belongs to a lane, so exactly one batch writes its
- * letter. */
-static void add_rejects(struct rcpt_batch *batch, const struct rcpt_batch_source *source)
+static void add_range(const struct rcpt_ladder *ladder, struct rcpt_batch *batch,
+                      const struct rcpt_batch_source *source, const struct rcpt_reject *reject)
+{
+    batch->ranges[batch->range_count++] = (struct rcpt_batch_range_receipt){
+        .record = source->record,
+        .reject = reject,
+        .topic = source->topic,
+        .partition = source->partition,
+        .code = rcpt_ladder_entry(ladder, reject->range.entry)->code,
+    };
+}
+
+/* Ranges, and events that could not be decoded: each belongs to a lane, so exactly one batch writes
+ * it. */
+static void add_rejects(const struct rcpt_ladder *ladder, struct rcpt_batch *batch,
+                        const struct rcpt_batch_source *source)
 {
     const struct rcpt_record *record = source->record;
     for (uint32_t at = record->lane_rejects[batch->lane];
          at < record->lane_rejects[batch->lane + 1]; at++) {
         const struct rcpt_reject *reject = &record->rejects[at];
+        if (reject->range.recipient_size > 0) {
+            add_range(ladder, batch, source, reject);
+            continue;
+        }
         batch->letters[batch->letter_count++] = (struct rcpt_batch_letter){
             .record = record,
             .topic = source->topic,
@@ -381,7 +398,7 @@ static uint32_t chain_events(struct rcpt_batch_builder *builder, struct rcpt_bat
                 raws[message->tail].next = used;
             message->tail = used++;
         }
-        add_rejects(batch, &sources[source]);
+        add_rejects(builder->ladder, batch, &sources[source]);
     }
     *raw_count = used;
     return message_count;
@@ -465,6 +482,7 @@ void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batc
     struct folding *messages = rcpt_arena_alloc(&builder->scratch, most * sizeof(*messages));
     struct folding *scratch = rcpt_arena_alloc(&builder->scratch, most * sizeof(*scratch));
     batch->letters = allocate(batch, counts.letters, sizeof(*batch->letters));
+    batch->ranges = allocate(batch, counts.letters, sizeof(*batch->ranges));
     batch->events = allocate(batch, most, sizeof(*batch->events));
     batch->messages = allocate(batch, most, sizeof(*batch->messages));
     batch->signatures = allocate(batch, most, sizeof(*batch->signatures));

@@ -28,6 +28,8 @@ struct rcpt_fields {
     const char *reason; /* code of an error, kept for all but successes */
     const char *at, *event_id, *message_id, *campaign_id, *channel, *client_ref, *part, *parts;
     const char *link, *cost;
+    const char *recipient, *until; /* of a receipt without an id: all messages to a person up to a
+                                      time */
 };
 
 struct rcpt_reading;
@@ -63,7 +65,7 @@ struct rcpt_gateway {
 /* A receipt that is being read. */
 struct rcpt_draft {
     struct rcpt_text id, status, reason, at, event_id, message_id, campaign_id, channel, client_ref,
-        part, parts, link, cost;
+        part, parts, link, cost, recipient, until;
     const struct rcpt_node *item; /* NULL: no JSON */
     struct rcpt_text raw;         /* bytes for the dead letter */
     struct rcpt_mapping mapped;   /* .raw != NULL: the tables are not asked */
