@@ -345,7 +345,7 @@ static void add_rejects(const struct rcpt_ladder *ladder, struct rcpt_batch *bat
     for (uint32_t at = record->lane_rejects[batch->lane];
          at < record->lane_rejects[batch->lane + 1]; at++) {
         const struct rcpt_reject *reject = &record->rejects[at];
-        if (reject->range.recipient_size > 0) {
+        if (reject->range.is_taken) {
             add_range(ladder, batch, source, reject);
             continue;
         }

@@ -286,11 +286,15 @@ static void copy_value(struct rcpt_decoder *decoder, struct parts *parts)
     }
 }
 
-/* By its position, never by the instance: any instance that decodes the record again gives the
- * reject to the same lane. */
+/* By its position, or of a range by its person, never by the instance: any instance that decodes the
+ * record again gives the reject to the same lane. */
 static uint32_t lane_of_reject(const struct rcpt_decoder *decoder, const struct rcpt_reject *reject)
 {
     const struct rcpt_record_input *input = &decoder->input;
+    const struct rcpt_range *range = &reject->range;
+    if (range->recipient_size > 0)
+        return (uint32_t)rcpt_hash_text_extended(range->recipient, range->recipient_size, 0) &
+               (decoder->lanes - 1);
     uint64_t hash =
         rcpt_hash_position(input->topic, input->partition, input->offset, (uint32_t)reject->index);
     return (uint32_t)hash & (decoder->lanes - 1);

@@ -90,17 +90,19 @@ struct rcpt_event {
 #define RCPT_RECORD_ORG_ELSEWHERE UINT16_MAX /* escaped, long, or far behind */
 
 /* A receipt of all messages to a person up to a time. It names no message, so it is none of the
- * events: like a reject it belongs to a lane by its position. */
+ * events. Ranges of one person have one lane, whether they are taken or not: another instance may be
+ * configured otherwise. */
 struct rcpt_range {
     const char *recipient; /* not terminated, as event ids */
     int64_t until_us, at_us;
-    uint8_t recipient_size; /* 1…255; 0: it is no range, or ranges are off */
+    uint8_t recipient_size; /* 1…255; 0: it is no range */
     uint8_t entry;          /* ladder entry that it names, of a status */
     uint8_t gateway;        /* as of events */
+    bool is_taken;          /* else it is a reject: RANGE_OFF */
 };
 
 struct rcpt_reject {
-    enum rcpt_reject_reason reason; /* RANGE_OFF where it is a range */
+    enum rcpt_reject_reason reason;
     struct rcpt_range range;
     int32_t index;    /* position of the event in the record; -1: the whole record */
     uint32_t payload; /* as for events; the value's first bytes when index is -1 */
@@ -134,8 +136,8 @@ struct rcpt_record {
     struct rcpt_event *events; /* grouped by lane, in record order within a lane */
     const uint32_t
         *lane_events; /* lanes + 1: events of lane l are [lane_events[l], lane_events[l + 1]) */
-    struct rcpt_reject
-        *rejects; /* likewise; lane of a reject = rcpt_hash_position(…) & (lanes - 1) */
+    struct rcpt_reject *
+        rejects; /* likewise; lane of a reject = rcpt_hash_position(…) & (lanes - 1), of a range by its person */
     const uint32_t *lane_rejects;
 };
 

@@ -211,8 +211,7 @@ static bool check_range(const struct rcpt_decoder *decoder, const struct rcpt_re
     return check_recipient(&tokens[RCPT_FIELD_RECIPIENT], &tokens[RCPT_FIELD_GATEWAY], draft);
 }
 
-/* The same checks as of an event, in the same order. A range is set aside among the rejects, which
- * belong to a lane by their position. */
+/* The same checks as of an event, in the same order. A range is set aside among the rejects. */
 static void take_range(struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
                        uint32_t index, size_t payload, size_t payload_size)
 {
@@ -231,9 +230,10 @@ static void take_range(struct rcpt_decoder *decoder, const struct rcpt_record_fi
     struct rcpt_reject *reject =
         rcpt_record_add_reject(decoder, draft.reason, (int32_t)index, payload, payload_size);
     memcpy(reject->detail, draft.detail, sizeof(reject->detail));
-    if (!good || !decoder->takes_ranges)
+    if (!good)
         return;
     reject->range = range;
+    reject->range.is_taken = decoder->takes_ranges;
     reject->range.recipient = tokens[RCPT_FIELD_RECIPIENT].text;
     reject->range.recipient_size = (uint8_t)tokens[RCPT_FIELD_RECIPIENT].size;
     reject->range.entry = (uint8_t)entry;
