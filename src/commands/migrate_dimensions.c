@@ -65,6 +65,7 @@ static struct rcpt_session_rows *read_ranges(struct migrate_plan *plan,
     return rows;
 }
 
+/* Columns and index in one step: without the index, no connection of a lane comes up. */
 static bool plan_ranges(struct migrate_plan *plan)
 {
     struct rcpt_ranges ranges;

@@ -167,16 +167,8 @@ static const struct rcpt_config_row rows[] = {
      .max = 63, .example = "logical_id",
      .doc = "column of the logical message that a message is an attempt at, for `counters.groups`: "
             "the id of the first attempt; NULL: of itself. Written by INSERT, never changed later"},
-    {"inbox.columns.recipient", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.recipient), .min = 1,
-     .max = 63, .example = "recipient",
-     .doc = "column of the person's id at the gateway (text), for receipts that mean all messages "
-            "to a person up to a time; needs the account in `inbox.columns.gateway`. Not set: such "
-            "receipts are ignored"},
-    {"inbox.columns.sent_at", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.sent_at), .min = 1,
-     .max = 63, .example = "sent_at",
-     .doc =
-         "column of the time when a message was sent (timestamptz), for these receipts; NULL: it "
-         "was not. Not set: `created_at`"},
+    RCPT_CONFIG_RANGE_ROWS
+
     {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
      CHOICES(targeted_policies),
      .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "

@@ -18,6 +18,7 @@ static struct rcpt_origin *read_origins(const struct rcpt_batch *batch, struct r
     return origins;
 }
 
+/* An empty text says no more than none. */
 static void put_text_or_null(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
 {
     if (text.size > 0)
@@ -34,6 +35,7 @@ static void put_text_or_null(struct rcpt_pg_encoder *encoder, struct rcpt_text t
         PUT;                                                                                       \
     }
 
+/* $1 to $5: whose range it is. */
 static void add_positions(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
     EACH_RANGE(rcpt_pg_begin_text_array,
@@ -44,7 +46,7 @@ static void add_positions(struct rcpt_pg_encoder *encoder, const struct rcpt_bat
     rcpt_pg_add_int4(encoder, (int32_t)batch->lane);
 }
 
-/* The decoder has checked that there is an account. */
+/* $6 to $8. The decoder has checked that there is an account. */
 static void add_persons(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
     struct rcpt_arena arena;
@@ -59,6 +61,7 @@ static void add_persons(struct rcpt_pg_encoder *encoder, const struct rcpt_batch
     rcpt_arena_fini(&arena);
 }
 
+/* $9 and on: what it says, and for figures and traces where it came from. */
 void rcpt_encode_ranges(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                         const struct rcpt_lane_names *names)
 {
@@ -78,6 +81,7 @@ void rcpt_encode_ranges(struct rcpt_pg_encoder *encoder, const struct rcpt_batch
                put_text_or_null(encoder, rcpt_text_of(range->record->traceparent)))
 }
 
+/* As for parked rows, then the wait and whether the timeline is written. */
 void rcpt_encode_resolve(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                          int64_t wait_ms, bool timeline)
 {

@@ -321,6 +321,7 @@ static enum rcpt_engine_outcome outcome_of(const struct rcpt_error *error)
 /* Columns of sql/lane/range_resolve. */
 enum { RESOLVE_RANGES, RESOLVE_AGAIN, RESOLVE_MESSAGES, RESOLVE_IDLE };
 
+/* The receipts that were parked belong to other lanes: `woken` only counts them. */
 static void read_resolved(struct rcpt_engine_result *result, const struct rcpt_pg_rows *rows)
 {
     result->more_ranges = rcpt_pg_rows_bool(rows, 0, RESOLVE_AGAIN);
