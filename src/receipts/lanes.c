@@ -304,8 +304,7 @@ static void start_connection(struct lanes *lanes, uint32_t index)
     struct app_context *context = lanes->receipts->context;
     const struct rcpt_config *config = context->config;
     struct connection *connection = &lanes->connections[index];
-    connection->lanes = lanes;
-    connection->index = index;
+    *connection = (struct connection){.lanes = lanes, .index = index};
     snprintf(connection->name, sizeof(connection->name), "lanes-%u", index);
     connection->sender =
         rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
