@@ -22,7 +22,7 @@ GRANT INSERT (message_id, org_id, campaign_id) ON message_inbox TO :"receiptd_ro
 GRANT UPDATE (status, prev_status, flags, prev_flags, status_at, updated_at) ON message_inbox TO :"receiptd_role";
 GRANT INSERT, DELETE ON campaign_funnel_delta, campaign_tally_delta, group_delta, parked_event, dead_letter, message_timeline TO :"receiptd_role";
 GRANT DELETE ON inbox_partition, retired_message TO :"receiptd_role";
-GRANT INSERT, UPDATE, DELETE ON message_part TO :"receiptd_role";
+GRANT INSERT, UPDATE, DELETE ON message_part, range_receipt TO :"receiptd_role";
 GRANT UPDATE (message_id, gateway_id, lane, part, parts, event_key) ON parked_event TO :"receiptd_role";
 GRANT UPDATE (message_id) ON message_timeline TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq, campaign_tally_delta_id_seq, group_delta_id_seq TO :"receiptd_role";

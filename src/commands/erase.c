@@ -10,6 +10,7 @@
 #include <sysexits.h>
 
 #include "command.h"
+#include "config/ranges.h"
 #include "core/record.h"
 #include "inbox_check.h"
 #include "postgres/array_text.h"
@@ -19,7 +20,7 @@
 
 #define STEP_ROWS 500
 
-enum { KIND_COUNT = 7 };
+enum { KIND_PARKED = 1, KIND_COUNT = 7 };
 /* Columns of erase/step, and what people call them. */
 static const struct {
     const char *column, *name;
@@ -69,6 +70,27 @@ static bool run_step(struct erasure *erasure, const char *literal)
     return good;
 }
 
+/* What the messages' persons have in ranges is known by columns of the inbox, so while the rows are
+ * there. */
+static bool erase_ranges(struct erasure *erasure, const char *literal)
+{
+    struct command_context *context = erasure->context;
+    const char *const values[] = {literal, erasure->id};
+    struct rcpt_ranges ranges;
+    rcpt_ranges_read(context->config, &ranges);
+    if (!ranges.on)
+        return true;
+    char *sql = rcpt_pg_bind(rcpt_sql("erase/ranges"), ranges.bindings, ranges.binding_count,
+                             &context->error);
+    struct rcpt_session_rows *rows =
+        sql != NULL ? rcpt_session_query(context->session, sql, 2, values, &context->error) : NULL;
+    if (rows != NULL)
+        erasure->rows[KIND_PARKED] += rcpt_session_rows_int(rows, 0, "rows");
+    free(sql);
+    rcpt_session_rows_free(rows);
+    return rows != NULL;
+}
+
 /* A step is a transaction. A dry run rolls it back: so it counts exactly what a real one would. */
 static bool step(struct erasure *erasure, const struct ids *ids)
 {
@@ -77,9 +99,10 @@ static bool step(struct erasure *erasure, const struct ids *ids)
     rcpt_array_text_init(&array);
     for (size_t index = 0; index < ids->count; index++)
         rcpt_array_text_add(&array, ids->at[index], strlen(ids->at[index]));
+    const char *literal = rcpt_array_text_finish(&array);
     bool good =
         rcpt_session_begin(context->session, "ISOLATION LEVEL READ COMMITTED", &context->error) &&
-        run_step(erasure, rcpt_array_text_finish(&array)) &&
+        erase_ranges(erasure, literal) && run_step(erasure, literal) &&
         (erasure->dry_run || rcpt_session_commit(context->session, &context->error));
     if (!good || erasure->dry_run)
         rcpt_session_rollback(context->session);

@@ -11,6 +11,7 @@
 #include "command.h"
 #include "config/groups.h"
 #include "core/outcome.h"
+#include "core/record.h"
 #include "postgres/bind.h"
 #include "postgres/sql.h"
 #include "report.h"
@@ -52,21 +53,33 @@ static bool is_first(const struct rcpt_session_rows *rows, size_t row)
     return true;
 }
 
+/* The receipt was of all messages to a person up to a time: sql/lane/range_resolve.sql numbers what it
+ * parks above all indexes of events. */
+static bool is_range(const struct rcpt_session_rows *rows, size_t row)
+{
+    return rcpt_session_rows_int(rows, row, "index") >= RCPT_RECORD_RANGE_INDEX;
+}
+
 /* A receipt that found no row waits, is dead, or was applied later. */
 static const char *explain_unknown(const struct rcpt_session_rows *rows, size_t row,
                                    char why[WHY_BYTES])
 {
     if (rcpt_session_rows_bool(rows, row, "parked")) {
-        snprintf(why, WHY_BYTES, "the message has no row yet");
+        snprintf(why, WHY_BYTES, "%s",
+                 is_range(rows, row)
+                     ? "a receipt of all messages to the person up to a time; applied next"
+                     : "the message has no row yet");
         return "waiting";
     }
     if (rcpt_session_rows_bool(rows, row, "dead")) {
         snprintf(why, WHY_BYTES, "the message had no row; it is a dead letter now");
         return "dead";
     }
-    snprintf(why, WHY_BYTES,
-             "the message had no row; it waited, and was applied when the row came");
-    return "woken";
+    snprintf(why, WHY_BYTES, "%s",
+             is_range(rows, row)
+                 ? "a receipt of all messages to the person up to a time; applied"
+                 : "the message had no row; it waited, and was applied when the row came");
+    return is_range(rows, row) ? "range" : "woken";
 }
 
 /* No receipt: sql/expiry/90_answer.sql has noted that none came. */

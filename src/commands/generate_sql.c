@@ -56,11 +56,13 @@ static const char *const rules[] = {"lane/rules/dedup",      "lane/rules/series"
 /* Those of dimensions and groups come last. The daemon puts the columns of counters.by and
  * counters.groups here. */
 #define DIMENSION_COLUMN "org_id"
-static const struct rcpt_pg_binding dimensions[] = {
-    {"dimension_1", DIMENSION_COLUMN}, {"dimension_2", DIMENSION_COLUMN},
-    {"dimension_3", DIMENSION_COLUMN}, {"dimension_kinds", "{by_variant}"},
-    {"group_1", DIMENSION_COLUMN},     {"group_2", DIMENSION_COLUMN},
-    {"group_kinds", "{customer}"}};
+#define RANGE_BINDINGS   3u /* the first ones, which all variants have */
+static const struct rcpt_pg_binding bindings[] = {
+    {"range_recipient", DIMENSION_COLUMN}, {"range_account", DIMENSION_COLUMN},
+    {"range_sent", "created_at"},          {"dimension_1", DIMENSION_COLUMN},
+    {"dimension_2", DIMENSION_COLUMN},     {"dimension_3", DIMENSION_COLUMN},
+    {"dimension_kinds", "{by_variant}"},   {"group_1", DIMENSION_COLUMN},
+    {"group_2", DIMENSION_COLUMN},         {"group_kinds", "{customer}"}};
 
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 
@@ -83,8 +85,10 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
         .rule_count = of->rules,
         .reads_receipts = of->rules > 0,
         .by_dimensions = of->has_dimensions,
-        .bindings = dimensions,
-        .binding_count = of->has_dimensions ? sizeof(dimensions) / sizeof(dimensions[0]) : 0,
+        .bindings = bindings,
+        .binding_count =
+            of->has_dimensions ? sizeof(bindings) / sizeof(bindings[0]) : RANGE_BINDINGS,
+        .resolves_ranges = true,
         .selective = used > 0 && strcmp(subscribers[used - 1], ACTIONS) == 0,
         .inserts_unknown = true,
         .recent_since = of->recent_since};
@@ -116,10 +120,13 @@ static void write_lane(FILE *out)
         {.name = " rules", .rules = RULES - 3},
         {.name = " rules dimensions", .rules = RULES, .has_dimensions = true},
         {" rules dimensions recent", {NULL}, BOUNDARY, RULES, true}};
-    struct rcpt_lane_statements *plain =
-        rcpt_lane_statements_new(&(struct rcpt_lane_variant){.inserts_unknown = true});
-    struct rcpt_lane_statements *recent = rcpt_lane_statements_new(
-        &(struct rcpt_lane_variant){.inserts_unknown = true, .recent_since = BOUNDARY});
+    struct rcpt_lane_variant base = {.inserts_unknown = true,
+                                     .resolves_ranges = true,
+                                     .bindings = bindings,
+                                     .binding_count = RANGE_BINDINGS};
+    struct rcpt_lane_statements *plain = rcpt_lane_statements_new(&base);
+    base.recent_since = BOUNDARY;
+    struct rcpt_lane_statements *recent = rcpt_lane_statements_new(&base);
     for (size_t index = 0; index < sizeof(variants) / sizeof(variants[0]); index++) {
         bool both = variants[index].recent_since != NULL &&
                     (variants[index].subscribers[0] != NULL || variants[index].rules > 0);
@@ -144,7 +151,7 @@ void generate_sql(FILE *out)
         "-- \"lane/apply rules\": with all rules, which may be combined with the others; "
         "dimensions:\n"
         "-- also by columns of the inbox, here by " DIMENSION_COLUMN
-        "; \"serve/messages_of_customer\": likewise.\n",
+        "; \"serve/messages_of_customer\" and \"lane/range_resolve\": likewise.\n",
         out);
     write_lane(out);
     write_list(out, "control", rcpt_control_statements);

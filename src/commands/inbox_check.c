@@ -86,6 +86,26 @@ static bool list_dimension_problems(struct command_context *context,
     return good;
 }
 
+/* Their index is looked for when the statements are prepared. */
+static bool list_range_problems(struct command_context *context, const struct inbox_place *place,
+                                size_t *found)
+{
+    struct rcpt_array_text columns;
+    struct rcpt_ranges ranges;
+    rcpt_ranges_read(context->config, &ranges);
+    if (!ranges.on)
+        return true;
+    const char *sent = context->config->inbox.sent_at != NULL ? ranges.sent : place->created_at;
+    rcpt_array_text_init(&columns);
+    rcpt_array_text_add(&columns, ranges.recipient, strlen(ranges.recipient));
+    rcpt_array_text_add(&columns, ranges.account, strlen(ranges.account));
+    const char *const values[] = {place->schema, place->table, rcpt_array_text_finish(&columns),
+                                  sent};
+    bool good = list_problems(context, "migrate/range_problems", 4, values, found);
+    rcpt_array_text_fini(&columns);
+    return good;
+}
+
 bool inbox_check_table(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;
@@ -108,7 +128,8 @@ bool inbox_check_table(struct command_context *context)
                                   config->inbox.count_targeted ? "t" : "f"};
     bool good = list_problems(context, "migrate/inbox_problems", 4, values, &found) &&
                 list_problems(context, "migrate/inbox_hazards", 6, values, &found) &&
-                list_dimension_problems(context, &place, &found);
+                list_dimension_problems(context, &place, &found) &&
+                list_range_problems(context, &place, &found);
     rcpt_array_text_fini(&columns);
     good = good && (found > 0 || partitions_check(context));
     return good && (found == 0 ||
@@ -154,6 +175,7 @@ static bool check_lanes(struct command_context *context)
         .bindings = rules.bindings,
         .binding_count = rules.binding_count,
         .selective = actions != NULL,
+        .resolves_ranges = rules.ranges.on,
         .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
         .recent_since =
             rcpt_session_rows_count(recent) > 0 ? rcpt_session_rows_text(recent, 0, "since") : NULL,

@@ -1,17 +1,18 @@
-/* migrate, dimensions (counters.by) and groups (counters.groups): our own inbox gets the columns by
- * which messages are counted, and the platform's role the right to write them. A mapped inbox has
+/* migrate, dimensions (counters.by), groups (counters.groups) and ranges: our own inbox gets the
+ * columns by which messages are counted or found, and the platform's role the right to write them. A mapped inbox has
  * them already. Called by migrate_plan.c and migrate_roles.c. */
 #include <string.h>
 
 #include "config/dimensions.h"
 #include "config/groups.h"
+#include "config/ranges.h"
 #include "migrate.h"
 #include "postgres/array_text.h"
 #include "postgres/sql.h"
 
 /* The columns that the platform gives beside those of the inbox. */
 struct counted {
-    const char *columns[RCPT_DIMENSIONS + RCPT_GROUPS];
+    const char *columns[RCPT_DIMENSIONS + RCPT_GROUPS + RCPT_RANGE_BINDINGS];
     size_t count;
 };
 
@@ -46,11 +47,47 @@ static struct rcpt_session_rows *read_missing(struct migrate_plan *plan,
     return rows;
 }
 
+/* NULL: the query failed. Columns in the order of the index. */
+static struct rcpt_session_rows *read_ranges(struct migrate_plan *plan,
+                                             const struct rcpt_ranges *ranges)
+{
+    const char *const names[] = {ranges->recipient, ranges->account, ranges->sent, "message_id"};
+    struct rcpt_array_text columns;
+    rcpt_array_text_init(&columns);
+    for (size_t index = 0; index < sizeof(names) / sizeof(names[0]); index++)
+        rcpt_array_text_add(&columns, names[index], strlen(names[index]));
+    const char *const values[] = {plan->context->config->postgres.schema,
+                                  rcpt_array_text_finish(&columns)};
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(plan->context->session, rcpt_sql("migrate/ranges_missing"), 2, values,
+                           &plan->context->error);
+    rcpt_array_text_fini(&columns);
+    return rows;
+}
+
+/* Columns and index in one step: without the index, no connection of a lane comes up. */
+static bool plan_ranges(struct migrate_plan *plan)
+{
+    struct rcpt_ranges ranges;
+    rcpt_ranges_read(plan->context->config, &ranges);
+    if (!ranges.on)
+        return true;
+    struct rcpt_session_rows *rows = read_ranges(plan, &ranges);
+    bool good = rows != NULL;
+    if (good && rcpt_session_rows_bool(rows, 0, "missing"))
+        good = migrate_add_bound(
+            plan, "migrate/ranges", ranges.bindings, ranges.binding_count,
+            "add what ranges need to message_inbox: columns %s, %s and %s, and an index",
+            ranges.recipient, ranges.account, ranges.sent);
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
 bool migrate_dimensions_plan(struct migrate_plan *plan)
 {
     const struct counted counted = counted_columns(plan->context->config);
     if (counted.count == 0)
-        return true;
+        return plan_ranges(plan);
     struct rcpt_session_rows *rows = read_missing(plan, &counted);
     bool good = rows != NULL;
     for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
@@ -61,12 +98,26 @@ bool migrate_dimensions_plan(struct migrate_plan *plan)
                                  column);
     }
     rcpt_session_rows_free(rows);
-    return good;
+    return good && plan_ranges(plan);
+}
+
+/* The time of insertion is PostgreSQL's own. */
+static void add_ranges(const struct rcpt_config *config, struct counted *counted)
+{
+    struct rcpt_ranges ranges;
+    rcpt_ranges_read(config, &ranges);
+    if (!ranges.on)
+        return;
+    counted->columns[counted->count++] = ranges.recipient;
+    counted->columns[counted->count++] = ranges.account;
+    if (strcmp(ranges.sent, "created_at") != 0)
+        counted->columns[counted->count++] = ranges.sent;
 }
 
 bool migrate_dimensions_grant(struct migrate_plan *plan, const char *platform_role)
 {
-    const struct counted counted = counted_columns(plan->context->config);
+    struct counted counted = counted_columns(plan->context->config);
+    add_ranges(plan->context->config, &counted);
     bool good = true, own = plan->context->config->inbox.table == NULL;
     for (size_t index = 0; good && own && index < counted.count; index++) {
         const struct rcpt_pg_binding bindings[] = {{"column", counted.columns[index]},

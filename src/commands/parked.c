@@ -184,6 +184,33 @@ static void print(const struct rcpt_session_rows *rows, const struct rcpt_sessio
     print_sums(&sums, format == COMMAND_FORMAT_TABLE);
 }
 
+/* The person is no column: it may be a phone number. */
+static bool show_ranges(const struct command_call *call, struct command_context *context,
+                        enum command_format format, const char *limit)
+{
+    static const struct report_column range_columns[] = {
+        {"parked_at", REPORT_TEXT},   {"age_s", REPORT_NUMBER},  {"status", REPORT_TEXT},
+        {"until", REPORT_TEXT},       {"source", REPORT_TEXT},   {"topic", REPORT_TEXT},
+        {"partition", REPORT_NUMBER}, {"offset", REPORT_NUMBER}, {"index", REPORT_NUMBER},
+        {"messages", REPORT_NUMBER},  {"next_s", REPORT_NUMBER}};
+    const size_t count = sizeof(range_columns) / sizeof(range_columns[0]);
+    const char *const values[] = {command_option(call, "source"), command_option(call, "topic"),
+                                  limit};
+    struct report report;
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context->session, rcpt_sql("command/ranges_list"), 3, values, &context->error);
+    if (rows == NULL)
+        return false;
+    report_init(&report, range_columns, count);
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++)
+        for (size_t column = 0; column < count; column++)
+            report_add(&report, rcpt_session_rows_text(rows, row, range_columns[column].name));
+    report_print(&report, format, "no range waits");
+    report_fini(&report);
+    rcpt_session_rows_free(rows);
+    return true;
+}
+
 static bool show(const struct command_call *call, struct command_context *context,
                  enum command_format format, const char *limit)
 {
@@ -212,11 +239,14 @@ int command_parked(const struct command_call *call)
     if (!command_format(call, &format) ||
         !command_number(call, "limit", 1, LIST_MOST, LIST_DEFAULT, &limit))
         return EX_USAGE;
+    if (command_option(call, "why") != NULL && command_option(call, "ranges") != NULL)
+        return command_usage(call, "--why is of receipts that name a message: not with --ranges");
     if (!command_open(&context, call, true, &exit_code))
         return exit_code;
     snprintf(most, sizeof(most), "%" PRId64, limit);
-    exit_code =
-        show(call, &context, format, most) ? command_printed(EX_OK) : command_fail(&context.error);
+    bool good = command_option(call, "ranges") != NULL ? show_ranges(call, &context, format, most)
+                                                       : show(call, &context, format, most);
+    exit_code = good ? command_printed(EX_OK) : command_fail(&context.error);
     command_close(&context);
     return exit_code;
 }

@@ -145,6 +145,11 @@ static const struct rcpt_config_row rows[] = {
         "template of the number of parts: with it, a message is delivered when all its parts are"),
     TEMPLATE("custom.ip", custom.ip,
              "template of the address that opened or clicked, for `machine.networks`"),
+    TEMPLATE(
+        "custom.recipient", custom.recipient,
+        "template of the person's id, for receipts without a message id that mean all messages "
+        "to a person up to a time"),
+    TEMPLATE("custom.until", custom.until, "template of that time"),
     TEMPLATE("custom.client_ref", custom.client_ref, "template of what the sender put in"),
     {"custom.answer_code", RCPT_CONFIG_INTEGER, 0, FIELD(custom.answer_code), .initial = "200",
      .min = 200, .max = 299, .doc = "answer once everything is in Kafka"},

@@ -16,6 +16,7 @@
 #include "folds.h"
 #include "groups.h"
 #include "pipelines.h"
+#include "ranges.h"
 #include "schema.h"
 #include "value.h"
 
@@ -162,6 +163,18 @@ static bool check_groups(struct loading *loading)
                              place_of(loading, "counters.groups", "inbox.table"), "%s", problem);
 }
 
+/* Ranges likewise. Accounts, which are checked later, know whether their ranges are of use. */
+static bool check_ranges(struct loading *loading)
+{
+    struct rcpt_config *config = loading->config;
+    const char *problem = rcpt_config_ranges_problem(config);
+    for (size_t index = 0; index < config->intake.accounts_count; index++)
+        config->intake.accounts[index].ranges = config->inbox.recipient != NULL;
+    return problem == NULL ||
+           rcpt_config_error(loading->file.error, loading->file.name,
+                             place_of(loading, "inbox.columns", "inbox.table"), "%s", problem);
+}
+
 /* Checks that need the values of several rows. They run on the loaded struct, where defaults are
  * filled in. */
 static bool check_together(struct loading *loading)
@@ -172,7 +185,7 @@ static bool check_together(struct loading *loading)
                        "postgres.retry_max", config->postgres.retry_max_ms) &&
            check_columns(loading) && check_log_levels(loading) && check_tls(loading) &&
            check_retention(loading) && check_partitions(loading) && check_dimensions(loading) &&
-           check_groups(loading);
+           check_groups(loading) && check_ranges(loading);
 }
 
 /* The ladder checks itself (core/ladder.c); its errors get the place of `ladder`. */

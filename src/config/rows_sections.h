@@ -193,6 +193,28 @@
              "is "                                                                                 \
              "not an event. At least the time in which a gateway repeats. 0s: every copy counts"},
 
+/* Of the section `inbox`: whose a message is, and when it was sent, for ranges. */
+#define RCPT_CONFIG_RANGE_ROWS                                                                     \
+    {"inbox.columns.recipient",                                                                    \
+     RCPT_CONFIG_IDENTIFIER,                                                                       \
+     NULLABLE,                                                                                     \
+     AT(inbox.recipient),                                                                          \
+     .min = 1,                                                                                     \
+     .max = 63,                                                                                    \
+     .example = "recipient",                                                                       \
+     .doc = "column of the person's id at the gateway (text), for receipts that mean all "         \
+            "messages to a person up to a time; needs the account in `inbox.columns.gateway`. "    \
+            "Not set: such receipts are ignored"},                                                 \
+        {"inbox.columns.sent_at",                                                                  \
+         RCPT_CONFIG_IDENTIFIER,                                                                   \
+         NULLABLE,                                                                                 \
+         AT(inbox.sent_at),                                                                        \
+         .min = 1,                                                                                 \
+         .max = 63,                                                                                \
+         .example = "sent_at",                                                                     \
+         .doc = "column of the time when a message was sent (timestamptz), for these receipts; "   \
+                "NULL: it was not. Not set: `created_at`"},
+
 /* Of the section `inbox`: how its table may be laid out. */
 #define RCPT_CONFIG_LAYOUT_ROWS                                                                    \
     {"inbox.probe_partitions",                                                                     \

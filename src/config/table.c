@@ -167,6 +167,8 @@ static const struct rcpt_config_row rows[] = {
      .max = 63, .example = "logical_id",
      .doc = "column of the logical message that a message is an attempt at, for `counters.groups`: "
             "the id of the first attempt; NULL: of itself. Written by INSERT, never changed later"},
+    RCPT_CONFIG_RANGE_ROWS
+
     {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
      CHOICES(targeted_policies),
      .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "

@@ -21,6 +21,7 @@ enum rcpt_batch_kind {
     RCPT_BATCH_DISCARD, /* as WAKE for one row that PostgreSQL refuses: to dead_letter instead */
     RCPT_BATCH_EXPIRE,  /* fence as WAKE; parked rows whose alias has landed get its message id and
                            lane, those older than parked.max_age go to dead_letter */
+    RCPT_BATCH_RANGES,  /* fence as WAKE; receipts are parked for the next messages of ranges */
     RCPT_BATCH_KIND__COUNT,
 };
 
@@ -79,11 +80,20 @@ struct rcpt_batch_letter {
     uint32_t full_size;    /* larger: the payload was cut already */
 };
 
+/* A receipt of all messages to a person up to a time: stored by the batch, resolved by RANGES. */
+struct rcpt_batch_range_receipt {
+    const struct rcpt_record *record;
+    const struct rcpt_reject *reject;
+    const char *topic;
+    int32_t partition;
+    int16_t code;
+};
+
 struct rcpt_batch {
     enum rcpt_batch_kind kind;
     uint32_t lane;
     uint64_t number;     /* of this process, for logs and traces */
-    uint32_t wake_limit; /* WAKE, DISCARD, EXPIRE: most rows */
+    uint32_t wake_limit; /* WAKE, DISCARD, EXPIRE, RANGES: most rows */
 
     struct rcpt_batch_message *messages;
     uint32_t message_count;
@@ -107,6 +117,8 @@ struct rcpt_batch {
     uint32_t move_count;
     struct rcpt_batch_letter *letters;
     uint32_t letter_count;
+    struct rcpt_batch_range_receipt *ranges;
+    uint32_t range_count;
 
     struct rcpt_arena arena; /* owns all of the above */
 };

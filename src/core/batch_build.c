@@ -1,6 +1,6 @@
 /* Folds the events of one lane into a batch: one entry for each message with its highest status,
  * its flags and how often each status was reported, sorted by id, which is the order in which
- * PostgreSQL locks rows. Rejected events become dead letters. Called by lane.c and lane_search.c.
+ * PostgreSQL locks rows. Called by lane.c and lane_search.c.
  */
 #include "batch_build.h"
 
@@ -308,44 +308,6 @@ static struct counts count_content(const struct rcpt_batch_source *sources, uint
     return counts;
 }
 
-/* The search has marked the event. Its letter gets PostgreSQL's text by search_name_refusals. */
-static void add_refused(struct rcpt_batch *batch, const struct rcpt_batch_source *source,
-                        const struct rcpt_event *event)
-{
-    batch->letters[batch->letter_count++] = (struct rcpt_batch_letter){
-        .record = source->record,
-        .topic = source->topic,
-        .partition = source->partition,
-        .index = (int32_t)event->index,
-        .reason = RCPT_REJECT_DATABASE,
-        .detail = "PostgreSQL refuses this row",
-        .payload = source->record->value + event->payload,
-        .payload_size = event->payload_size,
-    };
-}
-
-/* Events that could not be decoded: each belongs to a lane, so exactly one batch writes its
- * letter. */
-static void add_rejects(struct rcpt_batch *batch, const struct rcpt_batch_source *source)
-{
-    const struct rcpt_record *record = source->record;
-    for (uint32_t at = record->lane_rejects[batch->lane];
-         at < record->lane_rejects[batch->lane + 1]; at++) {
-        const struct rcpt_reject *reject = &record->rejects[at];
-        batch->letters[batch->letter_count++] = (struct rcpt_batch_letter){
-            .record = record,
-            .topic = source->topic,
-            .partition = source->partition,
-            .index = reject->index,
-            .reason = reject->reason,
-            .detail = reject->detail,
-            .payload = record->value + reject->payload,
-            .payload_size = reject->payload_size,
-            .full_size = reject->full_size,
-        };
-    }
-}
-
 struct raw { /* one event before grouping */
     const struct rcpt_event *event;
     uint32_t source;
@@ -366,7 +328,7 @@ static uint32_t chain_events(struct rcpt_batch_builder *builder, struct rcpt_bat
              at < record->lane_events[batch->lane + 1]; at++) {
             const struct rcpt_event *event = &record->events[at];
             if (event->refused) {
-                add_refused(batch, &sources[source], event);
+                rcpt_batch_add_refused(batch, &sources[source], event);
                 continue;
             }
             seen++;
@@ -381,7 +343,7 @@ static uint32_t chain_events(struct rcpt_batch_builder *builder, struct rcpt_bat
                 raws[message->tail].next = used;
             message->tail = used++;
         }
-        add_rejects(batch, &sources[source]);
+        rcpt_batch_add_rejects(builder->ladder, batch, &sources[source]);
     }
     *raw_count = used;
     return message_count;
@@ -465,6 +427,7 @@ void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batc
     struct folding *messages = rcpt_arena_alloc(&builder->scratch, most * sizeof(*messages));
     struct folding *scratch = rcpt_arena_alloc(&builder->scratch, most * sizeof(*scratch));
     batch->letters = allocate(batch, counts.letters, sizeof(*batch->letters));
+    batch->ranges = allocate(batch, counts.letters, sizeof(*batch->ranges));
     batch->events = allocate(batch, most, sizeof(*batch->events));
     batch->messages = allocate(batch, most, sizeof(*batch->messages));
     batch->signatures = allocate(batch, most, sizeof(*batch->signatures));

@@ -37,6 +37,13 @@ void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batc
                      const struct rcpt_batch_source *sources, uint32_t source_count,
                      struct rcpt_batch_range range);
 
+/* batch_rejects.c: the letter of an event that PostgreSQL refuses; what the lane has of a record's
+ * rejects. There is room for both. */
+void rcpt_batch_add_refused(struct rcpt_batch *batch, const struct rcpt_batch_source *source,
+                            const struct rcpt_event *event);
+void rcpt_batch_add_rejects(const struct rcpt_ladder *ladder, struct rcpt_batch *batch,
+                            const struct rcpt_batch_source *source);
+
 /* The event_index-th (from 0) event of the lane in the sources that is not refused. */
 struct rcpt_event *rcpt_batch_find_event(const struct rcpt_batch_source *sources,
                                          uint32_t source_count, uint32_t lane,

@@ -291,6 +291,12 @@ void rcpt_engine_wake(struct rcpt_engine *engine, uint32_t lane, bool applicable
     pump(engine, engine->lanes[lane].connection, now_ms);
 }
 
+void rcpt_engine_resolve_ranges(struct rcpt_engine *engine, uint32_t lane, int64_t now_ms)
+{
+    engine->lanes[lane].wake_ranges = true;
+    pump(engine, engine->lanes[lane].connection, now_ms);
+}
+
 void rcpt_engine_set_parking_full(struct rcpt_engine *engine, bool full)
 {
     engine->parking_full = full;

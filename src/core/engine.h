@@ -84,6 +84,8 @@ struct rcpt_engine_result {
     uint32_t messages_known, messages_changed, events_parked;
     uint32_t woken; /* WAKE, DISCARD, EXPIRE: rows handled; equal to the limit: there may be more */
     uint32_t moved, made; /* EXPIRE: rows that an alias led elsewhere, bare rows made; likewise */
+    uint32_t ranges_idle; /* RANGES: those that raise nothing; `woken`: receipts parked */
+    bool more_ranges;     /* RANGES: some are not resolved */
 };
 
 struct rcpt_engine_stats {             /* since start; for logs and metrics */
@@ -178,6 +180,8 @@ void rcpt_engine_on_result(struct rcpt_engine *engine, uint32_t lane,
 /* The probe found parked rows of this lane that can be applied, or that are too old. */
 void rcpt_engine_wake(struct rcpt_engine *engine, uint32_t lane, bool applicable, bool expired,
                       int64_t now_ms);
+/* Ranges of this lane are due. */
+void rcpt_engine_resolve_ranges(struct rcpt_engine *engine, uint32_t lane, int64_t now_ms);
 /* The backlog of parked rows is full: nothing more is taken until it is not. */
 void rcpt_engine_set_parking_full(struct rcpt_engine *engine, bool full);
 

@@ -77,7 +77,7 @@ struct lane {
     int64_t verified_ms;     /* last commit or comparison with the database */
     uint32_t epochs_at_read; /* engine->epochs when read_positions was asked */
 
-    bool wake_applicable, wake_expired, wake_discard;
+    bool wake_applicable, wake_expired, wake_discard, wake_ranges;
     bool resync_asked;
     uint32_t wake_limit;
     enum rcpt_batch_kind last_kind;

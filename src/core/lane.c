@@ -203,7 +203,7 @@ static void seal_wake(struct rcpt_engine *engine, struct lane *lane, enum rcpt_b
 
 static bool has_wake(const struct lane *lane)
 {
-    return lane->wake_applicable || lane->wake_expired || lane->wake_discard;
+    return lane->wake_applicable || lane->wake_expired || lane->wake_discard || lane->wake_ranges;
 }
 
 static bool has_assignment(const struct rcpt_engine *engine)
@@ -229,11 +229,13 @@ static bool is_behind(const struct rcpt_engine *engine, const struct lane *lane)
 /* DISCARD first: it removes the one parked row that makes every wake fail. */
 static void step_wake(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
-    enum rcpt_batch_kind kind = RCPT_BATCH_EXPIRE;
+    enum rcpt_batch_kind kind = RCPT_BATCH_RANGES;
     if (lane->wake_discard)
         kind = RCPT_BATCH_DISCARD;
     else if (lane->wake_applicable)
         kind = RCPT_BATCH_WAKE;
+    else if (lane->wake_expired)
+        kind = RCPT_BATCH_EXPIRE;
     seal_wake(engine, lane, kind, now_ms);
 }
 
@@ -258,8 +260,8 @@ static bool step_ready(struct rcpt_engine *engine, struct lane *lane, int64_t no
 {
     bool queued = lane->count > 0 && !lingers(engine, lane, now_ms);
     /* Parked rows take turns with fresh ones, so that neither starves. */
-    bool wakes =
-        has_wake(lane) && has_assignment(engine) && !(queued && lane->last_kind == RCPT_BATCH_WAKE);
+    bool woke = lane->last_kind == RCPT_BATCH_WAKE || lane->last_kind == RCPT_BATCH_RANGES;
+    bool wakes = has_wake(lane) && has_assignment(engine) && !(queued && woke);
     if (search_is_on(&lane->search)) {
         seal_probe(engine, lane, now_ms);
     } else if (wakes) {
@@ -377,12 +379,16 @@ static void on_committed(struct rcpt_engine *engine, struct lane *lane,
     case RCPT_BATCH_EXPIRE:
         lane->wake_expired = more;
         break;
+    case RCPT_BATCH_RANGES:
+        lane->wake_ranges = result->more_ranges;
+        break;
     case RCPT_BATCH_DISCARD:
         lane->wake_discard = false;
         lane->wake_limit = engine->settings.wake_limit;
         break;
     default:
         lane->wake_applicable |= lane->batch.has_parts && result->events_parked > 0;
+        lane->wake_ranges |= lane->batch.range_count > 0;
         lane_release_batch(engine, lane);
         search_forget(&lane->search);
         break;
@@ -413,6 +419,8 @@ static void on_data_error(struct rcpt_engine *engine, struct lane *lane,
         halve_wake(lane);
     } else if (lane->batch.kind == RCPT_BATCH_EXPIRE) {
         lane->wake_expired = false; /* until the next probe */
+    } else if (lane->batch.kind == RCPT_BATCH_RANGES) {
+        lane->wake_ranges = false; /* likewise */
     } else if (lane->batch.kind == RCPT_BATCH_APPLY && same_records && events > 0) {
         search_begin(&lane->search, records, events, result->detail);
     } else if (lane->batch.kind == RCPT_BATCH_PROBE && search_is_on(&lane->search)) {

@@ -45,6 +45,8 @@ const char *rcpt_reject_name(enum rcpt_reject_reason reason)
         [RCPT_REJECT_INVALID_FLAGS] = "invalid_flags",
         [RCPT_REJECT_INVALID_TIME] = "invalid_time",
         [RCPT_REJECT_INVALID_PART] = "invalid_part",
+        [RCPT_REJECT_INVALID_RANGE] = "invalid_range",
+        [RCPT_REJECT_RANGE_OFF] = "range_off",
         [RCPT_REJECT_UNKNOWN_MESSAGE] = "unknown_message",
         [RCPT_REJECT_OTHER_ORGANISATION] = "other_organisation",
         [RCPT_REJECT_RETIRED_MESSAGE] = "retired_message",
@@ -91,6 +93,11 @@ void rcpt_decoder_free(struct rcpt_decoder *decoder)
     free(decoder->event_keys);
     free(decoder->rejects);
     free(decoder);
+}
+
+void rcpt_decoder_take_ranges(struct rcpt_decoder *decoder)
+{
+    decoder->takes_ranges = true;
 }
 
 void rcpt_decoder_set_machines(struct rcpt_decoder *decoder, const struct rcpt_machine_rules *rules)
@@ -247,34 +254,55 @@ static size_t count_foreign_id_bytes(const struct rcpt_decoder *decoder)
         if (!is_in_value(decoder, decoder->events[i].id))
             bytes += decoder->events[i].id_size;
     }
+    for (uint32_t i = 0; i < decoder->reject_count; i++) {
+        const struct rcpt_range *range = &decoder->rejects[i].range;
+        if (range->recipient_size > 0 && !is_in_value(decoder, range->recipient))
+            bytes += range->recipient_size;
+    }
     return bytes;
 }
 
-/* The copy moves every id: into the record's value, or behind it. */
-static void copy_value(struct rcpt_decoder *decoder, struct parts *parts)
+/* Into the record's value, or to *next, which moves on. Returns where it is. */
+static const char *move_id(const struct rcpt_decoder *decoder, const struct parts *parts,
+                           const char *id, size_t size, char **next)
 {
     const char *value = decoder->input.value;
+    if (is_in_value(decoder, id))
+        return parts->value + (id - value);
+    char *to = *next;
+    memcpy(to, id, size);
+    *next += size;
+    return to;
+}
+
+/* The copy moves every id. */
+static void copy_value(struct rcpt_decoder *decoder, struct parts *parts)
+{
     size_t kept = kept_bytes(decoder);
     if (kept > 0)
-        memcpy(parts->value, value, kept);
+        memcpy(parts->value, decoder->input.value, kept);
     char *next = parts->ids;
     for (uint32_t i = 0; i < decoder->event_count; i++) {
         struct rcpt_event *event = &decoder->events[i];
-        if (is_in_value(decoder, event->id)) {
-            event->id = parts->value + (event->id - value);
-        } else {
-            memcpy(next, event->id, event->id_size);
-            event->id = next;
-            next += event->id_size;
-        }
+        event->id = move_id(decoder, parts, event->id, event->id_size, &next);
+    }
+    for (uint32_t i = 0; i < decoder->reject_count; i++) {
+        struct rcpt_range *range = &decoder->rejects[i].range;
+        if (range->recipient_size > 0)
+            range->recipient =
+                move_id(decoder, parts, range->recipient, range->recipient_size, &next);
     }
 }
 
-/* By its position, never by the instance: any instance that decodes the record again gives the
- * reject to the same lane. */
+/* By its position, or of a range by its person, never by the instance: any instance that decodes the
+ * record again gives the reject to the same lane. */
 static uint32_t lane_of_reject(const struct rcpt_decoder *decoder, const struct rcpt_reject *reject)
 {
     const struct rcpt_record_input *input = &decoder->input;
+    const struct rcpt_range *range = &reject->range;
+    if (range->recipient_size > 0)
+        return (uint32_t)rcpt_hash_text_extended(range->recipient, range->recipient_size, 0) &
+               (decoder->lanes - 1);
     uint64_t hash =
         rcpt_hash_position(input->topic, input->partition, input->offset, (uint32_t)reject->index);
     return (uint32_t)hash & (decoder->lanes - 1);

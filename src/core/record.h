@@ -20,6 +20,8 @@
 #define RCPT_RECORD_MAX_ID_BYTES      255
 #define RCPT_RECORD_MAX_PARTS         255 /* of a message: 3GPP TS 23.040 counts them in a byte */
 #define RCPT_RECORD_TRACEPARENT_BYTES 55  /* W3C Trace Context, version 00 */
+#define RCPT_RECORD_RANGE_INDEX                                                                    \
+    200000 /* from here on: receipts that ranges come to, not of records (range_resolve.sql) */
 
 /* By what figures distinguish receipts: texts that events name, by number, in order of
  * appearance. Reasons only for rules (rcpt_decoder_set_rules). */
@@ -52,6 +54,8 @@ enum rcpt_reject_reason {
     RCPT_REJECT_INVALID_FLAGS,  /* no list of names, or a name that is no flag of the ladder */
     RCPT_REJECT_INVALID_TIME,   /* `at` present but not RFC 3339 nor epoch, or out of 1970…9999 */
     RCPT_REJECT_INVALID_PART,   /* `part` is none of its `parts` */
+    RCPT_REJECT_INVALID_RANGE,  /* of all messages to a person, but without what that needs */
+    RCPT_REJECT_RANGE_OFF,      /* a range, but no column of the inbox says to whom messages go */
     RCPT_REJECT_UNKNOWN_MESSAGE,    /* `unknown: dead-letter`: no row with this id (set by SQL) */
     RCPT_REJECT_OTHER_ORGANISATION, /* it names another one than its message has (set by SQL) */
     RCPT_REJECT_RETIRED_MESSAGE,    /* its message was deleted (set by SQL) */
@@ -86,8 +90,21 @@ struct rcpt_event {
 
 #define RCPT_RECORD_ORG_ELSEWHERE UINT16_MAX /* escaped, long, or far behind */
 
+/* A receipt of all messages to a person up to a time. It names no message, so it is none of the
+ * events. Ranges of one person have one lane, whether they are taken or not: another instance may be
+ * configured otherwise. */
+struct rcpt_range {
+    const char *recipient; /* not terminated, as event ids */
+    int64_t until_us, at_us;
+    uint8_t recipient_size; /* 1…255; 0: it is no range */
+    uint8_t entry;          /* ladder entry that it names, of a status */
+    uint8_t gateway;        /* as of events */
+    bool is_taken;          /* else it is a reject: RANGE_OFF */
+};
+
 struct rcpt_reject {
     enum rcpt_reject_reason reason;
+    struct rcpt_range range;
     int32_t index;    /* position of the event in the record; -1: the whole record */
     uint32_t payload; /* as for events; the value's first bytes when index is -1 */
     uint32_t payload_size;
@@ -120,8 +137,8 @@ struct rcpt_record {
     struct rcpt_event *events; /* grouped by lane, in record order within a lane */
     const uint32_t
         *lane_events; /* lanes + 1: events of lane l are [lane_events[l], lane_events[l + 1]) */
-    struct rcpt_reject
-        *rejects; /* likewise; lane of a reject = rcpt_hash_position(…) & (lanes - 1) */
+    struct rcpt_reject *
+        rejects; /* likewise; lane of a reject = rcpt_hash_position(…) & (lanes - 1), of a range by its person */
     const uint32_t *lane_rejects;
 };
 
@@ -146,6 +163,9 @@ struct rcpt_decoder; /* reusable scratch memory around one ladder; not for two t
 struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder,
                                       uint32_t lanes /* power of two, 1…256 */);
 void rcpt_decoder_free(struct rcpt_decoder *decoder);
+
+/* From now on ranges are read. Without this call they are rejects. */
+void rcpt_decoder_take_ranges(struct rcpt_decoder *decoder);
 
 /* From now on events get what rules read: the reason, and with `keys` a key. */
 void rcpt_decoder_set_rules(struct rcpt_decoder *decoder, bool keys);

@@ -185,6 +185,62 @@ static bool read_part(const struct rcpt_token *tokens, uint8_t *part, uint8_t *p
     return true;
 }
 
+/* The person, as the gateway knows him, and the account, without which that says nothing. */
+static bool check_recipient(const struct rcpt_token *recipient, const struct rcpt_token *account,
+                            struct draft *draft)
+{
+    bool named = recipient->kind == RCPT_TOKEN_STRING || recipient->kind == RCPT_TOKEN_NUMBER;
+    if (!named || recipient->size == 0 || recipient->size > RCPT_RECORD_MAX_ID_BYTES ||
+        memchr(recipient->text, '\0', recipient->size) != NULL || recipient->has_half_surrogate)
+        return refuse(draft, RCPT_REJECT_INVALID_RANGE,
+                      "recipient is no text of 1 to 255 bytes without a NUL");
+    if (account->kind != RCPT_TOKEN_STRING || account->size == 0 ||
+        memchr(account->text, '\0', account->size) != NULL || account->has_half_surrogate)
+        return refuse(draft, RCPT_REJECT_INVALID_RANGE,
+                      "a range needs gateway: the account by which the messages were sent");
+    return true;
+}
+
+/* Flags are of a message, and a range names none. */
+static bool check_range(const struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
+                        int entry, struct draft *draft)
+{
+    const struct rcpt_token *tokens = fields->tokens;
+    if (fields->flags != 0 || rcpt_ladder_entry(decoder->ladder, (size_t)entry)->mask != 0)
+        return refuse(draft, RCPT_REJECT_INVALID_RANGE, "a range names a status and no flag");
+    return check_recipient(&tokens[RCPT_FIELD_RECIPIENT], &tokens[RCPT_FIELD_GATEWAY], draft);
+}
+
+/* The same checks as of an event, in the same order. A range is set aside among the rejects. */
+static void take_range(struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
+                       uint32_t index, size_t payload, size_t payload_size)
+{
+    const struct rcpt_token *tokens = fields->tokens;
+    struct draft draft = {.reason = RCPT_REJECT_RANGE_OFF,
+                          .detail = "inbox.columns.recipient is not set"};
+    struct rcpt_range range = {.at_us = decoder->default_at_us};
+    int entry = -1;
+    bool good = check_text(decoder, payload, payload_size, &draft) &&
+                find_status(decoder->ladder, &tokens[RCPT_FIELD_STATUS],
+                            &tokens[RCPT_FIELD_CHANNEL], &entry, &draft) &&
+                read_time(&tokens[RCPT_FIELD_AT], &range.at_us, &draft) &&
+                read_time(&tokens[RCPT_FIELD_UNTIL], &range.until_us, &draft) &&
+                check_flags(decoder->ladder, fields, &draft) &&
+                check_range(decoder, fields, entry, &draft);
+    struct rcpt_reject *reject =
+        rcpt_record_add_reject(decoder, draft.reason, (int32_t)index, payload, payload_size);
+    memcpy(reject->detail, draft.detail, sizeof(reject->detail));
+    if (!good)
+        return;
+    reject->range = range;
+    reject->range.is_taken = decoder->takes_ranges;
+    reject->range.recipient = tokens[RCPT_FIELD_RECIPIENT].text;
+    reject->range.recipient_size = (uint8_t)tokens[RCPT_FIELD_RECIPIENT].size;
+    reject->range.entry = (uint8_t)entry;
+    reject->range.gateway =
+        rcpt_record_facet_of(decoder, RCPT_FACET_GATEWAY, &tokens[RCPT_FIELD_GATEWAY]);
+}
+
 /* Scratch memory of the decoder: finish() in record.c copies the events, sorted by lane. */
 static struct rcpt_event *add_event(struct rcpt_decoder *decoder)
 {
@@ -299,6 +355,10 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
     int64_t at_us = decoder->default_at_us;
     uint8_t part, parts;
 
+    if (id->kind == RCPT_TOKEN_ABSENT && tokens[RCPT_FIELD_UNTIL].kind > RCPT_TOKEN_NULL) {
+        take_range(decoder, fields, index, payload, payload_size);
+        return;
+    }
     if (!check_text(decoder, payload, payload_size, &draft) || !check_id(id, &draft) ||
         !find_status(decoder->ladder, &tokens[RCPT_FIELD_STATUS], &tokens[RCPT_FIELD_CHANNEL],
                      &entry, &draft) ||

@@ -24,6 +24,8 @@ enum rcpt_field {
     RCPT_FIELD_CAMPAIGN,
     RCPT_FIELD_PART,
     RCPT_FIELD_PARTS,
+    RCPT_FIELD_RECIPIENT,
+    RCPT_FIELD_UNTIL,
     RCPT_FIELD_FLAGS, /* absent for a list: see struct rcpt_record_fields */
     RCPT_FIELD__COUNT,
     RCPT_FIELD_OTHER = RCPT_FIELD__COUNT, /* of no interest here */
@@ -80,6 +82,7 @@ struct rcpt_decoder {
     const struct rcpt_ladder *ladder;
     uint32_t lanes;
     bool for_rules, keys; /* rcpt_decoder_set_rules */
+    bool takes_ranges;    /* rcpt_decoder_take_ranges */
     struct rcpt_record_names facets[RCPT_FACET__COUNT];
     const struct rcpt_machine_rules *machine_rules; /* NULL: flags alone */
     struct rcpt_machine_marks machine_marks;

@@ -177,6 +177,8 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
     case 5:
         if (memcmp(key, "parts", 5) == 0)
             return RCPT_FIELD_PARTS;
+        if (memcmp(key, "until", 5) == 0)
+            return RCPT_FIELD_UNTIL;
         return memcmp(key, "flags", 5) == 0 ? RCPT_FIELD_FLAGS : RCPT_FIELD_OTHER;
     case 6:
         if (memcmp(key, "status", 6) == 0)
@@ -190,6 +192,8 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
         return memcmp(key, "gateway", 7) == 0 ? RCPT_FIELD_GATEWAY : RCPT_FIELD_OTHER;
     case 8:
         return memcmp(key, "event_id", 8) == 0 ? RCPT_FIELD_EVENT_ID : RCPT_FIELD_OTHER;
+    case 9:
+        return memcmp(key, "recipient", 9) == 0 ? RCPT_FIELD_RECIPIENT : RCPT_FIELD_OTHER;
     case 10:
         return memcmp(key, "message_id", 10) == 0 ? RCPT_FIELD_ID : RCPT_FIELD_OTHER;
     case 11:

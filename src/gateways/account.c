@@ -102,7 +102,9 @@ static bool make_custom(struct rcpt_intake_account *account,
                    .client_ref = own_text(account, custom->client_ref),
                    .part = own_text(account, custom->part),
                    .parts = own_text(account, custom->parts),
-                   .ip = own_text(account, custom->ip)},
+                   .ip = own_text(account, custom->ip),
+                   .recipient = own_text(account, custom->recipient),
+                   .until = own_text(account, custom->until)},
         .time_format = custom->time_format,
         .answer_type = custom->answer != NULL && custom->answer_type == NULL
                            ? "text/plain"
@@ -180,6 +182,9 @@ static bool compile_fields(struct rcpt_intake_account *account,
                    error) &&
            compile(config, "custom.part", fields->part, &account->fields.part, error) &&
            compile(config, "custom.parts", fields->parts, &account->fields.parts, error) &&
+           compile(config, "custom.recipient", fields->recipient, &account->fields.recipient,
+                   error) &&
+           compile(config, "custom.until", fields->until, &account->fields.until, error) &&
            compile(config, "link", fields->link, &account->fields.link, error) &&
            compile(config, "cost", fields->cost, &account->fields.cost, error) &&
            compile(config, "custom.ip", fields->ip, &account->fields.ip, error) &&
@@ -418,6 +423,7 @@ struct rcpt_intake_account *rcpt_intake_account_new(const struct rcpt_intake_acc
     account->digest = config->digest;
     account->plivo_v2 = config->plivo_v2;
     account->unsigned_ids = config->unsigned_ids;
+    account->ranges = config->ranges;
     account->ladder = ladder;
     if (fill(account, config, error))
         return account;
@@ -442,12 +448,12 @@ void rcpt_intake_account_free(struct rcpt_intake_account *account)
     if (account == NULL)
         return;
     struct rcpt_template *const templates[] = {
-        account->fields.id,       account->fields.status,     account->fields.reason,
-        account->fields.at,       account->fields.event_id,   account->fields.message_id,
-        account->fields.channel,  account->fields.client_ref, account->fields.campaign_id,
-        account->fields.part,     account->fields.parts,      account->fields.link,
-        account->fields.cost,     account->fields.ip,         account->url_message_id,
-        account->url_campaign_id,
+        account->fields.id,        account->fields.status,     account->fields.reason,
+        account->fields.at,        account->fields.event_id,   account->fields.message_id,
+        account->fields.channel,   account->fields.client_ref, account->fields.campaign_id,
+        account->fields.part,      account->fields.parts,      account->fields.link,
+        account->fields.recipient, account->fields.until,      account->fields.cost,
+        account->fields.ip,        account->url_message_id,    account->url_campaign_id,
     };
     char *const texts[] = {account->name,      account->org_id,       account->public_url,
                            account->topic_arn, account->channel,      account->verify_token,

@@ -17,6 +17,7 @@ struct rcpt_intake_account {
     size_t certificate_count;
     enum rcpt_intake_digest digest;
     bool plivo_v2, unsigned_ids;
+    bool ranges; /* are of use */
     struct rcpt_text *secrets;
     size_t secret_count;
     struct rcpt_network *allow;
@@ -33,7 +34,7 @@ struct rcpt_intake_account {
     unsigned own_answer_code;
     struct {
         struct rcpt_template *id, *status, *reason, *at, *event_id, *message_id, *campaign_id,
-            *channel, *client_ref, *part, *parts, *link, *cost, *ip;
+            *channel, *client_ref, *part, *parts, *link, *cost, *ip, *recipient, *until;
     } fields;
     struct rcpt_template *url_message_id, *url_campaign_id;
 };

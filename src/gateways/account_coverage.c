@@ -61,6 +61,8 @@ static bool check_covered(const struct rcpt_intake_account *account,
         {"custom.part", custom ? account->fields.part : NULL},
         {"custom.parts", custom ? account->fields.parts : NULL},
         {"custom.ip", custom ? account->fields.ip : NULL},
+        {"custom.recipient", custom ? account->fields.recipient : NULL},
+        {"custom.until", custom ? account->fields.until : NULL},
     };
     for (size_t index = 0; index < RCPT_COUNT_OF(given); index++) {
         if (given[index].template == NULL)

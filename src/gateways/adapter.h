@@ -80,6 +80,7 @@ struct rcpt_intake_custom {
     char *at;
     enum rcpt_intake_time time_format;
     char *reason, *event_id, *campaign_id, *channel, *part, *parts, *client_ref, *ip;
+    char *recipient, *until; /* of a receipt without an id */
     unsigned answer_code;
     char *answer_type, *answer;
 };
@@ -111,6 +112,7 @@ struct rcpt_intake_account_config {
     char *channel;   /* instead of the adapter's */
     char *time_zone; /* "+05:30": zone of times that carry none */
     struct rcpt_intake_custom custom;
+    bool ranges; /* inbox.columns.recipient is set; no key of the account */
 };
 
 struct rcpt_intake_account;
@@ -174,8 +176,11 @@ struct rcpt_intake_event {
      * this account, and where there is none use it as message id. */
     struct rcpt_text message_id;
     struct rcpt_text gateway_message_id; /* may be empty when message_id is there */
-    struct rcpt_text gateway_status;     /* as sent */
-    struct rcpt_text status;             /* name in the ladder */
+    /* Without both: a range, of all messages to this person up to this time. Else empty. */
+    struct rcpt_text recipient;
+    int64_t until_us;
+    struct rcpt_text gateway_status; /* as sent */
+    struct rcpt_text status;         /* name in the ladder */
     bool has_at;
     int64_t at_us;
     struct rcpt_text gateway_at; /* 2025-10-18T12:10:29, when the zone is unknown */

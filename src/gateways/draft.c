@@ -123,6 +123,13 @@ static bool is_good_id(struct rcpt_text id)
     return rcpt_utf8_is_text(id.at, id.size);
 }
 
+/* All messages to a person up to a time are meant, and none is named. */
+static bool is_range(const struct rcpt_draft *draft)
+{
+    return draft->id.size == 0 && draft->message_id.size == 0 && draft->recipient.size > 0 &&
+           draft->until.size > 0;
+}
+
 /* NULL: the draft can become an event. */
 static const char *find_fault(const struct rcpt_draft *draft)
 {
@@ -138,6 +145,10 @@ static const char *find_fault(const struct rcpt_draft *draft)
             return "value_too_long";
         else if (texts[index].size > 0 && !rcpt_text_is_utf8(texts[index]))
             return "invalid_utf8";
+    if (is_range(draft))
+        return draft->recipient.size > RCPT_RECORD_MAX_ID_BYTES ? "id_too_long"
+               : is_good_id(draft->recipient)                   ? NULL
+                                                                : "invalid_id";
     if (draft->id.size == 0 && draft->message_id.size == 0)
         return "missing_id";
     if (!is_good_id(draft->id) || !is_good_id(draft->message_id))
@@ -221,6 +232,27 @@ static struct rcpt_text form_id(const struct rcpt_reading *reading, struct rcpt_
         if (rcpt_id_form_make(account->id_forms[index], id, made))
             id = rcpt_text_copy(reading->arena, rcpt_text_of(made));
     return id;
+}
+
+/* It names no message, so nothing of an event but what the core reads of a range. */
+static void make_range(struct rcpt_reading *reading, const struct rcpt_draft *draft,
+                       const struct rcpt_mapping *mapping)
+{
+    struct rcpt_moment until = {0};
+    struct rcpt_intake_event event = {.recipient = draft->recipient,
+                                      .gateway_status = draft->status,
+                                      .status = rcpt_text_of(mapping->status),
+                                      .channel = draft->channel};
+    if (!rcpt_moment_read(draft->until, reading->gateway->time_format, reading->account->time_zone,
+                          reading->arena, &until) ||
+        !until.exact) {
+        add_drop(reading, (struct rcpt_intake_drop){RCPT_INTAKE_REJECTED, "invalid_range",
+                                                    draft->status, draft->raw});
+        return;
+    }
+    event.until_us = until.at_us;
+    set_time(reading, draft, &event);
+    add_event(reading, &event);
 }
 
 /* A reason counts for failures only, and only if it says something. */
@@ -323,6 +355,10 @@ void rcpt_reading_add(struct rcpt_reading *reading, struct rcpt_draft *draft)
         drop_draft(reading, draft, RCPT_INTAKE_REJECTED, "status_not_in_ladder");
     else if (reading->result->event_count >= MAX_EVENTS)
         drop_draft(reading, draft, RCPT_INTAKE_REJECTED, "too_many_events");
+    else if (is_range(draft) && !reading->account->ranges)
+        drop_draft(reading, draft, RCPT_INTAKE_IGNORED, "range_receipt");
+    else if (is_range(draft))
+        make_range(reading, draft, mapping);
     else
         make_event(reading, draft, mapping);
 }

@@ -127,14 +127,18 @@ struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *accoun
                                         const struct rcpt_intake_event *event,
                                         struct rcpt_text message_id, struct rcpt_arena *arena)
 {
-    char at[28], part[32] = "", parts[32] = "";
+    char at[28], until[28], part[32] = "", parts[32] = "";
+    bool is_range = event->recipient.size > 0;
     struct member members[] = {
         {KEY("message_id"), message_id, 0},
         {KEY("gateway_message_id"), event->gateway_message_id, 0},
+        {KEY("recipient"), event->recipient, 0},
         {KEY("gateway"), rcpt_text_of(account->name), 0},
         {KEY("gateway_status"), event->gateway_status, 0},
         {KEY("status"), event->status, 0},
         {KEY("at"), event->has_at ? format_at(event->at_us, at) : (struct rcpt_text){NULL, 0}, 0},
+        {KEY("until"), is_range ? format_at(event->until_us, until) : (struct rcpt_text){NULL, 0},
+         0},
         {KEY("gateway_at"), event->gateway_at, 0},
         {KEY("org_id"), rcpt_text_of(account->org_id), 0},
         {KEY("campaign_id"), event->campaign_id, 0},

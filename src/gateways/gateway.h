@@ -30,6 +30,8 @@ struct rcpt_fields {
     const char *link, *cost;
     const char
         *ip; /* of opens and clicks: who asked; only compared (rcpt_intake_request.scanners) */
+    const char *recipient, *until; /* of a receipt without an id: all messages to a person up to a
+                                      time */
 };
 
 struct rcpt_reading;
@@ -65,7 +67,7 @@ struct rcpt_gateway {
 /* A receipt that is being read. */
 struct rcpt_draft {
     struct rcpt_text id, status, reason, at, event_id, message_id, campaign_id, channel, client_ref,
-        part, parts, link, cost, ip;
+        part, parts, link, cost, ip, recipient, until;
     const struct rcpt_node *item; /* NULL: no JSON */
     struct rcpt_text raw;         /* bytes for the dead letter */
     struct rcpt_mapping mapped;   /* .raw != NULL: the tables are not asked */

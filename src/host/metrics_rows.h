@@ -48,8 +48,14 @@ METRIC(EVENTS_AGED_OUT, "receiptd_events_aged_out_total", COUNTER, LABELS("gatew
        .help = "Parked receipts that became dead letters after parked.max_age")
 METRIC(EVENTS_ALIASED, "receiptd_events_aliased_total", COUNTER,
        .help = "Parked receipts that got a message id when their alias landed")
+METRIC(RANGES_STORED, "receiptd_ranges_stored_total", COUNTER,
+       .help = "Receipts of all messages to a person up to a time, as they came")
+METRIC(RANGES_IDLE, "receiptd_ranges_idle_total", COUNTER,
+       .help = "Of these, those that had no message to raise, such as repetitions")
+METRIC(RANGE_MESSAGES, "receiptd_range_messages_total", COUNTER,
+       .help = "Receipts that they came to, one for each message; they were parked and woken")
 METRIC(EVENTS_DEAD, "receiptd_events_dead_total", COUNTER, LABELS("reason", "gateway"),
-       .most = 17 * MOST_GATEWAYS,
+       .most = 22 * MOST_GATEWAYS,
        .help = "Dead letters written, by reason; gateway as far as the letter names one")
 METRIC(STATUSES_IMPLIED, "receiptd_statuses_implied_total", COUNTER, LABELS("gateway"),
        .most = MOST_GATEWAYS,
@@ -60,7 +66,7 @@ METRIC(TRANSITIONS, "receiptd_transitions_total", COUNTER, LABELS("status"), .mo
        .help = "Messages that came to stand in the status")
 
 /* transactions */
-METRIC(TRANSACTIONS, "receiptd_transactions_total", COUNTER, LABELS("kind", "outcome"), .most = 40,
+METRIC(TRANSACTIONS, "receiptd_transactions_total", COUNTER, LABELS("kind", "outcome"), .most = 48,
        .help = "Transactions of lanes by kind and outcome (unknown: the connection was lost; "
                "again: the raw events were needed)")
 METRIC(BATCH_EVENTS, "receiptd_batch_events", HISTOGRAM, .bounds = event_bounds,

@@ -123,19 +123,22 @@ static struct rcpt_text resolve(struct delivery *delivery, struct rcpt_intake_ev
 }
 
 /* The partition follows the message id by the same hash as lanes do, so one message stays in one
- * partition and in order. */
+ * partition and in order. Without an alias the gateway's id takes its place, and of a range the
+ * person. */
 static void emit_event(struct delivery *delivery, const struct rcpt_intake_event *event,
                        const struct rcpt_aggregate_origin *origin)
 {
     struct rcpt_intake *intake = delivery->intake;
     struct rcpt_intake_stats *stats = &delivery->account->stats;
     struct rcpt_intake_event out = *event;
+    bool is_range = event->recipient.size > 0;
     struct rcpt_text id = event->message_id;
-    if (id.size == 0)
+    if (id.size == 0 && !is_range)
         id = resolve(delivery, &out);
+    const struct rcpt_text key = is_range ? event->recipient : id;
     struct rcpt_text json =
         rcpt_intake_event_json(delivery->account->adapter, &out, id, &intake->json);
-    rcpt_aggregate_add(intake->aggregate, rcpt_hash_text_extended(id.at, id.size, 0), json.at,
+    rcpt_aggregate_add(intake->aggregate, rcpt_hash_text_extended(key.at, key.size, 0), json.at,
                        json.size, &delivery->ticket, origin, intake_now(intake));
     rcpt_arena_reset(&intake->json, INTAKE_ARENA_KEEP_BYTES);
     stats->events++;
@@ -272,7 +275,7 @@ static bool needs_lookup(struct delivery *delivery)
     struct rcpt_alias alias;
     for (size_t i = 0; i < result->event_count; i++) {
         const struct rcpt_intake_event *event = &result->events[i];
-        if (event->message_id.size == 0 &&
+        if (event->message_id.size == 0 && event->gateway_message_id.size > 0 &&
             !intake_resolve(delivery->intake, delivery->account, event, &alias))
             return true;
     }

@@ -19,8 +19,9 @@ static const char *const outcome_names[RCPT_ENGINE__COUNT] = {
     [RCPT_ENGINE_UNKNOWN] = "unknown",
 };
 static const char *const kind_names[RCPT_BATCH_KIND__COUNT] = {
-    [RCPT_BATCH_APPLY] = "apply",     [RCPT_BATCH_PROBE] = "probe",   [RCPT_BATCH_WAKE] = "wake",
-    [RCPT_BATCH_DISCARD] = "discard", [RCPT_BATCH_EXPIRE] = "expire",
+    [RCPT_BATCH_APPLY] = "apply",   [RCPT_BATCH_PROBE] = "probe",
+    [RCPT_BATCH_WAKE] = "wake",     [RCPT_BATCH_DISCARD] = "discard",
+    [RCPT_BATCH_EXPIRE] = "expire", [RCPT_BATCH_RANGES] = "ranges",
 };
 
 /* Zeros create no series. */
@@ -99,8 +100,13 @@ static void count_commit(struct measure_receipts *measured, const struct rcpt_ba
     measured->last_commit_ms = app_wall_ms();
     add(measured, RCPT_METRIC_MESSAGES_CHANGED, result->messages_changed);
     add(measured, RCPT_METRIC_EVENTS_ALIASED, result->moved);
+    if (batch->kind == RCPT_BATCH_RANGES) {
+        add(measured, RCPT_METRIC_RANGE_MESSAGES, result->woken);
+        add(measured, RCPT_METRIC_RANGES_IDLE, result->ranges_idle);
+    }
     if (batch->kind != RCPT_BATCH_APPLY)
         return; /* measure_effects has counted woken and discarded receipts */
+    add(measured, RCPT_METRIC_RANGES_STORED, batch->range_count);
     add(measured, RCPT_METRIC_BATCH_BYTES, batch->payload_bytes);
     if (batch->event_count > 0)
         rcpt_metrics_observe(measured->context->metrics, RCPT_METRIC_BATCH_EVENTS, RCPT_NO_LABELS,

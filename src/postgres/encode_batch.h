@@ -58,7 +58,12 @@ const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *bat
 void rcpt_encode_insert(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                         bool aliases);
 void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
-/* WAKE, DISCARD and EXPIRE begin alike: the pairs that are moved, the lane, the limit. An EXPIRE may
+/* encode_ranges.c: the ranges of a batch; what resolves those of a lane (RANGES). */
+void rcpt_encode_ranges(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
+                        const struct rcpt_lane_names *names);
+void rcpt_encode_resolve(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
+                         int64_t wait_ms, bool timeline);
+/* WAKE, DISCARD, EXPIRE and RANGES begin alike: the pairs that are moved, the lane, the limit. An EXPIRE may
  * need an age too; negative: none. */
 void rcpt_encode_parked(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                         int64_t max_age_ms);

@@ -96,6 +96,9 @@ static const struct piece insert_parked_pieces[] = {
     {NULL, 0, ANY_STAGES},
 };
 
+static const struct piece resolve_pieces[] = {{"lane/range_resolve", ALWAYS, ANY_STAGES},
+                                              {NULL, 0, ANY_STAGES}};
+
 /* Where the control connection waits itself, one of these asks for it. */
 static const struct piece blockers_pieces[] = {{"control/blockers", ALWAYS, ANY_STAGES},
                                                {NULL, 0, ANY_STAGES}};
@@ -125,10 +128,18 @@ static const struct source inserts[] = {
     {{.name = "insert_parked", .must_use_index_on = INBOX}, insert_parked_pieces},
 };
 
+/* Only where ranges are on. */
+static const struct source ranges[] = {
+    {{.name = "range_store"}, NULL},
+    {{.name = "range_resolve", .must_use_index_on = INBOX}, resolve_pieces},
+};
+
 #define STATEMENT_COUNT (sizeof(sources) / sizeof(sources[0]))
 #define INSERT_COUNT    (sizeof(inserts) / sizeof(inserts[0]))
-#define MOST_BINDINGS   12
-#define MOST_STATEMENTS (STATEMENT_COUNT + INSERT_COUNT + 1) /* and apply_unsubscribed */
+#define RANGE_COUNT     (sizeof(ranges) / sizeof(ranges[0]))
+#define MOST_BINDINGS   16
+#define MOST_STATEMENTS                                                                            \
+    (STATEMENT_COUNT + INSERT_COUNT + RANGE_COUNT + 1) /* and apply_unsubscribed */
 
 struct rcpt_lane_statements {
     struct rcpt_pg_statement list[MOST_STATEMENTS];
@@ -254,6 +265,8 @@ struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_var
         add_statement(statements, &sources[index], &composition);
     for (size_t index = 0; variant->inserts_unknown && index < INSERT_COUNT; index++)
         add_statement(statements, &inserts[index], &composition);
+    for (size_t index = 0; variant->resolves_ranges && index < RANGE_COUNT; index++)
+        add_statement(statements, &ranges[index], &composition);
     if (variant->selective) {
         composition.count--;
         composition.when = when(variant, composition.count) | UNSUBSCRIBED;

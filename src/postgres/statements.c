@@ -12,8 +12,8 @@
 #include "encode_batch.h"
 #include "sql.h"
 
-/* Fence, batch, timeline, bare rows, letters. */
-#define MAX_QUERIES 5
+/* Fence, batch, timeline, bare rows, ranges, letters. */
+#define MAX_QUERIES 6
 
 /* Which answer of an EXPIRE; bare rows come next, if any are made. */
 #define ADDRESSED 1
@@ -30,8 +30,9 @@ struct rcpt_lane_sender {
     bool inserts_unknown;
     int64_t parked_max_age_ms;
     int64_t alias_wait_ms; /* of `insert`: negative: the gateway's ids are the platform's own */
-    bool cannot_insert;    /* PostgreSQL has refused a row for parked receipts: they age out */
-    struct rcpt_pg_encoder *fence, *address, *work, *insert, *letters, *timeline;
+    int64_t range_wait_ms;
+    bool cannot_insert; /* PostgreSQL has refused a row for parked receipts: they age out */
+    struct rcpt_pg_encoder *fence, *address, *work, *insert, *ranges, *letters, *timeline;
     bool writes_timeline;
     rcpt_lane_on_effects on_effects; /* NULL: no observer */
     void *effects_context;
@@ -69,6 +70,7 @@ struct rcpt_lane_sender *rcpt_lane_sender_new(const char *unknown_policy, int64_
     sender->address = rcpt_pg_encoder_new();
     sender->work = rcpt_pg_encoder_new();
     sender->insert = rcpt_pg_encoder_new();
+    sender->ranges = rcpt_pg_encoder_new();
     sender->letters = rcpt_pg_encoder_new();
     sender->timeline = rcpt_pg_encoder_new();
     return sender;
@@ -82,6 +84,7 @@ void rcpt_lane_sender_free(struct rcpt_lane_sender *sender)
     rcpt_pg_encoder_free(sender->address);
     rcpt_pg_encoder_free(sender->work);
     rcpt_pg_encoder_free(sender->insert);
+    rcpt_pg_encoder_free(sender->ranges);
     rcpt_pg_encoder_free(sender->letters);
     rcpt_pg_encoder_free(sender->timeline);
     free(sender->subscription);
@@ -127,6 +130,11 @@ void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parke
 void rcpt_lane_sender_set_alias_wait(struct rcpt_lane_sender *sender, int64_t alias_wait_ms)
 {
     sender->alias_wait_ms = alias_wait_ms;
+}
+
+void rcpt_lane_sender_set_range_wait(struct rcpt_lane_sender *sender, int64_t range_wait_ms)
+{
+    sender->range_wait_ms = range_wait_ms;
 }
 
 /* A copy, so that the caller may change its own. NULL: every batch carries the subscribers'
@@ -216,10 +224,14 @@ static void add_messages(struct submission *submission, const struct rcpt_lane_s
     add_query(submission, "insert", sender->insert);
 }
 
-/* Most batches have no dead letter, and go without the statement. */
-static void add_letters(struct submission *submission, const struct rcpt_lane_sender *sender,
+/* Most batches have no range and no dead letter, and go without the statements. */
+static void add_rejects(struct submission *submission, const struct rcpt_lane_sender *sender,
                         const struct rcpt_batch *batch)
 {
+    if (batch->range_count > 0) {
+        rcpt_encode_ranges(sender->ranges, batch, &sender->names);
+        add_query(submission, "range_store", sender->ranges);
+    }
     if (batch->letter_count == 0)
         return;
     rcpt_encode_letters(sender->letters, batch);
@@ -250,7 +262,7 @@ static void build(struct submission *submission, const struct rcpt_lane_sender *
     case RCPT_BATCH_APPLY:
         add_fence(submission, sender, batch);
         add_messages(submission, sender, batch, unsubscribed);
-        add_letters(submission, sender, batch);
+        add_rejects(submission, sender, batch);
         return;
     case RCPT_BATCH_PROBE:
         add_messages(submission, sender, batch, unsubscribed);
@@ -265,6 +277,11 @@ static void build(struct submission *submission, const struct rcpt_lane_sender *
     case RCPT_BATCH_EXPIRE:
         add_fence(submission, sender, batch);
         add_expire(submission, sender, batch);
+        return;
+    case RCPT_BATCH_RANGES:
+        add_fence(submission, sender, batch);
+        rcpt_encode_resolve(sender->ranges, batch, sender->range_wait_ms, sender->writes_timeline);
+        add_query(submission, "range_resolve", sender->ranges);
         return;
     case RCPT_BATCH_KIND__COUNT:
         break;
@@ -301,6 +318,17 @@ static enum rcpt_engine_outcome outcome_of(const struct rcpt_error *error)
     return RCPT_ENGINE_RETRY;
 }
 
+/* Columns of sql/lane/range_resolve. */
+enum { RESOLVE_RANGES, RESOLVE_AGAIN, RESOLVE_MESSAGES, RESOLVE_IDLE };
+
+/* The receipts that were parked belong to other lanes: `woken` only counts them. */
+static void read_resolved(struct rcpt_engine_result *result, const struct rcpt_pg_rows *rows)
+{
+    result->more_ranges = rcpt_pg_rows_bool(rows, 0, RESOLVE_AGAIN);
+    result->woken = (uint32_t)rcpt_pg_rows_int(rows, 0, RESOLVE_MESSAGES);
+    result->ranges_idle = (uint32_t)rcpt_pg_rows_int(rows, 0, RESOLVE_IDLE);
+}
+
 /* The answers about parked rows begin with the number of rows that were handled. */
 static void read_counts(struct rcpt_engine_result *result, const struct flight *flight,
                         struct rcpt_pg_rows *const *answers)
@@ -315,6 +343,8 @@ static void read_counts(struct rcpt_engine_result *result, const struct flight *
                                            rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_DEAD) > 0 ||
                                            rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_REFUSED) > 0 ||
                                            rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_RETIRED) > 0);
+    } else if (flight->kind == RCPT_BATCH_RANGES) {
+        read_resolved(result, rows);
     } else {
         if (flight->kind == RCPT_BATCH_EXPIRE)
             result->moved = (uint32_t)rcpt_pg_rows_int(answers[ADDRESSED], 0, 0);

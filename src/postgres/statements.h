@@ -27,12 +27,13 @@ struct rcpt_lane_variant {
     size_t rule_count;        /* 0: the statements hold nothing of rules */
     bool reads_receipts;      /* any of the rules but those of dimensions and groups does */
     bool by_dimensions;       /* lane/rules/dimensions is among the rules */
-    /* What the files of dimensions and groups leave open; none without them. Read by
+    /* What the files of dimensions, groups and ranges leave open; none without them. Read by
      * rcpt_lane_statements_new() alone. */
     const struct rcpt_pg_binding *bindings;
     size_t binding_count;
     bool selective;            /* the last one is: there is also apply_unsubscribed, without it, for
                              batches in which it has nothing (rcpt_lane_sender_set_subscription) */
+    bool resolves_ranges;      /* receipts of all messages to a person; the bindings have columns */
     bool inserts_unknown;      /* the policy that makes rows, which not every inbox allows */
     const char *recent_since;  /* boundary of the inbox's recent set: apply and wake find its
                                   messages first, all others by a second lookup; NULL: none */
@@ -146,6 +147,9 @@ void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parke
 /* With `insert`: how long a receipt that came under the gateway's id waits for an alias before its
  * row is made. Negative, as at first: not at all. */
 void rcpt_lane_sender_set_alias_wait(struct rcpt_lane_sender *sender, int64_t alias_wait_ms);
+
+/* How long after it was stored a range is looked at again, for messages whose row came late. */
+void rcpt_lane_sender_set_range_wait(struct rcpt_lane_sender *sender, int64_t range_wait_ms);
 
 /* Called exactly once per send, never from inside it. `error` is set unless the outcome is
  * COMMITTED or PROBED; where its decision is RECONNECT the caller has to reconnect (outcome

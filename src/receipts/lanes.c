@@ -67,6 +67,7 @@ static struct rcpt_lane_statements *new_statements(const struct lanes *lanes)
                                               .bindings = rules.bindings,
                                               .binding_count = rules.binding_count,
                                               .selective = lanes->files.selective,
+                                              .resolves_ranges = rules.ranges.on,
                                               .inserts_unknown =
                                                   config->unknown == RCPT_UNKNOWN_INSERT,
                                               .recent_since = lanes->recent_since,
@@ -288,6 +289,7 @@ static void configure_sender(struct rcpt_lane_sender *sender, const struct rcpt_
     bool aliases = config->intake.alias != RCPT_ALIAS_OFF;
     rcpt_lane_sender_set_max_age(sender, config->parked.max_age_ms);
     rcpt_lane_sender_set_alias_wait(sender, aliases ? config->parked.alias_wait_ms : -1);
+    rcpt_lane_sender_set_range_wait(sender, config->parked.alias_wait_ms);
     rcpt_lane_sender_set_timeline(sender, config->timeline.retention_ms > 0);
 }
 
@@ -297,8 +299,7 @@ static void start_connection(struct lanes *lanes, uint32_t index)
     struct app_context *context = lanes->receipts->context;
     const struct rcpt_config *config = context->config;
     struct connection *connection = &lanes->connections[index];
-    connection->lanes = lanes;
-    connection->index = index;
+    *connection = (struct connection){.lanes = lanes, .index = index};
     snprintf(connection->name, sizeof(connection->name), "lanes-%u", index);
     connection->sender =
         rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);

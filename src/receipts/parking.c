@@ -1,7 +1,7 @@
 /* Receipts that wait for their message ("parked"). Every parked.poll_interval a probe asks the
  * database which lanes have some whose message has come, or that are too old; the engine wakes
  * these. The same answer counts all of them: at parked.max_rows nothing more is taken in until some
- * are gone.
+ * are gone. It also says which lanes have ranges that are due: the engine resolves them.
  *
  * Started by receipts.c; lanes.c counts what its batches park.
  */
@@ -20,7 +20,15 @@ struct parking {
 };
 
 /* Columns of sql/control/parked_probe. */
-enum { PROBE_LANE, PROBE_APPLICABLE, PROBE_EXPIRED, PROBE_ROWS, PROBE_OLDEST_MS, PROBE_FOR_ALIAS };
+enum {
+    PROBE_LANE,
+    PROBE_APPLICABLE,
+    PROBE_EXPIRED,
+    PROBE_ROWS,
+    PROBE_OLDEST_MS,
+    PROBE_FOR_ALIAS,
+    PROBE_RANGES
+};
 
 /* The limit holds as soon as it is reached, also between two probes. */
 static void set_rows(struct parking *parking, int64_t rows)
@@ -59,7 +67,19 @@ static void schedule(struct parking *parking, bool succeeded)
         uv_timer_start(&parking->timer, on_timer, (uint64_t)wait, 0);
 }
 
-/* One row for each lane that has parked rows of ours. */
+/* Ranges that were stored before they were switched off stay until they are trimmed. */
+static void wake_lane(const struct receipts *receipts, uint32_t lane,
+                      const struct rcpt_pg_rows *rows, size_t row)
+{
+    int64_t now = app_now(receipts->context);
+    rcpt_engine_wake(receipts->engine, lane, rcpt_pg_rows_bool(rows, row, PROBE_APPLICABLE),
+                     rcpt_pg_rows_bool(rows, row, PROBE_EXPIRED), now);
+    if (receipts->context->config->inbox.recipient != NULL &&
+        rcpt_pg_rows_bool(rows, row, PROBE_RANGES))
+        rcpt_engine_resolve_ranges(receipts->engine, lane, now);
+}
+
+/* One row for each lane that has parked rows of ours, or ranges. */
 static void on_probed(void *context, const struct rcpt_pg_rows *rows)
 {
     struct parking *parking = context;
@@ -73,9 +93,7 @@ static void on_probed(void *context, const struct rcpt_pg_rows *rows)
         for_alias += rcpt_pg_rows_int(rows, row, PROBE_FOR_ALIAS);
         oldest_ms = oldest > oldest_ms ? oldest : oldest_ms;
         if (lane < receipts->context->config->lanes)
-            rcpt_engine_wake(receipts->engine, lane, rcpt_pg_rows_bool(rows, row, PROBE_APPLICABLE),
-                             rcpt_pg_rows_bool(rows, row, PROBE_EXPIRED),
-                             app_now(receipts->context));
+            wake_lane(receipts, lane, rows, row);
     }
     set_rows(parking, parked);
     parking->for_alias = for_alias;

@@ -86,6 +86,8 @@ static void make_engine(struct receipts *receipts)
     rules_read(config, &rules);
     if (rules.reads_receipts)
         rcpt_decoder_set_rules(receipts->decoder, rules.keys);
+    if (rules.ranges.on)
+        rcpt_decoder_take_ranges(receipts->decoder);
     rcpt_decoder_set_machines(receipts->decoder, &config->machine);
 }
 

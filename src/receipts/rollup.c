@@ -16,7 +16,7 @@
 #define WHOLE_MS    60000 /* between two whole passes, at least */
 #define TRIM_EVERY  10000
 #define TRIM_ROWS   10000
-#define TRIMS       7
+#define TRIMS       8
 #define PASSES      3
 
 #define LONGEST_WINDOW_MS INT64_C(604800000)  /* of dedup.window */
@@ -160,6 +160,7 @@ static const struct {
     {"tally_trim", "trimming of counts by time", {series_keep, gateways_keep}},
     {"times_trim", "trimming of first times of messages", {times_keep, NULL}},
     {"parts_trim", "trimming of parts of messages", {parts_keep, NULL}},
+    {"ranges_trim", "trimming of ranges that no lane resolves", {parts_keep, NULL}},
     {"dedup_trim", "trimming of receipts remembered for dedup", {dedup_keep, NULL}},
 };
 

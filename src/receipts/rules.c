@@ -42,12 +42,21 @@ static void add_groups(const struct rcpt_config *config, struct rules *rules)
         rules->bindings[rules->binding_count++] = rules->groups.bindings[index];
 }
 
+/* No rule of counting, but columns of the inbox that statements name. */
+static void add_ranges(const struct rcpt_config *config, struct rules *rules)
+{
+    rcpt_ranges_read(config, &rules->ranges);
+    for (size_t index = 0; index < rules->ranges.binding_count; index++)
+        rules->bindings[rules->binding_count++] = rules->ranges.bindings[index];
+}
+
 void rules_read(const struct rcpt_config *config, struct rules *rules)
 {
     *rules = (struct rules){.keys = config->dedup.window_ms > 0};
     add_readers(config, rules);
     add_dimensions(config, rules);
     add_groups(config, rules);
+    add_ranges(config, rules);
 }
 
 static const char *name_facet(const void *context, enum rcpt_facet facet, uint32_t number)

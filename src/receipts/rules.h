@@ -5,9 +5,10 @@
 
 #include "config/dimensions.h"
 #include "config/groups.h"
+#include "config/ranges.h"
 
 #define RULES_MOST    8
-#define RULE_BINDINGS (RCPT_DIMENSION_BINDINGS + RCPT_GROUP_BINDINGS)
+#define RULE_BINDINGS (RCPT_DIMENSION_BINDINGS + RCPT_GROUP_BINDINGS + RCPT_RANGE_BINDINGS)
 
 /* Not copied: dimensions and groups point into themselves. */
 struct rules {
@@ -17,7 +18,8 @@ struct rules {
     bool keys;           /* they recognise echoes */
     struct rcpt_dimensions dimensions;
     struct rcpt_groups groups;
-    struct rcpt_pg_binding bindings[RULE_BINDINGS]; /* those of both */
+    struct rcpt_ranges ranges;
+    struct rcpt_pg_binding bindings[RULE_BINDINGS]; /* those of all three */
     size_t binding_count;
 };
 

@@ -114,7 +114,7 @@ struct rcpt_span *trace_begin_batch(const struct app_context *context,
     static const char *const names[RCPT_BATCH_KIND__COUNT] = {
         [RCPT_BATCH_APPLY] = "batch apply",   [RCPT_BATCH_PROBE] = "batch probe",
         [RCPT_BATCH_WAKE] = "batch wake",     [RCPT_BATCH_DISCARD] = "batch discard",
-        [RCPT_BATCH_EXPIRE] = "batch expire",
+        [RCPT_BATCH_EXPIRE] = "batch expire", [RCPT_BATCH_RANGES] = "batch ranges",
     };
     if (context->tracer == NULL || !is_traced(context, batch))
         return NULL;

@@ -109,11 +109,21 @@ STAGES = {  # of statements of several files, without a recent set of the inbox 
 SUBSCRIBED = ("lane/apply", "lane/wake")
 
 
+# Columns of the inbox by which ranges find messages, as they are called in our own.
+RANGES = {"range_recipient": "recipient", "range_account": "gateway", "range_sent": "created_at"}
+
+
+def bind_ranges(text, columns=None):
+    for variable, column in (columns or RANGES).items():
+        text = text.replace(f':"{variable}"', f'"{column}"')
+    return text
+
+
 def text_of(name, *subscribers, recent_since=None, recent_column="created_at", rules=(), dimensions=(), groups=()):
     """The text of a statement. lane/apply and lane/wake are folders: their files in order, before the answer the rules (names) and those that
     subscribe to transitions (texts). src/postgres/lane_statements.c composes them likewise; test_generate_sql.py compares."""
     if (SQL / f"{name}.sql").exists():
-        return (SQL / f"{name}.sql").read_text()
+        return bind_ranges((SQL / f"{name}.sql").read_text())
     if name not in STAGES:
         return "".join(path.read_text() for path in sorted((SQL / name).glob("*.sql")))
 
@@ -239,13 +249,13 @@ class Session:
 class Database:
     """A database of its own with the schema, made by the files that the migration runs: once, then it is copied."""
 
-    def __init__(self, server, inbox=None, setup=None, targeted=True, dimensions=(), groups=None):
+    def __init__(self, server, inbox=None, setup=None, targeted=True, dimensions=(), groups=None, ranges=False):
         self.server = server
         self.sessions = []
-        kind = (server, repr(inbox), setup, targeted, tuple(dimensions), repr(groups))
+        kind = (server, repr(inbox), setup, targeted, tuple(dimensions), repr(groups), ranges)
         if kind not in self.templates:
             self.create("template0 ENCODING 'UTF8'")
-            self.migrate(inbox, setup, targeted, dimensions, groups or {})
+            self.migrate(inbox, setup, targeted, dimensions, groups or {}, ranges)
             self.sessions.pop().close()
             self.templates[kind] = self.name
             atexit.register(self.drop_template, server, self.name)
@@ -260,7 +270,7 @@ class Database:
         with psycopg.connect(self.server, autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {self.name} TEMPLATE {template}")
 
-    def migrate(self, inbox, setup, targeted, dimensions, groups):
+    def migrate(self, inbox, setup, targeted, dimensions, groups, ranges):
         columns = ("message_id", "org_id", "campaign_id", "status", "prev_status", "flags", "prev_flags", "status_at",
                    "updated_at")
         variables = {"schema": SCHEMA, "fillfactor": 50, "inbox_schema": SCHEMA, "inbox_table": "message_inbox", "created_at": ""}
@@ -279,6 +289,7 @@ class Database:
                     connection.execute(path.read_text())
             connection.execute(fill_in((SQL / "migrate/functions_private.sql").read_text(), variables))
             columns = [("inbox_dimension", {"column": name}) for name in (*dimensions, *groups.values()) if not inbox]
+            columns += [("ranges", RANGES)] if ranges else []
             files = ["inbox_view" if inbox else "inbox_table"] + columns + (["inbox_trigger"] if targeted else [])
             for role, kind in zip(definers(self.name, SCHEMA), ("counter_role", "watcher_role")):
                 variables.update({"role": role, "purpose": "test", kind: role})

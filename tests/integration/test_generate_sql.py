@@ -9,7 +9,7 @@ import subprocess
 import psycopg
 import pytest
 
-from sql_fixture import ROOT, SQL, text_of
+from sql_fixture import ROOT, SQL, bind_ranges, text_of
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 FOLDERS = ("lane", "control", "actions", "fold", "intake", "serve")
@@ -50,7 +50,10 @@ def test_every_statement_is_its_files_joined_as_they_stand(printed):
     assert same(printed.pop("lane/blockers"), printed["control/blockers"]), "a lane's connection asks where the control connection waits"
     customers = text_of("serve/messages_of_customer").replace(':"customer"', '"org_id"').replace(':"newest"', '"created_at"')
     assert same(printed["serve/messages_of_customer"], customers)
-    assert all(same(text, text_of(name)) for name, text in printed.items() if name != "serve/messages_of_customer")
+    columns = {"range_recipient": "org_id", "range_account": "org_id", "range_sent": "created_at"}
+    assert same(printed["lane/range_resolve"], bind_ranges((SQL / "lane/range_resolve.sql").read_text(), columns))
+    bound = ("serve/messages_of_customer", "lane/range_resolve")
+    assert all(same(text, text_of(name)) for name, text in printed.items() if name not in bound)
     files = {f"{folder}/{path.stem}" for folder in FOLDERS for path in (SQL / folder).glob("*.sql")}
     assert files <= set(printed), "a file that nobody prepares"
 

@@ -274,6 +274,7 @@ static int migrate(void **state)
     run_file("tables/006_groups", NULL, 0);
     run_file("tables/006_times", NULL, 0);
     run_file("tables/006_parts", NULL, 0);
+    run_file("tables/006_ranges", NULL, 0);
     run_file("tables/006_status", NULL, 0);
     run_file("tables/006_partitions", NULL, 0);
     run_file("functions/check_counted", NULL, 0);

@@ -45,7 +45,7 @@ FLIPS = (
                   r"([a-z][\w>.\[\]-]*( [-+|]?= |\().*;)$", r"\1;"),
 )
 # Played by the simulator, and by these unit tests.
-ENGINE = ("engine", "engine_view", "lane", "lane_queue", "partition", "batch_build")
+ENGINE = ("engine", "engine_view", "lane", "lane_queue", "partition", "batch_build", "batch_rejects")
 ENGINE_TESTS = ["build/tests/unit/test_engine", "build/tests/unit/test_engine_rewind", "build/tests/unit/test_fairness",
                 "build/tests/unit/test_batch"]
 # Also what only the sanitizers can tell: leaks.

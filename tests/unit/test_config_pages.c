@@ -283,6 +283,8 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->kafka.instance_id, "receiptd-0");
     take_away(&config->inbox.table, "messaging.outbound");
     take_away(&config->inbox.created_at, "created_at");
+    take_away(&config->inbox.recipient, "recipient");
+    take_away(&config->inbox.sent_at, "sent_at");
     take_away(&config->inbox.variant, "variant");
     take_away(&config->inbox.channel, "channel");
     take_away(&config->inbox.gateway, "gateway");

@@ -301,6 +301,66 @@ static void a_gateway_of_ones_own_says_where_the_address_is(void **state)
     rcpt_network_set_free(scanners);
 }
 
+#define WATERMARK(from, kind)                                                                      \
+    "{\"object\":\"page\",\"entry\":[{\"messaging\":[{" from "\"timestamp\":1760789450000,\"" kind \
+    "\":{\"watermark\":1760789440253}}]}]}"
+
+/* Where no column of the inbox says to whom messages go, it is of no use. */
+static void a_watermark_of_messenger_is_a_range_of_its_sender(void **state)
+{
+    static char gateway[] = "fb_messenger";
+    struct rcpt_intake_account_config config = account_config(gateway);
+    struct fixture fixture;
+    (void)state;
+    setup(&fixture, gateway);
+    fixture_post(&fixture, JSON, WATERMARK("\"sender\":{\"id\":\"5678\"},", "read"));
+    expect_drop(&fixture, RCPT_INTAKE_IGNORED, "range_receipt");
+    config.ranges = true;
+    fixture_account(&fixture, &config);
+    fixture_post(&fixture, JSON, WATERMARK("\"sender\":{\"id\":\"5678\"},", "read"));
+    expect_event(&fixture, "OPENED", NULL);
+    struct rcpt_text json = rcpt_intake_event_json(fixture.account, &fixture.result.events[0],
+                                                   (struct rcpt_text){NULL, 0}, &fixture.arena);
+    assert_string_equal(rcpt_text_terminated(&fixture.arena, json),
+                        "{\"recipient\":\"5678\",\"gateway\":\"acme\",\"gateway_status\":\"read\","
+                        "\"status\":\"OPENED\",\"at\":\"2025-10-18T12:10:50Z\","
+                        "\"until\":\"2025-10-18T12:10:40.253Z\",\"org_id\":\"o1\","
+                        "\"channel\":\"messenger\"}");
+    fixture_post(&fixture, JSON, WATERMARK("\"sender\":{\"id\":\"5678\"},", "delivery"));
+    expect_event(&fixture, "DELIVERED", NULL);
+    fixture_post(&fixture, JSON, WATERMARK("", "read"));
+    expect_drop(&fixture, RCPT_INTAKE_IGNORED, "range_receipt");
+    fixture_fini(&fixture);
+}
+
+static void a_custom_account_may_send_ranges(void **state)
+{
+    static char gateway[] = "custom", status[] = "status", id[] = "id", recipient[] = "wa_id",
+                until[] = "read_until", name[] = "read", value[] = "OPENED";
+    static struct rcpt_intake_pair pairs[] = {{.name = name, .value = value}};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    struct fixture fixture;
+    (void)state;
+    config.custom = (struct rcpt_intake_custom){.id = id,
+                                                .status = status,
+                                                .statuses = pairs,
+                                                .statuses_count = COUNT(pairs),
+                                                .recipient = recipient,
+                                                .until = until};
+    config.ranges = true;
+    fixture_init(&fixture);
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?status=read&wa_id=491700000000&read_until=1760789440");
+    expect_event(&fixture, "OPENED", NULL);
+    assert_true(rcpt_text_is(fixture.result.events[0].recipient, "491700000000"));
+    fixture_get(&fixture, "?status=read&wa_id=491700000000&read_until=1760789440&id=m");
+    expect_event(&fixture, "OPENED", NULL);
+    assert_int_equal(fixture.result.events[0].recipient.size, 0);
+    fixture_get(&fixture, "?status=read&wa_id=491700000000&read_until=soon");
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "invalid_range");
+    fixture_fini(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +375,8 @@ int main(void)
         cmocka_unit_test(machines_of_mailgun_are_told),
         cmocka_unit_test(scanners_are_told_by_their_network_and_the_address_goes_no_further),
         cmocka_unit_test(a_gateway_of_ones_own_says_where_the_address_is),
+        cmocka_unit_test(a_watermark_of_messenger_is_a_range_of_its_sender),
+        cmocka_unit_test(a_custom_account_may_send_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -906,6 +906,66 @@ static void a_part_is_read_with_its_total(void **state)
     tear_down(&bench);
 }
 
+#define RANGE(fields)                                                                              \
+    "{\"status\":\"OPENED\",\"gateway\":\"page\",\"until\":1760789440253" fields "}"
+
+static void expect_range(const struct rcpt_record *record, const char *recipient)
+{
+    const struct rcpt_range *range = &record->rejects[0].range;
+    assert_int_equal(record->event_count, 0);
+    assert_int_equal(record->reject_count, 1);
+    assert_int_equal(range->recipient_size, strlen(recipient));
+    assert_memory_equal(range->recipient, recipient, range->recipient_size);
+    assert_int_equal(range->until_us, INT64_C(1760789440253000));
+}
+
+/* Also where the id is escaped: then it stands behind the record's value. */
+static void a_range_names_a_person_an_account_and_a_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value, *recipient; /* NULL: refused */
+    } examples[] = {
+        {RANGE(",\"recipient\":\"5678\""), "5678"},
+        {"[" RANGE(",\"recipient\":5678,\"at\":1760789450") "]", "5678"},
+        {RANGE(",\"recipient\":\"\\u00e9\\/\",\"flags\":[]"), "\303\251/"},
+        {RANGE(""), NULL},
+        {RANGE(",\"recipient\":\"\""), NULL},
+        {RANGE(",\"recipient\":\"a\\u0000\""), NULL},
+        {RANGE(",\"recipient\":\"a\",\"flags\":[\"REPLIED\"]"), NULL},
+        {RANGE(",\"recipient\":\"a\",\"status\":\"COMPLAINED\""), NULL},
+        {RANGE(",\"recipient\":\"a\",\"gateway\":\"\""), NULL},
+        {RANGE(",\"recipient\":\"a\",\"gateway\":7"), NULL},
+    };
+    struct bench bench;
+    set_up(&bench, 1);
+    rcpt_decoder_take_ranges(bench.decoder);
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        struct rcpt_record *record = decode(&bench, examples[i].value, strlen(examples[i].value));
+        if (examples[i].recipient != NULL) {
+            expect_range(record, examples[i].recipient);
+        } else {
+            assert_int_equal(record->rejects[0].reason, RCPT_REJECT_INVALID_RANGE);
+            assert_int_equal(record->rejects[0].range.recipient_size, 0);
+        }
+        rcpt_record_free(record);
+    }
+    tear_down(&bench);
+}
+
+static void a_range_is_refused_where_they_are_off(void **state)
+{
+    (void)state;
+    static const struct example examples[] = {
+        {RANGE(",\"recipient\":\"5678\""), 0, 0, RCPT_REJECT_RANGE_OFF, 0},
+        {RANGE(",\"recipient\":\"5678\",\"status\":\"READ\""), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {RANGE(",\"recipient\":\"5678\",\"until\":\"soon\""), 0, 0, RCPT_REJECT_INVALID_TIME, 0},
+        {RANGE(",\"recipient\":\"5678\",\"until\":null"), 0, 0, RCPT_REJECT_MISSING_ID, 0},
+        {RANGE(",\"recipient\":\"5678\",\"message_id\":\"m\""), 0, 1, OK, 0},
+    };
+    check_all(examples, COUNT(examples));
+}
+
 static void gateways_are_numbered_in_order_of_appearance(void **state)
 {
     (void)state;
@@ -1043,6 +1103,8 @@ int main(void)
         cmocka_unit_test(a_channel_that_may_be_misspelt_is_remembered),
         cmocka_unit_test(no_more_than_8_odd_channels_are_remembered),
         cmocka_unit_test(a_part_is_read_with_its_total),
+        cmocka_unit_test(a_range_names_a_person_an_account_and_a_time),
+        cmocka_unit_test(a_range_is_refused_where_they_are_off),
         cmocka_unit_test(reasons_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* Facebook Messenger and Instagram (Meta). A receipt may name messages (`mids`), or only a
- * watermark: everything sent before it. Such a range cannot be resolved without knowing what was
- * sent, so it is set aside and counted. Instagram's `read` names its message.
+ * watermark: everything that was sent to the sender of the receipt up to it. The core resolves such
+ * a range. Instagram's `read` names its message.
  * developers.facebook.com/docs/messenger-platform/reference/webhook-events/message-deliveries */
 #include "gateways/gateways.h"
 #include "meta.h"
@@ -17,7 +17,18 @@ static void take_mids(struct rcpt_reading *reading, struct rcpt_draft *draft,
     draft->done = true;
 }
 
-/* A receipt without message ids covers everything up to a time: no message can be told from it. */
+/* Everything up to the watermark; the person read it, or got it, when the receipt was made. */
+static void take_range(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    draft->recipient = rcpt_node_text_of(rcpt_node_get(draft->item, "sender"), "id");
+    draft->until = draft->at;
+    if (draft->recipient.size == 0 || draft->until.size == 0)
+        rcpt_draft_ignore(reading, draft, "range_receipt");
+    struct rcpt_text made = rcpt_node_text_of(draft->item, "timestamp");
+    draft->at = made.size > 0 ? made : draft->until;
+}
+
+/* Messages that are named count alone, also where there is a watermark beside them. */
 static void take_messaging(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     const struct rcpt_node *delivery = rcpt_node_get(draft->item, "delivery");
@@ -38,7 +49,7 @@ static void take_messaging(struct rcpt_reading *reading, struct rcpt_draft *draf
     if (mids != NULL && mids->type == RCPT_NODE_ARRAY && mids->first != NULL)
         take_mids(reading, draft, mids);
     else if (draft->id.size == 0)
-        rcpt_draft_ignore(reading, draft, "range_receipt");
+        take_range(reading, draft);
 }
 
 const struct rcpt_gateway rcpt_gateway_fb_messenger = {
