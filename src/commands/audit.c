@@ -315,6 +315,7 @@ static void print(const struct audit *audit, enum command_format format)
     }
 }
 
+/* Partitions first: their messages are counted where they stand, or the audit says why it cannot. */
 static bool audit_it(struct audit *audit, const char *campaign)
 {
     if (!audit_partitions_read(&audit->partitions, audit->context, audit->repair) ||

@@ -101,7 +101,8 @@ static bool make_custom(struct rcpt_intake_account *account,
                    .channel = own_text(account, custom->channel),
                    .client_ref = own_text(account, custom->client_ref),
                    .part = own_text(account, custom->part),
-                   .parts = own_text(account, custom->parts)},
+                   .parts = own_text(account, custom->parts),
+                   .day = own_text(account, custom->day)},
         .time_format = custom->time_format,
         .answer_type = custom->answer != NULL && custom->answer_type == NULL
                            ? "text/plain"
@@ -179,13 +180,15 @@ static bool compile_fields(struct rcpt_intake_account *account,
                    error) &&
            compile(config, "custom.part", fields->part, &account->fields.part, error) &&
            compile(config, "custom.parts", fields->parts, &account->fields.parts, error) &&
+           compile(config, "custom.day", fields->day, &account->fields.day, error) &&
            compile(config, "link", fields->link, &account->fields.link, error) &&
            compile(config, "cost", fields->cost, &account->fields.cost, error) &&
            /* What our own platform has put into the callback's URL. */
            compile(config, "message_id", custom ? NULL : "?message_id", &account->url_message_id,
                    error) &&
            compile(config, "campaign_id", custom ? NULL : "?campaign_id", &account->url_campaign_id,
-                   error);
+                   error) &&
+           compile(config, "day", custom ? NULL : "?day", &account->url_day, error);
 }
 
 /* ---- who may send ---- */
@@ -445,6 +448,7 @@ void rcpt_intake_account_free(struct rcpt_intake_account *account)
         account->fields.channel, account->fields.client_ref, account->fields.campaign_id,
         account->fields.part,    account->fields.parts,      account->fields.link,
         account->fields.cost,    account->url_message_id,    account->url_campaign_id,
+        account->fields.day,     account->url_day,
     };
     char *const texts[] = {account->name,      account->org_id,       account->public_url,
                            account->topic_arn, account->channel,      account->verify_token,

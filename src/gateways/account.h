@@ -33,9 +33,9 @@ struct rcpt_intake_account {
     unsigned own_answer_code;
     struct {
         struct rcpt_template *id, *status, *reason, *at, *event_id, *message_id, *campaign_id,
-            *channel, *client_ref, *part, *parts, *link, *cost;
+            *channel, *client_ref, *part, *parts, *day, *link, *cost;
     } fields;
-    struct rcpt_template *url_message_id, *url_campaign_id;
+    struct rcpt_template *url_message_id, *url_campaign_id, *url_day;
 };
 
 /* False: the error says which key of the account is wrong, and why. */

@@ -60,6 +60,7 @@ static bool check_covered(const struct rcpt_intake_account *account,
         {"custom.client_ref", custom ? account->fields.client_ref : NULL},
         {"custom.part", custom ? account->fields.part : NULL},
         {"custom.parts", custom ? account->fields.parts : NULL},
+        {"custom.day", custom ? account->fields.day : NULL},
     };
     for (size_t index = 0; index < RCPT_COUNT_OF(given); index++) {
         if (given[index].template == NULL)

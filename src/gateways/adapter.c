@@ -38,6 +38,8 @@ static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *dr
     draft->event_id = rcpt_template_value(account->fields.event_id, source);
     draft->part = rcpt_template_value(account->fields.part, source);
     draft->parts = rcpt_template_value(account->fields.parts, source);
+    draft->day =
+        value_or(rcpt_template_value(account->fields.day, source), account->url_day, source);
     draft->link = rcpt_template_value(account->fields.link, source);
     draft->cost = rcpt_template_value(account->fields.cost, source);
     draft->client_ref = rcpt_template_value(account->fields.client_ref, source);

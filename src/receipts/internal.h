@@ -89,7 +89,7 @@ void lanes_resize(struct lanes *lanes, unsigned connections);
 void lanes_tick(struct lanes *lanes);
 /* The boundary of the inbox's recent set; NULL: there is none. Connections that are up prepare their
  * statements again between two batches. */
-void lanes_set_recent(struct lanes *lanes, const char *since);
+void lanes_set_recent(struct lanes *lanes, const char *since, bool by_time);
 void lanes_apply_subscriptions(struct lanes *lanes);
 void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscription *subscription);
 bool lanes_are_changing(const struct lanes *lanes); /* the number of connections, or what is on

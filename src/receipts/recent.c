@@ -16,14 +16,15 @@ struct recent {
 };
 
 /* Columns of sql/control/recent_read. */
-enum { RECENT_SINCE };
+enum { RECENT_SINCE, RECENT_BY_TIME };
 
 static void on_read(void *context, const struct rcpt_pg_rows *rows)
 {
     const struct recent *recent = context;
     bool found = rcpt_pg_rows_count(rows) > 0;
     lanes_set_recent(recent->receipts->lanes,
-                     found ? rcpt_pg_rows_text(rows, 0, RECENT_SINCE) : NULL);
+                     found ? rcpt_pg_rows_text(rows, 0, RECENT_SINCE) : NULL,
+                     found && rcpt_pg_rows_bool(rows, 0, RECENT_BY_TIME));
 }
 
 static void on_tick(void *context)
