@@ -328,6 +328,7 @@ static int search_ids(const struct command_call *call)
     return exit_code;
 }
 
+/* Partitions first: their messages are counted where they stand, or the audit says why it cannot. */
 static bool audit_it(struct audit *audit, const char *campaign)
 {
     if (!audit_partitions_read(&audit->partitions, audit->context, audit->repair) ||

@@ -38,6 +38,7 @@ static bool refuse_returned(const struct audit_partitions *partitions)
     return true;
 }
 
+/* Before the first recount: what was dropped meanwhile is left to the next audit. */
 bool audit_partitions_read(struct audit_partitions *partitions, struct command_context *context,
                            bool repair)
 {
@@ -52,6 +53,7 @@ void audit_partitions_free(struct audit_partitions *partitions)
     rcpt_session_rows_free(partitions->rows);
 }
 
+/* A partition that was dropped may have been empty: without drift there is nothing to say of it. */
 static void print_one(const struct audit_partitions *partitions, size_t row, bool drifted)
 {
     const char *name = name_of(partitions, row);
@@ -71,6 +73,7 @@ static void print_one(const struct audit_partitions *partitions, size_t row, boo
                 name);
 }
 
+/* A repair has said itself how many it has booked. */
 void audit_partitions_print(const struct audit_partitions *partitions, int64_t missing,
                             bool drifted, bool repaired)
 {
@@ -85,6 +88,7 @@ void audit_partitions_print(const struct audit_partitions *partitions, int64_t m
                 missing);
 }
 
+/* By the names that were read at the start, so that nothing is forgotten that the audit did not look for. */
 bool audit_partitions_settle(const struct audit_partitions *partitions)
 {
     struct command_context *context = partitions->context;

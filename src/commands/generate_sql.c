@@ -69,10 +69,11 @@ static const struct rcpt_pg_binding bindings[] = {
 struct variant {
     const char *name, *subscribers[2], *recent_since;
     size_t rules;
-    bool has_dimensions;
+    bool has_dimensions, has_days;
 };
 
-/* Those statements that are not as in `plain`, which has no subscribers; NULL: all. */
+/* Those statements that are not as in `plain`, which has no subscribers; NULL: all. Of a variant with days
+ * that one alone. */
 static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
                           const struct variant *of)
 {
@@ -91,11 +92,14 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
         .resolves_ranges = true,
         .selective = used > 0 && strcmp(subscribers[used - 1], ACTIONS) == 0,
         .inserts_unknown = true,
-        .recent_since = of->recent_since};
+        .recent_since = of->recent_since,
+        .may_have_days = of->has_days,
+        .has_days = of->has_days};
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     for (size_t index = 0; index < count; index++)
-        if (plain == NULL || !is_among(plain, &list[index]))
+        if ((plain == NULL || !is_among(plain, &list[index])) &&
+            (!of->has_days || strcmp(list[index].name, "apply_days") == 0))
             write_statement(out, "lane", of->name, &list[index]);
     rcpt_lane_statements_free(statements);
 }
@@ -106,20 +110,23 @@ static void write_lane(FILE *out)
 {
     static const struct variant variants[] = {
         {.name = ""},
-        {" folds", {FOLDS}, NULL, 0, false},
-        {" folds_columns", {FOLDS_COLUMNS}, NULL, 0, false},
-        {" actions", {ACTIONS}, NULL, 0, false},
-        {" folds actions", {FOLDS, ACTIONS}, NULL, 0, false},
-        {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}, NULL, 0, false},
-        {" recent", {NULL}, BOUNDARY, 0, false},
-        {" folds recent", {FOLDS}, BOUNDARY, 0, false},
-        {" folds_columns recent", {FOLDS_COLUMNS}, BOUNDARY, 0, false},
-        {" actions recent", {ACTIONS}, BOUNDARY, 0, false},
-        {" folds actions recent", {FOLDS, ACTIONS}, BOUNDARY, 0, false},
-        {" folds_columns actions recent", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY, 0, false},
+        {" folds", {FOLDS}, NULL, 0, false, false},
+        {" folds_columns", {FOLDS_COLUMNS}, NULL, 0, false, false},
+        {" actions", {ACTIONS}, NULL, 0, false, false},
+        {" folds actions", {FOLDS, ACTIONS}, NULL, 0, false, false},
+        {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}, NULL, 0, false, false},
+        {" recent", {NULL}, BOUNDARY, 0, false, false},
+        {" folds recent", {FOLDS}, BOUNDARY, 0, false, false},
+        {" folds_columns recent", {FOLDS_COLUMNS}, BOUNDARY, 0, false, false},
+        {" actions recent", {ACTIONS}, BOUNDARY, 0, false, false},
+        {" folds actions recent", {FOLDS, ACTIONS}, BOUNDARY, 0, false, false},
+        {" folds_columns actions recent", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY, 0, false, false},
         {.name = " rules", .rules = RULES - 3},
         {.name = " rules dimensions", .rules = RULES, .has_dimensions = true},
-        {" rules dimensions recent", {NULL}, BOUNDARY, RULES, true}};
+        {" rules dimensions recent", {NULL}, BOUNDARY, RULES, true, false},
+        {" days", {NULL}, BOUNDARY, 0, false, true},
+        {" folds_columns actions days", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY, 0, false, true},
+        {" rules dimensions days", {NULL}, BOUNDARY, RULES, true, true}};
     struct rcpt_lane_variant base = {.inserts_unknown = true,
                                      .resolves_ranges = true,
                                      .bindings = bindings,
@@ -151,7 +158,8 @@ void generate_sql(FILE *out)
         "-- \"lane/apply rules\": with all rules, which may be combined with the others; "
         "dimensions:\n"
         "-- also by columns of the inbox, here by " DIMENSION_COLUMN
-        "; \"serve/messages_of_customer\" and \"lane/range_resolve\": likewise.\n",
+        "; \"serve/messages_of_customer\" and \"lane/range_resolve\": likewise;\n"
+        "-- \"lane/apply_days\": for batches whose receipts name the days of their messages.\n",
         out);
     write_lane(out);
     write_list(out, "control", rcpt_control_statements);

@@ -16,6 +16,7 @@
 #include "postgres/bind.h"
 #include "postgres/sql.h"
 #include "postgres/statements.h"
+#include "receipts/layout.h"
 #include "receipts/rules.h"
 
 /* ---- the table ---- */
@@ -165,6 +166,7 @@ static bool check_lanes(struct command_context *context)
         context->session, rcpt_sql("control/recent_read"), 0, NULL, &context->error);
     if (recent == NULL)
         return false;
+    const bool there = rcpt_session_rows_count(recent) > 0;
     const struct rcpt_lane_variant variant = {
         .subscribers = files,
         .count = used,
@@ -177,11 +179,10 @@ static bool check_lanes(struct command_context *context)
         .selective = actions != NULL,
         .resolves_ranges = rules.ranges.on,
         .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
-        .recent_since =
-            rcpt_session_rows_count(recent) > 0 ? rcpt_session_rows_text(recent, 0, "since") : NULL,
-        .recent_column = rcpt_session_rows_count(recent) > 0
-                             ? rcpt_session_rows_text(recent, 0, "column")
-                             : NULL};
+        .recent_since = there ? rcpt_session_rows_text(recent, 0, "since") : NULL,
+        .recent_column = there ? rcpt_session_rows_text(recent, 0, "column") : NULL,
+        .may_have_days = inbox_may_have_days(config),
+        .has_days = there && rcpt_session_rows_bool(recent, 0, "by_time")};
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     bool good = rcpt_session_check_statements(context->session, list, count, &context->error);

@@ -19,6 +19,8 @@ struct left {
     struct rcpt_pg_binding bindings[MOST_BINDINGS];
 };
 
+/* Names of columns are those that were noted: the mapping may have changed since the partition left, and its
+ * columns have not. */
 static struct left left_of(struct command_context *context, const struct rcpt_session_rows *rows,
                            size_t row)
 {
@@ -33,12 +35,14 @@ static struct left left_of(struct command_context *context, const struct rcpt_se
                      {"flags", rcpt_session_rows_text(rows, row, "flags")}}};
 }
 
+/* Catalogs and the notes alone: no partition is read. */
 static struct rcpt_session_rows *read_left(struct command_context *context, const char *states)
 {
     return rcpt_session_query(context->session, rcpt_sql("partitions/external_left"), 1, &states,
                               &context->error);
 }
 
+/* One statement of a file about the partition. */
 static struct rcpt_session_rows *ask(const struct left *part, const char *file)
 {
     struct command_context *context = part->context;
@@ -58,6 +62,8 @@ static bool tell(const struct left *part, const char *file)
 
 /* ---- noted ---- */
 
+/* A partition that was made and taken away between two runs is never noted, so it cannot be booked. Rights
+ * are given with it, while the partition still is one of the inbox. */
 bool external_note(struct command_context *context)
 {
     struct inbox_place place;
@@ -74,7 +80,8 @@ bool external_note(struct command_context *context)
 
 /* ---- booked ---- */
 
-/* One transaction: what has left is unbooked or booked at each moment. */
+/* One transaction: what has left is unbooked or booked at each moment. The lock comes first, and in a
+ * statement of its own: whether the partition is still away is asked in a snapshot that is younger than it. */
 static bool book_held(const struct left *part)
 {
     struct command_context *context = part->context;
@@ -93,6 +100,7 @@ static bool book_held(const struct left *part)
     return good;
 }
 
+/* Nothing of it stays if it fails: the next run begins again. */
 static bool book(const struct left *part)
 {
     struct command_context *context = part->context;
@@ -105,6 +113,7 @@ static bool book(const struct left *part)
     return false;
 }
 
+/* What was booked stays booked, whenever this fails; so it needs no transaction with it. */
 static bool drop(const struct left *part)
 {
     struct script script;
@@ -118,6 +127,7 @@ static bool drop(const struct left *part)
 
 /* ---- all that have left ---- */
 
+/* One that fails keeps the others from their turn: its reason, a right that is missing, is theirs, too. */
 static bool book_all(struct command_context *context, bool dry_run)
 {
     struct rcpt_session_rows *rows = read_left(context, "{detached}");
@@ -133,6 +143,7 @@ static bool book_all(struct command_context *context, bool dry_run)
     return good;
 }
 
+/* Somebody else may have dropped it already: then there is no name, and the next note forgets it. */
 static bool drop_booked(struct command_context *context, bool dry_run)
 {
     struct rcpt_session_rows *rows = read_left(context, "{booked}");
@@ -150,6 +161,7 @@ static bool drop_booked(struct command_context *context, bool dry_run)
     return good;
 }
 
+/* A dry run notes nothing: it may be a role that only reads. */
 bool external_retire(struct command_context *context, bool dry_run)
 {
     return (dry_run || external_note(context)) && book_all(context, dry_run) &&
@@ -158,6 +170,7 @@ bool external_retire(struct command_context *context, bool dry_run)
 
 /* ---- what is amiss ---- */
 
+/* A line for each: what is the case, what it means for the counters, what to do. */
 static void warn(const struct rcpt_session_rows *rows, size_t row)
 {
     const char *name = rcpt_session_rows_text(rows, row, "noted");
@@ -183,6 +196,7 @@ static void warn(const struct rcpt_session_rows *rows, size_t row)
             name, name);
 }
 
+/* Those that are detached and not booked are no fault: the run that says this books them. */
 bool external_warn(struct command_context *context)
 {
     struct rcpt_session_rows *rows = read_left(context, "{leaving,dropped,returned}");

@@ -10,8 +10,6 @@
 #include "origin.h"
 
 #define NONE                UINT32_MAX
-#define BATCH_CHUNK_BYTES   (256u * 1024)
-#define BATCH_KEEP_BYTES    (2u * 1024 * 1024)
 #define SIGNATURE_MAX_CODES (RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS)
 
 /* A message while it is being folded: its events form a chain in order of arrival. */
@@ -37,7 +35,7 @@ struct rcpt_batch_builder *rcpt_batch_builder_new(const struct rcpt_ladder *ladd
 {
     struct rcpt_batch_builder *builder = rcpt_calloc(1, sizeof(*builder));
     builder->ladder = ladder;
-    rcpt_arena_init(&builder->scratch, BATCH_CHUNK_BYTES);
+    rcpt_arena_init(&builder->scratch, RCPT_BATCH_CHUNK_BYTES);
     return builder;
 }
 
@@ -49,30 +47,6 @@ void rcpt_batch_builder_free(struct rcpt_batch_builder *builder)
     free(builder->buckets);
     free(builder->signature_buckets);
     free(builder);
-}
-
-void rcpt_batch_init(struct rcpt_batch *batch, uint32_t lane)
-{
-    memset(batch, 0, sizeof(*batch));
-    batch->lane = lane;
-    rcpt_arena_init(&batch->arena, BATCH_CHUNK_BYTES);
-}
-
-void rcpt_batch_fini(struct rcpt_batch *batch)
-{
-    rcpt_arena_fini(&batch->arena);
-}
-
-/* The arena survives with up to BATCH_KEEP_BYTES, so that a steady load allocates nothing. */
-void rcpt_batch_reset(struct rcpt_batch *batch, enum rcpt_batch_kind kind)
-{
-    struct rcpt_arena arena = batch->arena;
-    uint32_t lane = batch->lane;
-    memset(batch, 0, sizeof(*batch));
-    batch->arena = arena;
-    batch->lane = lane;
-    batch->kind = kind;
-    rcpt_arena_reset(&batch->arena, BATCH_KEEP_BYTES);
 }
 
 static void *allocate(struct rcpt_batch *batch, size_t count, size_t size)
@@ -375,6 +349,7 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
     message->mask = 0;
     message->top = -1;
     message->org = (struct rcpt_text){NULL, 0};
+    message->day = 0;
     for (uint32_t at = folding->head; at != NONE; at = raws[at].next) {
         const struct rcpt_event *event = raws[at].event;
         const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(builder->ladder, event->entry);
@@ -387,6 +362,7 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
         batch->payload_bytes += event->payload_size;
         batch->has_flags |= event->flags != 0;
         message->mask |= entry->mask | event->flags;
+        message->day = event->day > 0 ? event->day : message->day;
         batch->has_parts |= event->delivers_part;
         if (event->org_size > 0 || event->delivers_part)
             rcpt_origin_join_org(out->record, event, &message->org, &batch->arena);
@@ -396,6 +372,7 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
             message->at_us = event->at_us;
         }
     }
+    batch->has_days |= message->day > 0;
     message->signature = intern_signature(builder, batch, &batch->events[message->first_event],
                                           batch->event_count - message->first_event);
 }
@@ -422,7 +399,7 @@ void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batc
 {
     struct counts counts = count_content(sources, source_count, batch->lane);
     uint32_t most = counts.events;
-    rcpt_arena_reset(&builder->scratch, BATCH_KEEP_BYTES);
+    rcpt_arena_reset(&builder->scratch, RCPT_BATCH_KEEP_BYTES);
     struct raw *raws = rcpt_arena_alloc(&builder->scratch, most * sizeof(*raws));
     struct folding *messages = rcpt_arena_alloc(&builder->scratch, most * sizeof(*messages));
     struct folding *scratch = rcpt_arena_alloc(&builder->scratch, most * sizeof(*scratch));

@@ -10,6 +10,10 @@
 
 struct rcpt_batch_builder;
 
+/* Of arenas: a batch's own, and the builder's. */
+#define RCPT_BATCH_CHUNK_BYTES (256u * 1024)
+#define RCPT_BATCH_KEEP_BYTES  (2u * 1024 * 1024)
+
 struct rcpt_batch_source {
     struct rcpt_record *record;
     const char *topic;

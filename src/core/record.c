@@ -112,6 +112,11 @@ uint64_t rcpt_decoder_machine_events(const struct rcpt_decoder *decoder,
     return decoder->machine_events[kind][policy];
 }
 
+uint64_t rcpt_decoder_odd_days(const struct rcpt_decoder *decoder)
+{
+    return decoder->odd_day_events;
+}
+
 struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
                                            enum rcpt_reject_reason reason, int32_t index,
                                            size_t payload, size_t payload_size)
@@ -135,6 +140,7 @@ void rcpt_record_forget(struct rcpt_decoder *decoder)
     decoder->event_count = 0;
     decoder->reject_count = 0;
     memset(decoder->machines, 0, sizeof(decoder->machines));
+    decoder->odd_days = 0;
 }
 
 /* One reject instead of all that was found; its letter holds the first bytes of the value. */
@@ -406,11 +412,12 @@ static void *allocate(struct rcpt_decoder *decoder, size_t bytes, struct rcpt_re
 }
 
 /* Once it is certain which events the record has: a scan may have been given up. */
-static void count_machines(struct rcpt_decoder *decoder)
+static void count_marks(struct rcpt_decoder *decoder)
 {
     for (int kind = 0; kind < RCPT_MACHINE_KIND__COUNT; kind++)
         for (int policy = 0; policy < RCPT_MACHINE_POLICY__COUNT; policy++)
             decoder->machine_events[kind][policy] += decoder->machines[kind][policy];
+    decoder->odd_day_events += decoder->odd_days;
 }
 
 /* One piece of memory for all of the record, so that its size is known exactly. */
@@ -427,7 +434,7 @@ static struct rcpt_record *finish(struct rcpt_decoder *decoder)
     place_parts(&layout, decoder, id_bytes, &parts);
 
     copy_value(decoder, &parts);
-    count_machines(decoder);
+    count_marks(decoder);
     if (input->key_size > 0)
         memcpy(parts.key, input->key, input->key_size);
     *parts.record = (struct rcpt_record){

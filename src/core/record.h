@@ -86,6 +86,7 @@ struct rcpt_event {
     uint16_t org;        /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
     uint8_t part, parts; /* of a message in several parts: which (from 1) of how many; else 0 */
     bool delivers_part;  /* it says that this part is delivered: of the message, it proves less */
+    uint16_t day; /* UTC day on which its message was inserted, since 1970; 0: it names none */
 };
 
 #define RCPT_RECORD_ORG_ELSEWHERE UINT16_MAX /* escaped, long, or far behind */
@@ -177,6 +178,8 @@ void rcpt_decoder_set_machines(struct rcpt_decoder *decoder,
 /* Events of this kind to which this policy was applied, since the start. */
 uint64_t rcpt_decoder_machine_events(const struct rcpt_decoder *decoder,
                                      enum rcpt_machine_kind kind, enum rcpt_machine_policy policy);
+/* Events whose field `day` is no day, since the start: they count as those without it. */
+uint64_t rcpt_decoder_odd_days(const struct rcpt_decoder *decoder);
 
 /* Name of a number ("" for none, "other"), NULL for a number that is not in use; and how many events
  * have named a gateway since the start. */

@@ -104,7 +104,8 @@ static bool make_custom(struct rcpt_intake_account *account,
                    .parts = own_text(account, custom->parts),
                    .ip = own_text(account, custom->ip),
                    .recipient = own_text(account, custom->recipient),
-                   .until = own_text(account, custom->until)},
+                   .until = own_text(account, custom->until),
+                   .day = own_text(account, custom->day)},
         .time_format = custom->time_format,
         .answer_type = custom->answer != NULL && custom->answer_type == NULL
                            ? "text/plain"
@@ -185,6 +186,7 @@ static bool compile_fields(struct rcpt_intake_account *account,
            compile(config, "custom.recipient", fields->recipient, &account->fields.recipient,
                    error) &&
            compile(config, "custom.until", fields->until, &account->fields.until, error) &&
+           compile(config, "custom.day", fields->day, &account->fields.day, error) &&
            compile(config, "link", fields->link, &account->fields.link, error) &&
            compile(config, "cost", fields->cost, &account->fields.cost, error) &&
            compile(config, "custom.ip", fields->ip, &account->fields.ip, error) &&
@@ -192,7 +194,8 @@ static bool compile_fields(struct rcpt_intake_account *account,
            compile(config, "message_id", custom ? NULL : "?message_id", &account->url_message_id,
                    error) &&
            compile(config, "campaign_id", custom ? NULL : "?campaign_id", &account->url_campaign_id,
-                   error);
+                   error) &&
+           compile(config, "day", custom ? NULL : "?day", &account->url_day, error);
 }
 
 /* ---- who may send ---- */
@@ -454,6 +457,7 @@ void rcpt_intake_account_free(struct rcpt_intake_account *account)
         account->fields.part,      account->fields.parts,      account->fields.link,
         account->fields.recipient, account->fields.until,      account->fields.cost,
         account->fields.ip,        account->url_message_id,    account->url_campaign_id,
+        account->fields.day,       account->url_day,
     };
     char *const texts[] = {account->name,      account->org_id,       account->public_url,
                            account->topic_arn, account->channel,      account->verify_token,

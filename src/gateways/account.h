@@ -34,9 +34,9 @@ struct rcpt_intake_account {
     unsigned own_answer_code;
     struct {
         struct rcpt_template *id, *status, *reason, *at, *event_id, *message_id, *campaign_id,
-            *channel, *client_ref, *part, *parts, *link, *cost, *ip, *recipient, *until;
+            *channel, *client_ref, *part, *parts, *day, *link, *cost, *ip, *recipient, *until;
     } fields;
-    struct rcpt_template *url_message_id, *url_campaign_id;
+    struct rcpt_template *url_message_id, *url_campaign_id, *url_day;
 };
 
 /* False: the error says which key of the account is wrong, and why. */

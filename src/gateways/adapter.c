@@ -40,6 +40,8 @@ static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *dr
     draft->parts = rcpt_template_value(account->fields.parts, source);
     draft->recipient = rcpt_template_value(account->fields.recipient, source);
     draft->until = rcpt_template_value(account->fields.until, source);
+    draft->day =
+        value_or(rcpt_template_value(account->fields.day, source), account->url_day, source);
     draft->link = rcpt_template_value(account->fields.link, source);
     draft->cost = rcpt_template_value(account->fields.cost, source);
     if (source->request->scanners != NULL)

@@ -26,7 +26,8 @@ struct rcpt_fields {
     const char *id;     /* the gateway's id of the message */
     const char *status; /* its word */
     const char *reason; /* code of an error, kept for all but successes */
-    const char *at, *event_id, *message_id, *campaign_id, *channel, *client_ref, *part, *parts;
+    const char *at, *event_id, *message_id, *campaign_id, *channel, *client_ref, *part, *parts,
+        *day;
     const char *link, *cost;
     const char
         *ip; /* of opens and clicks: who asked; only compared (rcpt_intake_request.scanners) */
@@ -67,7 +68,7 @@ struct rcpt_gateway {
 /* A receipt that is being read. */
 struct rcpt_draft {
     struct rcpt_text id, status, reason, at, event_id, message_id, campaign_id, channel, client_ref,
-        part, parts, link, cost, ip, recipient, until;
+        part, parts, day, link, cost, ip, recipient, until;
     const struct rcpt_node *item; /* NULL: no JSON */
     struct rcpt_text raw;         /* bytes for the dead letter */
     struct rcpt_mapping mapped;   /* .raw != NULL: the tables are not asked */

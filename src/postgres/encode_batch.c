@@ -338,8 +338,21 @@ static uint32_t facet_count(const struct content *content)
 FACET_NAMES(add_facet_gateways, RCPT_FACET_GATEWAY, gateway)
 FACET_NAMES(add_facet_reasons, RCPT_FACET_REASON, reason)
 
+/* ---- days ---- */
+
+/* NULL compares with nothing, so PostgreSQL prunes all partitions for such a message. */
+static void put_day(struct rcpt_pg_encoder *encoder, uint16_t day)
+{
+    if (day == 0)
+        rcpt_pg_put_null(encoder);
+    else
+        rcpt_pg_put_int4(encoder, day);
+}
+
+ELEMENTS(add_days, int4, batch->message_count, put_day(encoder, batch->messages[index].day))
+
 /* $1 … of sql/lane/apply; behind RCPT_APPLY_PARAMETERS those of its unsubscribed form, then those of
- * rules. */
+ * rules, then that of days. */
 static const struct {
     struct rcpt_apply_parameter declared;
     add_parameter add;
@@ -374,14 +387,14 @@ static const struct {
     {{"facet of each raw event", "int4[]"}, add_event_facets},
     {{"gateways", "text[]"}, add_facet_gateways},
     {{"reasons of the facets", "text[]"}, add_facet_reasons},
+    {{"days", "int4[]"}, add_days},
 };
-_Static_assert(sizeof(apply_parameters) / sizeof(apply_parameters[0]) ==
-                   RCPT_APPLY_PARAMETERS_RULES,
+_Static_assert(sizeof(apply_parameters) / sizeof(apply_parameters[0]) == RCPT_APPLY_PARAMETERS_DAYS,
                "the declared number of parameters");
 
 const struct rcpt_apply_parameter *rcpt_apply_parameter(size_t number)
 {
-    RCPT_ASSERT(number >= 1 && number <= RCPT_APPLY_PARAMETERS_RULES);
+    RCPT_ASSERT(number >= 1 && number <= RCPT_APPLY_PARAMETERS_DAYS);
     return &apply_parameters[number - 1].declared;
 }
 
@@ -395,7 +408,8 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
         .form = *form,
         .facets = form->rules ? rcpt_encode_facets(batch, &arena) : NULL,
         .kept = form->raw ? rcpt_encode_kept(batch, form->names, &arena) : NULL};
-    size_t count = form->rules          ? RCPT_APPLY_PARAMETERS_RULES
+    size_t count = form->days           ? RCPT_APPLY_PARAMETERS_DAYS
+                   : form->rules        ? RCPT_APPLY_PARAMETERS_RULES
                    : form->unsubscribed ? RCPT_APPLY_PARAMETERS_UNSUBSCRIBED
                                         : RCPT_APPLY_PARAMETERS;
     rcpt_pg_encoder_reset(encoder);

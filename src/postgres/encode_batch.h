@@ -19,6 +19,7 @@ struct rcpt_encode_form {
     bool unsubscribed; /* for the form of apply without the selective subscriber, which checks what
                           the messages may reach */
     bool rules, keys;  /* the statement has rules; they recognise echoes */
+    bool days;         /* it looks in the days first that the messages' receipts name */
 };
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                        const struct rcpt_encode_form *form);
@@ -28,6 +29,7 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
 #define RCPT_APPLY_PARAMETERS              24u
 #define RCPT_APPLY_PARAMETERS_UNSUBSCRIBED 26u
 #define RCPT_APPLY_PARAMETERS_RULES        30u
+#define RCPT_APPLY_PARAMETERS_DAYS         31u
 
 struct rcpt_apply_parameter {
     const char *name, *type;

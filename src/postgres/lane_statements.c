@@ -27,8 +27,15 @@ enum {
 #define SUBSCRIBERS ""  /* in place of a file: those of the subscribers */
 #define RULES       "/" /* likewise those of the rules */
 
-/* And with how many stages: two while the inbox has a recent set. */
-enum stages { ANY_STAGES, ONE_STAGE, TWO_STAGES };
+/* And with how many stages: two while the inbox has a recent set, one more in apply_days, which looks in
+ * the days of the receipts first. */
+enum stages {
+    ONE_STAGE = 1 << 0,
+    TWO_STAGES = 1 << 1,
+    DAYS_FIRST = 1 << 2,
+    LATER_STAGES = TWO_STAGES | DAYS_FIRST,
+    ANY_STAGES = ONE_STAGE | LATER_STAGES,
+};
 
 struct piece {
     const char *file;
@@ -39,18 +46,25 @@ struct piece {
 static const struct piece apply_pieces[] = {
     {"lane/apply/10_update", ALWAYS, ONE_STAGE},
     {"lane/apply/10_recent", ALWAYS, TWO_STAGES},
+    {"lane/apply/10_days", ALWAYS, DAYS_FIRST},
     {"lane/apply/15_returning", PLAIN, ANY_STAGES},
     {"lane/apply/15_returning_subscribed", SUBSCRIBED, ANY_STAGES},
     {"lane/apply/15_returning_dimensions", DIMENSIONED, ANY_STAGES},
+    {"lane/apply/12_recent_days", ALWAYS, DAYS_FIRST},
+    {"lane/apply/15_returning", PLAIN, DAYS_FIRST},
+    {"lane/apply/15_returning_subscribed", SUBSCRIBED, DAYS_FIRST},
+    {"lane/apply/15_returning_dimensions", DIMENSIONED, DAYS_FIRST},
     {"lane/apply/16_older", ALWAYS, TWO_STAGES},
-    {"lane/apply/15_returning", PLAIN, TWO_STAGES},
-    {"lane/apply/15_returning_subscribed", SUBSCRIBED, TWO_STAGES},
-    {"lane/apply/15_returning_dimensions", DIMENSIONED, TWO_STAGES},
+    {"lane/apply/16_older_days", ALWAYS, DAYS_FIRST},
+    {"lane/apply/15_returning", PLAIN, LATER_STAGES},
+    {"lane/apply/15_returning_subscribed", SUBSCRIBED, LATER_STAGES},
+    {"lane/apply/15_returning_dimensions", DIMENSIONED, LATER_STAGES},
     {"lane/apply/17_both", ALWAYS, TWO_STAGES},
+    {"lane/apply/17_all", ALWAYS, DAYS_FIRST},
     {"lane/apply/20_changed", PLAIN, ANY_STAGES},
     {"lane/apply/20_changed_subscribed", SUBSCRIBED | DIMENSIONED, ANY_STAGES},
     {"lane/apply/25_unchanged", ALWAYS, ONE_STAGE},
-    {"lane/apply/25_unchanged_recent", ALWAYS, TWO_STAGES},
+    {"lane/apply/25_unchanged_recent", ALWAYS, LATER_STAGES},
     {"lane/apply/30_count", ALWAYS, ANY_STAGES},
     {"lane/apply/40_unknown", ALWAYS, ANY_STAGES},
     {"lane/apply/45_receipts", RULED, ANY_STAGES},
@@ -103,6 +117,9 @@ static const struct piece resolve_pieces[] = {{"lane/range_resolve", ALWAYS, ANY
 static const struct piece blockers_pieces[] = {{"control/blockers", ALWAYS, ANY_STAGES},
                                                {NULL, 0, ANY_STAGES}};
 
+static const struct piece no_days_pieces[] = {{"lane/apply/00_no_days", ALWAYS, ANY_STAGES},
+                                              {NULL, 0, ANY_STAGES}};
+
 /* Without pieces: the file of sql/lane that is called like the statement. */
 static const struct source {
     struct rcpt_pg_statement statement;
@@ -122,6 +139,10 @@ static const struct source {
 };
 static const struct source unsubscribed = {
     {.name = "apply_unsubscribed", .must_use_index_on = INBOX}, apply_pieces};
+/* Names stay while a connection is up, so while there are no days to look in, its text is nothing. Its plan
+ * needs the index that the plan of apply needs. */
+static const struct source days = {{.name = "apply_days"}, apply_pieces};
+static const struct source no_days = {{.name = "apply_days"}, no_days_pieces};
 /* Only with `unknown: insert`. */
 static const struct source inserts[] = {
     {{.name = "insert", .must_use_index_on = INBOX}, insert_pieces},
@@ -139,7 +160,7 @@ static const struct source ranges[] = {
 #define RANGE_COUNT     (sizeof(ranges) / sizeof(ranges[0]))
 #define MOST_BINDINGS   16
 #define MOST_STATEMENTS                                                                            \
-    (STATEMENT_COUNT + INSERT_COUNT + RANGE_COUNT + 1) /* and apply_unsubscribed */
+    (STATEMENT_COUNT + INSERT_COUNT + RANGE_COUNT + 2) /* and apply_days, apply_unsubscribed */
 
 struct rcpt_lane_statements {
     struct rcpt_pg_statement list[MOST_STATEMENTS];
@@ -154,7 +175,7 @@ struct composition {
     const char *const *rules; /* likewise */
     size_t rule_count;
     unsigned when;
-    const char *recent_since;               /* NULL: one stage */
+    enum stages stages;
     const struct rcpt_pg_binding *bindings; /* those of the variant, and the boundary */
     size_t binding_count;
 };
@@ -168,8 +189,7 @@ static void write_files(FILE *out, const char *const *files, size_t count)
 /* Texts are joined as they stand, so what is prepared can be read in sql/. */
 static void write_piece(FILE *out, const struct piece *piece, const struct composition *composition)
 {
-    enum stages other = composition->recent_since != NULL ? ONE_STAGE : TWO_STAGES;
-    if ((piece->when & composition->when) == 0 || piece->stages == other)
+    if ((piece->when & composition->when) == 0 || (piece->stages & composition->stages) == 0)
         return;
     if (strcmp(piece->file, SUBSCRIBERS) == 0)
         write_files(out, composition->subscribers, composition->count);
@@ -245,6 +265,15 @@ static size_t take_bindings(const struct rcpt_lane_variant *variant, struct rcpt
     return count;
 }
 
+/* By the place of the statement in the list: it is there in both cases, with or without a text. */
+static void add_days(struct rcpt_lane_statements *statements,
+                     const struct rcpt_lane_variant *variant, struct composition composition)
+{
+    composition.stages = DAYS_FIRST;
+    add_statement(statements, variant->has_days && variant->recent_since != NULL ? &days : &no_days,
+                  &composition);
+}
+
 /* The texts live as long as the list, since connections prepare them again after each reconnect. One
  * subscriber at most is selective, so one more form of apply is enough. */
 struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_variant *variant)
@@ -258,7 +287,8 @@ struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_var
                                       .rules = variant->rules,
                                       .rule_count = variant->rule_count,
                                       .when = when(variant, variant->count),
-                                      .recent_since = variant->recent_since,
+                                      .stages =
+                                          variant->recent_since != NULL ? TWO_STAGES : ONE_STAGE,
                                       .bindings = bindings,
                                       .binding_count = take_bindings(variant, &since, bindings)};
     for (size_t index = 0; index < STATEMENT_COUNT; index++)
@@ -267,6 +297,8 @@ struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_var
         add_statement(statements, &inserts[index], &composition);
     for (size_t index = 0; variant->resolves_ranges && index < RANGE_COUNT; index++)
         add_statement(statements, &ranges[index], &composition);
+    if (variant->may_have_days)
+        add_days(statements, variant, composition);
     if (variant->selective) {
         composition.count--;
         composition.when = when(variant, composition.count) | UNSUBSCRIBED;

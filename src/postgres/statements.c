@@ -37,7 +37,7 @@ struct rcpt_lane_sender {
     rcpt_lane_on_effects on_effects; /* NULL: no observer */
     void *effects_context;
     struct rcpt_lane_names names;
-    bool has_rules, has_keys;
+    bool has_rules, has_keys, has_days;
     struct rcpt_lane_subscription *subscription; /* NULL: everything may be */
     uint32_t raw_batches; /* batches still to be sent with their raw events */
 };
@@ -117,6 +117,12 @@ void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender, bool rules, boo
     sender->has_keys = keys;
 }
 
+/* Texts change behind what was submitted before, so this holds from the next batch on. */
+void rcpt_lane_sender_set_days(struct rcpt_lane_sender *sender, bool on)
+{
+    sender->has_days = on;
+}
+
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on)
 {
     sender->writes_timeline = on;
@@ -150,11 +156,12 @@ void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
     *sender->subscription = *subscription;
 }
 
-/* Whether no message of the batch can reach a status or flag to which pipelines subscribe. */
+/* A batch with days goes with the block: there is no form that has both, and pipelines cost it little.
+ * Otherwise whether no message of the batch can reach a status or flag to which pipelines subscribe. */
 static bool is_unsubscribed(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
 {
     const struct rcpt_lane_subscription *subscription = sender->subscription;
-    if (subscription == NULL ||
+    if (subscription == NULL || (sender->has_days && batch->has_days) ||
         (batch->kind != RCPT_BATCH_APPLY && batch->kind != RCPT_BATCH_PROBE))
         return false;
     for (uint32_t index = 0; index < batch->message_count; index++) {
@@ -206,14 +213,20 @@ static void add_messages(struct submission *submission, const struct rcpt_lane_s
 {
     if (batch->message_count == 0)
         return;
+    bool days = sender->has_days && batch->has_days;
     const struct rcpt_encode_form form = {.unknown_policy = sender->unknown_policy,
                                           .names = &sender->names,
                                           .raw = sends_raw(sender, batch),
                                           .unsubscribed = unsubscribed,
                                           .rules = sender->has_rules,
-                                          .keys = sender->has_keys};
+                                          .keys = sender->has_keys,
+                                          .days = days};
     rcpt_encode_apply(sender->work, batch, &form);
-    add_query(submission, unsubscribed ? "apply_unsubscribed" : "apply", sender->work);
+    add_query(submission,
+              days           ? "apply_days"
+              : unsubscribed ? "apply_unsubscribed"
+                             : "apply",
+              sender->work);
     if (sender->writes_timeline && batch->kind == RCPT_BATCH_APPLY) {
         rcpt_encode_timeline(sender->timeline, batch);
         add_query(submission, "timeline", sender->timeline);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "layout.h"
 #include "postgres/sql.h"
 
 struct connection {
@@ -29,9 +30,10 @@ struct read { /* one read_positions; a lane has at most one */
 struct lanes {
     struct receipts *receipts;
     struct connection *connections;
-    struct rcpt_lane_statements *statements;     /* what they prepare; made again with them */
-    struct subscribers_files files;              /* in these statements */
-    const char *recent_since, *recent_column;    /* likewise; recent.c owns them */
+    struct rcpt_lane_statements *statements;  /* what they prepare; made again with them */
+    struct subscribers_files files;           /* in these statements */
+    const char *recent_since, *recent_column; /* likewise; recent.c owns them */
+    bool has_days; /* the set is that of a table in ranges of created_at */
     struct rcpt_lane_subscription *subscription; /* of the selective one; NULL: not known */
     struct read *reads;                          /* by lane, as are flights */
     struct lane_flight *flights;
@@ -71,7 +73,9 @@ static struct rcpt_lane_statements *new_statements(const struct lanes *lanes)
                                               .inserts_unknown =
                                                   config->unknown == RCPT_UNKNOWN_INSERT,
                                               .recent_since = lanes->recent_since,
-                                              .recent_column = lanes->recent_column};
+                                              .recent_column = lanes->recent_column,
+                                              .may_have_days = inbox_may_have_days(config),
+                                              .has_days = lanes->has_days};
     return rcpt_lane_statements_new(&variant);
 }
 
@@ -84,18 +88,21 @@ static void make_statements(struct lanes *lanes)
 }
 
 /* Between batches; connections that are about to be made again begin with it. */
-void lanes_set_recent(struct lanes *lanes, const char *since, const char *column)
+void lanes_set_recent(struct lanes *lanes, const char *since, const char *column, bool by_time)
 {
     lanes->recent_since = since;
     lanes->recent_column = column;
+    lanes->has_days = by_time && inbox_may_have_days(lanes->receipts->context->config);
     if (lanes->target != 0 || lanes->connections == NULL)
         return;
     struct rcpt_lane_statements *old = lanes->statements;
     size_t count;
     lanes->statements = new_statements(lanes);
-    for (unsigned index = 0; index < connection_count(lanes); index++)
+    for (unsigned index = 0; index < connection_count(lanes); index++) {
         rcpt_pg_set_statements(lanes->connections[index].pg,
                                rcpt_lane_statements_list(lanes->statements, &count));
+        rcpt_lane_sender_set_days(lanes->connections[index].sender, lanes->has_days);
+    }
     rcpt_lane_statements_free(old);
 }
 
@@ -271,17 +278,9 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     app_check_drain(receipts->context);
 }
 
-static const char *unknown_policy(enum rcpt_unknown_policy policy)
-{
-    switch (policy) {
-    case RCPT_UNKNOWN_INSERT:
-        return "insert";
-    case RCPT_UNKNOWN_DEAD_LETTER:
-        return "dead-letter";
-    default:
-        return "park";
-    }
-}
+static const char *const unknown_policies[] = {[RCPT_UNKNOWN_PARK] = "park",
+                                               [RCPT_UNKNOWN_INSERT] = "insert",
+                                               [RCPT_UNKNOWN_DEAD_LETTER] = "dead-letter"};
 
 /* What a reload may change. */
 static void configure_sender(struct rcpt_lane_sender *sender, const struct rcpt_config *config)
@@ -302,11 +301,12 @@ static void start_connection(struct lanes *lanes, uint32_t index)
     *connection = (struct connection){.lanes = lanes, .index = index};
     snprintf(connection->name, sizeof(connection->name), "lanes-%u", index);
     connection->sender =
-        rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
+        rcpt_lane_sender_new(unknown_policies[config->unknown], config->parked.max_age_ms);
     configure_sender(connection->sender, config);
     rcpt_lane_sender_observe(connection->sender, on_effects, connection);
     rules_give(lanes->receipts, connection->sender);
     give_subscription(lanes, connection);
+    rcpt_lane_sender_set_days(connection->sender, lanes->has_days);
     connection->encoder = rcpt_pg_encoder_new();
     struct rcpt_pg_settings settings = app_pg_settings(context, connection->name);
     settings.context = connection;

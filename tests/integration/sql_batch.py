@@ -160,13 +160,17 @@ def without_raw_events(parameters):
     return bare
 
 
-def apply(session, events, lane=0, unknown="park", raw=True):
-    """apply, and insert where the policy asks for it, as the daemon sends them. Numbers of the answer."""
+def apply(session, events, lane=0, unknown="park", raw=True, days=None):
+    """apply, and insert where the policy asks for it, as the daemon sends them. Numbers of the answer. days: {message id: days since 1970}, for apply_days."""
     with session.transaction():
         parameters = fold(events, lane, "dead-letter" if unknown == "dead-letter" else "park")
         if reads_receipts(session.rules):
             parameters += for_rules(events)
-        row = session.one("lane/apply", *(parameters if raw else without_raw_events(parameters)))
+        name, more = "lane/apply", []
+        if days is not None:
+            more = ([] if reads_receipts(session.rules) else [[], 0, [], [], [], []]) + [[days.get(message_id) for message_id in parameters[0]]]
+            name = "lane/apply_days"
+        row = session.one(name, *(parameters if raw else without_raw_events(parameters)), *more)
         if unknown == "insert":
             campaigns = {}
             for event in events:

@@ -99,6 +99,7 @@ def fill_in(text, variables):
 STAGES = {  # of statements of several files, without a recent set of the inbox and with one
     "lane/apply": ("10_update 15_returning 20_changed 25_unchanged 30_count 40_unknown",
                    "10_recent 15_returning 16_older 15_returning 17_both 20_changed 25_unchanged_recent 30_count 40_unknown"),
+    "lane/apply_days": (None, "10_days 15_returning 12_recent_days 15_returning 16_older_days 15_returning 17_all 20_changed 25_unchanged_recent 30_count 40_unknown"),
     "lane/wake": ("10_apply 20_update 30_count", "10_apply 20_update_recent 30_count"),
     "lane/timeline": ("10_insert 20_message 30_events", "10_insert 20_message_recent 30_events"),
     "lane/insert": ("10_make 20_known 30_answer", "10_make 20_known_recent 30_answer"),
@@ -106,7 +107,7 @@ STAGES = {  # of statements of several files, without a recent set of the inbox 
 }
 
 
-SUBSCRIBED = ("lane/apply", "lane/wake")
+SUBSCRIBED = ("lane/apply", "lane/apply_days", "lane/wake")
 
 
 # Columns of the inbox by which ranges find messages, as they are called in our own.
@@ -128,10 +129,11 @@ def text_of(name, *subscribers, recent_since=None, recent_column="created_at", r
         return "".join(path.read_text() for path in sorted((SQL / name).glob("*.sql")))
 
     def read(file):
-        subscribed, dimensioned = SQL / name / f"{file}_subscribed.sql", SQL / name / f"{file}_dimensions.sql"
+        folder = SQL / name.removesuffix("_days")
+        subscribed, dimensioned = folder / f"{file}_subscribed.sql", folder / f"{file}_dimensions.sql"
         if dimensions and dimensioned.exists():
             return dimensioned.read_text()
-        return (subscribed if (subscribers or rules) and subscribed.exists() else SQL / name / f"{file}.sql").read_text()
+        return (subscribed if (subscribers or rules) and subscribed.exists() else folder / f"{file}.sql").read_text()
     files = STAGES[name][recent_since is not None].split()
     ruled = [read("45_receipts")] if name in SUBSCRIBED and reads_receipts(rules) else []
     ruled += [read("45_dimensions")] if name in SUBSCRIBED and dimensions else []

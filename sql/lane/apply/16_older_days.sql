@@ -1,0 +1,18 @@
+-- In place of 16_older.sql in apply_days: what is known on its day is known.
+seen AS MATERIALIZED (
+    SELECT p.* FROM placed p WHERE p.known
+    UNION ALL
+    SELECT e.n, e.id, e.top, e.mask, e.at, e.signature, e.org, m.message_id IS NOT NULL, m.status, COALESCE(m.campaign_id, ''), m.org_id,
+           e.top > m.status OR (e.mask & ~m.flags) <> 0
+    FROM placed e
+    LEFT JOIN message_inbox m ON m.message_id = e.id AND m.:"recent_column" >= ALL (:'recent_since')
+    WHERE NOT e.known AND e.n NOT IN (SELECT c.n FROM recent c)
+),
+older AS (
+    UPDATE message_inbox m
+    SET prev_status = m.status, prev_flags = m.flags,
+        status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
+        status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
+    FROM seen e
+    WHERE NOT e.known AND m.message_id = e.id AND (m.:"recent_column" < ALL (:'recent_since') OR m.:"recent_column" IS NULL)
+      AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org) AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)

@@ -1,0 +1,1 @@
+u AS (SELECT * FROM on_day UNION ALL SELECT * FROM recent UNION ALL SELECT * FROM older),
