@@ -261,8 +261,8 @@ static const struct command commands[] = {
                "decimal, without hyphens, a suffix, or what stands around it, and says which of "
                "these has a message\n"
                "or an alias, and what to configure (message_id_form). --ranges lists receipts of "
-               "all messages to a person\n"
-               "up to a time, while these are looked for. Reads only.",
+               "all messages\n"
+               "to a person up to a time, while these are looked for. Reads only.",
         .options = {{"why", NULL, "try other forms of each id, and sum up"},
                     {"ranges", NULL, "receipts of all messages to a person up to a time"},
                     {"source", "NAME", "only of this account or gateway"},

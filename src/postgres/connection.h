@@ -27,6 +27,7 @@ struct rcpt_pg_statement {
      * session runs with enable_seqscan=off. A table next to empty is accepted and checked again
      * while it grows. NULL: not checked. */
     const char *must_use_index_on; /* relation name */
+    const char *index_over;        /* what the hint says of that index; NULL: the message id */
 };
 
 /* Parameters are binary or text as libpq takes them; borrowed until the flush that copies them (the

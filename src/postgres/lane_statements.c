@@ -152,7 +152,12 @@ static const struct source inserts[] = {
 /* Only where ranges are on. */
 static const struct source ranges[] = {
     {{.name = "range_store"}, NULL},
-    {{.name = "range_resolve", .must_use_index_on = INBOX}, resolve_pieces},
+    {{.name = "range_resolve",
+      .must_use_index_on = INBOX,
+      .index_over =
+          "what inbox.columns.recipient, gateway and sent_at (or created_at) name, in this "
+          "order"},
+     resolve_pieces},
 };
 
 #define STATEMENT_COUNT (sizeof(sources) / sizeof(sources[0]))

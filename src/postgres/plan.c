@@ -132,8 +132,8 @@ void rcpt_plan_refuse(struct rcpt_error *error, const struct rcpt_pg_statement *
         rcpt_error_set(error, RCPT_DECISION_RECONNECT, "RDPLAN",
                        "statement \"%s\" would scan %s sequentially", statement->name,
                        statement->must_use_index_on);
-    rcpt_error_hint(error, "%s needs an index on the message id; run analyze",
-                    statement->must_use_index_on);
+    rcpt_error_hint(error, "%s needs an index on %s; run analyze", statement->must_use_index_on,
+                    statement->index_over != NULL ? statement->index_over : "the message id");
 }
 
 /* Code, decision and hint stay those of the cause, except that nothing was altered meanwhile. */

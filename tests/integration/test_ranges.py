@@ -112,3 +112,24 @@ def test_where_the_column_is_not_named_a_range_is_a_dead_letter(create_world):
     world.wait(lambda: counts(world, "dead_letter") == 1, process, what="the range to be set aside")
     assert world.database.query("SELECT reason, detail FROM receiptd.dead_letter") == [("range_off", "inbox.columns.recipient is not set")]
     process.stop()
+
+
+def test_a_table_of_the_platform_needs_its_columns_and_the_index(create_world):
+    world = create_world(partitions=1, migrate=False)
+    world.database.execute("""CREATE SCHEMA app; CREATE TABLE app.messages (id text PRIMARY KEY, org text, campaign text, person varchar(40), account text, sent timestamptz);
+                              INSERT INTO app.messages SELECT 'x' || n, 'o', 'c', 'p' || n % 50, 'page', now() FROM generate_series(1, 5000) n; ANALYZE app.messages""")
+    columns = {"message_id": "id", "org_id": "org", "campaign_id": "campaign", "recipient": "person", "gateway": "account", "sent_at": "when_sent"}
+    world.installation.configure(inbox={"table": "app.messages", "columns": columns}, parked={"poll_interval": "200ms"})
+    refused = world.installation.command("migrate", check=False)
+    assert refused.returncode == 78 and "has no column when_sent, by which ranges find messages" in refused.stderr
+    world.installation.configure(inbox={"columns": {"sent_at": "sent"}})
+    refused = world.installation.command("migrate", check=False)
+    assert refused.returncode != 0 and "range_resolve" in refused.stderr and "index on what inbox.columns.recipient, gateway and sent_at" in refused.stderr
+    world.database.execute("CREATE INDEX ON app.messages (person, account, sent, id)")
+    world.installation.migrate()
+    world.installation.command("check-config", "--connect")
+    process = world.installation.start()
+    world.topic.send({"recipient": "p7", "gateway": "page", "until": "2100-01-01T00:00:00Z", "status": "OPENED"})
+    world.wait(lambda: world.database.value("SELECT count(*) FROM app.messages WHERE status = 700") == 100, process, what="the messages of the person to be read")
+    assert world.database.value("SELECT count(*) FROM app.messages WHERE status <> 0") == 100
+    process.stop()
