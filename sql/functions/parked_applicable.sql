@@ -1,5 +1,6 @@
 -- Where the first parked receipts of these pairs are whose message exists by now, pair by pair in the order of their positions; with the
--- message's campaign and organisation (NULL: none). A plain query, so that it becomes part of the statement that asks.
+-- message's campaign and organisation (NULL: none). An open or click that may be of a machine (machine.after_delivery) waits a minute at most until it is known when
+-- its message was delivered. A plain query, so that it becomes part of the statement that asks.
 --
 -- A scalar subquery is always a lookup by key for each row; a join here would sooner or later be planned as a scan of the whole inbox. Each
 -- pair gives its first rows in the order of the index; the outer limit keeps to the order of all.
@@ -13,6 +14,8 @@ RETURNS TABLE (topic text, partition int4, at_offset int8, index int4, campaign 
         CROSS JOIN LATERAL (SELECT (SELECT ARRAY[COALESCE(m.campaign_id, ''), NULLIF(m.org_id, '')] FROM message_inbox m
                                     WHERE m.message_id = p.message_id LIMIT 1) AS found OFFSET 0) c
         WHERE p.lane = of_lane AND p.topic = w.topic AND p.partition = w.partition AND c.found IS NOT NULL
+          AND (p.machine IS NULL OR p.parked_at < now() - interval '1 minute'
+               OR (SELECT t.delivered_at FROM message_time t WHERE t.message = hashtextextended(p.message_id, 0)) IS NOT NULL)
         ORDER BY p."offset", p.index
         LIMIT most
     ) f

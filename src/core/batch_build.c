@@ -363,8 +363,8 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
         batch->has_flags |= event->flags != 0;
         message->mask |= entry->mask | event->flags;
         message->day = event->day > 0 ? event->day : message->day;
-        batch->has_parts |= event->delivers_part;
-        if (event->org_size > 0 || event->delivers_part)
+        batch->has_held |= rcpt_event_is_held(event);
+        if (event->org_size > 0 || rcpt_event_is_held(event))
             rcpt_origin_join_org(out->record, event, &message->org, &batch->arena);
         batch->has_orgs |= message->org.at != NULL;
         if (top > message->top || (top == message->top && event->at_us < message->at_us)) {

@@ -387,7 +387,7 @@ static void on_committed(struct rcpt_engine *engine, struct lane *lane,
         lane->wake_limit = engine->settings.wake_limit;
         break;
     default:
-        lane->wake_applicable |= lane->batch.has_parts && result->events_parked > 0;
+        lane->wake_applicable |= lane->batch.has_held && result->events_parked > 0;
         lane->wake_ranges |= lane->batch.range_count > 0;
         lane_release_batch(engine, lane);
         search_forget(&lane->search);

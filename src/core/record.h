@@ -86,8 +86,16 @@ struct rcpt_event {
     uint16_t org;        /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
     uint8_t part, parts; /* of a message in several parts: which (from 1) of how many; else 0 */
     bool delivers_part;  /* it says that this part is delivered: of the message, it proves less */
-    uint16_t day; /* UTC day on which its message was inserted, since 1970; 0: it names none */
+    uint16_t day;    /* UTC day on which its message was inserted, since 1970; 0: it names none */
+    uint8_t machine; /* policy and 1 of an open or click that may be of a machine; else 0 */
+    uint32_t machine_ms; /* it is, if it comes within so long after the message's delivery */
 };
+
+/* Whether only the wake of parked receipts, which reads more of the message, can say what it counts as. */
+static inline bool rcpt_event_is_held(const struct rcpt_event *event)
+{
+    return event->delivers_part || event->machine > 0;
+}
 
 #define RCPT_RECORD_ORG_ELSEWHERE UINT16_MAX /* escaped, long, or far behind */
 

@@ -336,15 +336,20 @@ static struct rcpt_text text_of(const struct rcpt_token *token)
     return named ? (struct rcpt_text){token->text, token->size} : (struct rcpt_text){NULL, 0};
 }
 
+static struct rcpt_machine_origin origin_of(const struct rcpt_token *tokens)
+{
+    return (struct rcpt_machine_origin){.account = text_of(&tokens[RCPT_FIELD_GATEWAY]),
+                                        .org_id = text_of(&tokens[RCPT_FIELD_ORG]),
+                                        .campaign = text_of(&tokens[RCPT_FIELD_CAMPAIGN])};
+}
+
 /* What comes from machines becomes what the policies make of it. Clicks first: the open that a click implies is
  * looked at afterwards. */
 static void apply_machines(struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
                            int *entry, uint32_t *flags)
 {
     const struct rcpt_machine_marks *marks = &decoder->machine_marks;
-    const struct rcpt_machine_origin origin = {.account = text_of(&tokens[RCPT_FIELD_GATEWAY]),
-                                               .org_id = text_of(&tokens[RCPT_FIELD_ORG]),
-                                               .campaign = text_of(&tokens[RCPT_FIELD_CAMPAIGN])};
+    const struct rcpt_machine_origin origin = origin_of(tokens);
     for (int kind = RCPT_MACHINE_KIND__COUNT - 1; kind >= 0; kind--) {
         uint32_t named = *flags | rcpt_ladder_entry(decoder->ladder, (size_t)*entry)->mask;
         if ((named & marks->masks[kind]) == 0)
@@ -354,6 +359,24 @@ static void apply_machines(struct rcpt_decoder *decoder, const struct rcpt_token
         rcpt_machine_apply(decoder->ladder, marks, (enum rcpt_machine_kind)kind, policy, entry,
                            flags);
         decoder->machines[kind][policy]++;
+    }
+}
+
+/* An open or click of which nobody has told may still be of a machine: the wake says so, when the message's
+ * delivery is known. The policy is found here, where what the event names is at hand. */
+static void suspect(const struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
+                    struct rcpt_event *event)
+{
+    const struct rcpt_machine_marks *marks = &decoder->machine_marks;
+    const struct rcpt_machine_rules *rules = decoder->machine_rules;
+    for (int kind = 0; kind < RCPT_MACHINE_KIND__COUNT; kind++) {
+        if (marks->masks[kind] == 0 || event->entry != marks->statuses[kind] ||
+            (event->flags & marks->masks[kind]) != 0)
+            continue;
+        const struct rcpt_machine_origin origin = origin_of(tokens);
+        event->machine =
+            (uint8_t)(rcpt_machine_policy_of(rules, (enum rcpt_machine_kind)kind, &origin) + 1);
+        event->machine_ms = (uint32_t)rules->after_delivery_ms;
     }
 }
 
@@ -408,6 +431,8 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         .day = read_day(decoder, &tokens[RCPT_FIELD_DAY]),
     };
     set_org(decoder, &tokens[RCPT_FIELD_ORG], event);
+    if (decoder->machine_rules != NULL && decoder->machine_rules->after_delivery_ms > 0)
+        suspect(decoder, tokens, event);
     if (decoder->for_rules)
         set_for_rules(decoder, tokens, found->code, event);
 }

@@ -176,7 +176,7 @@ static bool is_unsubscribed(const struct rcpt_lane_sender *sender, const struct 
 /* Only unknown messages need the raw events; where they are rare, they stay here. */
 static bool sends_raw(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
 {
-    return sender->inserts_unknown || sender->raw_batches > 0 || batch->has_parts ||
+    return sender->inserts_unknown || sender->raw_batches > 0 || batch->has_held ||
            batch->kind == RCPT_BATCH_PROBE;
 }
 

@@ -17,10 +17,14 @@ gone AS (
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index
     RETURNING p.*, k.campaign, k.org, p.org_id IS NULL OR COALESCE(p.org_id = k.org, false) AS fits
 ),
+-- An open or click soon after the message's delivery is a machine's (machine.after_delivery).
 taken AS MATERIALIZED (
-    SELECT g.message_id, g.status, g.flags, g.at, g.campaign, g.traceparent, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) ELSE g.gateway END AS gateway, g.reason_class,
-           g.event_key, CASE WHEN g.status = d.code THEN g.part END AS part, g.parts, COALESCE(d.parent, 0::int2) AS below, d.code AS delivered
-    FROM gone g LEFT JOIN message_status_priority d ON d.name = 'DELIVERED' WHERE g.fits
+    SELECT g.message_id, COALESCE(b.status, g.status) AS status, COALESCE(b.beside, g.flags) AS flags, g.at, g.campaign, g.traceparent, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) ELSE g.gateway END AS gateway, g.reason_class,
+           g.event_key, CASE WHEN COALESCE(b.status, g.status) = d.code THEN g.part END AS part, g.parts, COALESCE(d.parent, 0::int2) AS below, d.code AS delivered
+    FROM gone g LEFT JOIN message_status_priority d ON d.name = 'DELIVERED'
+    LEFT JOIN LATERAL (SELECT m.* FROM message_time t, machine_codes(g.status, g.flags, g.machine) m
+                       WHERE t.message = hashtextextended(g.message_id, 0) AND g.at < t.delivered_at + g.machine_ms * interval '1 millisecond') b ON g.machine IS NOT NULL
+    WHERE g.fits
 ),
 refused AS (
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
