@@ -67,7 +67,7 @@ BEGIN
         FROM began b
         CROSS JOIN LATERAL (SELECT s.awaits IS NOT NULL AND (
                                 SELECT action_reached(action_path(m.status), m.flags, s.awaits)
-                                FROM message_inbox m WHERE m.message_id = b.message_id) IS TRUE AS reached) c
+                                FROM message_inbox m WHERE m.message_id = b.message_id LIMIT 1) IS TRUE AS reached) c
         WHERE s.op <> 'end'
     )
     SELECT count(*) INTO n FROM began;

@@ -45,12 +45,9 @@ id AS (
 ),
 -- A unique index of a partitioned table has to have the columns by which it is partitioned, and those by which its partitions are. 0: an expression.
 parted AS (
-    SELECT array_agg(DISTINCT c.attnum) AS columns, bool_or(c.attnum <> id.attnum) AS apart
-    FROM t CROSS JOIN id CROSS JOIN LATERAL pg_partition_tree(t.oid) l JOIN pg_partitioned_table p ON p.partrelid = l.relid
-    CROSS JOIN LATERAL unnest(p.partattrs::int2[]) k LEFT JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = k
-    LEFT JOIN pg_attribute s ON s.attrelid = t.oid AND s.attname = a.attname AND s.attnum > 0
-    CROSS JOIN LATERAL (SELECT COALESCE(s.attnum, 0) AS attnum) c
-    HAVING count(*) > 0
+    SELECT array_agg(DISTINCT COALESCE(s.attnum, 0)) AS columns, bool_or(COALESCE(s.attnum, 0) <> id.attnum) AS apart
+    FROM t CROSS JOIN id CROSS JOIN pg_partition_tree(t.oid) l JOIN pg_partitioned_table p ON p.partrelid = l.relid CROSS JOIN unnest(p.partattrs::int2[]) k
+    LEFT JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = k LEFT JOIN pg_attribute s ON s.attrelid = t.oid AND s.attname = a.attname HAVING count(*) > 0
 ),
 -- Indexes of the id alone, or with such columns behind it: on the column itself (own), and on what statements compare (found).
 key AS (
@@ -118,8 +115,7 @@ problem (n, problem, advice, sql) AS (
                 WHEN keys.undeferred IS NOT NULL THEN 'the one it has is deferrable' ELSE 'each receipt finds its message by it' END,
            CASE WHEN keys.undeferred IS NOT NULL THEN keys.undeferred
                 WHEN p.apart THEN format('CREATE UNIQUE INDEX ON %s (%I, %s)', id.name, id.theirs,
-                                         (SELECT string_agg(quote_ident(a.attname), ', ') FROM pg_attribute a
-                                          WHERE a.attrelid = id.base AND a.attnum = ANY (p.columns) AND a.attnum <> id.attnum))
+                                         (SELECT string_agg(quote_ident(a.attname), ', ') FROM pg_attribute a WHERE a.attrelid = id.base AND a.attnum = ANY (p.columns) AND a.attnum <> id.attnum))
                 WHEN p.apart IS NOT NULL AND NOT id.texty
                 THEN format('CREATE UNIQUE INDEX ON %s (%I); CREATE INDEX ON %1$s (%s)', id.name, id.theirs, id.key)
                 ELSE format('CREATE UNIQUE INDEX ON %s (%s)', id.name, id.key) END

@@ -143,12 +143,13 @@ static const struct command commands[] = {
         /* Exit code 1 is for scripts: drift is an answer and no failure. */
         .name = "audit",
         .summary = "recount the funnels from the messages and compare",
-        .doc = "Goes campaign by campaign in short snapshots, while the daemon works. Exit code 0: "
-               "no drift,\n"
-               "or all of it repaired and a recount clean; 1: drift. With --ids nothing is "
-               "recounted: it searches\n"
-               "a partitioned inbox whose key is no single id, reads all its ids once, and ends "
-               "with 1 if it finds some.",
+        .doc =
+            "Goes campaign by campaign in short snapshots, while the daemon works. Exit code 0: "
+            "no drift,\n"
+            "or all of it repaired and a recount clean; 1: drift. With --ids it recounts nothing, "
+            "but\n"
+            "reads all ids of an inbox in partitions whose key is not the id alone; 1: some are\n"
+            "there twice.",
         .options = {{"campaign", "C", "only this campaign"},
                     {"repair", NULL, "add the difference, or book messages that went unbooked"},
                     {"ids", NULL, "find ids that stand in several rows of a partitioned inbox"},

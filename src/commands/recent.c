@@ -26,6 +26,10 @@
 /* Up to so many ranges of ids, finding the partition costs nothing that can be measured. */
 #define FEW_RANGES 30
 
+/* From so many on, a batch costs less with the newest of them as a recent set, also where one receipt in a
+ * hundred is for an older message (docs/performance.md). */
+#define MANY_RANGES 60
+
 enum way {
     BY_KEY_SMALL,
     BY_KEY_ORDERED,
@@ -125,19 +129,22 @@ static bool is_ordered(const struct inbox *inbox)
            strtod(rcpt_session_rows_text(inbox->sample, 0, "in_order"), NULL) > ORDERED;
 }
 
-/* The newest partitions hold the newest messages. Where the id leads to the partition anyway, they are only
- * worth a name once they are a set. */
-static bool is_by_newest(const struct inbox *inbox)
+/* Ranges of ids in no order of time have no newest ones. Where the id leads to its range, the second stage
+ * costs more than finding it among few. */
+static bool can_have_newest(const struct inbox *inbox)
 {
     if (inbox->newest == NULL || is(inbox, "by_time"))
         return inbox->newest != NULL;
-    return is_ordered(inbox) && (inbox->since != NULL || !is(inbox, "by_key"));
+    return is_ordered(inbox) &&
+           (!is(inbox, "by_key") ||
+            rcpt_session_rows_int(inbox->state, 0, "partitions") > MANY_RANGES);
 }
 
-/* Ranges of ids in no order of time have no newest ones. */
-static bool can_have_newest(const struct inbox *inbox)
+/* Where the id leads to the partition anyway, they are only worth a name once they are a set. */
+static bool is_by_newest(const struct inbox *inbox)
 {
-    return inbox->newest != NULL && inbox->most > 0 && (is(inbox, "by_time") || is_ordered(inbox));
+    return can_have_newest(inbox) &&
+           (is(inbox, "by_time") || inbox->since != NULL || !is(inbox, "by_key"));
 }
 
 /* Partitions decide first, then the order of the ids, then the size: a set costs an index, and is only
@@ -222,8 +229,9 @@ static void describe_partitions(const struct inbox *inbox)
                " of them: above %d looking for it costs more and more, at 90 batches have "
                "0.78 of their rate; %s\n",
                count, FEW_RANGES,
-               can_have_newest(inbox) ? "run receiptd maintain, which makes a recent set"
-                                      : "longer spans make fewer");
+               inbox->most > 0 && can_have_newest(inbox)
+                   ? "run receiptd maintain, which makes a recent set"
+                   : "longer spans make fewer");
 }
 
 static void describe_newest(const struct inbox *inbox)
@@ -406,7 +414,7 @@ static bool remove_set(struct inbox *inbox)
 static bool keep_newest(struct inbox *inbox)
 {
     const char *boundary = rcpt_session_rows_text(inbox->newest, 0, "boundary");
-    if (!can_have_newest(inbox) || boundary == NULL)
+    if (inbox->most == 0 || !can_have_newest(inbox) || boundary == NULL)
         return remove_set(inbox);
     if (!rcpt_session_rows_bool(inbox->newest, 0, "moved"))
         return true;

@@ -224,9 +224,11 @@
      .initial = "8",                                                                               \
      .min = 1,                                                                                     \
      .max = 100000,                                                                                \
-     .doc = "in so many partitions of the inbox a receipt may be looked up, where a message's id " \
-            "does not lead to its partition; a table with more is refused, unless it is "          \
-            "partitioned by `inbox.columns.created_at` and has a recent set"},                     \
+     .doc =                                                                                        \
+         "in so many partitions of the inbox a receipt may be looked up, where a message's id "    \
+         "does not lead to its partition; a table with more is refused, unless it is "             \
+         "partitioned by `inbox.columns.created_at`, or by ranges of an id that `inbox.ids` says " \
+         "to begin with the time, and has a recent set"},                                          \
         {"inbox.drop_detached",                                                                    \
          RCPT_CONFIG_CHOICE,                                                                       \
          0,                                                                                        \

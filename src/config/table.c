@@ -201,7 +201,8 @@ static const struct rcpt_config_row rows[] = {
      .doc =
          "of a table with twice as many messages, ids in no order of time and created_at: so many "
          "of the newest get an index of their own from `receiptd maintain`; in ranges of "
-         "created_at: the newest partitions with so many are read first. 0: none"},
+         "created_at, or many of time-ordered ids: the newest partitions with so many are read "
+         "first. 0: none"},
     {"inbox.partitions", RCPT_CONFIG_CHOICE, 0, AT(inbox.partitions), .initial = "none",
      CHOICES(partition_makers),
      .doc = "who partitions the inbox: `own` lets `receiptd maintain` make and drop partitions of "

@@ -462,6 +462,8 @@ def test_the_batchs_join_reads_the_partition_that_the_id_leads_to(own):
 
 def test_the_newest_partitions_are_the_recent_set_and_the_batch_reads_them_first(own):
     """With the settings of a lane, and the boundary that maintain has made. Partitions that are made ahead are among the newest."""
+    for days in range(60, 9, -1):
+        age(own, days)
     for days in range(9, 0, -1):
         low = age(own, days) if days > 1 else start_of(-1)
         own.do(f"""INSERT INTO {INBOX} (message_id) SELECT overlay(lpad(to_hex({low} + n), 12, '0') PLACING '-' FROM 9 FOR 0)

@@ -436,18 +436,18 @@ def test_ranges_of_bigints_are_in_the_order_of_numbers(receiptd, database):
 
 
 def test_ranges_of_texts_lead_to_the_partition_and_have_a_set_where_they_are_in_the_order_of_time(receiptd, database):
-    make_ranges(database, 'text COLLATE "C"', [f"m{n:02}" for n in range(1, 40)])
+    make_ranges(database, 'text COLLATE "C"', [f"m{n:02}" for n in range(1, 70)])
     receiptd.configure(inbox=BY_ID | {"recent_rows": 500})
     receiptd.migrate()
     for n in range(9):
         fill_range(database, f"'m{n:02}' || i", 300)
-    assert "a message's id leads to its partition, 40 of them: above 30" in layout(maintain(receiptd)) and first_id(database) == []
+    assert "a message's id leads to its partition, 70 of them: above 30" in layout(maintain(receiptd)) and first_id(database) == []
     receiptd.configure(inbox=BY_ID | {"recent_rows": 500, "ids": "ksuid"})
     assert "run receiptd maintain, which makes a recent set" in layout(receiptd.command("check-config", "--connect").stdout)
     maintain(receiptd)
     assert first_id(database) == ["m07"]
-    receiptd.configure(inbox=BY_ID | {"recent_rows": 500, "ids": "any"})
-    assert "needed no longer" in maintain(receiptd) and first_id(database) == []
+    database.execute("".join(f"DROP TABLE app.r{n};" for n in range(59, 69)))  # with so few the second stage costs more
+    assert "longer spans make fewer" in layout(maintain(receiptd)) and first_id(database) == []
 
 
 def test_two_daemons_follow_the_ranges_and_count_everything_once(create_world):
@@ -455,7 +455,7 @@ def test_two_daemons_follow_the_ranges_and_count_everything_once(create_world):
     world = create_world(20_000, seed=57, migrate=False, batch={"max_events": 500}, traffic={"late": 0.2, "ghost": 0.02}, inbox=BY_ID | {"recent_rows": 1000, "ids": "snowflake"})
     world.inbox = Inbox("app.sent", "id", "org", "camp", "status", "flags")
     count = len(world.stream.early) + len(world.stream.late)
-    make_ranges(world.database, 'text COLLATE "C"', [f"m-{count * n // 10:07}" for n in range(1, 10)])
+    make_ranges(world.database, 'text COLLATE "C"', [*(f"m-{count * n // 10:07}" for n in range(1, 10)), *(f"z{n:02}" for n in range(60))])
     world.installation.migrate()
     world.insert(world.stream.early)
     processes = [world.installation.start(name) for name in ("0", "1")]

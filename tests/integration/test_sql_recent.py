@@ -355,6 +355,77 @@ def test_where_all_messages_are_in_the_newest_partitions_no_other_is_read(days):
         assert not [line for line in plan.split("\n") if re.search(r" on d[123] ", line) and "Scan" in line and "never executed" not in line], plan
 
 
+# ---- one id in two partitions, of two organisations
+
+OLD, NEW = "2026-01-01 12:00+00", "2026-01-05 12:00+00"
+
+
+def add_twins(session, i, first, second, times=(OLD, NEW)):
+    for org, at in zip((first, second), times):
+        session.do("INSERT INTO app.messages (id, org, camp, created_at) VALUES (%s, %s, %s, %s)", [i, org, f"of {org}", at])
+
+
+def standing(session):
+    return sorted(session.query("SELECT org_id, status FROM message_inbox"), key=str)
+
+
+def letters(session):
+    return session.query('SELECT reason, "offset" FROM dead_letter ORDER BY 2')
+
+
+@pytest.mark.parametrize("since", (None, DAYS_SINCE))
+@pytest.mark.parametrize("times", ((OLD, NEW), (NEW, OLD), (OLD, "2026-01-02 12:00+00"), (NEW, "2026-01-04 12:00+00")))
+def test_a_receipt_changes_the_row_of_its_organisation_and_is_not_refused_for_the_other(days, since, times):
+    """Changed, up to date and behind: counted once each, whichever stage finds either row. Of a third organisation it is refused once."""
+    session = recent(days, since)
+    add_twins(session, "m", "a", "b", times)
+    for offset, (org, status) in enumerate([("a", 300), ("a", 300), ("b", 600), ("a", 200), ("b", 600), ("b", 300)]):
+        answer = apply(session, [Event("m", status, offset, org=org)])
+        assert (answer["events_counted"], answer["events_refused"], answer["events_parked"]) == (1, 0, 0), (org, status)
+    assert standing(session) == [("a", 300), ("b", 600)] and letters(session) == [] and drift(session) == []
+    answer = apply(session, [Event("m", 300, 7, org="c"), Event("ghost", 300, 8, org="c")])
+    assert (answer["events_counted"], answer["events_refused"], answer["events_parked"]) == (0, 1, 1)
+    assert letters(session) == [("other_organisation", 7)] and parked(session) == 1
+    assert standing(session) == [("a", 300), ("b", 600)] and drift(session) == []
+    apply(session, [Event("m", 300, 9, org="a"), Event("m", 700, 10, org="b"), Event("m", 300, 11, org="c")])  # the wake decides one by one
+    assert parked(session) == 4
+    while wake(session, limit=50)["rows"] != "0":
+        pass
+    assert parked(session) == 1 and letters(session) == [("other_organisation", 7), ("other_organisation", 11)]
+    assert standing(session) == [("a", 300), ("b", 700)] and drift(session) == []
+    events = {(c, s): e for (c, s), (_, e) in stored_funnel(session).items() if e}
+    assert events == {("of a", 300): 3, ("of a", 200): 1, ("of b", 600): 2, ("of b", 300): 1, ("of b", 700): 1}
+
+
+@pytest.mark.parametrize("since", (None, DAYS_SINCE))
+def test_woken_receipts_of_two_organisations_reach_their_own_rows(days, since):
+    session = recent(days, since)
+    events = [Event("m", 300, 0, org="a"), Event("m", 600, 1, org="b"), Event("m", 200, 2, org="a"), Event("m", 700, 3, org="c"), Event("n", 600, 4), Event("n", 300, 5)]
+    for event in events:
+        apply(session, [event])
+    assert parked(session) == len(events)
+    add_twins(session, "m", "a", "b")
+    add_twins(session, "n", "a", "a")
+    while wake(session, limit=50)["rows"] != "0":
+        pass
+    assert parked(session) == 0 and letters(session) == [("other_organisation", 3)]
+    assert session.query("SELECT message_id, org_id, status FROM message_inbox ORDER BY 1, 2, created_at") == [
+        ("m", "a", 300), ("m", "b", 600), ("n", "a", 600), ("n", "a", 600)]
+    assert drift(session) == []
+
+
+@pytest.mark.parametrize("since", (None, DAYS_SINCE))
+def test_the_timeline_shows_the_row_of_the_receipts_organisation(days, since):
+    session = recent(days, since)
+    add_twins(session, "m", "a", "b")
+    for number, (org, status) in enumerate([("a", 300), ("b", 600)]):
+        session.do("BEGIN")
+        apply(session, [Event("m", status, number, org=org)])
+        session.run("lane/timeline", ["m"], [1, 2], [status], ["2026-01-05"], [1], [0], ["t"], [0], [number], [org])
+        session.do("COMMIT")
+    assert session.query('SELECT "offset", old, new FROM message_timeline ORDER BY 1') == [(0, 0, 300), (1, 0, 600)]
+
+
 # ---- a table that is partitioned by ranges of the message's id
 
 KEYS = {  # type of the id, the n-th id, the column of the view that is compared with the boundary

@@ -1,15 +1,18 @@
 -- The raw events of messages that are unknown or of another organisation; the arrays are sliced here and nowhere else, so known messages
--- cost nothing. Parked are also the receipts of a message that name several organisations, and those beside refused ones that name none:
--- the wake decides one by one; and those of a message of which a part is delivered, or that may have been opened or clicked by a machine: the wake knows whether all parts are, and when it was delivered. A message that has been deleted is not waited for; of one that was erased nothing is kept.
+-- cost nothing. An id may stand in two rows, of partitions by time: a receipt that one of them took is not refused by the other, and none is refused twice.
+-- Parked are also the receipts of a message that name several organisations, and those beside refused ones that name none:
+-- Parked are also the receipts of a message that name several organisations, and those beside refused ones that name none:
+
 , x AS MATERIALIZED (
     SELECT r.id, r.signature, r.status IS NOT NULL AS known, r.org, e.kept, i AS event,
            CASE WHEN r.fate = 'other_organisation' AND e.kept[1] IS NULL THEN 'parked'
                 WHEN e.erased IS NOT NULL THEN 'retired_message' ELSE r.fate END AS fate, e.erased IS TRUE AS erased,
            ($16::text[])[e.record] AS topic, ($17::int4[])[e.record] AS partition, ($18::int8[])[e.record] AS at_offset,
            ($13::int4[])[i] AS index, ($14::int4[])[i] AS first, ($14::int4[])[i + 1] - ($14::int4[])[i] AS size, record_link($19::bytea, e.record) AS link
-    FROM r, generate_series(($9::int4[])[r.n], ($9::int4[])[r.n + 1] - 1) i,
+    FROM (SELECT DISTINCT ON (f.n) f.* FROM r f
+          WHERE f.fate <> 'known' AND f.n NOT IN (SELECT k.n FROM r k WHERE k.fate = 'known') ORDER BY f.n) r,
+         generate_series(($9::int4[])[r.n], ($9::int4[])[r.n + 1] - 1) i,
          LATERAL (SELECT ($12::int4[])[i] AS record, batch_texts($15::bytea, $24::int4[], i) AS kept, CASE WHEN r.status IS NULL THEN message_is_erased(r.id) END AS erased) e
-    WHERE r.fate <> 'known'
 ),
 -- A position can come again only after an operator's reset; then the row that is there stays.
 parked AS (

@@ -13,7 +13,7 @@ valued AS MATERIALIZED (
     FROM (SELECT u.campaign, u.dims, u.old, u.new, u.gained, u.signature, count(*)::int4 AS n FROM u GROUP BY 1, 2, 3, 4, 5, 6
           UNION ALL
           SELECT r.campaign, (SELECT ARRAY[m.:"dimension_1"::text COLLATE "C", m.:"dimension_2"::text COLLATE "C", m.:"dimension_3"::text COLLATE "C"]
-                              FROM message_inbox m WHERE m.message_id = r.id), r.status, r.status, 0, r.signature, 1
+                              FROM message_inbox m WHERE m.message_id = r.id LIMIT 1), r.status, r.status, 0, r.signature, 1
           FROM r WHERE r.fate = 'known' AND (NOT r.stale OR message_still_there(r.id))) g
     JOIN effect e ON e.old = g.old AND e.new = g.new AND e.gained = g.gained AND e.signature = g.signature
 )

@@ -3,7 +3,7 @@
 -- stands in both); group_kinds, an array of what they are.
 , members AS MATERIALIZED (
     SELECT u.id, u.campaign, u.old, u.new, u.gained,
-           (SELECT ARRAY[m.:"group_1"::text COLLATE "C", m.:"group_2"::text COLLATE "C"] FROM message_inbox m WHERE m.message_id = u.id) AS "values"
+           (SELECT ARRAY[m.:"group_1"::text COLLATE "C", m.:"group_2"::text COLLATE "C"] FROM message_inbox m WHERE m.message_id = u.id LIMIT 1) AS "values"
     FROM u
 ),
 grouped AS (

@@ -19,7 +19,7 @@ gone AS (
 ),
 -- An open or click soon after the message's delivery is a machine's (machine.after_delivery).
 taken AS MATERIALIZED (
-    SELECT g.message_id, COALESCE(b.status, g.status) AS status, COALESCE(b.beside, g.flags) AS flags, g.at, g.campaign, g.traceparent, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) ELSE g.gateway END AS gateway, g.reason_class,
+    SELECT g.message_id, COALESCE(b.status, g.status) AS status, COALESCE(b.beside, g.flags) AS flags, g.at, g.campaign, g.org, g.org_id IS NOT NULL AS named, g.traceparent, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) ELSE g.gateway END AS gateway, g.reason_class,
            g.event_key, CASE WHEN COALESCE(b.status, g.status) = d.code THEN g.part END AS part, g.parts, COALESCE(d.parent, 0::int2) AS below, d.code AS delivered
     FROM gone g LEFT JOIN message_status_priority d ON d.name = 'DELIVERED'
     LEFT JOIN LATERAL (SELECT m.* FROM message_time t, machine_codes(g.status, g.flags, g.machine) m
@@ -48,20 +48,24 @@ parts AS (
 ),
 -- That one part is delivered proves of the message what stands above DELIVERED in the ladder: SENT.
 named AS MATERIALIZED (
-    SELECT t.message_id, t.at, t.campaign, t.traceparent AS link, c.code, CASE WHEN t.part IS NOT NULL AND c.code = t.status THEN t.below ELSE c.top END AS top,
+    SELECT t.message_id, t.at, t.campaign, t.org, t.named, t.traceparent AS link, c.code, CASE WHEN t.part IS NOT NULL AND c.code = t.status THEN t.below ELSE c.top END AS top,
            c.mask
     FROM taken t CROSS JOIN LATERAL receipt_codes(t.status, t.flags) c
 ),
--- The same fold as in the daemon: highest status, the smallest time among equals, all flags.
+-- The same fold as in the daemon: highest status, the smallest time among equals, all flags. Receipts of rows of one id that are of different
+-- organisations are folded apart. any_org: no receipt names one, and there is nothing apart, so every row of the id takes it.
 folded AS (
-    SELECT array_agg(f.message_id ORDER BY f.key) AS id, array_agg(f.top ORDER BY f.key) AS top,
-           array_agg(f.mask ORDER BY f.key) AS mask, array_agg(f.at ORDER BY f.key) AS at, array_agg(f.link ORDER BY f.key) AS link
+    SELECT array_agg(f.message_id ORDER BY f.key, f.org) AS id, array_agg(f.top ORDER BY f.key, f.org) AS top, array_agg(f.mask ORDER BY f.key, f.org) AS mask,
+           array_agg(f.at ORDER BY f.key, f.org) AS at, array_agg(f.link ORDER BY f.key, f.org) AS link, array_agg(f.org ORDER BY f.key, f.org) AS org,
+           array_agg(f.any_org ORDER BY f.key, f.org) AS any_org
     FROM (
-        SELECT v.message_id, v.message_id COLLATE "C" AS key, max(v.top) AS top, bit_or(v.mask) AS mask,
-               (array_agg(v.at ORDER BY v.top DESC, v.at))[1] AS at, min(v.link COLLATE "C") AS link
-        FROM (SELECT n.message_id, n.at, n.link, n.top, n.mask FROM named n
-              UNION ALL
-              SELECT w.message_id, w.at, NULL, (SELECT t.delivered FROM taken t LIMIT 1), 0 FROM parts w WHERE w.whole) v
-        GROUP BY v.message_id
+        SELECT v.message_id, v.message_id COLLATE "C" AS key, v.org, max(v.top) AS top, bit_or(v.mask) AS mask,
+               (array_agg(v.at ORDER BY v.top DESC, v.at))[1] AS at, min(v.link COLLATE "C") AS link,
+               NOT bool_or(v.named) AND count(*) OVER (PARTITION BY v.message_id) = 1 AS any_org
+        FROM (SELECT e.message_id, e.at, e.link, e.top, e.mask, e.named, COALESCE(e.org, max(e.org) OVER (PARTITION BY e.message_id)) AS org
+              FROM (SELECT n.message_id, n.at, n.link, n.top, n.mask, n.named, n.org FROM named n
+                    UNION ALL
+                    SELECT w.message_id, w.at, NULL, (SELECT t.delivered FROM taken t LIMIT 1), 0, false, NULL FROM parts w WHERE w.whole) e) v
+        GROUP BY v.message_id, v.org
     ) f
 ),
