@@ -1,5 +1,6 @@
 -- Campaigns whose counters changed since a snapshot: $1 text snapshot (NULL: none yet, so nothing has). The first row has the snapshot that
--- this statement sees; the others are campaigns, at most 1000: snapshot, campaign_id, org_id, changed_at.
+-- this statement sees; the others are campaigns, at most 1000: snapshot, campaign_id, org_id, changed_at, behind_s (of the
+-- first row: whole seconds, as text).
 -- A delta is new, or it is in its total by now, and the roll-up has written campaign_changed: either way a row is of a transaction that the
 -- snapshot did not see.
 -- age() comes first, since it is cheap. Rows know the lower half of their transaction's number; the snapshot gives the upper one.
@@ -22,8 +23,9 @@ changed AS (
     LIMIT 1000
 )
 SELECT pg_current_snapshot()::text AS snapshot, NULL AS campaign_id, NULL AS org_id,
-       to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS changed_at
+       to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS changed_at,
+       (SELECT floor(b.behind_s)::text FROM counters_behind b) AS behind_s
 UNION ALL
-SELECT NULL, c.campaign_id, o.org_id, NULL
+SELECT NULL, c.campaign_id, o.org_id, NULL, NULL
 FROM changed c
 LEFT JOIN campaign_org o ON o.campaign_id = c.campaign_id;

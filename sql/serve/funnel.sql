@@ -1,6 +1,6 @@
 -- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text reason, variant, channel, gateway,
 -- time_to_deliver or time_to_open: with the funnel by this, too (NULL: without), $4 text true: with pending, $5 text rules of inbox.expiry as in sql/expiry (NULL: there are none). From the
--- counters alone, but pending reads the campaign's rows of the inbox. behind_s is known of a standby only. No row: no such campaign, or one of
+-- counters alone, but pending reads the campaign's rows of the inbox. No row: no such campaign, or one of
 -- another organisation. customers and logical (counters.groups): as the last roll-up left them; NULL: the campaign has none.
 WITH counted AS MATERIALIZED (
     SELECT r.status, sum(r.messages)::int8 AS messages, sum(r.events)::int8 AS events
@@ -54,8 +54,7 @@ SELECT json_build_object(
     'campaign_id', $2::text, 'org_id', o.org_id,
     'as_of', (SELECT to_char(to_timestamp(max(c.anchor_timestamp) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
               FROM consumer_progress c),
-    'behind_s', CASE WHEN NOT pg_is_in_recovery() THEN NULL WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
-                     ELSE round(extract(epoch FROM now() - pg_last_xact_replay_timestamp()), 3) END,
+    'behind_s', (SELECT b.behind_s FROM counters_behind b),
     'pending', CASE WHEN $4::text = 'true' AND $5::text IS NOT NULL THEN (SELECT p.found FROM pending p) END,
     'statuses', (SELECT json_agg(json_build_object(
                      'code', s.code, 'name', s.name, 'parent', s.parent, 'messages', s.messages, 'events', s.events,

@@ -19,4 +19,4 @@ SELECT json_build_object(
         FROM instance_status i WHERE $1::text IS NULL),
     'as_of', (SELECT to_char(to_timestamp(max(c.anchor_timestamp) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
               FROM consumer_progress c),
-    'behind_s', NULL)::text AS body;
+    'behind_s', (SELECT b.behind_s FROM counters_behind b))::text AS body;

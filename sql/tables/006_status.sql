@@ -5,7 +5,10 @@
 CREATE TABLE IF NOT EXISTS instance_status (
     name text COLLATE "C" PRIMARY KEY,
     at timestamptz NOT NULL,
-    document json NOT NULL
+    document json NOT NULL,
+    partitions integer NOT NULL, -- that it has now
+    all_partitions integer NOT NULL, -- of its topics, whoever has them; 0: not known
+    behind_ms bigint NOT NULL -- at most, over those that it has
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0

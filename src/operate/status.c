@@ -412,7 +412,7 @@ struct status *status_new(struct app_context *context, struct receipts *receipts
     uv_timer_init(context->loop, &status->timer);
     status->timer.data = status;
     status_apply_config(status);
-    status->store = status_store_new(context, receipts, status);
+    status->store = status_store_new(context, receipts, status, measure);
     return status;
 }
 

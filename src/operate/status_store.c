@@ -4,8 +4,11 @@
 #include "status_store.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
+#include "host/places.h"
+#include "measure.h"
 #include "postgres/ask.h"
 #include "status.h"
 
@@ -14,6 +17,8 @@
 struct status_store {
     const struct app_context *context;
     const struct status *status;
+    const struct receipts *receipts;
+    const struct measure *measure;
     struct rcpt_ask ask;
     struct app_ticker ticker;
 };
@@ -31,6 +36,19 @@ static char *document_of(const struct status *status)
     return text;
 }
 
+/* Of the receipts' topics, whoever has them; 0: no survey has told yet. */
+static int32_t all_partitions(const struct app_context *context)
+{
+    struct app_place place;
+    size_t count = 0;
+    for (const struct app_places *places = context->places; places != NULL;
+         places = app_places_next(places))
+        if (strcmp(app_places_reader(places), "receipts") == 0)
+            while (app_places_get(places, count, &place))
+                count++;
+    return (int32_t)count;
+}
+
 /* The document is made only when it can be sent. */
 static void on_tick(void *context)
 {
@@ -41,16 +59,21 @@ static void on_tick(void *context)
     char *document = document_of(store->status);
     rcpt_pg_add_text(encoder, store->context->instance);
     rcpt_pg_add_text(encoder, document);
+    rcpt_pg_add_int4(encoder, (int32_t)receipts_assigned(store->receipts));
+    rcpt_pg_add_int4(encoder, all_partitions(store->context));
+    rcpt_pg_add_int8(encoder, (int64_t)(measure_lag_seconds(store->measure) * 1000));
     rcpt_ask_send(&store->ask);
     free(document);
 }
 
 struct status_store *status_store_new(struct app_context *context, struct receipts *receipts,
-                                      const struct status *status)
+                                      const struct status *status, const struct measure *measure)
 {
     struct status_store *store = rcpt_calloc(1, sizeof(*store));
     store->context = context;
     store->status = status;
+    store->receipts = receipts;
+    store->measure = measure;
     store->ask = (struct rcpt_ask){.asker = receipts_asker(receipts),
                                    .statement = "status_store",
                                    .what = "storing of this instance's state",

@@ -2,14 +2,14 @@
 #ifndef RECEIPTD_OPERATE_STATUS_STORE_H
 #define RECEIPTD_OPERATE_STATUS_STORE_H
 
-#include "receipts/receipts.h"
+#include "measure.h"
 
 struct status;
 struct status_store;
 
 /* Works by a ticker. All pointers are borrowed; free it when no ticker runs any more. */
 struct status_store *status_store_new(struct app_context *context, struct receipts *receipts,
-                                      const struct status *status);
+                                      const struct status *status, const struct measure *measure);
 void status_store_free(struct status_store *store);
 
 #endif

@@ -31,6 +31,7 @@ struct serve_stream {
     unsigned count;
     char *snapshot; /* of the last poll; NULL: the next one is the first */
     bool asked, behind;
+    char behind_s[24]; /* of the last poll, as JSON; "": not known */
     int64_t poll_ms, asked_ms, beat_ms;
 };
 
@@ -76,13 +77,14 @@ static void write_to_all(struct serve_stream *stream, const char *text)
 
 /* ---- events ---- */
 
-/* What the client cannot see by itself; how far the daemon is behind, the database does not know. */
+/* What the client cannot see by itself: whether the database answers, and how far its counters trail
+ * Kafka. */
 static void health_text(const struct serve_stream *stream, char text[160])
 {
     bool up = serve_pool_is_up(stream->serve->pool);
-    snprintf(text, 160,
-             "event: health\ndata: {\"ok\":%s,\"behind_s\":null,\"database\":\"%s\"}\n\n",
-             up ? "true" : "false", up ? "up" : "down");
+    snprintf(text, 160, "event: health\ndata: {\"ok\":%s,\"behind_s\":%s,\"database\":\"%s\"}\n\n",
+             up ? "true" : "false", up && stream->behind_s[0] != '\0' ? stream->behind_s : "null",
+             up ? "up" : "down");
 }
 
 /* The caller frees it. campaign NULL: any may have changed. */
@@ -103,7 +105,13 @@ static char *campaign_text(const char *campaign, const char *changed_at, size_t 
 }
 
 /* Columns of sql/serve/changes. */
-enum { CHANGES_SNAPSHOT, CHANGES_CAMPAIGN_ID, CHANGES_ORG_ID, CHANGES_CHANGED_AT };
+enum {
+    CHANGES_SNAPSHOT,
+    CHANGES_CAMPAIGN_ID,
+    CHANGES_ORG_ID,
+    CHANGES_CHANGED_AT,
+    CHANGES_BEHIND_S
+};
 
 static bool concerns(const struct viewer *viewer, const char *campaign, const char *organisation)
 {
@@ -161,6 +169,24 @@ static void tell_to_fetch(struct serve_stream *stream, const char *changed_at)
     }
 }
 
+void serve_stream_health(struct serve_stream *stream)
+{
+    char text[160];
+    health_text(stream, text);
+    write_to_all(stream, text);
+    stream->serve->stats.events += stream->count;
+}
+
+/* Told only when it has become another number of seconds. */
+static void tell_behind(struct serve_stream *stream, const char *behind_s)
+{
+    const char *now = behind_s != NULL ? behind_s : "";
+    if (strcmp(now, stream->behind_s) == 0)
+        return;
+    snprintf(stream->behind_s, sizeof(stream->behind_s), "%s", now);
+    serve_stream_health(stream);
+}
+
 static void on_changes(void *context, const struct rcpt_pg_rows *rows,
                        const struct rcpt_error *error)
 {
@@ -181,6 +207,7 @@ static void on_changes(void *context, const struct rcpt_pg_rows *rows,
     else if (count > 1)
         tell_all(stream, rows, changed_at);
     stream->behind = false;
+    tell_behind(stream, rcpt_pg_rows_text(rows, 0, CHANGES_BEHIND_S));
     free(stream->snapshot);
     stream->snapshot = rcpt_strdup(rcpt_pg_rows_text(rows, 0, CHANGES_SNAPSHOT));
 }
@@ -194,14 +221,6 @@ static void poll(struct serve_stream *stream)
     stream->asked = serve_ask(stream->serve, "changes", values, 1, on_changes, stream);
     if (!stream->asked)
         stream->behind = true;
-}
-
-void serve_stream_health(struct serve_stream *stream)
-{
-    char text[160];
-    health_text(stream, text);
-    write_to_all(stream, text);
-    stream->serve->stats.events += stream->count;
 }
 
 void serve_stream_tick(struct serve_stream *stream)

@@ -1,6 +1,7 @@
 """`receiptd serve` as a process, and clients that read from it."""
 
 import fcntl
+import gzip
 import http.client
 import json
 import re
@@ -30,8 +31,13 @@ class Answer:
         self.status, self.headers, self.body = response.status, dict(response.getheaders()), response.read()
 
     @property
+    def plain(self):
+        """The body, unpacked."""
+        return gzip.decompress(self.body) if self.headers.get("Content-Encoding") == "gzip" and self.body else self.body
+
+    @property
     def json(self):
-        return json.loads(self.body)
+        return json.loads(self.plain)
 
     def __repr__(self):
         return f"<{self.status} {self.body[:300]!r}>"

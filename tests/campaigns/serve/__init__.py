@@ -1,0 +1,1 @@
+"""Requests of all kinds to receiptd serve (scripts/campaign serve)."""
