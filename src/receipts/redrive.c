@@ -70,12 +70,14 @@ bool redrive_key_read(const char *text, struct redrive_key *key)
     return true;
 }
 
+/* TOPIC/PARTITION/OFFSET/INDEX, as lists of letters show it. */
 void redrive_key_write(const struct redrive_key *key, char text[REDRIVE_KEY_TEXT])
 {
     snprintf(text, REDRIVE_KEY_TEXT, "%s/%s/%s/%s", key->topic, key->partition, key->offset,
              key->index);
 }
 
+/* A row of either page. Numbers stay texts: they come from the database and go back to it. */
 static void read_key(const struct rcpt_session_rows *rows, size_t row, struct redrive_key *key)
 {
     snprintf(key->topic, sizeof(key->topic), "%s", rcpt_session_rows_text(rows, row, "topic"));

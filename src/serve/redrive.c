@@ -286,6 +286,7 @@ static void on_worked(uv_work_t *work, int status)
 
 /* ---- the beginning ---- */
 
+/* Whether /me lists the redrive: the page shows its button to those alone. */
 bool serve_redrive_admits(const struct serve_request *request)
 {
     return request->token != NULL && request->organisation == NULL &&
@@ -293,6 +294,7 @@ bool serve_redrive_admits(const struct serve_request *request)
            serve_redrive_is_on(request->serve->settings.config);
 }
 
+/* The role of serve.dsn can only read. */
 bool serve_redrive_is_on(const struct rcpt_config *config)
 {
     return config->serve.operate_dsn != NULL;

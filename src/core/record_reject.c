@@ -1,0 +1,46 @@
+/* The names of why a receipt, or a whole record, is not counted: reasons of dead letters, in
+ * metrics, in the table dead_letter and for `receiptd dead-letters --reason`.
+ */
+#include <string.h>
+
+#include "record.h"
+
+/* A reason without a name here would be a NULL in the table: each one has its own. */
+const char *rcpt_reject_name(enum rcpt_reject_reason reason)
+{
+    static const char *const names[RCPT_REJECT_REASON__COUNT] = {
+        [RCPT_REJECT_EMPTY_RECORD] = "empty_record",
+        [RCPT_REJECT_INVALID_JSON] = "invalid_json",
+        [RCPT_REJECT_INVALID_UTF8] = "invalid_utf8",
+        [RCPT_REJECT_NOT_AN_EVENT] = "not_an_event",
+        [RCPT_REJECT_TOO_MANY_EVENTS] = "too_many_events",
+        [RCPT_REJECT_RECORD_TOO_LARGE] = "record_too_large",
+        [RCPT_REJECT_MISSING_ID] = "missing_id",
+        [RCPT_REJECT_INVALID_ID] = "invalid_id",
+        [RCPT_REJECT_ID_TOO_LONG] = "id_too_long",
+        [RCPT_REJECT_MISSING_STATUS] = "missing_status",
+        [RCPT_REJECT_UNKNOWN_STATUS] = "unknown_status",
+        [RCPT_REJECT_INVALID_FLAGS] = "invalid_flags",
+        [RCPT_REJECT_INVALID_TIME] = "invalid_time",
+        [RCPT_REJECT_INVALID_PART] = "invalid_part",
+        [RCPT_REJECT_INVALID_RANGE] = "invalid_range",
+        [RCPT_REJECT_RANGE_OFF] = "range_off",
+        [RCPT_REJECT_UNKNOWN_MESSAGE] = "unknown_message",
+        [RCPT_REJECT_OTHER_ORGANISATION] = "other_organisation",
+        [RCPT_REJECT_RETIRED_MESSAGE] = "retired_message",
+        [RCPT_REJECT_AGED_OUT] = "aged_out",
+        [RCPT_REJECT_DATABASE] = "database",
+        [RCPT_REJECT_NO_GROUP_KEY] = "no_group_key",
+    };
+    RCPT_ASSERT(reason < RCPT_REJECT_REASON__COUNT);
+    return names[reason];
+}
+
+/* For what people write: options of commands and bodies of requests. */
+bool rcpt_reject_is_name(const char *name)
+{
+    for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++)
+        if (strcmp(rcpt_reject_name((enum rcpt_reject_reason)reason), name) == 0)
+            return true;
+    return false;
+}
