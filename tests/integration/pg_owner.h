@@ -119,12 +119,12 @@ static const struct rcpt_pg_statement statements[] = {
      " ' ' ORDER BY n) || $7 || encode($8, 'hex') FROM unnest($1::text[], $2::int2[],"
      " $3::int4[], $4::int8[], $5::bytea[], $6::timestamptz[])"
      " WITH ORDINALITY AS e(t, s, i, b, y, z, n)",
-     NULL},
-    {"add", "INSERT INTO numbers VALUES ($1::int4) RETURNING n", NULL},
-    {"divide", "SELECT 1 / $1::int4", NULL},
-    {"later", "INSERT INTO deferred VALUES ($1::int4)", NULL},
-    {"sleep", "SELECT pg_sleep($1::int4)::text", NULL},
-    {"lengths", "SELECT sum(length(y)) FROM unnest($1::bytea[]) y", NULL},
+     NULL, NULL},
+    {"add", "INSERT INTO numbers VALUES ($1::int4) RETURNING n", NULL, NULL},
+    {"divide", "SELECT 1 / $1::int4", NULL, NULL},
+    {"later", "INSERT INTO deferred VALUES ($1::int4)", NULL, NULL},
+    {"sleep", "SELECT pg_sleep($1::int4)::text", NULL, NULL},
+    {"lengths", "SELECT sum(length(y)) FROM unnest($1::bytea[]) y", NULL, NULL},
     {"session",
      "SELECT concat_ws('|', current_setting('application_name'), current_setting('search_path'),"
      " current_setting('synchronous_commit'), current_setting('lock_timeout'),"
@@ -133,8 +133,8 @@ static const struct rcpt_pg_statement statements[] = {
      " current_setting('client_connection_check_interval'), current_setting('plan_cache_mode'),"
      " current_setting('transaction_isolation'), current_setting('client_encoding'),"
      " split_part(current_setting('datestyle'), ',', 1), current_setting('timezone'))",
-     NULL},
-    {"count", "SELECT count(*) FROM numbers", NULL},
+     NULL, NULL},
+    {"count", "SELECT count(*) FROM numbers", NULL, NULL},
 };
 
 static inline struct rcpt_pg_settings settings_of(struct owner *owner, const char *with_dsn)

@@ -147,7 +147,7 @@ static void a_missing_table_says_migrate_and_recovers_without_restart(void **sta
 {
     (void)state;
     static const struct rcpt_pg_statement missing[] = {
-        {"fine", "SELECT 1", NULL}, {"apply", "SELECT * FROM comes_later", NULL}};
+        {"fine", "SELECT 1", NULL, NULL}, {"apply", "SELECT * FROM comes_later", NULL, NULL}};
     admin("DROP TABLE IF EXISTS " SCHEMA ".comes_later");
     struct owner *owner = owner_new();
     struct rcpt_pg_settings settings = settings_of(owner, dsn);
@@ -171,8 +171,8 @@ static void a_missing_table_says_migrate_and_recovers_without_restart(void **sta
 
 static struct owner *owner_of_update(void)
 {
-    static const struct rcpt_pg_statement update[] = {{"fine", "SELECT $1::int4", NULL},
-                                                      {"apply", UPDATE_SQL, "mapped"}};
+    static const struct rcpt_pg_statement update[] = {{"fine", "SELECT $1::int4", NULL, NULL},
+                                                      {"apply", UPDATE_SQL, "mapped", NULL}};
     struct owner *owner = owner_new();
     struct rcpt_pg_settings settings = settings_of(owner, dsn);
     settings.statements = update;
@@ -267,12 +267,12 @@ static void a_plan_made_for_an_empty_inbox_does_not_outlive_its_growth(void **st
 static void other_texts_count_from_the_next_submit_on(void **state)
 {
     (void)state;
-    static const struct rcpt_pg_statement one[] = {{"same", "SELECT 7", NULL},
-                                                   {"apply", "SELECT 1 FROM pg_sleep(0.2)", NULL}};
-    static const struct rcpt_pg_statement two[] = {{"same", "SELECT 7", NULL},
-                                                   {"apply", "SELECT 2", NULL}};
-    static const struct rcpt_pg_statement bad[] = {{"same", "SELECT 7", NULL},
-                                                   {"apply", "SELECT * FROM not_there", NULL}};
+    static const struct rcpt_pg_statement one[] = {
+        {"same", "SELECT 7", NULL, NULL}, {"apply", "SELECT 1 FROM pg_sleep(0.2)", NULL, NULL}};
+    static const struct rcpt_pg_statement two[] = {{"same", "SELECT 7", NULL, NULL},
+                                                   {"apply", "SELECT 2", NULL, NULL}};
+    static const struct rcpt_pg_statement bad[] = {
+        {"same", "SELECT 7", NULL, NULL}, {"apply", "SELECT * FROM not_there", NULL, NULL}};
     struct rcpt_pg_query query = {.statement = "apply"};
     struct owner *owner = owner_new();
     struct rcpt_pg_settings settings = settings_of(owner, dsn);
@@ -302,11 +302,11 @@ static void other_texts_have_their_plans_checked(void **state)
 {
     (void)state;
     static const struct rcpt_pg_statement scan[] = {
-        {"fine", "SELECT $1::int4", NULL},
+        {"fine", "SELECT $1::int4", NULL, NULL},
         {"apply",
          "UPDATE mapped m SET status = e.s FROM unnest($1::text[], $2::int2[]) e(i, s)"
          " WHERE m.message_id || '' = e.i RETURNING 1",
-         "mapped"}};
+         "mapped", NULL}};
     make_inbox("PRIMARY KEY", 5000, true);
     struct owner *owner = owner_of_update();
     until(owner, owner->ready == 1);
