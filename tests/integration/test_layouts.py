@@ -45,12 +45,13 @@ def use_recent_set(world):
 # ---- one id in two partitions
 
 @pytest.mark.parametrize("recent", (False, True), ids=("by the key", "with a recent set"))
-@pytest.mark.parametrize("more", ({}, {"counters": {"series": "30d", "by": []}, "dedup": {"window": "1d"}, "timeline": {"retention": "1d"}}),
-                         ids=("plain", "with rules and timeline"))
+@pytest.mark.parametrize("more", ({}, {"counters": {"series": "30d", "by": []}, "dedup": {"window": "1d"}, "timeline": {"retention": "1d"}},
+                                  {"counters": {"by": ["variant"], "groups": ["customer"]}, "inbox": BY_TIME | {"columns": {"created_at": "born", "customer_id": "customer", "variant": "variant"}}}),
+                         ids=("plain", "with rules and timeline", "with dimensions and groups"))
 def test_one_id_in_two_partitions_is_exact_and_hides_no_other_message(create_world, recent, more):
     """A batch of one such id and one unknown id changes two rows for two ids: the unknown one must still be parked."""
-    world = create_world(partitions=1, lanes=1, postgres={"connections": 1}, migrate=False, inbox=BY_TIME, **more)
-    world.database.execute(by_time(3))
+    world = create_world(partitions=1, lanes=1, postgres={"connections": 1}, migrate=False, **{"inbox": BY_TIME} | more)
+    world.database.execute(by_time(3) + "ALTER TABLE public.t ADD variant text DEFAULT 'v', ADD customer text DEFAULT 'p'")
     world.installation.migrate()
     if recent:
         use_recent_set(world)
