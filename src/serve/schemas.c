@@ -22,12 +22,17 @@ static const struct {
      "changed_at: time?, provisional: boolean?"},
     {"Funnel", "a campaign by its counters",
      "campaign_id: text, org_id: text?, as_of: time?, behind_s: number?, pending: Pending?, "
-     "statuses: Status[], flags: Count[], rates: Rate[], by: Share[], duplicates: integer"},
+     "statuses: Status[], flags: Flag[], rates: Rate[], by: Share[], duplicates: integer"},
     {"Pending", "messages that wait for a final receipt", "messages: integer, until: time?"},
     {"Status", "a status of the ladder; current: messages that stand in it",
      "code: integer, name: text, parent: text?, messages: integer, events: integer, "
-     "current: integer, terminal: boolean, kind: open|success|failure"},
-    {"Count", "messages and receipts of a status or flag",
+     "current: integer, customers: integer?, logical: integer?, terminal: boolean, "
+     "kind: open|success|failure"},
+    {"Flag",
+     "messages and receipts of a flag; customers and logical messages, where they are counted",
+     "code: integer, name: text, messages: integer, events: integer, customers: integer?, "
+     "logical: integer?"},
+    {"Count", "messages and receipts of a status",
      "code: integer, name: text, messages: integer, events: integer"},
     {"Rate", "numerator and denominator name statuses",
      "name: text, value: number?, numerator: text, denominator: text, label: text"},
@@ -59,7 +64,10 @@ static const struct {
     {"Due", "an action that waits for a receipt",
      "id: integer, run: integer, pipeline: text, stage: text, op: text, status: text, "
      "attempt: integer, perform_at: time?"},
-    {"Gateways", "figures by hour", "hours: integer, gateways: Gateway[]"},
+    {"Gateways", "figures by hour, and the times to deliver of all messages that were counted",
+     "hours: integer, gateways: Gateway[], times: GatewayTime[]"},
+    {"GatewayTime", "how long the gateway took to deliver",
+     "gateway: text, messages: integer, deliver_p50_ms: number?, deliver_p99_ms: number?"},
     {"Gateway", "an hour of a gateway",
      "gateway: text, hour: time, receipts: integer, duplicates: integer, disorder: integer, "
      "contradictions_won: integer, contradictions_lost: integer, unknown: integer, "

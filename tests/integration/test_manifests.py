@@ -16,7 +16,8 @@ from support.daemon import Receiptd, binary
 from support.services import ROOT
 
 CORE = ("small", "large")
-OVERLAYS = (*CORE, "intake")
+PARTS = {"intake": {"webhooks": "listen", "http": "metrics_listen"}, "serve": {"readers": "listen", "http": "metrics_listen"}}  # ports, by their keys
+OVERLAYS = (*CORE, *PARTS)
 RELEASE = "1.34"
 # Kinds of operators that a cluster may have; Kubernetes' own schemas do not know them.
 FOREIGN = {"PodMonitor": "monitoring.coreos.com/v1", "PrometheusRule": "monitoring.coreos.com/v1", "ScaledObject": "keda.sh/v1alpha1"}
@@ -36,6 +37,7 @@ for error in jsonschema.Draft7Validator(schema).iter_errors(thing):
 """
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 MEMORY_AT_REST = 96 * 2**20
+MEMORY_OF_VIEWERS = 30 * 2**20  # 1 500, as many as serve takes (docs/benchmarks.md)
 
 
 def bytes_of(text):
@@ -51,7 +53,7 @@ def seconds_of(text):
 class Overlay:
     def __init__(self, name, path=None):
         command = library("fetch_kustomize").split()
-        self.name, self.is_intake = name, name == "intake"
+        self.name, self.part = name, name if name in PARTS else None
         self.text = subprocess.run([*command, path or ROOT / f"config/kubernetes/overlays/{name}"], check=True, text=True,
                                    capture_output=True).stdout
         self.objects = list(yaml.safe_load_all(self.text))
@@ -158,7 +160,7 @@ def test_no_secret_is_among_the_manifests_and_the_one_to_be_made_is_told(overlay
     assert "replace-me" not in overlay.text
     secret, = (volume["secret"]["secretName"] for volume in overlay.pod["volumes"] if "secret" in volume)
     # The dsn names the authorities' file as well.
-    folder = "components/intake" if overlay.is_intake else "base"
+    folder = f"components/{overlay.part}" if overlay.part else "base"
     for path in (ROOT / f"config/kubernetes/{folder}/deployment.yaml", ROOT / "docs/operations.md"):
         command = re.search(rf"create secret generic {secret} ((?:[^\n]*\\\n)*[^\n]*)", path.read_text()).group(1)
         assert set(re.findall(r"--from-file=([\w.-]+)", command)) == overlay.secrets | {"ca.pem"}, path
@@ -174,20 +176,21 @@ def test_the_configuration_in_the_pod_is_one_that_receiptd_takes(overlay, tmp_pa
     installation.write_config(overlay.config.replace("/etc/receiptd/secrets", str(secrets)))
     notes = installation.command("check-config").stderr.splitlines()
     # One is meant: the kubelet and Prometheus ask the pod's address without TLS, and the network policy lets nobody else.
-    key = "intake.metrics_listen" if overlay.is_intake else "http.listen"
+    key = f"{overlay.part}.metrics_listen" if overlay.part else "http.listen"
     assert [note.split("; ")[0] for note in notes] == [f"note: {key}: the pages and their tokens cross the network in clear text"]
 
 
-def test_the_intake_has_nothing_of_the_core(overlays, tmp_path):
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_has_nothing_of_the_core(overlays, tmp_path, part):
     """Side by side in one overlay: another account, Secret, policy; each network policy and service finds its own pods alone."""
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
         "resources": [os.path.relpath(ROOT / "config/kubernetes/overlays/small", tmp_path.resolve())],
-        "components": [os.path.relpath(ROOT / "config/kubernetes/components/intake", tmp_path.resolve())]}))
+        "components": [os.path.relpath(ROOT / f"config/kubernetes/components/{part}", tmp_path.resolve())]}))
     both = Overlay("both", tmp_path)
     pods = {one["metadata"]["name"]: one["spec"]["template"] for one in both.objects if one["kind"] == "Deployment"}
-    assert set(pods) == {"receiptd", "receiptd-intake"}
-    mine, other = pods["receiptd-intake"], pods["receiptd"]
+    assert set(pods) == {"receiptd", f"receiptd-{part}"}
+    mine, other = pods[f"receiptd-{part}"], pods["receiptd"]
     for differing in (lambda pod: pod["spec"]["serviceAccountName"],
                       lambda pod: [volume["secret"]["secretName"] for volume in pod["spec"]["volumes"] if "secret" in volume],
                       lambda pod: pod["metadata"]["labels"]["app.kubernetes.io/name"]):
@@ -198,11 +201,11 @@ def test_the_intake_has_nothing_of_the_core(overlays, tmp_path):
         assert set(found) == set(pods), kind
         for name, labels in found.items():
             assert [pod for pod in pods if labels.items() <= pods[pod]["metadata"]["labels"].items()] == [name]
-    policy = next(one for one in both.objects if one["kind"] == "NetworkPolicy" and one["metadata"]["name"] == "receiptd-intake")
+    policy = next(one for one in both.objects if one["kind"] == "NetworkPolicy" and one["metadata"]["name"] == f"receiptd-{part}")
     assert all("from" in rule for rule in policy["spec"]["ingress"])
     assert all(one["metadata"]["namespace"] == "receiptd" for one in both.objects if one["kind"] != "Namespace")
     named = next(volume["configMap"]["name"] for volume in mine["spec"]["volumes"] if "configMap" in volume)
-    assert named.startswith("receiptd-intake-") and named in {one["metadata"]["name"] for one in both.objects if one["kind"] == "ConfigMap"}
+    assert named.startswith(f"receiptd-{part}-") and named in {one["metadata"]["name"] for one in both.objects if one["kind"] == "ConfigMap"}
 
 
 def test_the_drain_ends_before_the_grace_period_does(overlay):
@@ -213,7 +216,7 @@ def test_the_drain_ends_before_the_grace_period_does(overlay):
 def test_the_memory_limit_holds_the_byte_budgets(overlay):
     config, resources = yaml.safe_load(overlay.config), overlay.container["resources"]
     kafka = config["kafka"]
-    needed = 2 * bytes_of(config["intake"]["memory"]) if overlay.is_intake else \
+    needed = 2 * bytes_of(config["intake"]["memory"]) if overlay.part == "intake" else MEMORY_OF_VIEWERS if overlay.part else \
         2 * (bytes_of(kafka["fetch_budget"]) + bytes_of(config["memory"]["budget"])) + 6 * bytes_of(kafka.get("batch_limit", "32MiB"))
     assert bytes_of(resources["limits"]["memory"]) >= MEMORY_AT_REST + needed
     assert resources["requests"]["memory"] == resources["limits"]["memory"]
@@ -239,8 +242,7 @@ def test_probes_ask_the_pages_that_are_meant_for_them(overlay):
     assert startup["failureThreshold"] * startup["periodSeconds"] >= 120
     assert all(container[f"{kind}Probe"]["timeoutSeconds"] >= 3 for kind in paths)
     config = yaml.safe_load(overlay.config)
-    listening = {"webhooks": config["intake"]["listen"], "http": config["intake"]["metrics_listen"]} if overlay.is_intake else \
-        {"http": config["http"]["listen"]}
+    listening = {name: config[overlay.part][key] for name, key in PARTS[overlay.part].items()} if overlay.part else {"http": config["http"]["listen"]}
     assert container["ports"] == [{"name": name, "containerPort": int(address.rpartition(":")[2])} for name, address in listening.items()]
 
 
@@ -290,7 +292,7 @@ def test_the_alerts_find_what_prometheus_scrapes(overlays):
         monitor, pod = overlay.get("PodMonitor"), overlay.get("Deployment" if overlay.name != "static" else "StatefulSet")["spec"]["template"]
         labels = pod["metadata"]["labels"]
         assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()
-        assert labels[monitor["spec"]["jobLabel"]] == ("receiptd-intake" if overlay.is_intake else "receiptd")
+        assert labels[monitor["spec"]["jobLabel"]] == (f"receiptd-{overlay.part}" if overlay.part else "receiptd")
         endpoint, = monitor["spec"]["podMetricsEndpoints"]
         assert endpoint["port"] in [port["name"] for port in pod["spec"]["containers"][0]["ports"]]
         assert endpoint["authorization"]["credentials"]["name"] in [volume["secret"]["secretName"] for volume in pod["spec"]["volumes"] if "secret" in volume]
