@@ -7,7 +7,7 @@ import pytest
 
 from oracle.compare import Inbox
 from support.world import Feeder
-from test_commands import command_server, empty, installed, stranger  # noqa: F401
+from test_commands import command_server, empty, installed, migrated, stranger  # noqa: F401
 from test_partitions import INBOX, OWN, exact, funnel, insert, name_of, old_day, parts, start_of, v7
 
 SENT = Inbox("app.sent", "id", "org", "camp", "status", "flags")
