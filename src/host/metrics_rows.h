@@ -26,7 +26,7 @@ METRIC(MACHINES, "receiptd_machine_receipts_total", COUNTER, LABELS("kind", "pol
        .help = "Receipts with the flag of a machine, by kind (open, click) and the policy that was "
                "applied to them (flag, count, ignore)")
 
-METRIC(ODD_DAYS, "receiptd_odd_days_total", COUNTER,
+METRIC(ODD_DAYS, "receiptd_odd_day_receipts_total", COUNTER,
        .help = "Receipts whose field `day` is no day (YYYY-MM-DD): they count as those without it")
 
 /* what became of it */

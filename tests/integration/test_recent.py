@@ -515,7 +515,7 @@ def test_receipts_that_name_the_day_read_that_partition_alone_and_wrong_days_los
     assert database.query("SELECT status, flags, count(*)::int FROM app.sent WHERE id LIKE 'd3-%' GROUP BY 1, 2 ORDER BY 2") == [(800, 0, 293), (800, 1, 7)]
     assert database.value("SELECT count(*)::int FROM receiptd.parked_event") == 1
     assert database.value("SELECT events::int FROM receiptd.campaign_funnel WHERE campaign_id = 'c' AND status = 600") == 600
-    Operations(process).wait_for_figure("receiptd_odd_days_total", lambda n: n == 7)
+    Operations(process).wait_for_figure("receiptd_odd_day_receipts_total", lambda n: n == 7)
     process.stop()
 
 
