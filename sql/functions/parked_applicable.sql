@@ -12,9 +12,9 @@ RETURNS TABLE (topic text, partition int4, at_offset int8, index int4, campaign 
     CROSS JOIN LATERAL (
         SELECT p.topic, p.partition, p."offset", p.index, c.found[1] AS campaign, c.found[2] AS org
         FROM parked_event p
-        CROSS JOIN LATERAL (SELECT (SELECT ARRAY[COALESCE(m.campaign_id, ''), NULLIF(m.org_id, '')] FROM message_inbox m
+        CROSS JOIN LATERAL (SELECT (SELECT ARRAY[COALESCE(m.campaign_id, '') COLLATE "C", NULLIF(m.org_id, '') COLLATE "C"] FROM message_inbox m
                                     WHERE m.message_id = p.message_id
-                                    ORDER BY p.org_id IS NULL OR COALESCE(NULLIF(m.org_id, '') = p.org_id, false) DESC LIMIT 1) AS found OFFSET 0) c
+                                    ORDER BY p.org_id IS NULL OR COALESCE(NULLIF(m.org_id, '') = p.org_id COLLATE "C", false) DESC LIMIT 1) AS found OFFSET 0) c
         WHERE p.lane = of_lane AND p.topic = w.topic AND p.partition = w.partition AND c.found IS NOT NULL
           AND (p.machine IS NULL OR p.parked_at < now() - interval '1 minute'
                OR (SELECT t.delivered_at FROM message_time t WHERE t.message = hashtextextended(p.message_id, 0)) IS NOT NULL)

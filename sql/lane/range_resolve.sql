@@ -39,7 +39,7 @@ meant AS (
     SELECT DISTINCT ON (s.message_id, d.status) s.turn, s.message_id, s.n, d.topic, d.partition, d."offset", d.index, d.status, d.at, d.base,
            d.account, d.org_id, d.gateway, d.traceparent
     FROM seen s JOIN due d ON d.turn = s.turn JOIN message_status_priority l ON l.code = s.status
-    WHERE s.status < d.status AND (NOT l.terminal OR l.name = 'UNKNOWN') AND (d.org_id IS NULL OR d.org_id = s.org_id)
+    WHERE s.status < d.status AND (NOT l.terminal OR l.name = 'UNKNOWN') AND (d.org_id IS NULL OR d.org_id = s.org_id COLLATE "C")
       AND (SELECT true FROM parked_event p WHERE p.message_id = s.message_id COLLATE "default" AND p.status = d.status AND p.index >= 200000
            LIMIT 1) IS NULL
     ORDER BY s.message_id, d.status, d.at, s.turn

@@ -172,7 +172,7 @@ SHAPES = {
                                     campaign=lambda n: "c" if n % 3 else "C"),
     "campaigns without case, insert": Shape(UPPER + table("message_id text PRIMARY KEY, org_id text, campaign_id text COLLATE ignoring"),
                                             campaign=lambda n: "c" if n % 3 else "C", unknown="insert", said=PLAIN),
-    "another collation": Shape(table(f'message_id text COLLATE "en-x-icu" PRIMARY KEY, org_id text COLLATE "de-x-icu", campaign_id text'), twins),
+    "another collation": Shape(table(f'message_id text COLLATE "en-x-icu" PRIMARY KEY, org_id text COLLATE "de-x-icu", campaign_id text COLLATE "fr-x-icu"'), twins),
     "names in upper case": Shape('CREATE SCHEMA "MyApp"; CREATE TABLE "MyApp"."Table" ("Id" bigint PRIMARY KEY, "Org" text, "Select" text,'
                           ' "Status" text DEFAULT \'open\', "User" integer)', number, said="by its text",
                           inbox=mapping("MyApp.Table", message_id="Id", org_id="Org", campaign_id="Select", status="Receipt_Status",
