@@ -497,10 +497,11 @@ def fill_flat(installation, n=20_000):
 
 
 @pytest.fixture
-def flat(installed):
-    fill_flat(installed)
-    installed.write(inbox=OWN)
-    return installed
+def flat(empty):
+    empty.migrate()
+    fill_flat(empty)
+    empty.write(inbox=OWN)
+    return empty
 
 
 def test_a_flat_inbox_becomes_a_partition_and_empties_by_its_retention(flat):
