@@ -91,6 +91,10 @@ addEventListener("click", (event) => {
     if (!anchor || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || anchor.target || anchor.hasAttribute("download"))
         return;
     const path = anchor.getAttribute("href");
+    if (path === "#main") { // not by the address: that would open the page again
+        event.preventDefault();
+        main.focus();
+    }
     if (!path.startsWith("/") || path.startsWith("/api/"))
         return;
     event.preventDefault();
