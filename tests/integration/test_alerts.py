@@ -319,6 +319,13 @@ def partitions_end(site):
     site.world.installation.command("maintain")
 
 
+def partitions_unbooked(site):
+    site.world.database.execute("ALTER TABLE app.sent DETACH PARTITION app.old")
+    while (yield):
+        pass
+    site.world.installation.command("maintain")
+
+
 def connection_flapping(site):
     while (yield):
         site.end_backends()
@@ -443,6 +450,7 @@ def down(site):
 
 
 OF_PARTITIONS = (maintain_overdue, inbox_catch_all, partitions_end)  # they need another inbox
+OF_OTHERS_PARTITIONS = (partitions_unbooked,)  # and this one a third
 
 
 @pytest.mark.alone
@@ -453,7 +461,7 @@ def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, cre
                 old_snapshot, intake_unmapped, intake_signatures)
     alone = ((fence_conflicts,), (partition_idle,), (log_lost,), (connection_flapping,), (intake_refuses,),
              (memory, lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
-    cases = {name(case) for group in (together, *alone, OF_PARTITIONS) for case in group}
+    cases = {name(case) for group in (together, *alone, OF_PARTITIONS, OF_OTHERS_PARTITIONS) for case in group}
     assert cases == set(re.findall(r"alert: (\w+)", RULES.read_text())), "an alert without its case"
     with ExitStack() as stack:
         control = stack.enter_context(closing(ControlSocket(receiptd)))
@@ -497,3 +505,23 @@ def test_each_alert_of_maintenance_fires_and_ends_with_maintain(create_world, tm
         wait_for(site.is_quiet, 60, "nothing fires any more", interval=0.2, details=lambda: f"firing: {site.last}")
         world.database.execute("DELETE FROM receiptd.message_inbox")
         site.pages.wait_for_figure("receiptd_retired_messages_total", lambda value: value == 1)
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
+def test_the_alert_of_partitions_that_somebody_else_takes_away_ends_with_maintain(create_world, tmp_path):
+    with ExitStack() as stack:
+        columns = {"message_id": "id", "org_id": "org", "campaign_id": "camp", "created_at": "born"}
+        world = create_world(migrate=False, partitions=1, http={"listen": "127.0.0.1:0"}, inbox={"table": "app.sent", "columns": columns, "partitions": "external"})
+        world.database.execute("""CREATE SCHEMA app;
+            CREATE TABLE app.sent (id text COLLATE "C", org text, camp text, born timestamptz DEFAULT now(), PRIMARY KEY (id, born)) PARTITION BY RANGE (born);
+            CREATE TABLE app.old PARTITION OF app.sent FOR VALUES FROM (MINVALUE) TO ('2026-01-01');
+            CREATE TABLE app.new PARTITION OF app.sent FOR VALUES FROM ('2026-01-01') TO (MAXVALUE);""")
+        world.installation.migrate()
+        world.database.execute("INSERT INTO app.sent SELECT 'm' || i, 'o', 'c', '2025-06-01' FROM generate_series(1, 10) i")
+        world.installation.command("maintain")
+        site = SmallSite(world, tmp_path, stack)
+        site.wait(lambda: site.prometheus.query("receiptd_inbox_partitions_unbooked == 0"), "the partitions are known")
+        site.wait(site.is_quiet, "nothing fires")
+        site.run(*OF_OTHERS_PARTITIONS)
+        wait_for(site.is_quiet, 60, "nothing fires any more", interval=0.2, details=lambda: f"firing: {site.last}")
+        assert world.database.value("SELECT count(*)::int FROM receiptd.retired_message") == 10
