@@ -169,9 +169,11 @@ static void tell_to_fetch(struct serve_stream *stream, const char *changed_at)
     }
 }
 
+/* Behind also after an outage between two polls: a snapshot of before may be of another server. */
 void serve_stream_health(struct serve_stream *stream)
 {
     char text[160];
+    stream->behind |= !serve_pool_is_up(stream->serve->pool);
     health_text(stream, text);
     write_to_all(stream, text);
     stream->serve->stats.events += stream->count;
