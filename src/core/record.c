@@ -238,6 +238,7 @@ static const char *move_id(const struct rcpt_decoder *decoder, const struct part
     if (is_in_value(decoder, id))
         return parts->value + (id - value);
     char *to = *next;
+    RCPT_ASSERT(to != NULL); /* count_foreign_id_bytes() has counted it */
     memcpy(to, id, size);
     *next += size;
     return to;

@@ -132,26 +132,34 @@ static void test_a_line_that_is_no_network_is_named(void **state)
     }
 }
 
+/* The same on every machine. */
+static unsigned next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(*state >> 33);
+}
+
 /* Any networks, in any order: the set has what one of them has. */
 static void test_a_set_agrees_with_the_networks_one_by_one(void **state)
 {
     enum { NETWORKS = 40 };
     (void)state;
-    srand(23);
+    uint64_t random = 23;
     for (unsigned round = 0; round < 500; round++) {
         struct rcpt_network networks[NETWORKS];
         char text[NETWORKS * 24], address[24];
         size_t used = 0;
         for (size_t i = 0; i < NETWORKS; i++) {
-            snprintf(address, sizeof(address), "10.0.%d.%d/%d", rand() % 4, rand() % 256,
-                     20 + rand() % 13);
+            snprintf(address, sizeof(address), "10.0.%u.%u/%u", next_random(&random) % 4,
+                     next_random(&random) % 256, 20 + next_random(&random) % 13);
             assert_true(rcpt_network_parse(address, &networks[i]));
             used += (size_t)snprintf(text + used, sizeof(text) - used, "%s\n", address);
         }
         struct rcpt_network_set *set = parse_good(text);
         for (unsigned probe = 0; probe < 200; probe++) {
             struct rcpt_address wanted;
-            snprintf(address, sizeof(address), "10.0.%d.%d", rand() % 6, rand() % 256);
+            snprintf(address, sizeof(address), "10.0.%u.%u", next_random(&random) % 6,
+                     next_random(&random) % 256);
             assert_true(rcpt_address_parse(address, strlen(address), &wanted));
             if (rcpt_network_set_has(set, &wanted) !=
                 rcpt_networks_have(networks, NETWORKS, &wanted))
