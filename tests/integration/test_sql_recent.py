@@ -143,22 +143,16 @@ def test_a_batch_that_waited_for_another_sees_what_that_one_wrote(database, firs
     assert stored_funnel(watcher) == expected_funnel({"m": "c", "n": "c"}, events) and drift(watcher) == []
 
 
-def test_sessions_of_several_boundaries_at_once_count_everything_once(database):
-    """A boundary moves while batches of several instances are in flight: what deadlocks is sent again, and nothing is lost or doubled."""
-    rng = random.Random(11)
-    watcher = database.session("watcher")
-    inbox = {f"m{n}": rng.choice("ab") for n in range(60)}
-    add_messages(watcher, inbox)
-    age(watcher, rng, inbox)
-    events = make_events(rng, list(inbox), 1600)
+def apply_at_once(sessions, events, days=None):
+    """Each session applies its share of the events, in batches of 40; one that PostgreSQL ends to break a deadlock is sent again."""
     failed = []
 
     def work(number, session):
-        mine = [e for e in events if e.offset % 4 == number]
+        mine = events[number::len(sessions)]
         for start in range(0, len(mine), 40):
             while True:
                 try:
-                    apply(session, mine[start:start + 40])
+                    apply(session, mine[start:start + 40], days=days(number) if days else None)
                     break
                 except SqlError as error:
                     session.do("DEALLOCATE ALL")
@@ -167,13 +161,23 @@ def test_sessions_of_several_boundaries_at_once_count_everything_once(database):
                         failed.append(error)
                         return
 
-    threads = [threading.Thread(target=work, args=(n, recent(database, since, f"s{n}")))
-               for n, since in enumerate((None, SINCE, "2026-01-01 12:00:00+00", SINCE))]
+    threads = [threading.Thread(target=work, args=(number, session)) for number, session in enumerate(sessions)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(120)
     assert failed == []
+
+
+def test_sessions_of_several_boundaries_at_once_count_everything_once(database):
+    """A boundary moves while batches of several instances are in flight: what deadlocks is sent again, and nothing is lost or doubled."""
+    rng = random.Random(11)
+    watcher = database.session("watcher")
+    inbox = {f"m{n}": rng.choice("ab") for n in range(60)}
+    add_messages(watcher, inbox)
+    age(watcher, rng, inbox)
+    events = make_events(rng, list(inbox), 1600)
+    apply_at_once([recent(database, since, f"s{n}") for n, since in enumerate((None, SINCE, "2026-01-01 12:00:00+00", SINCE))], events)
     assert stored_rows(watcher) == expected_rows(inbox, events)
     assert stored_funnel(watcher) == expected_funnel(inbox, events) and drift(watcher) == []
 
@@ -601,3 +605,18 @@ def test_a_batch_with_days_that_waited_sees_what_the_other_one_wrote(days, stand
         assert not errors and stored_rows(watcher)["m"][0] == 600 and drift(watcher) == []
     else:
         assert errors and not answers
+
+
+def test_sessions_with_and_without_days_at_once_count_everything_once(days):
+    """They find the same messages in different stages, so they may wait for each other in a circle: what PostgreSQL ends is sent again."""
+    rng = random.Random(5)
+    watcher = days.session("watcher")
+    inbox = {f"m{n}": rng.choice("ab") for n in range(60)}
+    add_days(watcher, rng, inbox)
+    true = dict(watcher.query("SELECT id, (created_at AT TIME ZONE 'UTC')::date - date '1970-01-01' FROM app.messages"))
+    events = make_events(rng, list(inbox), 1600)
+    wrong = dict.fromkeys(inbox, day_number("2026-01-02"))
+    sessions = [day_session(days, since) for since in (DAYS_SINCE, DAYS_SINCE, "2026-01-02 12:00:00+00", DAYS_SINCE)]
+    apply_at_once(sessions, events, days=[true, {}, wrong, {i: true[i] for i in list(inbox)[::2]}].__getitem__)
+    assert stored_rows(watcher) == expected_rows(inbox, events)
+    assert stored_funnel(watcher) == expected_funnel(inbox, events) and drift(watcher) == []
