@@ -85,8 +85,11 @@ static bool swap(const struct layout *layout, const char *upper)
     char fillfactor[16];
     snprintf(fillfactor, sizeof(fillfactor), "%u", config->inbox.fillfactor);
     const struct rcpt_pg_binding bindings[] = {{"upper", upper}, {"fillfactor", fillfactor}};
-    const struct rcpt_pg_binding before = {"part", "message_inbox_before"};
-    const struct rcpt_pg_binding other = {"part", "message_inbox_other"};
+    const char *schema = config->postgres.schema;
+    const struct rcpt_pg_binding before[] = {{"part_schema", schema},
+                                             {"part", "message_inbox_before"}};
+    const struct rcpt_pg_binding other[] = {{"part_schema", schema},
+                                            {"part", "message_inbox_other"}};
     struct script script;
     script_begin(&script, layout->context);
     script_add(&script, "partitions/close", NULL, 0);
@@ -95,8 +98,8 @@ static bool swap(const struct layout *layout, const char *upper)
     script_add(&script, "partitions/first_other", bindings, 2);
     if (config->inbox.count_targeted) {
         script_add(&script, "partitions/adopt_triggers", NULL, 0);
-        script_add(&script, "partitions/triggers", &before, 1);
-        script_add(&script, "partitions/triggers", &other, 1);
+        script_add(&script, "partitions/triggers", before, 2);
+        script_add(&script, "partitions/triggers", other, 2);
     }
     return script_run(&script, "put a partitioned table in the place of message_inbox");
 }

@@ -135,10 +135,13 @@ static void add_table(struct script *script, const struct layout *layout, const 
     char fillfactor[16];
     snprintf(fillfactor, sizeof(fillfactor), "%u", layout->context->config->inbox.fillfactor);
     const struct rcpt_pg_binding bindings[] = {
-        {"part", name}, {"owner", layout->owner}, {"fillfactor", fillfactor}};
-    script_add(script, "partitions/make", bindings, 3);
+        {"part_schema", layout->context->config->postgres.schema},
+        {"part", name},
+        {"owner", layout->owner},
+        {"fillfactor", fillfactor}};
+    script_add(script, "partitions/make", bindings, 4);
     if (layout->context->config->inbox.count_targeted)
-        script_add(script, "partitions/triggers", bindings, 1);
+        script_add(script, "partitions/triggers", bindings, 2);
 }
 
 static void add_to_range(struct script *script, const char *file, const struct layout *layout,

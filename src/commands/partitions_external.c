@@ -125,6 +125,40 @@ static bool drop(const struct left *part)
     return true;
 }
 
+/* ---- those that have come ---- */
+
+/* The triggers of the inbox, for statements that name the partition. A trigger waits for the writers of the partition. */
+static bool cover(struct command_context *context, const struct rcpt_session_rows *rows, size_t row)
+{
+    const char *name = rcpt_session_rows_text(rows, row, "name");
+    const struct rcpt_pg_binding bindings[] = {
+        {"part_schema", rcpt_session_rows_text(rows, row, "schema")},
+        {"part", rcpt_session_rows_text(rows, row, "part")}};
+    char what[256];
+    snprintf(what, sizeof(what), "put the triggers on partition %s", name);
+    struct script script;
+    script_begin(&script, context);
+    script_add(&script, "partitions/triggers", bindings, 2);
+    if (!script_run(&script, what))
+        return false;
+    printf("partition %s is new: statements that name it are counted from now on\n", name);
+    return true;
+}
+
+static bool cover_all(struct command_context *context)
+{
+    struct inbox_place place;
+    inbox_place_of(context->config, &place);
+    const char *const values[] = {place.schema, place.table};
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context->session, rcpt_sql("partitions/external_uncovered"), 2, values, &context->error);
+    bool good = rows != NULL;
+    for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++)
+        good = cover(context, rows, row);
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
 /* ---- all that have left ---- */
 
 /* One that fails keeps the others from their turn: its reason, a right that is missing, is theirs, too. */
@@ -165,7 +199,8 @@ static bool drop_booked(struct command_context *context, bool dry_run)
 bool external_retire(struct command_context *context, bool dry_run)
 {
     return (dry_run || external_note(context)) && book_all(context, dry_run) &&
-           (!context->config->inbox.drop_detached || drop_booked(context, dry_run));
+           (!context->config->inbox.drop_detached || drop_booked(context, dry_run)) &&
+           (dry_run || cover_all(context));
 }
 
 /* ---- what is amiss ---- */

@@ -135,6 +135,19 @@ def test_a_truncated_partition_is_said_and_a_deletion_is_booked(days):
     days.process.stop()
 
 
+def test_maintain_puts_the_triggers_on_a_partition_that_is_new(days):
+    """Rows of statements that name it count from then on, and those that go are booked."""
+    make_day(days.database, 1)
+    assert "app.d1 is new: statements that name it are counted from now on" in days.command("maintain")
+    assert "is new" not in days.command("maintain")
+    days.database.execute("INSERT INTO app.d1 (id, org, camp, sent_at) SELECT 't' || n, 'o', 'new', %s FROM generate_series(1, 50) n", f"{day(1)} 12:00+00")
+    days.world.audit()
+    days.database.execute("DELETE FROM app.d1")
+    days.world.audit()
+    assert days.retired() == 50
+    days.process.stop()
+
+
 def test_a_booked_partition_is_dropped_by_a_later_run_where_that_is_set(days):
     before = days.funnel()
     days.world.installation.configure(inbox=MAPPED | {"drop_detached": True})
