@@ -6,7 +6,7 @@ Families are measured one after the other, the cases of each in turns, and each 
   ordered     ids that begin with the time, flat
   partitions  these in a partition a day, and the largest number also in 30 and 90 days of them, without and with the recent set
   days        random ids in a table of the platform's with 30 partitions by created_at, and with their recent set, beside the first of `mapped`
-Shares are of the first case of the family, pair by pair.
+Inboxes too large to be copied are measured with their recent set alone. Shares are of the first case of the family, pair by pair.
 """
 
 import json
@@ -80,10 +80,13 @@ def make_cases(lab, events, rows, arguments, repeat):
     """The first is what the others are compared with."""
     cases = []
     for number in rows:
-        streams = 1 if number <= recency.COPIED_ROWS else 2 * repeat + 1
-        cases.append(Case(lab, Inbox(lab, number, events, streams=streams, **arguments).make(), False))
-        if number > rows[0] and not arguments.get("ordered") and not arguments.get("partitions"):
-            cases.append(Case(lab, cases[-1].inbox.with_set(min(RECENT_ROWS, number // 3)), True))
+        copied = number <= recency.COPIED_ROWS
+        inbox = Inbox(lab, number, events, streams=1 if copied else 2 * repeat + 1, **arguments).make()
+        with_set = number > rows[0] and not arguments.get("ordered") and not (copied and arguments.get("partitions"))
+        if copied or not with_set:
+            cases.append(Case(lab, inbox, False))
+        if with_set:
+            cases.append(Case(lab, inbox.with_set(min(RECENT_ROWS, number // 3)), True))
     if "partitions" in arguments and rows[-1] <= recency.COPIED_ROWS:
         for days in SPREAD_DAYS:
             cases.append(Case(lab, Inbox(lab, rows[-1], events, days=days, **arguments).make(), False))
