@@ -5,7 +5,8 @@ Families are measured one after the other, the cases of each in turns, and each 
   mapped      the same in a table of the platform's
   ordered     ids that begin with the time, flat
   partitions  these in a partition a day, and the largest number also in 30 and 90 days of them, without and with the recent set
-  days        random ids in a table of the platform's with 30 partitions by created_at, and with their recent set, beside the first of `mapped`
+  days        random ids in a table of the platform's with 30 partitions by created_at, with their recent set, and where receipts name the
+              day of their message, beside the first of `mapped`
 Inboxes too large to be copied are measured with their recent set alone. Shares are of the first case of the family, pair by pair.
 """
 
@@ -73,7 +74,8 @@ def make_days(lab, events, rows, repeat):
     streams = 1 if rows[-1] <= recency.COPIED_ROWS else 2 * repeat + 1
     cases = [Case(lab, Inbox(lab, rows[0], events, mapped=True).make(), False)]
     cases.append(Case(lab, Inbox(lab, rows[-1], events, by_days=True, mapped=True, days=SPREAD_DAYS[0], streams=streams).make(), False))
-    return [*cases, Case(lab, cases[-1].inbox.with_set(min(RECENT_ROWS, rows[-1] // 15)), True)]
+    with_set = cases[-1].inbox.with_set(min(RECENT_ROWS, rows[-1] // 15))
+    return [*cases, Case(lab, with_set, True), Case(lab, with_set.with_days(), True)]
 
 
 def make_cases(lab, events, rows, arguments, repeat):
@@ -106,7 +108,7 @@ def result(case, first, family):
         return summary([one[figure] / other[figure] for one, other in zip(ones, others)])
 
     rate, cpu = "events_per_second", "server_us_per_event"
-    found = {"family": family, "rows": case.inbox.rows, "days": case.inbox.days, "by_days": case.inbox.by_days, "recent_set": case.recent_set,
+    found = {"family": family, "rows": case.inbox.rows, "days": case.inbox.days, "by_days": case.inbox.by_days, "placed": case.inbox.placed, "recent_set": case.recent_set,
              **{name: summary([one[name] for one in case.runs]) for name in FIGURES},
              "share": share(rate, case.runs, first.runs), "server_share": share(cpu, first.runs, case.runs),
              "of_bare": share(rate, case.runs, case.bare), "bare_share": share(rate, case.bare, first.bare)}
@@ -132,8 +134,8 @@ def part_recent(lab, options):
             cases = make_days(lab, events, rows, options.repeat) if name == "days" else make_cases(lab, events, rows, FAMILIES[name], options.repeat)
             measure(cases, options.repeat)
             found += [result(case, cases[0], name) for case in cases]
-            for case in cases:
-                case.inbox.drop()
+            for database in {case.inbox.database for case in cases}:
+                database.drop()
     found += measured_before(options, names)
     found.sort(key=lambda case: list(FAMILIES).index(case["family"]))
     return {"events": events, "recent_rows": RECENT_ROWS, "half_life_hours": recency.HALF_LIFE_HOURS, "per_day": recency.PER_DAY,

@@ -24,6 +24,7 @@ COPIED_ROWS = 20_000_000  # larger ones are not copied for each run
 OWN = {"inbox": {"recent_rows": 0}}
 BY_TIME = {"inbox": {"partitions": "own", "ids": "uuidv7", "recent_rows": 0}}
 MAPPED = {"inbox": {"table": "app.messages", "columns": {"created_at": "created_at"}, "recent_rows": 0}}
+BY_DAYS = {"inbox": MAPPED["inbox"] | {"probe_partitions": 100}}  # or migrate refuses days without a recent set
 ORDERED_ID = "overlay(lpad(to_hex(at_ms), 12, '0') PLACING '-' FROM 9 FOR 0) || '-7' || substr(gen_random_uuid()::text, 16)"
 MAPPED_TABLE = """CREATE SCHEMA app; CREATE TABLE app.messages (message_id text COLLATE "C" PRIMARY KEY, org_id text, campaign_id text,
     body text NOT NULL DEFAULT repeat('x', 80), status smallint NOT NULL DEFAULT 0, created_at timestamptz NOT NULL DEFAULT now()) WITH (fillfactor = 50)"""
@@ -49,9 +50,10 @@ class Inbox:
 
     def __init__(self, lab, rows, events, ordered=False, partitions=False, mapped=False, by_days=False, days=None, streams=1):
         self.lab, self.rows, self.partitions, self.mapped, self.by_days, self.database = lab, rows, partitions, mapped, by_days, None
+        self.placed = False  # whether receipts name the day of their message
         self.days = days or rows / PER_DAY
         self.ordered = ordered or partitions
-        self.settings = BY_TIME if partitions else MAPPED if mapped else OWN
+        self.settings = BY_TIME if partitions else BY_DAYS if by_days else MAPPED if mapped else OWN
         self.table = "app.messages" if mapped else "receiptd.message_inbox"
         self.streams, self.ages = [], []
         for salt in range(streams):
@@ -61,7 +63,9 @@ class Inbox:
 
     def _stream(self, events, ages, salt):
         if not self.ordered:
-            return Stream("single", events, salt=salt)
+            place = {"place": f"{self.rows}_{self.days:.1f}_{HALF_LIFE_HOURS:g}",
+                     "day_of": lambda number: time.strftime("%Y-%m-%d", time.gmtime((END_MS - ages[number]) / 1000))} if self.placed else {}
+            return Stream("single", events, salt=salt, **place)
         name = f"v7_{self.rows}_{self.days:.1f}_{HALF_LIFE_HOURS:g}"
         return Stream("single", events, ids=name, salt=salt, make_id=lambda rng, number: ordered_id(rng, END_MS - ages[number]))
 
@@ -140,6 +144,14 @@ class Inbox:
             self.database.execute(f"ALTER TABLE receiptd.message_inbox ATTACH PARTITION {name} FOR VALUES FROM ('{low}') TO ('{high}')")
         self.lab.receiptd(self.database, "none", **self.settings).migrate()  # triggers
 
+    def with_days(self):
+        """The same inbox, and the same receipts that name the days of their messages."""
+        other = object.__new__(Inbox)
+        other.__dict__.update(self.__dict__)
+        other.placed = True
+        other.streams = [other._stream(stream.events_wanted, ages, salt) for salt, (stream, ages) in enumerate(zip(self.streams, self.ages))]
+        return other
+
     def with_set(self, recent_rows):
         """Another one, with the recent set that `receiptd maintain` makes; a large one gets it itself, since a copy would take its disk twice."""
         other = object.__new__(Inbox)
@@ -153,17 +165,14 @@ class Inbox:
         return other
 
     def __str__(self):
-        return f"{self.rows:,} messages, {'time-ordered' if self.ordered else 'random'} ids" + (
-            f", {self.days:.0f} days of partitions" if self.partitions else f", mapped, in {self.days:.0f} days" if self.by_days else ", mapped" if self.mapped else "")
+        kind = f", {self.days:.0f} days of partitions" if self.partitions else f", mapped, in {self.days:.0f} days" if self.by_days else ", mapped" if self.mapped else ""
+        return f"{self.rows:,} messages, {'time-ordered' if self.ordered else 'random'} ids{kind}{', named by receipts' if self.placed else ''}"
 
     def warm(self, database):
         """In memory as far as it fits: indexes in the buffers, the table at least in the kernel's cache."""
         leaves = f"(SELECT relid AS oid FROM pg_partition_tree('{self.table}') WHERE isleaf ORDER BY relid::text DESC LIMIT 40) t"
         database.execute(f"SELECT pg_prewarm(x.indexrelid::regclass) FROM {leaves} JOIN pg_index x ON x.indrelid = t.oid")
         database.execute(f"SELECT pg_prewarm(t.oid::regclass, 'read') FROM {leaves}")
-
-    def drop(self):
-        self.database.drop()
 
 
 def check_disk(rows):

@@ -98,12 +98,14 @@ class Stream:
     """`campaigns`: how many; `ids`: uuid, ulid or smpp, or a name for those that `make_id` makes; `salt` gives other messages; `alone`: each
     event is a record of its own, with no more than an id, a status and a time."""
 
-    def __init__(self, kind, events=1_000_000, campaigns=100, ids="uuid", salt=0, alone=False, make_id=None, day=None):
-        """day: of the event times, with what rules read: every receipt has an event_id, one in ten a class of reason."""
+    def __init__(self, kind, events=1_000_000, campaigns=100, ids="uuid", salt=0, alone=False, make_id=None, day=None, place=None, day_of=None):
+        """day: of the event times, with what rules read: every receipt has an event_id, one in ten a class of reason. day_of: the day of a message, which
+        its receipts name; place: a name for these days."""
         self.make_id = make_id or IDS[ids]
         self.kind, self.events_wanted, self.campaigns, self.ids, self.salt, self.alone = kind, events, campaigns, ids, salt, alone
-        self.day = day
-        self.name = f"{kind}-{ids}-{campaigns}-{events}-{salt}" + ("-alone" if alone else "") + (f"-{day}" if day else "")
+        self.day, self.day_of = day, day_of
+        self.seed = f"{kind}-{ids}-{campaigns}-{events}-{salt}" + (f"-{day}" if day else "")
+        self.name = self.seed + ("-alone" if alone else "") + (f"-{place}" if place else "")
         directory = OUT / "data"
         directory.mkdir(parents=True, exist_ok=True)
         self.records_path = directory / f"{self.name}.records"
@@ -118,7 +120,7 @@ class Stream:
         self.inbox_name = f"{ids}-{campaigns}-{self.message_count}-{kind}-{salt}"
 
     def _make(self, meta_path):
-        rng = random.Random(self.name.removesuffix("-alone"))  # the same events in either form
+        rng = random.Random(self.seed)  # the same events in either form
         events = KINDS[self.kind](rng, self.events_wanted)
         messages = max(message for message, _ in events) + 1
         ids = [self.make_id(rng, number) for number in range(messages)]
@@ -135,7 +137,8 @@ class Stream:
                 values = [
                     f'{{"message_id":"{ids[message]}","status":"{status}","at":"{second}{millis[index]}"'
                     + ("" if self.alone else f',"campaign_id":"campaign-{message % campaigns}","channel":"sms","gateway":"gateway-{message % 3}"')
-                    + (f',"event_id":"{message}-{first + index}"' + (',"reason_class":"blocked"' if index % 10 == 0 else "") if self.day else "") + "}"
+                    + (f',"event_id":"{message}-{first + index}"' + (',"reason_class":"blocked"' if index % 10 == 0 else "") if self.day else "")
+                    + (f',"day":"{self.day_of(message)}"' if self.day_of else "") + "}"
                     for index, (message, status) in enumerate(events[first:first + EVENTS_PER_RECORD])]
                 for value in values if self.alone else ["[" + ",".join(values) + "]"]:
                     value = value.encode()
