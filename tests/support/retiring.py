@@ -15,13 +15,13 @@ from oracle.compare import compare
 from oracle.traffic import Outgoing
 from support import sends
 from support.layouts import keep_of
-from support.servers import Postgres
+from support.servers import Postgres, Replica
 from support.wait import wait_for
 from support.world import Feeder
 
 RECEIPTS_PER_SECOND = 1_500
 STATUSES = ("IN_GTW", "SENT", "SENT", "DELIVERED", "DELIVERED", "OPENED", "CLICKED", "FAILED", "EXPIRED", "COMPLAINED", "UNSUBSCRIBED")
-KINDS = ("daemon", "daemon", "maintain", "session", "step", "step", "step", "daemon and maintain", "sessions", "crash", "crash")
+KINDS = ("daemon", "daemon", "maintain", "session", "step", "step", "step", "daemon and maintain", "sessions", "crash", "crash", "replica")
 SESSIONS = "SELECT pid, query LIKE %s FROM pg_stat_activity WHERE application_name LIKE %s AND datname = current_database()"
 
 
@@ -225,16 +225,35 @@ class Retiring:
     def fault_crash(self):
         """Nothing flushes the log for a while: then a crash takes receipts, deletions and positions back."""
         with self.quiet:
-            time.sleep(self.random.uniform(0, 1))
-            before = self.positions()
-            booked = self.booked()
-            self.database.close()
+            before = self.after_a_while()
             with self.fault():
                 self.postgres.stop_immediately()
                 self.postgres.start()
-            after = self.positions()
-            self.figures["crashes that lost receipts"] += any(after.get(key, 0) < at for key, at in before.items())
-            self.figures["crashes that brought deleted messages back"] += self.booked() < booked
+            self.note_return("crashes", *before)
+
+    def fault_replica(self):
+        """A replica that is behind takes the place of the primary, with the same effect."""
+        replica = Replica(self.postgres)
+        try:
+            with self.quiet:
+                replica.cut_off()
+                before = self.after_a_while()
+                with self.fault():
+                    replica.take_over()
+                self.note_return("replicas", *before)
+        finally:
+            replica.stop()
+
+    def after_a_while(self):
+        time.sleep(self.random.uniform(0, 1))
+        before = self.positions(), self.booked()
+        self.database.close()
+        return before
+
+    def note_return(self, what, positions, booked):
+        after = self.positions()
+        self.figures[f"{what} that lost receipts"] += any(after.get(key, 0) < at for key, at in positions.items())
+        self.figures[f"{what} that brought deleted messages back"] += self.booked() < booked
 
     def booked(self):
         return self.database.value("SELECT COALESCE(sum(messages), 0)::int8 FROM receiptd.campaign_retired")

@@ -1,6 +1,7 @@
 """Stopping, killing and starting the session's own PostgreSQL and Kafka while receiptd uses them."""
 
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -8,7 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient
+from psycopg.conninfo import make_conninfo
 
+from support.ports import free_ports
 from support.wait import wait_for
 
 
@@ -68,6 +71,48 @@ class Postgres:
             return True
         except psycopg.OperationalError:
             return False
+
+
+class Replica:
+    """Streams from a Postgres until it is cut off, and may then take its place, under its address: what was committed in between is gone."""
+
+    def __init__(self, primary):
+        self.primary, self.data = primary, primary.data.parent / "replica"
+        shutil.rmtree(self.data, ignore_errors=True)
+        as_owner = {key: primary.command[key] for key in ("user", "group", "cwd")}
+        program = Path(primary.command["args"][0]).parent / "pg_basebackup"
+        subprocess.run([program, "-d", primary.dsn, "-D", self.data, "-R", "-X", "stream", "--checkpoint=fast", "--no-sync"], check=True, **as_owner)
+        (port,) = free_ports(1)
+        self.dsn = make_conninfo(primary.dsn, port=port)
+        arguments = [argument.replace(str(primary.data), str(self.data)) for argument in primary.command["args"]]
+        with open(primary.log, "ab") as log:
+            self.process = subprocess.Popen([*arguments, "-c", f"port={port}", "-c", "listen_addresses="], **as_owner, stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log, start_new_session=True)
+        wait_for(lambda: Postgres.answers(self), 60, "the replica answers")
+
+    def cut_off(self):
+        """It has everything up to now, and nothing from now on."""
+        with psycopg.connect(self.primary.dsn, autocommit=True) as connection:
+            connection.execute("SELECT pg_logical_emit_message(true, 'replica', '')")  # a commit that flushes the log
+            (end,) = connection.execute("SELECT pg_current_wal_flush_lsn()").fetchone()
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            wait_for(lambda: connection.execute("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", [end]).fetchone()[0], 60, "the replica has replayed all")
+            connection.execute("ALTER SYSTEM SET primary_conninfo = ''")
+            connection.execute("SELECT pg_reload_conf()")
+            wait_for(lambda: connection.execute("SELECT count(*) FROM pg_stat_wal_receiver").fetchone()[0] == 0, 60, "the replica is cut off")
+
+    def take_over(self):
+        self.primary.stop_immediately()
+        self.stop()
+        shutil.rmtree(self.primary.data)
+        self.data.rename(self.primary.data)
+        self.primary.start()
+        with psycopg.connect(self.primary.dsn, autocommit=True) as connection:
+            assert connection.execute("SELECT pg_promote()").fetchone()[0]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(60)
 
 
 class Kafka:

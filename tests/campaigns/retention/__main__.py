@@ -62,7 +62,8 @@ def sentence(kinds, figures, points):
             f" late. {figures['partitions made']} times partitions were made, {figures['partitions dropped']} were booked and dropped,"
             f" {figures['partitions that came back']} came back. {figures['failure points']} runs of `maintain` and `retire` were killed before or"
             f" after their Nth send to the server, N from 1 to {points.most}. {figures['crashes that lost receipts']} crashes took positions back,"
-            f" {figures['crashes that brought deleted messages back']} brought deleted messages back")
+            f" {figures['crashes that brought deleted messages back']} brought deleted messages back; so did {figures['replicas that brought deleted messages back']} replicas"
+            f" that were behind when they took over, {figures['replicas that lost receipts']} of them took positions back")
 
 
 def record(text, options, commit, seconds):
