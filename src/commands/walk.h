@@ -4,10 +4,14 @@
 #define RECEIPTD_COMMANDS_WALK_H
 
 #include "command.h"
+#include "config/dimensions.h"
+#include "config/groups.h"
 #include "postgres/bind.h"
 
-#define COMMAND_WALK_PARAMS   5
-#define COMMAND_WALK_BINDINGS 9
+#define COMMAND_WALK_PARAMS 5
+#define COMMAND_WALK_OWN    6u /* bindings of a walk without rules */
+#define COMMAND_WALK_BINDINGS                                                                      \
+    (COMMAND_WALK_OWN + RCPT_DIMENSION_BINDINGS + RCPT_GROUP_BINDINGS) /* expire.c has the most */
 
 /* A table that is walked. All texts are borrowed. */
 struct command_walk {

@@ -152,6 +152,7 @@ static const struct source inserts[] = {
 /* Only where ranges are on. */
 static const struct source ranges[] = {
     {{.name = "range_store"}, NULL},
+    {{.name = "range_lock"}, NULL},
     {{.name = "range_resolve",
       .must_use_index_on = INBOX,
       .index_over =

@@ -267,6 +267,16 @@ static void add_expire(struct submission *submission, const struct rcpt_lane_sen
     add_query(submission, "expire", sender->work);
 }
 
+static void add_resolve(struct submission *submission, const struct rcpt_lane_sender *sender,
+                        const struct rcpt_batch *batch)
+{
+    rcpt_pg_encoder_reset(sender->work);
+    rcpt_pg_add_int4(sender->work, (int32_t)batch->lane);
+    add_query(submission, "range_lock", sender->work);
+    rcpt_encode_resolve(sender->ranges, batch, sender->range_wait_ms, sender->writes_timeline);
+    add_query(submission, "range_resolve", sender->ranges);
+}
+
 /* The order of the statements is the order of the locks: positions, messages, then inserts. */
 static void build(struct submission *submission, const struct rcpt_lane_sender *sender,
                   const struct rcpt_batch *batch, bool unsubscribed)
@@ -293,8 +303,7 @@ static void build(struct submission *submission, const struct rcpt_lane_sender *
         return;
     case RCPT_BATCH_RANGES:
         add_fence(submission, sender, batch);
-        rcpt_encode_resolve(sender->ranges, batch, sender->range_wait_ms, sender->writes_timeline);
-        add_query(submission, "range_resolve", sender->ranges);
+        add_resolve(submission, sender, batch);
         return;
     case RCPT_BATCH_KIND__COUNT:
         break;
@@ -429,9 +438,10 @@ bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
         .lane = batch->lane,
         .kind = batch->kind,
         .query_count = submission.count,
-        .work = !has_work                          ? -1
-                : batch->kind == RCPT_BATCH_EXPIRE ? (int)submission.count - 1
-                                                   : 1,
+        .work = !has_work ? -1
+                : batch->kind == RCPT_BATCH_EXPIRE || batch->kind == RCPT_BATCH_RANGES
+                    ? (int)submission.count - 1
+                    : 1,
     };
     rcpt_pg_submit(pg, submission.queries, submission.count, on_answer, flight);
     return unsubscribed;

@@ -187,9 +187,11 @@ def test_retention_drops_the_groups_of_a_campaign_when_its_last_message_has_gone
     assert small.database.value("SELECT count(*) FROM receiptd.message_group") == 0 and counted(small, "customer") == before
 
 
-def test_a_table_of_the_platform_names_its_columns_and_an_expiry_counts_as_well(create_world):
-    world = create_world(migrate=False, counters=BOTH, inbox={"table": "public.messages", "columns": {"customer_id": "person", "logical_id": "first"}, "expiry": [{"after": "1ms"}]})
-    world.database.execute("CREATE TABLE public.messages (message_id text PRIMARY KEY, org_id text, campaign_id text, person bigint, first varchar(20))")
+@pytest.mark.parametrize("counters", (BOTH, {**BOTH, "by": ["variant"]}))  # an expiry binds the names of both
+def test_a_table_of_the_platform_names_its_columns_and_an_expiry_counts_as_well(create_world, counters):
+    columns = {"customer_id": "person", "logical_id": "first", "variant": "cell"}
+    world = create_world(migrate=False, counters=counters, inbox={"table": "public.messages", "columns": columns, "expiry": [{"after": "1ms"}]})
+    world.database.execute("CREATE TABLE public.messages (message_id text PRIMARY KEY, org_id text, campaign_id text, person bigint, first varchar(20), cell text)")
     world.installation.migrate()
     assert world.installation.command("migrate").stdout == "nothing to do\n"
     messages = {f"m{n}": ("c", n // 3, f"m{n - 1}" if n % 3 == 1 else None) for n in range(30)}

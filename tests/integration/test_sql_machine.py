@@ -100,3 +100,14 @@ def test_what_comes_soon_after_delivery_is_a_machine_s_in_any_order_and_with_any
         assert stored_rows(session) == expected_rows(inbox, truth)
         assert stored_funnel(session) == expected_funnel(inbox, truth)
         assert drift(session) == []
+
+
+@pytest.mark.parametrize("limit", (1, 1000))
+def test_a_message_that_comes_late_is_judged_by_the_delivery_that_waits_with_its_open(database, limit):
+    session = fresh(database, "no_dedup", "times")
+    apply(session, [Event("m", OPENED, 0, at=moment(1_000), machine=FLAG, machine_ms=WITHIN_MS), Event("m", DELIVERED, 1, at=moment(0))], raw=True)
+    session.do("UPDATE parked_event SET parked_at = parked_at - interval '2 minutes'")
+    add_messages(session, {"m": "c"})
+    wake_all(session, limit)
+    assert session.query("SELECT count(*) FROM parked_event") == [(0,)]
+    assert stored_rows(session) == {"m": (DELIVERED, 1 << BITS[OPENED])} and drift(session) == []

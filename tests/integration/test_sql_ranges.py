@@ -2,11 +2,12 @@
 import dataclasses
 import json
 import random
+import threading
 
 import pytest
 
 from sql_batch import TOPIC, Event, apply, drift, path, stored_funnel, stored_rows
-from sql_fixture import Database, sql_server  # noqa: F401
+from sql_fixture import Database, sql_server, wait_for_lock  # noqa: F401
 from test_sql_parking import probe
 
 LANES = 4
@@ -67,8 +68,9 @@ def store(session, ranges):
                     [moment(r.at) for r in mine], ["g" for _ in mine], [None for _ in mine])
 
 
-def resolve(session, lane=0, limit=1000, wait_ms=HOUR, timeline=0):
-    row = session.one("lane/range_resolve", [TOPIC], [0], lane, limit, wait_ms, timeline)
+def resolve(session, lane=0, limit=1000, wait_ms=HOUR, timeline=0, partition=0):
+    session.run("lane/range_lock", lane)
+    row = session.one("lane/range_resolve", [TOPIC], [partition], lane, limit, wait_ms, timeline)
     return {name: value == "t" if name == "again" else int(value) for name, value in row.items()}
 
 
@@ -179,6 +181,30 @@ def test_older_and_repeated_ranges_are_idle(ranged):
     settle(session)
     funnel = stored_funnel(session)
     assert funnel["c", OPENED] == (20, 20) and funnel["c", DELIVERED] == (20, 20) and drift(session) == []
+
+
+def test_two_instances_that_hold_ranges_of_one_person_at_once_count_each_message_once(ranged):
+    first, second, watcher = (ranged.session(name) for name in ("first", "second", "watcher"))
+    insert(first, [Message("m", "a", 1)])
+    store(first, [Range("a", OPENED, 5, 1), Range("a", OPENED, 6, 2)])
+    first.do("UPDATE range_receipt SET partition = 1 WHERE \"offset\" = 2")
+    first.do("BEGIN")
+    assert resolve(first)["messages"] == 1
+    found = []
+
+    def of_the_other():
+        second.do("BEGIN")
+        found.append(resolve(second, partition=1))
+        second.do("COMMIT")
+
+    other = threading.Thread(target=of_the_other)
+    other.start()
+    wait_for_lock(watcher, second)
+    first.do("COMMIT")
+    other.join()
+    assert found[0]["messages"] == 0 and found[0]["idle"] == 1
+    settle(watcher)
+    assert stored_funnel(watcher)["c", OPENED] == (1, 1) and drift(watcher) == []
 
 
 def test_ten_thousand_messages_of_one_person_go_in_bounded_steps(ranged):

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from sql_batch import Event, add_messages, apply, drift, expected_funnel, stored_funnel, stored_rows, expected_rows
+from sql_batch import Event, add_messages, apply, drift, expected_funnel, path, stored_funnel, stored_rows, expected_rows
 from sql_fixture import STATUSES, database, fill_in, literal, sql_server, text_of  # noqa: F401
 
 ALL = ("dedup", "series", "reasons", "gateways")
@@ -52,6 +52,20 @@ def histories(seed, n_messages=40, n_events=300):
     return rng, inbox, [dataclasses.replace(event, offset=n) for n, event in enumerate(events)]
 
 
+def out_of_order(inbox, batches, once):
+    """Receipts of a stage that the message had passed before their batch, and of another branch than the one it stood on then."""
+    found, standing, counts = collections.Counter(), dict.fromkeys(inbox, 0), {id(event) for event in once}
+    for batch in batches:
+        for event in batch:
+            old = standing[event.message_id]
+            if event.code < 9001 and id(event) in counts and old not in path(event.code):
+                passed = event.code in path(old)
+                found["gateway_disorder" if passed else "gateway_won" if event.code > old else "gateway_lost", event.gateway or "", event.code] += 1
+        for event in batch:
+            standing[event.message_id] = max(standing[event.message_id], event.top)
+    return found
+
+
 def batches_of(rng, events):
     while events:
         size = rng.randrange(1, 90)
@@ -70,9 +84,9 @@ def test_every_rule_says_what_its_definition_says(database, recent, raw):
                    " TRUNCATE campaign_retired, retired_message")
         session.do("TRUNCATE campaign_funnel_delta, campaign_funnel_total")
         add_messages(session, inbox)
-        for batch in batches_of(rng, events):
+        once, batches = without_echoes(events), list(batches_of(rng, events))
+        for batch in batches:
             apply(session, batch, raw=raw)
-        once = without_echoes(events)
         assert stored_rows(session) == expected_rows(inbox, events)
         assert stored_funnel(session) == expected_funnel(inbox, once) and drift(session) == []
         echoes = collections.Counter((inbox[e.message_id], code) for e in events for code in e.codes)
@@ -92,6 +106,8 @@ def test_every_rule_says_what_its_definition_says(database, recent, raw):
         gateways = collections.Counter((e.gateway or "", e.code) for e in once)
         assert {k: n for k, (_, n) in tally(session, "gateway", "key", "status").items()} == gateways
         assert sum(n for _, n in tally(session, "gateway_delay", "key").values()) == len(once)
+        stored = session.query("SELECT kind, key, status, sum(events)::int FROM campaign_tally WHERE kind IN ('gateway_disorder', 'gateway_won', 'gateway_lost') GROUP BY 1, 2, 3")
+        assert {row[:3]: row[3] for row in stored} == out_of_order(inbox, batches, once)
 
 
 def test_order_and_repetition_change_no_count_of_an_event(database):
