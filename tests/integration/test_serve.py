@@ -9,6 +9,7 @@ import os
 import random
 import re
 import resource
+import signal
 import socket
 import time
 import urllib.request
@@ -799,6 +800,22 @@ def test_the_role_that_migrate_made_may_not_write(site):
                           "CREATE TABLE receiptd.own (id int)"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement)
+
+
+def test_a_reload_says_what_it_has_changed_and_a_file_with_a_fault_changes_nothing(site):
+    dsn = make_conninfo(site.database.dsn, user=site.role, keepalives=1)
+    site.receiptd.configure(serve={"dsn": dsn, "page": "false"}, log={"level": "debug"})
+    site.process.signal(signal.SIGHUP)
+    site.process.wait_for_log('msg="reload: applied: serve.dsn log.level"|msg="reload: applied: log.level serve.dsn"')
+    site.process.wait_for_log('msg="reload: needs a restart: serve.page"')
+    site.receiptd.configure(serve={"connections": 9})
+    site.process.signal(signal.SIGHUP)
+    site.process.wait_for_log('msg="reload: refused: .*serve.connections.*; the configuration stays as it was')
+    site.receiptd.configure(serve={"connections": 2, "page": "true"})
+    for _ in range(5):  # those that come while one is under way make one more
+        site.process.signal(signal.SIGHUP)
+    site.process.wait_for_log('msg="reload: nothing has changed"')
+    assert site.get("/campaigns").status == 200
 
 
 def test_run_answers_readers_where_it_is_enabled(create_site):
