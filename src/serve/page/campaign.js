@@ -130,6 +130,18 @@ export function campaign(app, id) {
         }), "Messages that reached each stage"));
     }
 
+    // Of what counts as one: null where the database does not keep it (counters.groups).
+    function groups(line) {
+        const draw = (name, title, one, note) => line.every((status) => status[name] != null) && card(title,
+            bars(line.map((status, index) => {
+                const before = line[index - 1];
+                return { key: status.name, label: words(status.name), value: status[name], most: line[0][name], tone: TONES[status.name] ?? IN_ORDER[index % IN_ORDER.length],
+                    note: before ? `${percent(share(status[name], before[name]))} of ${one} ${base(before.name)}` : `all ${one} of the campaign` };
+            }), `${title} that reached each stage`), h("p", { class: "fine" }, note));
+        return [draw("customers", "Customers", "customers", "Each customer counts once, however many messages the campaign sent to them. As of the last roll-up, moments ago."),
+            draw("logical", "Logical messages", "logical messages", "Attempts at one message count once, by the furthest of them. As of the last roll-up, moments ago.")];
+    }
+
     // Every row is there from the beginning, so none moves the page when its first message comes.
     function standing(statuses) {
         const all = amount(statuses, (status) => status.current), failed = amount(statuses.filter(isFailure), (status) => status.current);
@@ -231,7 +243,7 @@ export function campaign(app, id) {
         start: all,
         stop() {
             removeEventListener("resize", measure);
-            [refresh, refreshSeries, refreshParts].forEach((ask) => ask.stop());
+            [refresh, refreshSeries, refreshParts, refreshPending].forEach((ask) => ask.stop());
         },
         changed: (changed) => changed === id && all(),
         again: all,
@@ -244,7 +256,7 @@ export function campaign(app, id) {
             }
             const line = mainLine(funnel.statuses);
             const delivered = funnel.statuses.find((status) => status.name === "DELIVERED");
-            return [head(funnel), state.error && problem(state.error), stages(line),
+            return [head(funnel), state.error && problem(state.error), stages(line), h("div", { class: "pair" }, groups(line)),
                 h("div", { class: "pair" }, standing(funnel.statuses), failures(funnel.statuses, line[0])),
                 rates(funnel, line), history(line, funnel.statuses), h("div", { class: "pair" }, delays()),
                 h("div", { class: "pair" }, reasons(), gateways(funnel.statuses)), flags(funnel, delivered)];
