@@ -89,6 +89,18 @@ def funnel(messages, customers, logical):
                           "customers": customers and customers[index], "logical": logical and logical[index]} for index, (name, code, parent) in enumerate(STAGES)]}
 
 
+def test_variants_are_compared_by_what_people_did(furnished, browser):
+    counts = {"TARGETED": 50, "SENT": 50, "DELIVERED": 40}
+    planned = by("variant", ("A", counts | {"OPENED": 20, "CLICKED": 4}), ("", counts | {"OPENED": 10}))
+    with browser.answering(planned):
+        open_campaign(browser, furnished)
+        browser.wait(lambda: browser.count("#part-variants") == 1, "the variants are drawn")
+        assert rows(browser, "part-variants") == {
+            "A": ("50", "50.0% of messages; 80.0% delivered of sent, 50.0% opened of delivered, 10.0% clicked of delivered"),
+            "no name": ("50", "50.0% of messages; 80.0% delivered of sent, 25.0% opened of delivered, 0.0% clicked of delivered")}
+        assert browser.count("#part-channels") == 0, "what the server does not keep has no card"
+
+
 def test_customers_and_logical_messages_have_funnels_of_their_own(furnished, browser):
     open_campaign(browser, furnished)
     assert browser.count("#part-customers") == browser.count("#part-logical-messages") == 0, "what the server does not keep has no card"

@@ -11,7 +11,7 @@ const IN_ORDER = ["tone-plain", "tone-early", "tone-sent", "tone-delivered", "to
 const DASHES = { DELIVERED: null, OPENED: "7 3", CLICKED: "2 3" };
 const MACHINES = ["MACHINE_OPEN", "BOT_CLICK"];
 const STEPS = { hour: 3_600_000, minute: 60_000 };
-const PARTS = ["gateway", "reason", "time_to_deliver", "time_to_open"]; // of ?by=; a server that does not know one answers 400
+const PARTS = ["variant", "channel", "gateway", "reason", "time_to_deliver", "time_to_open"]; // of ?by=; a server that does not know one answers 400
 const REASONS = { absent: "Cannot be reached now", invalid: "No such recipient", blocked: "Refused", opted_out: "Recipient does not want it", sender: "Sender not accepted",
     content: "Content not acceptable", spam: "Taken for spam", credit: "Not paid for", network: "No route, or a fault", expired: "Time was over", unknown: "No known code" };
 const FOR_GOOD = [400, 403, 404, 501];
@@ -221,15 +221,17 @@ export function campaign(app, id) {
                     series.map((one) => h("td", { class: "number" }, count(one.of(point))))))))));
     }
 
-    // How much each gateway carries, and how well.
-    function gateways(statuses) {
+    // How much each gateway, variant or channel carries, and how well: what goes wrong is a gateway's, what people do a variant's.
+    function dimension(by, title, statuses) {
         const failed = statuses.filter(isFailure).map((status) => status.name);
         const of = (row, name) => row.statuses.find((status) => status.name === name)?.messages ?? 0;
-        const rows = sized("gateway", (row) => Math.max(0, ...row.statuses.map((status) => status.messages ?? 0)));
+        const rows = sized(by, (row) => Math.max(0, ...row.statuses.map((status) => status.messages ?? 0)));
         const total = amount(rows, (row) => row.value);
-        return rows.length > 0 && card("Gateways", bars(rows.map((row) => ({ key: row.key, label: visible(row.key || "no name"), value: row.value, most: total, tone: "tone-sent",
-            note: `${percent(share(row.value, total))} of messages; ${percent(share(of(row, "DELIVERED"), of(row, "SENT")))} delivered of sent, ` +
-                `${percent(share(amount(failed, (name) => of(row, name)), row.value))} failed` })), "Messages by gateway"));
+        const rate = (row, name, of_) => `${percent(share(of(row, name), of(row, of_)))} ${words(name).toLowerCase()} of ${base(of_)}`;
+        const end = (row) => (by === "gateway" ? `${percent(share(amount(failed, (name) => of(row, name)), row.value))} failed`
+            : `${rate(row, "OPENED", "DELIVERED")}, ${rate(row, "CLICKED", "DELIVERED")}`);
+        return rows.length > 0 && card(title, bars(rows.map((row) => ({ key: row.key, label: visible(row.key || "no name"), value: row.value, most: total, tone: "tone-sent",
+            note: `${percent(share(row.value, total))} of messages; ${rate(row, "DELIVERED", "SENT")}, ${end(row)}` })), `Messages by ${by}`));
     }
 
     function delays() {
@@ -259,7 +261,8 @@ export function campaign(app, id) {
             return [head(funnel), state.error && problem(state.error), stages(line), h("div", { class: "pair" }, groups(line)),
                 h("div", { class: "pair" }, standing(funnel.statuses), failures(funnel.statuses, line[0])),
                 rates(funnel, line), history(line, funnel.statuses), h("div", { class: "pair" }, delays()),
-                h("div", { class: "pair" }, reasons(), gateways(funnel.statuses)), flags(funnel, delivered)];
+                h("div", { class: "pair" }, reasons(), dimension("gateway", "Gateways", funnel.statuses)),
+                h("div", { class: "pair" }, dimension("variant", "Variants", funnel.statuses), dimension("channel", "Channels", funnel.statuses)), flags(funnel, delivered)];
         },
     };
 }
