@@ -103,20 +103,23 @@ class Demonstration:
         self.config.write_text(
             f'kafka:\n  brokers: "{self.options.brokers}"\n  topics: [{TOPIC}]\n  group: receiptd\n'
             f'postgres:\n  dsn: "{dsn}"\n  connections: 2\nlanes: 8\nunknown: park\n'
-            'counters: {series: 30d, reasons: true, gateways: 30d, times: 30d}\ntimeline: {retention: 1d}\n'
+            'counters: {series: 30d, reasons: true, gateways: 30d, times: 30d, by: [variant, channel, gateway], groups: [customer, logical]}\n'
+            'timeline: {retention: 1d}\n'
             f'serve:\n  listen: "127.0.0.1:{self.options.page_port}"\n  open: true\n')
 
     def _insert(self, numbers):
-        """Inserts rows as the platform does: message_id, org_id, campaign_id and nothing else."""
-        names = [(end, campaign.name) for campaign, _, end in campaigns.messages_of(self.options.messages)]
+        """Inserts rows as the platform does: ids, and by what the funnel is counted, too."""
+        ends = [(end, campaign) for campaign, _, end in campaigns.messages_of(self.options.messages)]
         position = 0
-        copy = "COPY receiptd.message_inbox (message_id, org_id, campaign_id) FROM STDIN"
+        copy = "COPY receiptd.message_inbox (message_id, org_id, campaign_id, variant, channel, gateway, customer_id, logical_id) FROM STDIN"
         with self.connection.cursor() as cursor, cursor.copy(copy) as target:
             lines = []
             for value in numbers:
-                while value >= names[position][0]:
+                while value >= ends[position][0]:
                     position += 1
-                lines.append(f"{campaigns.message_id(value)}\tacme\t{names[position][1]}\n")
+                campaign = ends[position][1]
+                lines.append("\t".join((campaigns.message_id(value), "acme", campaign.name, campaigns.variant(value), campaign.channel, campaign.gateway,
+                                        *campaigns.groups(value))) + "\n")
                 if len(lines) == 10000:
                     target.write("".join(lines))
                     lines = []

@@ -143,3 +143,13 @@ def messages_of(total):
 def message_id(number):
     """An id without order, as gateways give them; every process of the demonstration can make it from the number."""
     return f"{number * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF:016x}{number:08x}"
+
+
+def variant(number):
+    return "AAB"[number % 3]
+
+
+def groups(number):
+    """Customer and logical message, as COPY reads them: one customer in four gets two messages, one message in twenty is sent again."""
+    again = number % 20 == 19
+    return f"customer-{number - (number % 5 == 4)}", message_id(number - 1) if again else "\\N"

@@ -44,6 +44,8 @@ void readers_drain(struct readers *readers)
 
 void readers_apply_config(struct readers *readers)
 {
-    if (readers->serve != NULL)
-        rcpt_serve_apply_config(readers->serve);
+    if (readers->serve == NULL)
+        return;
+    rcpt_serve_apply_config(readers->serve);
+    rcpt_serve_reload_tls(readers->serve);
 }

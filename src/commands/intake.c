@@ -12,7 +12,6 @@
 #include "intake/intake.h"
 #include "kafka/consumer.h"
 #include "operate/intake_endpoints.h"
-#include "operate/reload.h"
 #include "process.h"
 
 struct intake_process {
@@ -23,17 +22,6 @@ struct intake_process {
     struct intake_endpoints endpoints;
     struct rcpt_tracer *tracer;         /* NULL: nothing is traced, or closed */
     uint64_t status_records, status_ns; /* acknowledged by the last status line, for its rate */
-    struct intake_reload *reload;       /* NULL: none is under way */
-    bool reload_again;                  /* a signal came while one was */
-};
-
-/* A configuration that a worker reads. The worker owns `fresh` and `error` until on_read(). */
-struct intake_reload {
-    uv_work_t work;
-    struct intake_process *process;
-    struct reload_dsns before;
-    struct rcpt_config *fresh;
-    struct rcpt_error error;
 };
 
 /* The intake calls this when its readiness changes. Service manager and pages show the same
@@ -41,7 +29,7 @@ struct intake_reload {
 static void on_ready(void *context, bool ready, const char *reason)
 {
     struct intake_process *process = context;
-    intake_endpoints_set_ready(&process->endpoints, ready, reason);
+    pages_server_set_ready(&process->endpoints.server, ready, reason);
     supervisor_set_ready(&process->frame.supervisor, ready);
 }
 
@@ -59,8 +47,8 @@ static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
     process->status_ns = now;
     if (process->frame.stopping || process->intake == NULL)
         snprintf(text, SUPERVISOR_STATUS_BYTES, process->frame.stopping ? "stopping" : "starting");
-    else if (!process->endpoints.ready)
-        snprintf(text, SUPERVISOR_STATUS_BYTES, "not ready: %s", process->endpoints.reason);
+    else if (!process->endpoints.server.ready)
+        snprintf(text, SUPERVISOR_STATUS_BYTES, "not ready: %s", process->endpoints.server.reason);
     else
         snprintf(text, SUPERVISOR_STATUS_BYTES, "%.0f records/s to Kafka; %zu requests wait", rate,
                  totals.waiting_requests);
@@ -97,64 +85,17 @@ static void on_closed(void *context)
     close_rest(context);
 }
 
-/* In the worker: touches the reload and the path only. */
-static void on_read_work(uv_work_t *work)
-{
-    struct intake_reload *reload = work->data;
-    reload->fresh = reload_read(reload->process->config_path, &reload->before, &reload->error);
-}
-
 /* Accounts and connection strings go into effect; requests in hand go on. */
-static void apply(struct intake_process *process, struct intake_reload *reload, FILE *out)
+static void apply(void *context, struct rcpt_config *fresh, FILE *out)
 {
+    struct intake_process *process = context;
     struct rcpt_config_changes changes;
-    if (reload->fresh == NULL) {
-        fprintf(out, "refused: %s\n", reload->error.text);
+    if (process->intake == NULL)
         return;
-    }
-    rcpt_config_take_over(process->config, reload->fresh, &changes);
+    rcpt_config_take_over(process->config, fresh, &changes);
     rcpt_config_apply_log(process->config);
     rcpt_intake_apply_config(process->intake);
     reload_print_changes(&changes, out);
-}
-
-static void begin_reload(struct intake_process *process);
-
-static void on_read(uv_work_t *work, int status)
-{
-    struct intake_reload *reload = work->data;
-    struct intake_process *process = reload->process;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = rcpt_open_memory(&text, &size);
-    if (status == 0 && process->intake != NULL && !process->frame.stopping)
-        apply(process, reload, out);
-    RCPT_ASSERT(fclose(out) == 0);
-    reload_log_result(reload->fresh != NULL, text);
-    process->reload = NULL;
-    if (!process->frame.stopping)
-        supervisor_reload_ends(&process->frame.supervisor);
-    if (!process->frame.stopping && process->reload_again)
-        begin_reload(process);
-    rcpt_config_free(reload->fresh);
-    reload_free_dsns(&reload->before);
-    free(text);
-    free(reload);
-}
-
-/* One at a time. */
-static void begin_reload(struct intake_process *process)
-{
-    process->reload_again = process->reload != NULL;
-    if (process->reload_again)
-        return;
-    struct intake_reload *reload = rcpt_calloc(1, sizeof(*reload));
-    reload->process = process;
-    reload->work.data = reload;
-    reload_note_dsns(&reload->before, process->config);
-    process->reload = reload;
-    supervisor_reload_begins(&process->frame.supervisor);
-    RCPT_ASSERT(uv_queue_work(&process->frame.loop, &reload->work, on_read_work, on_read) == 0);
 }
 
 /* Certificates are read again even where the configuration is refused. */
@@ -164,7 +105,7 @@ static void on_hangup(void *context)
     rcpt_intake_reload(process->intake);
     pages_server_reload(&process->endpoints.server);
     if (!process->frame.stopping)
-        begin_reload(process);
+        command_process_reload(&process->frame);
 }
 
 static void on_stop(void *context)
@@ -198,7 +139,10 @@ static void start(struct intake_process *process)
         .describe = describe,
         .on_hangup = on_hangup,
         .on_stop = on_stop,
-        .abandoned = "requests that wait are abandoned and will be sent again"};
+        .abandoned = "requests that wait are abandoned and will be sent again",
+        .config_path = process->config_path,
+        .read = reload_read,
+        .apply = apply};
     command_process_start(&process->frame, &framed);
     intake_endpoints_start(&process->endpoints, &process->frame.loop, process->config);
     process->endpoints.tracer = process->tracer = start_tracer(process);
@@ -228,7 +172,7 @@ static int run(struct rcpt_config *config, const char *config_path)
     start(process);
     uv_run(&process->frame.loop, UV_RUN_DEFAULT);
     RCPT_ASSERT(uv_loop_close(&process->frame.loop) == 0);
-    intake_endpoints_fini(&process->endpoints);
+    pages_server_fini(&process->endpoints.server);
     int exit_code = process->frame.exit_code;
     rcpt_log_info("commands", "stopped, exit code %d", exit_code);
     if (rcpt_kafka_has_threads())

@@ -2,10 +2,22 @@
  * until the last handle is closed. Called by intake.c and serve.c. */
 #include "process.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/text.h"
+
+/* A configuration that a worker reads. The worker owns `fresh` and `error` until on_read(). */
+struct command_reload {
+    uv_work_t work;
+    struct command_process *process;
+    struct reload_dsns before;
+    struct rcpt_config *fresh;
+    struct rcpt_error error;
+};
 
 /* Clients send or ask again what is abandoned. */
 static void on_deadline(uv_timer_t *timer)
@@ -41,6 +53,66 @@ static void on_signal(uv_signal_t *handle, int number)
     else
         stop(process, number);
 }
+
+/* ---- reloads ---- */
+
+/* In the worker: touches the reload and the settings only. */
+static void on_read_work(uv_work_t *work)
+{
+    struct command_reload *reload = work->data;
+    const struct command_process_settings *settings = &reload->process->settings;
+    reload->fresh = settings->read(settings->config_path, &reload->before, &reload->error);
+}
+
+/* A file with a fault changes nothing. */
+static void take_over(struct command_process *process, struct command_reload *reload)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = rcpt_open_memory(&text, &size);
+    if (reload->fresh != NULL)
+        process->settings.apply(process->settings.context, reload->fresh, out);
+    else
+        fprintf(out, "refused: %s\n%s%s", reload->error.text,
+                reload->error.hint[0] != '\0' ? "HINT: " : "", reload->error.hint);
+    RCPT_ASSERT(fclose(out) == 0);
+    reload_log_result(reload->fresh != NULL, text);
+    free(text);
+}
+
+static void on_read(uv_work_t *work, int status)
+{
+    struct command_reload *reload = work->data;
+    struct command_process *process = reload->process;
+    process->reload = NULL;
+    if (!process->stopping) {
+        if (status == 0)
+            take_over(process, reload);
+        supervisor_reload_ends(&process->supervisor);
+        if (process->reload_again)
+            command_process_reload(process);
+    }
+    rcpt_config_free(reload->fresh);
+    reload_free_dsns(&reload->before);
+    free(reload);
+}
+
+/* The loop does not end before the worker has. */
+void command_process_reload(struct command_process *process)
+{
+    process->reload_again = process->reload != NULL;
+    if (process->reload_again)
+        return;
+    struct command_reload *reload = rcpt_calloc(1, sizeof(*reload));
+    reload->process = process;
+    reload->work.data = reload;
+    reload_note_dsns(&reload->before, process->settings.config);
+    process->reload = reload;
+    supervisor_reload_begins(&process->supervisor);
+    RCPT_ASSERT(uv_queue_work(&process->loop, &reload->work, on_read_work, on_read) == 0);
+}
+
+/* ---- life ---- */
 
 static void start_signals(struct command_process *process)
 {

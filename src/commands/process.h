@@ -10,6 +10,7 @@
 
 #include "config/config.h"
 #include "host/context.h"
+#include "operate/reload.h"
 #include "operate/supervisor.h"
 
 struct command_process_settings {
@@ -18,9 +19,17 @@ struct command_process_settings {
     void (*describe)(void *context, char text[SUPERVISOR_STATUS_BYTES]);
     void (*on_hangup)(void *context); /* SIGHUP, also while the process stops */
     void (*on_stop)(
-        void *context);    /* the first SIGTERM or SIGINT: drain. The second ends at once */
-    const char *abandoned; /* what a drain that takes too long abandons, for the log */
+        void *context);      /* the first SIGTERM or SIGINT: drain. The second ends at once */
+    const char *abandoned;   /* what a drain that takes too long abandons, for the log */
+    const char *config_path; /* borrowed for life */
+    /* In a worker: reads the file, and tries what is new in it. NULL: refused. */
+    struct rcpt_config *(*read)(const char *path, const struct reload_dsns *before,
+                                struct rcpt_error *error);
+    /* What was read goes into effect; says what has changed. Not called while it stops. */
+    void (*apply)(void *context, struct rcpt_config *fresh, FILE *out);
 };
+
+struct command_reload;
 
 struct command_process { /* embedded */
     struct command_process_settings settings;
@@ -29,13 +38,17 @@ struct command_process { /* embedded */
     uv_timer_t deadline;
     struct supervisor supervisor;
     char instance[APP_INSTANCE_BYTES];
-    bool stopping, deaf; /* deaf: nothing is left that a signal could reach */
+    struct command_reload *reload; /* NULL: none is under way */
+    bool reload_again;             /* a signal came while one was */
+    bool stopping, deaf;           /* deaf: nothing is left that a signal could reach */
     int exit_code;
 };
 
 /* Also ignores SIGPIPE: a client that closes its connection must not end the process. */
 void command_process_start(struct command_process *process,
                            const struct command_process_settings *settings);
+/* A worker reads the configuration, then `apply` is called. One at a time. */
+void command_process_reload(struct command_process *process);
 /* All its handles; when the caller's are closed, too, uv_run() returns. */
 void command_process_close(struct command_process *process);
 

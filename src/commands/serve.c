@@ -37,7 +37,7 @@ static void on_ready(void *context, bool ready)
     struct serve_process *process = context;
     rcpt_log_info("commands", ready ? "ready" : "not ready: the database does not answer");
     process->ready = ready;
-    serve_endpoints_set_ready(&process->endpoints, ready);
+    pages_server_set_ready(&process->endpoints.server, ready, "the database does not answer");
     supervisor_set_ready(&process->frame.supervisor, ready);
 }
 
@@ -74,25 +74,36 @@ static void take_ladder(const struct rcpt_config *config, const struct rcpt_conf
         rcpt_log_failure(RCPT_LOG_ERROR, "commands", &error, "the ladder stays as it was");
 }
 
-/* A file that cannot be read leaves everything as it was. Reading it blocks readers for moments. */
+/* In a worker. Readers need neither Kafka nor the daemon's connection, so none is tried. */
+static struct rcpt_config *read_config(const char *path, const struct reload_dsns *before,
+                                       struct rcpt_error *error)
+{
+    (void)before;
+    return rcpt_config_load(path, error);
+}
+
+static void apply(void *context, struct rcpt_config *fresh, FILE *out)
+{
+    struct serve_process *process = context;
+    struct rcpt_config_changes changes;
+    if (process->serve == NULL)
+        return;
+    take_ladder(process->config, fresh);
+    rcpt_config_take_over(process->config, fresh, &changes);
+    rcpt_config_apply_log(process->config);
+    rcpt_serve_apply_config(process->serve);
+    reload_print_changes(&changes, out);
+}
+
+/* Certificates are read again even where the configuration is refused. */
 static void on_hangup(void *context)
 {
     struct serve_process *process = context;
-    struct rcpt_error error;
-    struct rcpt_config_changes changes;
     if (process->frame.stopping)
         return;
-    struct rcpt_config *fresh = rcpt_config_load(process->config_path, &error);
-    if (fresh == NULL) {
-        rcpt_log_failure(RCPT_LOG_ERROR, "commands", &error, "the configuration stays as it was");
-    } else {
-        take_ladder(process->config, fresh);
-        rcpt_config_take_over(process->config, fresh, &changes);
-        rcpt_config_apply_log(process->config);
-        rcpt_config_free(fresh);
-    }
-    rcpt_serve_apply_config(process->serve);
+    rcpt_serve_reload_tls(process->serve);
     pages_server_reload(&process->endpoints.server);
+    command_process_reload(&process->frame);
 }
 
 static void on_stop(void *context)
@@ -109,7 +120,10 @@ static void start(struct serve_process *process)
                                                     .describe = describe,
                                                     .on_hangup = on_hangup,
                                                     .on_stop = on_stop,
-                                                    .abandoned = "readers have to ask again"};
+                                                    .abandoned = "readers have to ask again",
+                                                    .config_path = process->config_path,
+                                                    .read = read_config,
+                                                    .apply = apply};
     command_process_start(&process->frame, &framed);
     serve_endpoints_start(&process->endpoints, &process->frame.loop, process->config);
     const struct rcpt_serve_settings settings = {.loop = &process->frame.loop,
@@ -143,7 +157,7 @@ static int run(const struct command_call *call)
     start(process);
     uv_run(&process->frame.loop, UV_RUN_DEFAULT);
     RCPT_ASSERT(uv_loop_close(&process->frame.loop) == 0);
-    serve_endpoints_fini(&process->endpoints);
+    pages_server_fini(&process->endpoints.server);
     int exit_code = process->frame.exit_code;
     rcpt_log_info("commands", "stopped, exit code %d", exit_code);
     rcpt_config_free(process->config);

@@ -5,10 +5,13 @@
  * Handlers answer through rcpt_http_answer*, the server itself through answer_refusal(). */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "internal.h"
+
+#define SLIM_KERNEL_BYTES 16384 /* that a slim client may leave unread in this machine's kernel */
 
 static const char *reason_phrase(int status)
 {
@@ -339,4 +342,63 @@ void rcpt_http_answer_end(struct rcpt_http_request *request)
         connection_touch(connection);
     }
     finish(request);
+}
+
+/* ---- pieces for many ---- */
+
+/* Made with its frame, so that sending it is one call. */
+struct rcpt_http_piece *rcpt_http_piece_new(const void *text, size_t size)
+{
+    char head[24];
+    RCPT_ASSERT(size > 0);
+    size_t head_size = (size_t)snprintf(head, sizeof(head), "%zx\r\n", size);
+    struct rcpt_http_piece *piece = rcpt_malloc(sizeof(*piece) + head_size + size + 2);
+    *piece = (struct rcpt_http_piece){
+        .references = 1, .text_at = head_size, .text_size = size, .size = head_size + size + 2};
+    memcpy(piece->bytes, head, head_size);
+    memcpy(piece->bytes + head_size, text, size);
+    memcpy(piece->bytes + head_size + size, "\r\n", 2);
+    return piece;
+}
+
+/* Unsent rests hold it, too. */
+void rcpt_http_piece_release(struct rcpt_http_piece *piece)
+{
+    if (--piece->references == 0)
+        free(piece);
+}
+
+/* TLS makes other bytes for each client, and what is there already goes first: then the piece is
+ * copied like any other. */
+void rcpt_http_answer_share(struct rcpt_http_request *request, struct rcpt_http_piece *piece)
+{
+    struct connection *connection = request->connection;
+    RCPT_ASSERT(request->streaming && !request->answered);
+    if (connection == NULL || request->head_only)
+        return;
+    if (connection->tls != NULL || connection->first != request || connection->out.size > 0) {
+        rcpt_http_answer_write(request, piece->bytes + piece->text_at, piece->text_size);
+        return;
+    }
+    /* Only the frame of a chunk stands before and behind the text. */
+    if (request->chunked_answer)
+        connection_send_piece(connection, piece, 0, piece->size);
+    else
+        connection_send_piece(connection, piece, piece->text_at, piece->text_size);
+}
+
+/* A handler that streams has read what it needs; what the kernel would hold for each of a thousand
+ * clients that do not read is memory of this machine, too. */
+void rcpt_http_answer_slim(struct rcpt_http_request *request)
+{
+    struct connection *connection = request->connection;
+    int bytes = SLIM_KERNEL_BYTES;
+    RCPT_ASSERT(request->streaming && !request->answered);
+    rcpt_buffer_free(&request->head);
+    request->field_count = 0;
+    request->path_size = request->query_size = request->query = request->target_size = 0;
+    if (connection == NULL)
+        return;
+    connection->slim = true;
+    uv_send_buffer_size((uv_handle_t *)&connection->tcp, &bytes);
 }

@@ -11,14 +11,14 @@
 
 #define KEPT_OUT_BYTES 4096u /* of an idle connection's buffer */
 #define MAX_UNSENT_BYTES                                                                           \
-    (256u * 1024)         /* nothing more is read from a client that takes no answers */
-#define REFUSED_SLACK 64u /* connections above the limit that get an answer */
+    (256u * 1024) /* nothing more is read from a client that takes no answers */
 
-/* What a full socket left over; freed when libuv has written it. */
+/* What a full socket left over: bytes of its own, or a share in a piece. */
 struct write {
     uv_write_t request;
     struct connection *connection;
     char *bytes;
+    struct rcpt_http_piece *piece;
     size_t size;
 };
 
@@ -86,6 +86,15 @@ void connection_close(struct connection *connection)
 
 /* ---- out ---- */
 
+/* A piece stays as long as one of its rests. */
+static void free_write(struct write *write)
+{
+    free(write->bytes);
+    if (write->piece != NULL)
+        rcpt_http_piece_release(write->piece);
+    free(write);
+}
+
 /* Something was taken: the time for the rest starts again. */
 static void on_written(uv_write_t *handle, int status)
 {
@@ -94,8 +103,7 @@ static void on_written(uv_write_t *handle, int status)
     connection->writing_bytes -= write->size;
     connection->write_deadline_ms =
         http_now(connection->server) + connection->server->settings.write_timeout_ms;
-    free(write->bytes);
-    free(write);
+    free_write(write);
     if (status < 0) {
         connection_close(connection);
         return;
@@ -106,49 +114,72 @@ static void on_written(uv_write_t *handle, int status)
     connection_touch(connection);
 }
 
-/* What the socket does not take at once goes to libuv, which owns the memory until on_written. */
-static void send_rest(struct connection *connection, size_t sent)
+/* Takes over `write`, whose bytes or piece hold `from`. */
+static void write_later(struct connection *connection, struct write *write, char *from, size_t size)
 {
-    struct write *write = rcpt_calloc(1, sizeof(*write));
     write->connection = connection;
-    write->bytes = connection->out.bytes;
-    write->size = connection->out.size - sent;
-    connection->out = (struct rcpt_buffer){0};
+    write->size = size;
     if (connection->writing_bytes == 0)
         connection->write_deadline_ms =
             http_now(connection->server) + connection->server->settings.write_timeout_ms;
-    connection->writing_bytes += write->size;
-    uv_buf_t buffer = uv_buf_init(write->bytes + sent, (unsigned)write->size);
+    connection->writing_bytes += size;
+    uv_buf_t buffer = uv_buf_init(from, (unsigned)size);
     if (uv_write(&write->request, (uv_stream_t *)&connection->tcp, &buffer, 1, on_written) != 0) {
-        connection->writing_bytes -= write->size;
-        free(write->bytes);
-        free(write);
+        connection->writing_bytes -= size;
+        free_write(write);
         connection_close(connection);
     }
 }
 
-/* Tries the socket first: most answers leave in one system call without an allocation. */
+/* How many bytes the socket takes at once. SIZE_MAX: it is broken, and the connection closed. */
+static size_t try_socket(struct connection *connection, const char *bytes, size_t size)
+{
+    uv_buf_t buffer = uv_buf_init((char *)(uintptr_t)bytes, (unsigned)size);
+    int sent = connection->writing_bytes > 0
+                   ? UV_EAGAIN
+                   : uv_try_write((uv_stream_t *)&connection->tcp, &buffer, 1);
+    connection->server->stats.bytes_out += size;
+    if (sent >= 0 || sent == UV_EAGAIN)
+        return sent >= 0 ? (size_t)sent : 0;
+    connection_close(connection);
+    return SIZE_MAX;
+}
+
+/* Most answers leave in one system call without an allocation. */
 void connection_send(struct connection *connection)
 {
     if (connection->tls != NULL)
         tls_encrypt(connection);
     if (connection->out.size == 0)
         return;
-    connection->server->stats.bytes_out += connection->out.size;
-    uv_buf_t buffer = uv_buf_init(connection->out.bytes, (unsigned)connection->out.size);
-    int sent = connection->writing_bytes > 0
-                   ? UV_EAGAIN
-                   : uv_try_write((uv_stream_t *)&connection->tcp, &buffer, 1);
-    if (sent < 0 && sent != UV_EAGAIN) {
-        connection_close(connection);
+    size_t sent = try_socket(connection, connection->out.bytes, connection->out.size);
+    if (sent == SIZE_MAX)
         return;
-    }
-    if (sent < 0 || (size_t)sent < connection->out.size)
-        send_rest(connection, sent < 0 ? 0 : (size_t)sent);
-    else
+    if (sent < connection->out.size) {
+        struct write *write = rcpt_calloc(1, sizeof(*write));
+        size_t left = connection->out.size - sent;
+        write->bytes = connection->out.bytes;
+        connection->out = (struct rcpt_buffer){0};
+        write_later(connection, write, write->bytes + sent, left);
+    } else {
         connection->out.size = 0;
-    if (connection->out.capacity > KEPT_OUT_BYTES)
+    }
+    if (connection->out.capacity > (connection->slim ? 0 : KEPT_OUT_BYTES))
         rcpt_buffer_free(&connection->out);
+}
+
+/* The same for bytes of a piece, when nothing is there that goes first. */
+void connection_send_piece(struct connection *connection, struct rcpt_http_piece *piece,
+                           size_t from, size_t size)
+{
+    size_t sent = try_socket(connection, piece->bytes + from, size);
+    RCPT_ASSERT(connection->tls == NULL && connection->out.size == 0);
+    if (sent >= size) /* all of it, or the connection is gone */
+        return;
+    struct write *write = rcpt_calloc(1, sizeof(*write));
+    write->piece = piece;
+    piece->references++;
+    write_later(connection, write, piece->bytes + from + sent, size - sent);
 }
 
 /* ---- in ---- */
@@ -170,7 +201,8 @@ static bool is_full(const struct connection *connection)
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer);
 
-static void read_on(struct connection *connection)
+/* Until it is held. */
+void connection_read(struct connection *connection)
 {
     uv_read_start((uv_stream_t *)&connection->tcp, on_alloc, on_read);
     connection->reading = true;
@@ -296,7 +328,7 @@ static void resume(struct connection *connection)
     rcpt_buffer_free(&held);
     if (connection->state == CONNECTION_CLOSED || connection->state == CONNECTION_HELD)
         return;
-    read_on(connection);
+    connection_read(connection);
 }
 
 /* Our end is closed; the connection goes when the client's is too. */
@@ -321,7 +353,7 @@ static void begin_lingering(struct connection *connection)
         return;
     connection_set_state(connection, CONNECTION_LINGERING);
     if (!connection->reading && !connection->client_ended)
-        read_on(connection);
+        connection_read(connection);
     uv_shutdown_t *request = rcpt_calloc(1, sizeof(*request));
     request->data = connection;
     if (uv_shutdown(request, (uv_stream_t *)&connection->tcp, on_shutdown) != 0) {
@@ -404,71 +436,4 @@ void connection_expire(struct rcpt_http_server *server)
             expire(each);
         }
     }
-}
-
-/* ---- the beginning ---- */
-
-static void link_connection(struct connection *connection)
-{
-    struct rcpt_http_server *server = connection->server;
-    connection->next = server->connections;
-    if (server->connections != NULL)
-        server->connections->previous = connection;
-    server->connections = connection;
-    server->stats.connections++;
-}
-
-/* Fails only if the client is gone already: then the address is "::". */
-static void read_address(struct connection *connection)
-{
-    struct sockaddr_storage address = {0};
-    int size = sizeof(address);
-    uv_tcp_getpeername(&connection->tcp, (struct sockaddr *)&address, &size);
-    connection->address = rcpt_address_of((const struct sockaddr *)&address);
-}
-
-/* Too many connections: one line says so, without reading anything. Far above the limit, and where
- * TLS would need a handshake first, even that is too much. */
-static void turn_away(struct connection *connection)
-{
-    static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
-                               "Content-Length: 0\r\nConnection: close\r\n\r\n";
-    connection->server->stats.refused_connections++;
-    connection_end_after(connection);
-    if (connection->tls != NULL ||
-        connection->server->stats.connections >
-            connection->server->settings.max_connections + REFUSED_SLACK) {
-        connection_close(connection);
-        return;
-    }
-    rcpt_buffer_append(&connection->out, text, sizeof(text) - 1);
-    connection_touch(connection);
-}
-
-/* uv_accept needs an initialised handle, so the connection exists before it is known to be one. */
-void connection_accept(struct rcpt_http_server *server)
-{
-    struct connection *connection = rcpt_calloc(1, sizeof(*connection));
-    connection->server = server;
-    uv_tcp_init(server->settings.loop, &connection->tcp);
-    connection->tcp.data = connection;
-    server->open_handles++;
-    server->stats.accepted++;
-    parse_init(connection);
-    link_connection(connection);
-    int status = uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&connection->tcp);
-    if (status == 0)
-        read_address(connection);
-    bool allowed = source_connect(server, &connection->address);
-    if (status != 0) {
-        connection_close(connection);
-        return;
-    }
-    uv_tcp_nodelay(&connection->tcp, 1);
-    if (server->tls != NULL)
-        connection->tls = tls_session_new(server->tls);
-    connection_set_state(connection, CONNECTION_HEAD);
-    read_on(connection);
-    if (!allowed || server->stats.connections > server->settings.max_connections)
-        turn_away(connection);
 }

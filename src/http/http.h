@@ -153,6 +153,17 @@ void rcpt_http_answer_write(struct rcpt_http_request *request, const void *bytes
 /* Bytes of the answer that the client has not taken yet: write more when there are few. 0: it is
  * gone. */
 size_t rcpt_http_answer_queued(const struct rcpt_http_request *request);
+/* A piece that many clients get is made once, and copied for none of them (TLS aside). Whoever made
+ * it releases it after the last rcpt_http_answer_share; the server keeps it for those that have not
+ * taken all of it. */
+struct rcpt_http_piece;
+struct rcpt_http_piece *rcpt_http_piece_new(const void *text, size_t size); /* size > 0 */
+void rcpt_http_piece_release(struct rcpt_http_piece *piece);
+/* Like write, but the piece goes to the socket at once. on_gone may be called from inside. */
+void rcpt_http_answer_share(struct rcpt_http_request *request, struct rcpt_http_piece *piece);
+/* The client will be there for long and hear little: nothing of its request is kept, so fields may
+ * not be asked for any more, and the kernel keeps little that the client does not read. */
+void rcpt_http_answer_slim(struct rcpt_http_request *request);
 /* In place of end: the client sees that something is missing. */
 void rcpt_http_answer_abort(struct rcpt_http_request *request);
 void rcpt_http_answer_end(struct rcpt_http_request *request);

@@ -2,6 +2,7 @@
  *
  * server.c      settings, routes, listening, limits of connections, drain and end
  * connection_state.c  its states, deadlines, and worth when there are too many
+ * accept.c      the beginning of a connection
  * connection.c  one client: bytes in, answers out in order, what it may wait for and how long
  * parse.c       the parser's callbacks: bytes become a request, or the reason why not
  * request.c     the memory of a request, its checks and its way to the handler
@@ -114,6 +115,14 @@ struct connection {
     size_t queued_bytes;                    /* in libuv, at the last tick */
     bool dirty, reading, close_after, client_ended, end_sent;
     bool served; /* a request of it was complete */
+    bool slim;   /* keeps no buffer between two pieces */
+};
+
+/* The text, framed as one chunk; an HTTP/1.0 client gets the text alone. */
+struct rcpt_http_piece {
+    unsigned references;
+    size_t text_at, text_size, size;
+    char bytes[];
 };
 
 struct http_route {
@@ -183,12 +192,18 @@ enum connection_worth connection_worth(const struct connection *connection);
 /* Has it been at its request for long, so that it may give way? */
 bool connection_is_slow(const struct connection *connection);
 
-/* ---- connection.c ---- */
+/* ---- accept.c ---- */
 void connection_accept(struct rcpt_http_server *server);
+
+/* ---- connection.c ---- */
+void connection_read(struct connection *connection); /* from now on */
 /* Nothing more is sent or read; its requests stay with their handlers. */
 void connection_close(struct connection *connection);
 /* What is in `out` goes to the socket now. */
 void connection_send(struct connection *connection);
+/* So do bytes of a piece; nothing may be in `out`, and no TLS between. */
+void connection_send_piece(struct connection *connection, struct rcpt_http_piece *piece,
+                           size_t from, size_t size);
 void connection_flush(struct rcpt_http_server *server);
 /* Closes those that have used up their time. */
 void connection_expire(struct rcpt_http_server *server);

@@ -14,19 +14,10 @@ struct intake_endpoints {
     struct pages_server server;
     struct rcpt_intake *intake;       /* NULL: not started, or closed */
     const struct rcpt_tracer *tracer; /* NULL: nothing is traced */
-    struct rcpt_metrics *metrics;
-    int64_t started_ms;
-    char config_hash[20];
-    char reason[160]; /* why webhooks get 503; "": they are taken */
-    bool ready, was_ready;
 };
 
 /* Listens; a failure is logged, and tried again. */
 void intake_endpoints_start(struct intake_endpoints *endpoints, uv_loop_t *loop,
                             const struct rcpt_config *config);
-/* From on_ready of the intake. */
-void intake_endpoints_set_ready(struct intake_endpoints *endpoints, bool ready, const char *reason);
-/* Once the loop has run. */
-void intake_endpoints_fini(struct intake_endpoints *endpoints);
 
 #endif

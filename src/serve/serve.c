@@ -402,10 +402,13 @@ void rcpt_serve_drain(struct rcpt_serve *serve)
 
 void rcpt_serve_apply_config(struct rcpt_serve *serve)
 {
+    if (!serve->closing)
+        serve_pool_apply_config(serve->pool);
+}
+
+void rcpt_serve_reload_tls(struct rcpt_serve *serve)
+{
     struct rcpt_error error;
-    if (serve->closing)
-        return;
-    serve_pool_apply_config(serve->pool);
-    if (!rcpt_http_reload_tls(serve->http, &error))
+    if (!serve->closing && !rcpt_http_reload_tls(serve->http, &error))
         rcpt_log_error("serve", "the certificate of before stays: %s", error.text);
 }

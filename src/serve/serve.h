@@ -29,8 +29,10 @@ RCPT_MUST_CHECK struct rcpt_serve *rcpt_serve_start(const struct rcpt_serve_sett
                                                     struct rcpt_error *error);
 /* Ends streams, answers what is there, then closes everything: on_closed. */
 void rcpt_serve_drain(struct rcpt_serve *serve);
-/* After a reload has changed the configuration, or a certificate. */
+/* After a reload has changed the configuration. */
 void rcpt_serve_apply_config(struct rcpt_serve *serve);
+/* Reads the certificate again; one with a fault changes nothing. */
+void rcpt_serve_reload_tls(struct rcpt_serve *serve);
 int rcpt_serve_port(const struct rcpt_serve *serve);
 
 /* ---- figures, since the start ---- */

@@ -1,7 +1,11 @@
-/* Server-sent events: what changed since the last poll, for all viewers by one question a second. A
- * viewer that does not read is cut off; one that came back, or whose database was away, has to
- * fetch everything again (a `campaign` event without an id). Each stream ends after some minutes:
- * the client opens it again, and its token is checked again. */
+/* Server-sent events: what changed since the last poll, for all viewers by one question a second.
+ *
+ * Viewers with the same organisation and campaign are one audience. Each tick makes one text for an
+ * audience, which its viewers share: nothing is made or copied for a single one. A viewer that has
+ * not taken all of the last text gets nothing until it has; then, like one whose database was away,
+ * it is told to fetch everything again (a `campaign` event without an id). One that takes nothing
+ * for the server's write_timeout_ms is cut off. Each stream ends after some minutes: the client
+ * opens it again, and its token is checked again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -14,24 +18,32 @@
 #define HEARTBEAT_MS 15000
 #define LIFE_MS      300000
 #define MOST_VIEWERS 1500u
-#define MOST_QUEUED  (64u * 1024)
+#define MOST_TEXT    (128u * 1024) /* of one tick */
+#define MOST_QUEUED  (2 * MOST_TEXT)
 #define MOST_CHANGED 1000u /* as in sql/serve/changes.sql */
 
 struct viewer {
     struct viewer *next;
     struct rcpt_http_request *http;
-    bool gone;
     int64_t ends_ms;
+    bool gone, missed; /* missed: some text, since it had not taken the one before */
+};
+
+struct audience {
+    struct audience *next;
     char *organisation, *campaign; /* NULL: all */
+    uint64_t campaign_hash;
+    struct viewer *viewers;
 };
 
 struct serve_stream {
     struct rcpt_serve *serve;
-    struct viewer *viewers;
+    struct audience *audiences; /* each has viewers, but for a moment */
     unsigned count;
     char *snapshot; /* of the last poll; NULL: the next one is the first */
     bool asked, behind;
-    char behind_s[24]; /* of the last poll, as JSON; "": not known */
+    char behind_s[24];   /* of the last poll, as JSON; "": not known */
+    char changed_at[32]; /* likewise */
     int64_t poll_ms, asked_ms, beat_ms;
 };
 
@@ -51,28 +63,35 @@ static void on_gone(void *context)
 /* The answer is ended, so the client knows that nothing follows, and opens the stream again. */
 static void end_viewer(struct serve_stream *stream, struct viewer *viewer)
 {
+    stream->serve->stats.viewers_cut += viewer->gone && viewer->missed;
     rcpt_http_answer_end(viewer->http);
     stream->count--;
-    free(viewer->organisation);
-    free(viewer->campaign);
     free(viewer);
 }
 
-/* A viewer whose queue is full is cut off by the server, which calls on_gone() from inside. */
-static void write_to(struct serve_stream *stream, struct viewer *viewer, const char *text,
-                     size_t size)
+static void free_audience(struct audience *audience)
 {
-    if (viewer->gone)
-        return;
-    rcpt_http_answer_write(viewer->http, text, size);
-    stream->serve->stats.viewers_cut += viewer->gone;
+    free(audience->organisation);
+    free(audience->campaign);
+    free(audience);
 }
 
-/* One text for all viewers: it is made once, however many there are. */
-static void write_to_all(struct serve_stream *stream, const char *text)
+/* To those that are ready for it. `events` are counted. */
+static void write_to(struct serve_stream *stream, const struct audience *audience, const char *text,
+                     size_t size, unsigned events)
 {
-    for (struct viewer *viewer = stream->viewers; viewer != NULL; viewer = viewer->next)
-        write_to(stream, viewer, text, strlen(text));
+    struct rcpt_http_piece *piece = rcpt_http_piece_new(text, size);
+    for (struct viewer *viewer = audience->viewers; viewer != NULL; viewer = viewer->next) {
+        if (viewer->gone)
+            continue;
+        if (viewer->missed || rcpt_http_answer_queued(viewer->http) > 0) {
+            viewer->missed = true;
+            continue;
+        }
+        rcpt_http_answer_share(viewer->http, piece);
+        stream->serve->stats.events += events;
+    }
+    rcpt_http_piece_release(piece);
 }
 
 /* ---- events ---- */
@@ -87,12 +106,10 @@ static void health_text(const struct serve_stream *stream, char text[160])
              up ? "up" : "down");
 }
 
-/* The caller frees it. campaign NULL: any may have changed. */
-static char *campaign_text(const char *campaign, const char *changed_at, size_t *size)
+/* campaign NULL: any may have changed. */
+static void put_campaign(FILE *out, const char *campaign, const char *changed_at)
 {
-    char *text = NULL;
     struct rcpt_json json;
-    FILE *out = rcpt_open_memory(&text, size);
     fputs("event: campaign\ndata: ", out);
     rcpt_json_init(&json, out);
     rcpt_json_begin_object(&json);
@@ -100,8 +117,6 @@ static char *campaign_text(const char *campaign, const char *changed_at, size_t 
     rcpt_json_put_text(&json, "changed_at", changed_at);
     rcpt_json_end_object(&json);
     fputs("\n\n", out);
-    RCPT_ASSERT(fclose(out) == 0);
-    return text;
 }
 
 /* Columns of sql/serve/changes. */
@@ -113,80 +128,106 @@ enum {
     CHANGES_BEHIND_S
 };
 
-static bool concerns(const struct viewer *viewer, const char *campaign, const char *organisation)
+/* What is to be told. */
+struct changes {
+    char health[160];                /* "": as before */
+    const char *changed_at;          /* of what follows */
+    bool is_all;                     /* each has to fetch what it shows */
+    const struct rcpt_pg_rows *rows; /* NULL, or campaigns that changed, from the second row on */
+    uint64_t *hashes;                /* of their names */
+};
+
+static bool concerns(const struct audience *audience, const struct changes *changes, size_t row)
 {
-    if (viewer->campaign != NULL && strcmp(viewer->campaign, campaign) != 0)
+    const char *organisation = rcpt_pg_rows_text(changes->rows, row, CHANGES_ORG_ID);
+    if (audience->campaign != NULL &&
+        (audience->campaign_hash != changes->hashes[row] ||
+         strcmp(audience->campaign, rcpt_pg_rows_text(changes->rows, row, CHANGES_CAMPAIGN_ID)) !=
+             0))
         return false;
-    return viewer->organisation == NULL ||
-           (organisation != NULL && strcmp(viewer->organisation, organisation) == 0);
+    return audience->organisation == NULL ||
+           (organisation != NULL && strcmp(audience->organisation, organisation) == 0);
 }
 
-/* Events of the campaigns that concern a viewer, as one text: a write for each of a hundred campaigns
- * would cost each of a thousand viewers a hundred writes. */
-static void tell(struct serve_stream *stream, struct viewer *viewer,
-                 const struct rcpt_pg_rows *rows, char *const *texts)
+/* Health and campaigns as one text, so each viewer is woken once. Returns the number of events. */
+static unsigned put_changes(FILE *out, const struct audience *audience,
+                            const struct changes *changes)
 {
-    char *all = NULL;
-    size_t size = 0;
-    FILE *out = rcpt_open_memory(&all, &size);
-    for (size_t row = 1; row < rcpt_pg_rows_count(rows); row++)
-        if (concerns(viewer, rcpt_pg_rows_text(rows, row, CHANGES_CAMPAIGN_ID),
-                     rcpt_pg_rows_text(rows, row, CHANGES_ORG_ID))) {
-            fputs(texts[row], out);
-            stream->serve->stats.events++;
-        }
-    RCPT_ASSERT(fclose(out) == 0);
-    if (size > 0)
-        write_to(stream, viewer, all, size);
-    free(all);
-}
-
-/* Each event is made once, however many viewers there are. */
-static void tell_all(struct serve_stream *stream, const struct rcpt_pg_rows *rows,
-                     const char *changed_at)
-{
-    size_t count = rcpt_pg_rows_count(rows), size;
-    char **texts = rcpt_calloc(count, sizeof(*texts));
-    for (size_t row = 1; row < count; row++)
-        texts[row] =
-            campaign_text(rcpt_pg_rows_text(rows, row, CHANGES_CAMPAIGN_ID), changed_at, &size);
-    for (struct viewer *viewer = stream->viewers; viewer != NULL; viewer = viewer->next)
-        tell(stream, viewer, rows, texts);
-    for (size_t row = 1; row < count; row++)
-        free(texts[row]);
-    free(texts);
-}
-
-/* To each its own campaign, to those that see all: none by name. */
-static void tell_to_fetch(struct serve_stream *stream, const char *changed_at)
-{
-    for (struct viewer *viewer = stream->viewers; viewer != NULL; viewer = viewer->next) {
-        size_t size;
-        char *text = campaign_text(viewer->campaign, changed_at, &size);
-        write_to(stream, viewer, text, size);
-        stream->serve->stats.events++;
-        free(text);
+    unsigned events = changes->health[0] != '\0';
+    fputs(changes->health, out);
+    if (changes->is_all) {
+        put_campaign(out, audience->campaign, changes->changed_at);
+        return events + 1;
     }
+    size_t count = changes->rows != NULL ? rcpt_pg_rows_count(changes->rows) : 0;
+    for (size_t row = 1; row < count; row++)
+        if (concerns(audience, changes, row)) {
+            put_campaign(out, rcpt_pg_rows_text(changes->rows, row, CHANGES_CAMPAIGN_ID),
+                         changes->changed_at);
+            events++;
+        }
+    return events;
+}
+
+/* Names that are too long to be told are fetched instead. */
+static void tell(struct serve_stream *stream, const struct audience *audience,
+                 const struct changes *changes)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = rcpt_open_memory(&text, &size);
+    unsigned events = put_changes(out, audience, changes);
+    RCPT_ASSERT(fclose(out) == 0);
+    if (size > MOST_TEXT) {
+        struct changes all = *changes;
+        all.is_all = true;
+        tell(stream, audience, &all);
+    } else if (size > 0) {
+        write_to(stream, audience, text, size, events);
+    }
+    free(text);
+}
+
+static void tell_all(struct serve_stream *stream, const struct changes *changes)
+{
+    for (struct audience *audience = stream->audiences; audience != NULL; audience = audience->next)
+        tell(stream, audience, changes);
 }
 
 /* Behind also after an outage between two polls: a snapshot of before may be of another server. */
 void serve_stream_health(struct serve_stream *stream)
 {
-    char text[160];
+    struct changes changes = {.rows = NULL};
     stream->behind |= !serve_pool_is_up(stream->serve->pool);
-    health_text(stream, text);
-    write_to_all(stream, text);
-    stream->serve->stats.events += stream->count;
+    health_text(stream, changes.health);
+    tell_all(stream, &changes);
 }
 
 /* Told only when it has become another number of seconds. */
-static void tell_behind(struct serve_stream *stream, const char *behind_s)
+static void note_behind(struct serve_stream *stream, const char *behind_s, struct changes *changes)
 {
     const char *now = behind_s != NULL ? behind_s : "";
     if (strcmp(now, stream->behind_s) == 0)
         return;
     snprintf(stream->behind_s, sizeof(stream->behind_s), "%s", now);
-    serve_stream_health(stream);
+    health_text(stream, changes->health);
+}
+
+static void tell_rows(struct serve_stream *stream, const struct rcpt_pg_rows *rows)
+{
+    size_t count = rcpt_pg_rows_count(rows);
+    snprintf(stream->changed_at, sizeof(stream->changed_at), "%s",
+             rcpt_pg_rows_text(rows, 0, CHANGES_CHANGED_AT));
+    struct changes changes = {.changed_at = stream->changed_at,
+                              .is_all = stream->behind || count > MOST_CHANGED,
+                              .rows = rows,
+                              .hashes = rcpt_calloc(count, sizeof(*changes.hashes))};
+    for (size_t row = 1; row < count; row++)
+        changes.hashes[row] =
+            rcpt_text_hash(rcpt_text_of(rcpt_pg_rows_text(rows, row, CHANGES_CAMPAIGN_ID)));
+    note_behind(stream, rcpt_pg_rows_text(rows, 0, CHANGES_BEHIND_S), &changes);
+    tell_all(stream, &changes);
+    free(changes.hashes);
 }
 
 static void on_changes(void *context, const struct rcpt_pg_rows *rows,
@@ -202,14 +243,8 @@ static void on_changes(void *context, const struct rcpt_pg_rows *rows,
         stream->behind = true;
         return;
     }
-    size_t count = rcpt_pg_rows_count(rows);
-    const char *changed_at = rcpt_pg_rows_text(rows, 0, CHANGES_CHANGED_AT);
-    if (stream->behind || count > MOST_CHANGED)
-        tell_to_fetch(stream, changed_at);
-    else if (count > 1)
-        tell_all(stream, rows, changed_at);
+    tell_rows(stream, rows);
     stream->behind = false;
-    tell_behind(stream, rcpt_pg_rows_text(rows, 0, CHANGES_BEHIND_S));
     free(stream->snapshot);
     stream->snapshot = rcpt_strdup(rcpt_pg_rows_text(rows, 0, CHANGES_SNAPSHOT));
 }
@@ -225,29 +260,71 @@ static void poll(struct serve_stream *stream)
         stream->behind = true;
 }
 
-void serve_stream_tick(struct serve_stream *stream)
+/* ---- time ---- */
+
+/* It has taken what it was behind with, and is told what it missed: to fetch again. */
+static void catch_up(struct serve_stream *stream, const struct audience *audience,
+                     struct viewer *viewer)
 {
-    int64_t now = now_of(stream);
-    struct viewer **link = &stream->viewers;
+    struct viewer alone = {.http = viewer->http};
+    struct audience one = {.campaign = audience->campaign, .viewers = &alone};
+    struct changes changes = {.changed_at = stream->changed_at, .is_all = true};
+    health_text(stream, changes.health);
+    tell(stream, &one, &changes);
+    viewer->missed = false;
+}
+
+/* Ends those that are gone or whose time is over. True: none is left. */
+static bool tick_audience(struct serve_stream *stream, struct audience *audience, int64_t now)
+{
+    struct viewer **link = &audience->viewers;
     while (*link != NULL) {
         struct viewer *viewer = *link;
         if (viewer->gone || viewer->ends_ms <= now) {
             *link = viewer->next;
             end_viewer(stream, viewer);
+            continue;
+        }
+        if (viewer->missed && rcpt_http_answer_queued(viewer->http) == 0)
+            catch_up(stream, audience, viewer);
+        link = &viewer->next;
+    }
+    return audience->viewers == NULL;
+}
+
+static void tick_viewers(struct serve_stream *stream)
+{
+    struct audience **link = &stream->audiences;
+    while (*link != NULL) {
+        struct audience *audience = *link;
+        if (tick_audience(stream, audience, now_of(stream))) {
+            *link = audience->next;
+            free_audience(audience);
         } else {
-            link = &viewer->next;
+            link = &audience->next;
         }
     }
-    if (stream->viewers == NULL) {
+}
+
+static void beat(struct serve_stream *stream)
+{
+    static const char text[] = ": still here\n\n";
+    stream->beat_ms = now_of(stream) + HEARTBEAT_MS;
+    for (struct audience *each = stream->audiences; each != NULL; each = each->next)
+        write_to(stream, each, text, sizeof(text) - 1, 0);
+}
+
+void serve_stream_tick(struct serve_stream *stream)
+{
+    tick_viewers(stream);
+    if (stream->audiences == NULL) {
         free(stream->snapshot); /* without viewers nobody polls */
         stream->snapshot = NULL;
         return;
     }
-    if (now >= stream->beat_ms) {
-        stream->beat_ms = now + HEARTBEAT_MS;
-        write_to_all(stream, ": still here\n\n");
-    }
-    if (!stream->asked && now >= stream->poll_ms)
+    if (now_of(stream) >= stream->beat_ms)
+        beat(stream);
+    if (!stream->asked && now_of(stream) >= stream->poll_ms)
         poll(stream);
 }
 
@@ -270,6 +347,7 @@ static void begin_stream(struct serve_request *request, struct viewer *viewer,
                                             .body_size = (size_t)size};
     request->status = answer.status;
     rcpt_http_answer_begin(viewer->http, &answer, MOST_QUEUED, on_gone, viewer);
+    rcpt_http_answer_slim(viewer->http);
 }
 
 /* A link's stream does not outlive the link. */
@@ -279,9 +357,32 @@ static int64_t end_of(const struct serve_request *request, int64_t now)
     return now + (request->campaign != NULL && left_ms < LIFE_MS ? left_ms : LIFE_MS);
 }
 
+static bool same(const char *one, const char *other)
+{
+    return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
+}
+
 static char *copy(const char *text)
 {
     return text != NULL ? rcpt_strdup(text) : NULL;
+}
+
+/* The one with this organisation and campaign, made where there is none. */
+static struct audience *audience_of(struct serve_stream *stream, const char *organisation,
+                                    const char *campaign)
+{
+    uint64_t hash = campaign != NULL ? rcpt_text_hash(rcpt_text_of(campaign)) : 0;
+    for (struct audience *each = stream->audiences; each != NULL; each = each->next)
+        if (each->campaign_hash == hash && same(each->campaign, campaign) &&
+            same(each->organisation, organisation))
+            return each;
+    struct audience *made = rcpt_calloc(1, sizeof(*made));
+    *made = (struct audience){.next = stream->audiences,
+                              .organisation = copy(organisation),
+                              .campaign = copy(campaign),
+                              .campaign_hash = hash};
+    stream->audiences = made;
+    return made;
 }
 
 void serve_stream_add(struct serve_request *request)
@@ -292,13 +393,13 @@ void serve_stream_add(struct serve_request *request)
         serve_request_free(request);
         return;
     }
+    struct audience *audience =
+        audience_of(stream, request->organisation, serve_value(request, "campaign"));
     struct viewer *viewer = rcpt_calloc(1, sizeof(*viewer));
-    *viewer = (struct viewer){.next = stream->viewers,
+    *viewer = (struct viewer){.next = audience->viewers,
                               .http = request->http,
-                              .ends_ms = end_of(request, now_of(stream)),
-                              .organisation = copy(request->organisation),
-                              .campaign = copy(serve_value(request, "campaign"))};
-    stream->viewers = viewer;
+                              .ends_ms = end_of(request, now_of(stream))};
+    audience->viewers = viewer;
     stream->count++;
     begin_stream(request, viewer, stream);
     serve_request_free(request);
@@ -322,10 +423,15 @@ struct serve_stream *serve_stream_new(struct rcpt_serve *serve)
 
 void serve_stream_end(struct serve_stream *stream)
 {
-    while (stream->viewers != NULL) {
-        struct viewer *viewer = stream->viewers;
-        stream->viewers = viewer->next;
-        end_viewer(stream, viewer);
+    while (stream->audiences != NULL) {
+        struct audience *audience = stream->audiences;
+        while (audience->viewers != NULL) {
+            struct viewer *viewer = audience->viewers;
+            audience->viewers = viewer->next;
+            end_viewer(stream, viewer);
+        }
+        stream->audiences = audience->next;
+        free_audience(audience);
     }
 }
 

@@ -62,7 +62,8 @@ def _ends(topic, records):
 
 def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, timeout=300, around=None,
                  fillfactor=None, rows=None, large=None, rest_seconds=None):
-    """From 'consuming' to the last commit. `around(process)`: a context manager that measures something else meanwhile. `large`: not a
+    """From 'consuming' to the last commit. `around(process)`: a context manager that measures something else meanwhile; `.receiptd` is its
+    installation. `large`: not a
     copy of a template but this database, whose rows are too many to be counted afterwards. `rest_seconds`: how long after the last
     commit memory is measured once more."""
     with nullcontext(large) if large else lab.database(stream, fillfactor, rows) as database:
@@ -72,6 +73,7 @@ def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, time
                                 log={"level": "debug", "stats_interval": "0s"}, **(settings or {}))
         ends = _ends(topic, stream.record_count)
         process = receiptd.start()
+        process.receiptd = receiptd
         try:
             meter = Meter(lab, database, process.pid)
             begun = _wait_for_start(process)

@@ -1,5 +1,6 @@
 """N clients of /stream in a process of their own: viewers.py PORT N PATH read|ignore. Says "ready" when all are connected; ends with its
-input, and says then how many bytes and events they got."""
+input, and says then how many bytes and
+events they got, how many were lost, and how many seconds of CPU all this took since all were connected."""
 
 import resource
 import selectors
@@ -15,6 +16,11 @@ def connect(port, path):
     return client
 
 
+def used():
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    return own.ru_utime + own.ru_stime
+
+
 def main(port, number, path, way):
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
@@ -23,12 +29,13 @@ def main(port, number, path, way):
     ready.register(sys.stdin, selectors.EVENT_READ)
     for client in clients if way == "read" else []:
         ready.register(client, selectors.EVENT_READ)
+    begun = used()
     print("ready", flush=True)
     got = events = lost = 0
     while True:
         for key, _ in ready.select():
             if key.fileobj is sys.stdin:
-                print(got, events, lost, flush=True)
+                print(got, events, lost, used() - begun, flush=True)
                 return
             block = key.fileobj.recv(65536)
             if not block:

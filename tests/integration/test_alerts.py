@@ -14,6 +14,7 @@ import signal
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 
 import psycopg
@@ -21,6 +22,7 @@ import pytest
 
 from oracle import broker, ladder
 from oracle.ledger import Row
+from support import reader
 from support.daemon import GROUP
 from support.foreigner import Foreigner
 from support.intake import LISTENS, Client, twilio
@@ -453,6 +455,48 @@ OF_PARTITIONS = (maintain_overdue, inbox_catch_all, partitions_end)  # they need
 OF_OTHERS_PARTITIONS = (partitions_unbooked,)  # and this one a third
 
 
+# ---- readers
+
+
+def serve_errors(site):
+    """Somebody's lock on the counters."""
+    operator = psycopg.connect(site.world.database.dsn)
+    operator.execute("LOCK TABLE receiptd.campaign_funnel_total IN ACCESS EXCLUSIVE MODE")
+    while (yield):
+        with ThreadPoolExecutor(30) as pool:
+            codes = pool.map(lambda _: reader.get(site.process, "/campaigns", site.token).status, range(30))
+        assert set(codes) == {503}
+    blockers = "SELECT DISTINCT unnest(pg_blocking_pids(pid)) FROM pg_stat_activity"
+    asking = threading.Thread(target=reader.get, args=(site.process, "/campaigns", site.token))
+    asking.start()
+    site.wait(lambda: [(operator.info.backend_pid,)] == site.execute(blockers), "the runbook's query names who holds the lock")
+    site.execute("SELECT pg_terminate_backend(%s)", operator.info.backend_pid)
+    asking.join()
+    operator.close()
+    assert reader.get(site.process, "/campaigns", site.token).status == 200
+
+
+def serve_refused(site):
+    """A program goes on with a token that was revoked."""
+    token = reader.make_token(site.world.installation, "old")
+    assert reader.get(site.process, "/campaigns", token).status == 200
+    site.world.installation.command("serve", "token", "revoke", "--name", "old")
+    while (yield):
+        assert {reader.get(site.process, "/campaigns", token).status for _ in range(120)} == {401}
+    assert " old " not in site.world.installation.command("serve", "token", "list").stdout
+    assert reader.get(site.process, "/campaigns", reader.make_token(site.world.installation, "new")).status == 200
+
+
+def serve_down(site):
+    site.process.stop()
+    while (yield):
+        pass
+    site.process = reader.start(site.world.installation)
+
+
+OF_READERS = (serve_errors, serve_refused, serve_down)
+
+
 @pytest.mark.alone
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
@@ -461,7 +505,7 @@ def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, cre
                 old_snapshot, intake_unmapped, intake_signatures)
     alone = ((fence_conflicts,), (partition_idle,), (log_lost,), (connection_flapping,), (intake_refuses,),
              (memory, lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
-    cases = {name(case) for group in (together, *alone, OF_PARTITIONS, OF_OTHERS_PARTITIONS) for case in group}
+    cases = {name(case) for group in (together, *alone, OF_PARTITIONS, OF_OTHERS_PARTITIONS, OF_READERS) for case in group}
     assert cases == set(re.findall(r"alert: (\w+)", RULES.read_text())), "an alert without its case"
     with ExitStack() as stack:
         control = stack.enter_context(closing(ControlSocket(receiptd)))
@@ -525,3 +569,32 @@ def test_the_alert_of_partitions_that_somebody_else_takes_away_ends_with_maintai
         site.run(*OF_OTHERS_PARTITIONS)
         wait_for(site.is_quiet, 60, "nothing fires any more", interval=0.2, details=lambda: f"firing: {site.last}")
         assert world.database.value("SELECT count(*)::int FROM receiptd.retired_message") == 10
+
+
+class ReadersSite(Site):
+    """receiptd serve alone: no daemon is scraped here, which is an alert of its own."""
+
+    def __init__(self, world, directory, stack):
+        self.world = world
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        world.installation.configure(serve={"listen": "127.0.0.1:0", "metrics_listen": f"127.0.0.1:{port}", "statement_timeout": "500ms"})
+        self.process, self.token = reader.start(world.installation), reader.make_token(world.installation, "all")
+        rules = directory / "rules.yaml"
+        rules.write_text(shortened(RULES.read_text()))
+        self.prometheus = stack.enter_context(closing(Prometheus(directory, one_target(port, "receiptd-serve"), rules)))
+
+    def is_quiet(self):
+        self.last = self.prometheus.firing()
+        return self.last == {"ReceiptdDown"}
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
+def test_each_alert_of_readers_fires_by_its_cause_and_ends_by_its_runbook(create_world, tmp_path):
+    with ExitStack() as stack:
+        site = ReadersSite(create_world(partitions=1), tmp_path, stack)
+        site.wait(site.is_quiet, "nothing fires")
+        for case in OF_READERS:
+            site.run(case)
+        wait_for(site.is_quiet, 60, "nothing fires any more", interval=0.2, details=lambda: f"firing: {site.last}")
+        site.process.stop()

@@ -80,6 +80,40 @@ def test_gateways_show_their_share_and_health_and_failures_their_reasons(furnish
         assert rows(browser, "part-failures-by-reason") == {"Refused": ("3", "75.0% of receipts with a reason"), "no reason given": ("1", "25.0% of receipts with a reason")}
 
 
+STAGES = (("TARGETED", 0, None), ("SENT", 300, "TARGETED"), ("DELIVERED", 600, "SENT"))
+
+
+def funnel(messages, customers, logical):
+    """Planned statuses of a funnel: figures by stage; None: not kept."""
+    return {"statuses": [{"name": name, "code": code, "parent": parent, "messages": messages[index], "events": 0, "current": 0, "terminal": False, "kind": "open",
+                          "customers": customers and customers[index], "logical": logical and logical[index]} for index, (name, code, parent) in enumerate(STAGES)]}
+
+
+def test_variants_are_compared_by_what_people_did(furnished, browser):
+    counts = {"TARGETED": 50, "SENT": 50, "DELIVERED": 40}
+    planned = by("variant", ("A", counts | {"OPENED": 20, "CLICKED": 4}), ("", counts | {"OPENED": 10}))
+    with browser.answering(planned):
+        open_campaign(browser, furnished)
+        browser.wait(lambda: browser.count("#part-variants") == 1, "the variants are drawn")
+        assert rows(browser, "part-variants") == {
+            "A": ("50", "50.0% of messages; 80.0% delivered of sent, 50.0% opened of delivered, 10.0% clicked of delivered"),
+            "no name": ("50", "50.0% of messages; 80.0% delivered of sent, 25.0% opened of delivered, 0.0% clicked of delivered")}
+        assert browser.count("#part-channels") == 0, "what the server does not keep has no card"
+
+
+def test_customers_and_logical_messages_have_funnels_of_their_own(furnished, browser):
+    open_campaign(browser, furnished)
+    assert browser.count("#part-customers") == browser.count("#part-logical-messages") == 0, "what the server does not keep has no card"
+    with browser.answering(("/campaigns/c$", 200, funnel((1000, 900, 600), (500, 400, 300), (800, 700, 560)), True)):
+        open_campaign(browser, furnished)
+        assert rows(browser, "part-customers") == {"Targeted": ("500", "all customers of the campaign"), "Sent": ("400", "80.0% of customers targeted"),
+                                                   "Delivered": ("300", "75.0% of customers sent")}
+        assert rows(browser, "part-logical-messages")["Delivered"] == ("560", "80.0% of logical messages sent")
+    with browser.answering(("/campaigns/c$", 200, funnel((9, 8, 7), None, (6, 5, 4)), True)):
+        open_campaign(browser, furnished)
+        assert browser.count("#part-customers") == 0 and browser.count("#part-logical-messages") == 1
+
+
 def test_machines_are_counted_apart(furnished, browser):
     open_campaign(browser, furnished)
     assert rows(browser, "part-machines-counted-apart")["Opened by a machine"] == ("9", "22.5% of delivered")
@@ -180,6 +214,19 @@ def test_the_rate_comes_from_two_answers(furnished, browser):
         browser.wait_for_text("Receipts per second\n250", "[aria-labelledby=part-daemon-one]")
     finally:
         browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+def test_the_operator_sees_how_long_each_gateway_takes_to_deliver(furnished, browser):
+    hour = {"gateway": "fast", "hour": "2026-01-02T03:00:00Z", "receipts": 10, "duplicates": 0, "disorder": 0, "contradictions_won": 0, "contradictions_lost": 0,
+            "unknown": 0, "coverage": None, "delay_p50_ms": None, "delay_p99_ms": None}
+    answer = {"hours": 24, "gateways": [hour], "times": [{"gateway": "fast", "messages": 1234, "deliver_p50_ms": 724, "deliver_p99_ms": 65536},
+                                                         {"gateway": "odd", "messages": 1, "deliver_p50_ms": None, "deliver_p99_ms": None}]}
+    with browser.answering(("/gateways", 200, answer, False)):
+        browser.open("about:blank")
+        browser.open(f"{furnished.url}/operate")
+        browser.wait(lambda: browser.count("[aria-label='Times to deliver']") == 1, "the times are drawn")
+        text = re.sub(r"\s+", " ", browser.text("[aria-label='Times to deliver']"))
+        assert "Delivered, half within Delivered, 99% within" in text and "fast 1,234 724 ms 66 s" in text and "odd 1 – –" in text, text
 
 
 def test_without_their_word_the_operator_sees_who_is_connected(furnished, browser):

@@ -20,8 +20,8 @@ def shortened(text):
     return text
 
 
-def one_target(port):
-    return {"job_name": "receiptd", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+def one_target(port, job="receiptd"):
+    return {"job_name": job, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
 
 
 class Prometheus:

@@ -182,6 +182,53 @@ static void test_the_server_may_end_in_the_middle_of_an_answer(void **state)
     close(client);
 }
 
+/* One piece for several clients: each gets it whole and once, also who takes it slowly, and the memory
+ * goes with the last of them. */
+static void test_a_piece_is_shared_by_all_clients(void **state)
+{
+    (void)state;
+    enum { SIZE = 1000000, CLIENTS = 4 };
+    struct fixture *fixture = begin((struct rcpt_http_settings){0});
+    const struct rcpt_http_answer head = {.status = 200};
+    char *text = calloc(1, SIZE);
+    int clients[CLIENTS];
+    memset(text, 'x', SIZE);
+    for (int i = 0; i < CLIENTS; i++) { /* the last one is of HTTP/1.0: without chunks */
+        clients[i] = i == 0 ? dial_narrow(fixture) : dial(fixture);
+        say(clients[i], i == CLIENTS - 1 ? "GET /later HTTP/1.0\r\n\r\n"
+                                         : "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+        turn(fixture, 5);
+        assert_int_equal(fixture->kept_count, i + 1);
+        rcpt_http_answer_begin(fixture->kept[i], &head, 4096, on_gone, fixture);
+        rcpt_http_answer_slim(fixture->kept[i]);
+        assert_null(rcpt_http_header(fixture->kept[i], "Host").bytes);
+        assert_non_null(strstr(hear(fixture, clients[i], NULL), "HTTP/1.1 200 OK"));
+    }
+    struct rcpt_http_piece *piece = rcpt_http_piece_new(text, SIZE);
+    for (int i = 0; i < CLIENTS; i++)
+        rcpt_http_answer_share(fixture->kept[i], piece);
+    rcpt_http_piece_release(piece);
+    assert_in_range(rcpt_http_answer_queued(fixture->kept[0]), SIZE / 2, SIZE + 16);
+    for (int i = 0; i < CLIENTS; i++) {
+        size_t framed = SIZE + (i == CLIENTS - 1 ? 0 : strlen("f4240\r\n\r\n"));
+        assert_int_equal(take_slowly(fixture, clients[i], 2, framed), framed);
+        assert_int_equal(rcpt_http_answer_queued(fixture->kept[i]), 0);
+    }
+    piece = rcpt_http_piece_new("end", 3); /* who leaves before it has taken a piece harms nobody */
+    close(clients[0]);
+    for (int i = 0; i < CLIENTS; i++)
+        rcpt_http_answer_share(fixture->kept[i], piece);
+    assert_string_equal(hear(fixture, clients[1], NULL), "3\r\nend\r\n");
+    assert_string_equal(hear(fixture, clients[CLIENTS - 1], NULL), "end");
+    rcpt_http_piece_release(piece);
+    for (int i = 0; i < CLIENTS; i++)
+        rcpt_http_answer_end(fixture->kept[i]);
+    for (int i = 1; i < CLIENTS; i++)
+        close(clients[i]);
+    free(text);
+    end(fixture);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -193,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_nothing_more_is_read_from_who_takes_no_answers),
         cmocka_unit_test(test_who_leaves_in_the_middle_of_an_answer_is_forgotten),
         cmocka_unit_test(test_the_server_may_end_in_the_middle_of_an_answer),
+        cmocka_unit_test(test_a_piece_is_shared_by_all_clients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

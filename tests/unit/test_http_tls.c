@@ -401,6 +401,35 @@ static void test_a_certificate_is_replaced_by_a_good_one_only(void **state)
     remove_files(&files);
 }
 
+/* TLS makes other bytes of it for each: the piece is copied, and it is the same for the client. */
+static void test_a_shared_piece_is_encrypted_for_each(void **state)
+{
+    struct files files;
+    struct client clients[2];
+    char text[1024];
+    (void)state;
+    struct fixture *fixture = begin_tls(&files, (struct rcpt_http_settings){0});
+    const struct rcpt_http_answer head = {.status = 200};
+    struct rcpt_http_piece *piece = rcpt_http_piece_new("for both", 8);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(shake_hands(fixture, &clients[i], NULL));
+        say_tls(&clients[i], "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+        hear_tls(fixture, &clients[i], text, sizeof(text));
+        rcpt_http_answer_begin(fixture->kept[i], &head, 4096, NULL, NULL);
+        rcpt_http_answer_slim(fixture->kept[i]);
+        rcpt_http_answer_share(fixture->kept[i], piece);
+    }
+    rcpt_http_piece_release(piece);
+    for (size_t i = 0; i < 2; i++) {
+        hear_tls(fixture, &clients[i], text, sizeof(text));
+        assert_non_null(strstr(text, "\r\n\r\n8\r\nfor both\r\n"));
+        rcpt_http_answer_end(fixture->kept[i]);
+        leave(&clients[i]);
+    }
+    end(fixture);
+    remove_files(&files);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -414,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_files_that_are_no_good_are_named),
         cmocka_unit_test(test_one_file_may_hold_both),
         cmocka_unit_test(test_a_certificate_is_replaced_by_a_good_one_only),
+        cmocka_unit_test(test_a_shared_piece_is_encrypted_for_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@ const IN_ORDER = ["tone-plain", "tone-early", "tone-sent", "tone-delivered", "to
 const DASHES = { DELIVERED: null, OPENED: "7 3", CLICKED: "2 3" };
 const MACHINES = ["MACHINE_OPEN", "BOT_CLICK"];
 const STEPS = { hour: 3_600_000, minute: 60_000 };
-const PARTS = ["gateway", "reason", "time_to_deliver", "time_to_open"]; // of ?by=; a server that does not know one answers 400
+const PARTS = ["variant", "channel", "gateway", "reason", "time_to_deliver", "time_to_open"]; // of ?by=; a server that does not know one answers 400
 const REASONS = { absent: "Cannot be reached now", invalid: "No such recipient", blocked: "Refused", opted_out: "Recipient does not want it", sender: "Sender not accepted",
     content: "Content not acceptable", spam: "Taken for spam", credit: "Not paid for", network: "No route, or a fault", expired: "Time was over", unknown: "No known code" };
 const FOR_GOOD = [400, 403, 404, 501];
@@ -130,6 +130,18 @@ export function campaign(app, id) {
         }), "Messages that reached each stage"));
     }
 
+    // Of what counts as one: null where the database does not keep it (counters.groups).
+    function groups(line) {
+        const draw = (name, title, one, note) => line.every((status) => status[name] != null) && card(title,
+            bars(line.map((status, index) => {
+                const before = line[index - 1];
+                return { key: status.name, label: words(status.name), value: status[name], most: line[0][name], tone: TONES[status.name] ?? IN_ORDER[index % IN_ORDER.length],
+                    note: before ? `${percent(share(status[name], before[name]))} of ${one} ${base(before.name)}` : `all ${one} of the campaign` };
+            }), `${title} that reached each stage`), h("p", { class: "fine" }, note));
+        return [draw("customers", "Customers", "customers", "Each customer counts once, however many messages the campaign sent to them. As of the last roll-up, moments ago."),
+            draw("logical", "Logical messages", "logical messages", "Attempts at one message count once, by the furthest of them. As of the last roll-up, moments ago.")];
+    }
+
     // Every row is there from the beginning, so none moves the page when its first message comes.
     function standing(statuses) {
         const all = amount(statuses, (status) => status.current), failed = amount(statuses.filter(isFailure), (status) => status.current);
@@ -209,15 +221,17 @@ export function campaign(app, id) {
                     series.map((one) => h("td", { class: "number" }, count(one.of(point))))))))));
     }
 
-    // How much each gateway carries, and how well.
-    function gateways(statuses) {
+    // How much each gateway, variant or channel carries, and how well: what goes wrong is a gateway's, what people do a variant's.
+    function dimension(by, title, statuses) {
         const failed = statuses.filter(isFailure).map((status) => status.name);
         const of = (row, name) => row.statuses.find((status) => status.name === name)?.messages ?? 0;
-        const rows = sized("gateway", (row) => Math.max(0, ...row.statuses.map((status) => status.messages ?? 0)));
+        const rows = sized(by, (row) => Math.max(0, ...row.statuses.map((status) => status.messages ?? 0)));
         const total = amount(rows, (row) => row.value);
-        return rows.length > 0 && card("Gateways", bars(rows.map((row) => ({ key: row.key, label: visible(row.key || "no name"), value: row.value, most: total, tone: "tone-sent",
-            note: `${percent(share(row.value, total))} of messages; ${percent(share(of(row, "DELIVERED"), of(row, "SENT")))} delivered of sent, ` +
-                `${percent(share(amount(failed, (name) => of(row, name)), row.value))} failed` })), "Messages by gateway"));
+        const rate = (row, name, of_) => `${percent(share(of(row, name), of(row, of_)))} ${words(name).toLowerCase()} of ${base(of_)}`;
+        const end = (row) => (by === "gateway" ? `${percent(share(amount(failed, (name) => of(row, name)), row.value))} failed`
+            : `${rate(row, "OPENED", "DELIVERED")}, ${rate(row, "CLICKED", "DELIVERED")}`);
+        return rows.length > 0 && card(title, bars(rows.map((row) => ({ key: row.key, label: visible(row.key || "no name"), value: row.value, most: total, tone: "tone-sent",
+            note: `${percent(share(row.value, total))} of messages; ${rate(row, "DELIVERED", "SENT")}, ${end(row)}` })), `Messages by ${by}`));
     }
 
     function delays() {
@@ -231,7 +245,7 @@ export function campaign(app, id) {
         start: all,
         stop() {
             removeEventListener("resize", measure);
-            [refresh, refreshSeries, refreshParts].forEach((ask) => ask.stop());
+            [refresh, refreshSeries, refreshParts, refreshPending].forEach((ask) => ask.stop());
         },
         changed: (changed) => changed === id && all(),
         again: all,
@@ -244,10 +258,11 @@ export function campaign(app, id) {
             }
             const line = mainLine(funnel.statuses);
             const delivered = funnel.statuses.find((status) => status.name === "DELIVERED");
-            return [head(funnel), state.error && problem(state.error), stages(line),
+            return [head(funnel), state.error && problem(state.error), stages(line), h("div", { class: "pair" }, groups(line)),
                 h("div", { class: "pair" }, standing(funnel.statuses), failures(funnel.statuses, line[0])),
                 rates(funnel, line), history(line, funnel.statuses), h("div", { class: "pair" }, delays()),
-                h("div", { class: "pair" }, reasons(), gateways(funnel.statuses)), flags(funnel, delivered)];
+                h("div", { class: "pair" }, reasons(), dimension("gateway", "Gateways", funnel.statuses)),
+                h("div", { class: "pair" }, dimension("variant", "Variants", funnel.statuses), dimension("channel", "Channels", funnel.statuses)), flags(funnel, delivered)];
         },
     };
 }

@@ -30,7 +30,7 @@ export function problem(error) {
 // ---- tables of whatever the API answers: the ends of names say what values are
 
 const NAMES = { as_of: "As of", behind_s: "Behind", lag_records: "Lag, records", letters: "Dead letters", parked: "Parked receipts", org_id: "Organisation",
-    oldest_unapplied_at: "Oldest not applied", delay_p50_ms: "Delay, half within", delay_p99_ms: "Delay, 99% within", contradictions_won: "Contradictions, won",
+    oldest_unapplied_at: "Oldest not applied", delay_p50_ms: "Delay, half within", delay_p99_ms: "Delay, 99% within", deliver_p50_ms: "Delivered, half within", deliver_p99_ms: "Delivered, 99% within", contradictions_won: "Contradictions, won",
     contradictions_lost: "Contradictions, lost", unknown: "Of unknown messages", disorder: "Late", events_committed: "Receipts", fence_conflicts: "Fence conflicts" };
 export const label = (name) => NAMES[name] ?? words(name);
 

@@ -126,6 +126,8 @@ export function operate(app) {
         return card("Gateways", bars([...sums].sort((a, b) => b[1].receipts - a[1].receipts).map(([name, sum]) => ({ key: name, label: visible(name), value: sum.receipts, most: total, tone: "tone-sent",
             note: `${percent(share(sum.receipts, total))} of receipts; of its own ${of(sum, "disorder")} late, ${of(sum, "duplicates")} copies, ${of(sum, "unknown")} of unknown messages` })),
         `Receipts by gateway, the last ${count(answer.hours)} hours`),
+        answer.times?.length > 0 && [table("Times to deliver", answer.times),
+            h("p", { class: "fine" }, "From sent until delivered, of all messages whose times are known. Each time is the end of a bucket, at most 41 % too long.")],
         h("details", null, h("summary", null, "Hour by hour"), table("Gateways", shown),
             h("p", { class: "fine" }, "Late: of a stage that the message had passed. Contradiction: of another branch than the message's status. Coverage: delivered, by the receipts, of sent. Delay: from the event until it was counted.")));
     }
