@@ -2,17 +2,20 @@
 
 services            the two servers of the session (from RECEIPTD_TEST_DSN and RECEIPTD_TEST_BROKERS, or our own)
 own_services        a pair for tests that stop and kill servers, shared by the tests of one module
-create_database()   a fresh database, dropped after the test      database   one of them
+create_database()   a database, made at its first use and dropped after the test      database   one of them
 create_topic(n)     a fresh topic with n partitions, likewise     topic      one of them, with 8 partitions
 receiptd            an installation on `database` and `topic`: configure, command, migrate, start
 create_receiptd()   further installations
 """
 
+import contextlib
 import os
 
+import psycopg
 import pytest
 
 from support import services as service_pairs
+from support import templates
 from support.daemon import Receiptd, binary
 
 PAIR = "pytest"
@@ -51,13 +54,17 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
 
 
+def pytest_sessionfinish(session):
+    if os.environ.get("RECEIPTD_TEST_DSN") and not hasattr(session.config, "workerinput"):
+        with contextlib.suppress(psycopg.OperationalError):  # a failed test may have left it down
+            templates.drop_all(os.environ["RECEIPTD_TEST_DSN"])
+
+
 @pytest.fixture(scope="session")
 def services():
     named = service_pairs.from_environment()
     if named is not None:
         yield named
-        for template in filter(None, named.templates.values()):
-            template.drop()
         return
     try:
         yield service_pairs.start(PAIR)
@@ -119,7 +126,7 @@ def create_receiptd(services, tmp_path):
         assert binary().exists(), f"{binary()} is not built: make all"
         directory = tmp_path / f"receiptd-{len(made)}"
         directory.mkdir()
-        made.append(Receiptd(directory, dsn or database.dsn, brokers or services.brokers, topics))
+        made.append(Receiptd(directory, dsn or database.address, brokers or services.brokers, topics, prepare=database.make))
         return made[-1]
 
     yield create

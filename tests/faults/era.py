@@ -46,6 +46,8 @@ REFUSAL = """
 class LabDatabase(Database):
     """The era's database on the server that is the primary now; queries outlive outages."""
 
+    name = None  # it is there from the start
+
     def __init__(self, lab, name):
         self.lab, self.name, self._connection = lab, name, None
         self.lock = threading.Lock()

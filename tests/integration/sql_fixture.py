@@ -17,7 +17,8 @@ import tempfile
 import psycopg
 import pytest
 
-from support.services import definers
+from support import templates
+from support.services import copy_database, definers, with_database
 from support.wait import wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -254,25 +255,16 @@ class Database:
     def __init__(self, server, inbox=None, setup=None, targeted=True, dimensions=(), groups=None, ranges=False):
         self.server = server
         self.sessions = []
-        kind = (server, repr(inbox), setup, targeted, tuple(dimensions), repr(groups), ranges)
-        if kind not in self.templates:
-            self.create("template0 ENCODING 'UTF8'")
-            self.migrate(inbox, setup, targeted, dimensions, groups or {}, ranges)
-            self.sessions.pop().close()
-            self.templates[kind] = self.name
-            atexit.register(self.drop_template, server, self.name)
-        self.create(self.templates[kind])
+        kind = repr(("sql", inbox, setup, targeted, dimensions, groups, ranges))
+        self.template = templates.template(server, kind, lambda name: self.migrate(name, inbox, setup, targeted, dimensions, groups or {}, ranges))
+        self.name = f"receiptd_test_{os.getpid()}_{next(self.numbers)}"
+        self.dsn = with_database(server, self.name)
+        with psycopg.connect(server, autocommit=True) as connection:
+            copy_database(connection, self.name, self.template)
 
     numbers = itertools.count()
-    templates = {}
 
-    def create(self, template):
-        self.name = f"receiptd_test_{os.getpid()}_{next(self.numbers)}"
-        self.dsn = psycopg.conninfo.make_conninfo(self.server, dbname=self.name)
-        with psycopg.connect(self.server, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {self.name} TEMPLATE {template}")
-
-    def migrate(self, inbox, setup, targeted, dimensions, groups, ranges):
+    def migrate(self, name, inbox, setup, targeted, dimensions, groups, ranges):
         columns = ("message_id", "org_id", "campaign_id", "status", "prev_status", "flags", "prev_flags", "status_at",
                    "updated_at")
         variables = {"schema": SCHEMA, "fillfactor": 50, "inbox_schema": SCHEMA, "inbox_table": "message_inbox", "created_at": ""}
@@ -280,7 +272,8 @@ class Database:
         variables.update({"dimension_kinds": "{" + ",".join(f"by_{name}" for name in dimensions) + "}", "dimension_columns": "{" + ",".join(dimensions) + "}"})
         variables.update({"group_kinds": "{" + ",".join(groups) + "}", "group_columns": "{" + ",".join(groups.values()) + "}"})
         variables.update(inbox or {})
-        with psycopg.connect(self.dsn) as connection:
+        dsn = with_database(self.server, name)
+        with psycopg.connect(dsn) as connection:
             if setup:
                 connection.execute(setup)
             connection.execute(fill_in((SQL / "migrate/schema.sql").read_text(), variables))
@@ -293,21 +286,16 @@ class Database:
             columns = [("inbox_dimension", {"column": name}) for name in (*dimensions, *groups.values()) if not inbox]
             columns += [("ranges", RANGES)] if ranges else []
             files = ["inbox_view" if inbox else "inbox_table"] + columns + (["inbox_trigger"] if targeted else [])
-            for role, kind in zip(definers(self.name, SCHEMA), ("counter_role", "watcher_role")):
+            for role, kind in zip(definers(name, SCHEMA), ("counter_role", "watcher_role")):
                 variables.update({"role": role, "purpose": "test", kind: role})
                 connection.execute(fill_in((SQL / "migrate/definer_create.sql").read_text(), variables))
             files += (["definer_counter"] if targeted else []) + ["definer_watcher", "definer_stats"]
             for name in files:
                 name, more = name if isinstance(name, tuple) else (name, {})
                 connection.execute(fill_in((SQL / f"migrate/{name}.sql").read_text(), variables | more))
-        self.fill_ladder(self.session("migrate"))
-
-    @staticmethod
-    def drop_template(server, name):
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-            for role in definers(name, SCHEMA):
-                connection.execute(f"DROP ROLE IF EXISTS {role}")
+        session = Session(dsn, "migrate")
+        self.fill_ladder(session)
+        session.close()
 
     @staticmethod
     def ladder_rows(statuses=None, flags=None):

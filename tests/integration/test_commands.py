@@ -19,12 +19,14 @@ import subprocess
 import tempfile
 import threading
 import time
+from types import SimpleNamespace
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from support.services import definers
+from support import templates
+from support.services import Database, definers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("RECEIPTD_BINARY", ROOT / "build/receiptd"))
@@ -76,21 +78,30 @@ class Installation:
 
     def __init__(self, server, directory):
         self.server, self.directory = server, directory
-        self.name = f"receiptd_commands_{os.getpid()}_{next(numbers)}"
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {self.name} TEMPLATE template0 ENCODING 'UTF8'")
-        self.dsn = make_conninfo(server, dbname=self.name)
-        self.connection = psycopg.connect(self.dsn, autocommit=True)
+        self.database = Database(SimpleNamespace(dsn=server), f"receiptd_commands_{os.getpid()}_{next(numbers)}")
         self.config = {"kafka": {"brokers": "127.0.0.1:9", "topics": ["dlr-events"], "group": "receiptd"},
-                       "postgres": {"dsn": self.dsn}, "lanes": 8}
+                       "postgres": {"dsn": self.database.address}, "lanes": 8}
         self.path = directory / "receiptd.yaml"
         self.write()
+
+    @property
+    def name(self):
+        return self.database.name
+
+    @property
+    def dsn(self):
+        return self.database.dsn
+
+    @property
+    def connection(self):
+        return self.database.connection
 
     def write(self, **changes):
         self.config.update(changes)
         self.path.write_text(json.dumps(self.config))  # JSON is YAML too
 
     def command(self, *arguments):
+        self.database.make()
         as_superuser = ["--as-superuser"] if arguments[0] == "migrate" else []
         return [str(BINARY), *arguments, *as_superuser, "--config", str(self.path)]
 
@@ -133,21 +144,12 @@ class Installation:
                               "WHERE description LIKE 'receiptd%' ORDER BY 1")
         return repr((tables, content, comments))
 
-    def copy(self, template):
-        """Becomes a copy of another installation's database, with the same rows and rights."""
-        self.connection.close()
-        template.connection.close()
-        with psycopg.connect(self.server, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
-            connection.execute(f"CREATE DATABASE {self.name} TEMPLATE {template.name}")
-        self.connection = psycopg.connect(self.dsn, autocommit=True)
-
     def close(self):
-        self.connection.close()
-        with psycopg.connect(self.server, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
-            for role in definers(self.name) + definers(self.name, "receipts_2"):
-                connection.execute(f"DROP ROLE IF EXISTS {role}")
+        self.database.drop()
+        if self.database.made:
+            with psycopg.connect(self.server, autocommit=True) as connection:
+                for role in definers(self.name, "receipts_2"):
+                    connection.execute(f"DROP ROLE IF EXISTS {role}")
 
 
 @pytest.fixture
@@ -159,16 +161,20 @@ def empty(command_server, tmp_path):
 
 @pytest.fixture(scope="session")
 def migrated(command_server, tmp_path_factory):
-    """What the tests with `installed` begin with: made once, since `migrate` takes longer than a copy."""
-    installation = Installation(command_server, tmp_path_factory.mktemp("migrated"))
-    installation.migrate()
-    yield installation
-    installation.close()
+    """The template of the tests with `installed`."""
+    def make(name):
+        installation = Installation(command_server, tmp_path_factory.mktemp("migrated"))
+        installation.database = Database(SimpleNamespace(dsn=command_server), name, made=True)
+        installation.write(postgres={"dsn": installation.dsn})
+        installation.migrate()
+
+    return templates.template(command_server, f"commands {BINARY}", make)
 
 
 @pytest.fixture
 def installed(empty, migrated):
-    empty.copy(migrated)
+    assert not empty.database.made, "something has used the database before"
+    empty.database.template = migrated
     return empty
 
 

@@ -40,7 +40,7 @@ class Site:
     def use(self, server):
         """The database that the test looks at."""
         self.world.database.close()
-        self.world.database = Database(SimpleNamespace(dsn=server.dsn(), tcp_dsn=None), "receipts")
+        self.world.database = Database(SimpleNamespace(dsn=server.dsn(), tcp_dsn=None), "receipts", made=True)
 
     def start(self, ready=True):
         self.started += 1

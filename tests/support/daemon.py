@@ -144,7 +144,9 @@ class Process:
 class Receiptd:
     """One installation in a directory: configuration, commands, processes."""
 
-    def __init__(self, directory, dsn, brokers, topics):
+    def __init__(self, directory, dsn, brokers, topics, prepare=lambda: None):
+        """`prepare` is called before each program that runs with this configuration."""
+        self.prepare = prepare
         self.directory = Path(directory)
         self.config_path = self.directory / "receiptd.yaml"
         self.processes = []
@@ -166,6 +168,7 @@ class Receiptd:
 
     def command(self, *arguments, check=True, timeout=60, environment=None):
         """Runs a command to its end; stdout and stderr are in the result."""
+        self.prepare()
         result = subprocess.run([binary(), *self._with_config(arguments)], text=True, capture_output=True,
                                 timeout=timeout, env=self._environment(environment), stdin=subprocess.DEVNULL)
         assert not SANITIZER.search(result.stderr), result.stderr
@@ -187,6 +190,7 @@ class Receiptd:
 
     def start(self, name="a", config=None, environment=None, output=None, command="run"):
         """`receiptd run` (or intake) as process; `name` tells log files of several instances apart."""
+        self.prepare()
         log_path = self.directory / f"receiptd-{name}.log"
         # Tests read /proc of the process. For a process that may not dump core only root may do that.
         arguments = [binary(), command, "--config", config or self.config_path, *(["--core-dumps"] if os.geteuid() else [])]
