@@ -13,7 +13,7 @@ import psycopg
 
 from faults.lab import SEATS
 from faults.servers import ROLE
-from oracle import broker
+from oracle import broker, rules
 from oracle.compare import Report, compare
 from oracle.ledger import Ledger
 from oracle.traffic import Traffic
@@ -163,7 +163,7 @@ class Era(World):
             own = {"instance_id": seat.name} if self.static else {}
             seat.installation.configure(**{**settings, "kafka": {**settings["kafka"], **own}})
         self.auditor = Receiptd(self.make("audit"), lab.direct_dsn(name), lab.brokers, [self.topic])
-        self.auditor.configure(lanes=self.lanes, postgres={"connections": 1})
+        self.auditor.configure(lanes=self.lanes, postgres={"connections": 1}, **rules.SETTINGS)
         self.auditor.migrate()
         self.database.execute(REFUSAL)
         self.ledger, self.read_to, self.first_message = Ledger({}), {}, 0
@@ -174,6 +174,7 @@ class Era(World):
         properties = {"session.timeout.ms": "2000", "heartbeat.interval.ms": "300", "reconnect.backoff.max.ms": "500", "socket.timeout.ms": "8000",
                       "max.poll.interval.ms": "6000", "topic.metadata.refresh.interval.ms": "1000"}
         return {
+            **rules.SETTINGS,
             "lanes": self.lanes,
             "kafka": {"group": self.database.name, "properties": properties, "on_retention_gap": "halt"},
             "postgres": {"lock_timeout": "1s", "statement_timeout": "6s", "zombie_timeout": "2s", "retry_max": "1s", "retry_min": "50ms",
@@ -252,14 +253,13 @@ class Era(World):
     def insert_always(self, rows, timeout=60):
         """The platform retries through every fault of the database, also after a lost answer."""
         deadline = time.monotonic() + timeout
-        ids, orgs, campaigns = zip(*((id, row.org_id, row.campaign_id) for id, row in rows.items()))
+        columns = [list(values) for values in zip(*((id, row.org_id, row.campaign_id, *rules.facets_of(id)) for id, row in rows.items()))]
         while True:
             try:
                 with self.database.connect() as connection:
                     connection.execute(
-                        "INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id)"
-                        " SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]) ON CONFLICT DO NOTHING",
-                        (list(ids), list(orgs), list(campaigns)))
+                        f"INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id, {', '.join(rules.COLUMNS)})"
+                        f" SELECT * FROM unnest({', '.join(['%s::text[]'] * len(columns))}) ON CONFLICT DO NOTHING", columns)
                 return
             except psycopg.Error:
                 if time.monotonic() > deadline:
@@ -310,7 +310,9 @@ class Era(World):
             self.ledger.add(record)
         self.read_to = ends
         with self.database.connect() as connection:
-            return compare(connection, self.ledger, self.lanes)
+            report = compare(connection, self.ledger, self.lanes)
+            rules.compare_rules(report, connection, self.ledger)
+            return report
 
     def judge(self):
         """{anomaly: (how many, examples)}; nothing is in flight any more."""

@@ -41,6 +41,10 @@ PARENT = {code: parent for code, _, parent in STATUSES}
 NAME = {code: name for code, name, _ in STATUSES}
 NAME.update({FIRST_FLAG + bit: name for bit, (name, _) in enumerate(FLAGS)})
 CODE = {name: code for code, name in NAME.items()}
+# In which order statuses count for a group of messages, from the worst to the best: code → place
+BEST = {CODE[name]: place for place, name in enumerate(
+    "SKIPPED TARGETED SUBMIT_FAILED REJECTED IN_GTW UNKNOWN EXPIRED BOUNCED_SOFT FAILED BLOCKED BOUNCED_HARD BOUNCED_HARD_EMAIL SENT DEFERRED"
+    " DELIVERED OPENED CLICKED".split())}
 
 
 def path(code):
