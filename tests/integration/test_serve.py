@@ -686,6 +686,25 @@ def test_a_thousand_viewers_cost_little_and_get_all(site):
     assert site.get("/campaigns").status == 200
 
 
+def test_those_who_ask_the_same_at_once_share_an_answer(site):
+    """A change has all viewers of a campaign ask for it: most of them while the same question waits. Nobody gets an answer of another organisation."""
+    beta = reader.make_token(site.receiptd, "beta", "read", "--org", "beta-org")
+    asked = [("alpha", site.token, 200), ("beta", site.token, 200), ("beta", beta, 200), ("alpha", beta, 404)] * 100
+    alone = {(org, token): site.get(f"/campaigns/{org}-campaign", token) for org, token, _ in asked[:4]}
+    questions = lambda: metrics(reader.pages(site.process))["receiptd_serve_question_seconds_count",]  # noqa: E731
+    before = questions()
+    with psycopg.connect(site.database.dsn) as holder, ThreadPoolExecutor(len(asked)) as pool:
+        holder.execute("LOCK TABLE receiptd.campaign_funnel_total, receiptd.serve_token IN ACCESS EXCLUSIVE MODE")
+        answers = [(org, token, status, pool.submit(site.get, f"/campaigns/{org}-campaign", token)) for org, token, status in asked]
+        wait_for(lambda: metrics(reader.pages(site.process))["receiptd_serve_questions_waiting",] > 0, what="some wait")
+        holder.rollback()
+        for org, token, status, answer in answers:
+            answer = answer.result(60)
+            assert answer.status == status and (status == 404 or answer.json["campaign_id"] == f"{org}-campaign"), answer
+            assert answer.json.get("org_id") == alone[org, token].json.get("org_id")
+    assert questions() - before < len(asked), "two questions each would be twice as many"
+
+
 def test_a_viewer_that_does_not_read_gets_the_latest_alone_or_is_cut_off(site):
     """The socket of one that does not read fills; from then on nothing is kept for it, and when it reads again it is told to fetch again."""
     late, dead, reading = (reader.Stream(site.process, token=site.token) for _ in range(3))
