@@ -1,6 +1,6 @@
 -- GET /campaigns/{campaign}/recipients, one page: $1 text organisation (NULL: all), $2 text campaign, $3 text status or flag (NULL: any),
 -- $4 text form (csv, json), $5 text last message shown (NULL: none), $6 int4 most. One row: body (the page's lines or objects), last (NULL:
--- this is the last page). A spreadsheet takes a text that begins with = + - @ for a formula, so it gets a quote in front.
+-- this is the last page), is_campaign (text true: there are messages or, where they are retired, counters of it), is_status (text true: the ladder has it). A spreadsheet takes a text that begins with = + - @ for a formula, so it gets a quote in front.
 WITH page AS (
     SELECT m.message_id, COALESCE(s.name, m.status::text) AS status,
            to_char(m.status_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS status_at,
@@ -21,5 +21,10 @@ SELECT CASE $4::text
     ELSE string_agg(json_build_object('message_id', p.message_id, 'status', p.status, 'status_at', p.status_at,
                                       'flags', COALESCE(string_to_array(p.flags, ' '), '{}'), 'updated_at', p.updated_at)::text,
                     ',' ORDER BY p.message_id) END AS body,
-    CASE WHEN count(*) = $6::int4 THEN max(p.message_id) END AS last
+    CASE WHEN count(*) = $6::int4 THEN max(p.message_id) END AS last,
+    ($5::text IS NOT NULL OR count(*) > 0
+     OR EXISTS (SELECT FROM message_inbox m WHERE m.campaign_id = $2::text AND ($1::text IS NULL OR m.org_id = $1::text))
+     OR (EXISTS (SELECT FROM campaign_count r WHERE r.campaign_id = $2::text)
+         AND ($1::text IS NULL OR EXISTS (SELECT FROM campaign_org w WHERE w.campaign_id = $2::text AND w.org_id = $1::text))))::text AS is_campaign,
+    ($3::text IS NULL OR EXISTS (SELECT FROM message_status_priority f WHERE f.name = $3::text))::text AS is_status
 FROM page p;

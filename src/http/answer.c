@@ -211,21 +211,36 @@ static void allowed_methods(const struct rcpt_http_request *request, char line[9
     snprintf(line + used, 96 - used, "\r\n");
 }
 
+/* A line of text, or a problem where the server's users read those. Returns its type. */
+static const char *refusal_body(const struct rcpt_http_server *server, int status, char text[160])
+{
+    if (server->settings.problem_headers == NULL) {
+        snprintf(text, 160, "%s\n", reason_phrase(status));
+        return "text/plain; charset=utf-8";
+    }
+    snprintf(text, 160, "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d}",
+             reason_phrase(status), status);
+    return "application/problem+json";
+}
+
 /* A 503 without a time of its own asks to come back after a second. */
 void answer_refusal(struct rcpt_http_request *request)
 {
-    char headers[96] = "", text[64];
+    const char *more = request->server->settings.problem_headers;
+    char line[96] = "", headers[1024], text[160];
     int status = request->refused;
     if (status == 405 || status == 204)
-        allowed_methods(request, headers);
+        allowed_methods(request, line);
     else if (status == 401)
-        snprintf(headers, sizeof(headers), "WWW-Authenticate: Bearer\r\n");
+        snprintf(line, sizeof(line), "WWW-Authenticate: Bearer\r\n");
     else if (status == 415)
-        snprintf(headers, sizeof(headers), "Accept-Encoding: gzip, deflate\r\n");
-    snprintf(text, sizeof(text), "%s\n", reason_phrase(status));
+        snprintf(line, sizeof(line), "Accept-Encoding: gzip, deflate\r\n");
+    int size = snprintf(headers, sizeof(headers), "%s%s", line, more != NULL ? more : "");
+    RCPT_ASSERT(size >= 0 && size < (int)sizeof(headers));
+    const char *type = refusal_body(request->server, status, text);
     struct rcpt_http_answer answer = {
         .status = status,
-        .content_type = status == 204 ? NULL : "text/plain; charset=utf-8",
+        .content_type = status == 204 ? NULL : type,
         .headers = headers,
         .retry_after_s =
             status == 503 && request->refused_retry_s == 0 ? 1 : request->refused_retry_s,

@@ -74,7 +74,9 @@ struct rcpt_http_settings { /* 0 or NULL: the default in brackets */
     int64_t header_timeout_ms; /* first byte, or connecting, to end of headers [10 s] */
     int64_t body_timeout_ms;   /* end of headers to end of body [30 s] */
     int64_t idle_timeout_ms;   /* between two requests, the first being answered and taken [75 s] */
-    int64_t write_timeout_ms;  /* the client takes nothing of an answer for so long [20 s] */
+    const char *problem_headers; /* the server's own answers are problems (RFC 9457), with these
+                                    header lines; borrowed for life [plain text] */
+    int64_t write_timeout_ms;    /* the client takes nothing of an answer for so long [20 s] */
 };
 
 struct rcpt_http_answer {

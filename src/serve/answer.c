@@ -85,12 +85,18 @@ void serve_answer_failure(struct serve_request *request, const struct rcpt_error
 
 /* ---- bodies ---- */
 
-/* Whether a list of entries that commas separate has this one; a quality of 0 takes it out. */
+/* Whether a list of codings that commas separate has gzip; a quality of 0 takes it out. */
 static bool accepts_gzip(const struct rcpt_http_request *http)
 {
     struct rcpt_http_text header = rcpt_http_header(http, "Accept-Encoding");
     const char *found = header.bytes != NULL ? strcasestr(header.bytes, "gzip") : NULL;
-    return found != NULL && strncmp(found + 4, ";q=0", 4) != 0;
+    if (found == NULL)
+        return false;
+    const char *quality = found + 4 + strspn(found + 4, " \t");
+    if (*quality != ';')
+        return true;
+    quality += 1 + strspn(quality + 1, " \t");
+    return strncasecmp(quality, "q=", 2) != 0 || strtod(quality + 2, NULL) > 0;
 }
 
 /* False: it did not become smaller. */
@@ -120,7 +126,8 @@ void serve_answer_body(struct serve_request *request, const char *type, const ch
     struct rcpt_http_text known = rcpt_http_header(http, "If-None-Match");
     snprintf(tag, sizeof(tag), "\"%016" PRIx64 "\"",
              rcpt_text_hash((struct rcpt_text){body, size}));
-    bool same = known.bytes != NULL && strstr(known.bytes, tag) != NULL;
+    bool same =
+        known.bytes != NULL && (strstr(known.bytes, tag) != NULL || strcmp(known.bytes, "*") == 0);
     bool gzip = !same && accepts_gzip(http) && zip(body, size, &zipped);
     snprintf(headers, sizeof(headers),
              "%sCache-Control: %s\r\nETag: W/%s\r\nVary: Accept-Encoding, Authorization\r\n%s",

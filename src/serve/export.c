@@ -60,7 +60,26 @@ static void write_page(struct serve_export *list, const char *page)
 }
 
 /* Columns of sql/serve/recipients. */
-enum { RECIPIENTS_BODY, RECIPIENTS_LAST };
+enum { RECIPIENTS_BODY, RECIPIENTS_LAST, RECIPIENTS_IS_CAMPAIGN, RECIPIENTS_IS_STATUS };
+
+static bool is_true(const struct rcpt_pg_rows *rows, int column)
+{
+    const char *text = rcpt_pg_rows_text(rows, 0, column);
+    return text != NULL && strcmp(text, "true") == 0;
+}
+
+/* An empty list would say that the campaign has no such recipients. False: answered. */
+static bool is_a_list(struct serve_export *list, const struct rcpt_pg_rows *rows)
+{
+    if (!is_true(rows, RECIPIENTS_IS_STATUS))
+        serve_answer_problem(list->request, 400, "the parameter status names none of the ladder");
+    else if (!is_true(rows, RECIPIENTS_IS_CAMPAIGN))
+        serve_answer_problem(list->request, 404, "nothing of that name is here for you");
+    else
+        return true;
+    list->failed = true;
+    return false;
+}
 
 static void on_answer(void *context, const struct rcpt_pg_rows *rows,
                       const struct rcpt_error *error)
@@ -74,6 +93,8 @@ static void on_answer(void *context, const struct rcpt_pg_rows *rows,
         list->failed = true;
         return;
     }
+    if (!list->begun && !is_a_list(list, rows))
+        return;
     const char *page = rcpt_pg_rows_text(rows, 0, RECIPIENTS_BODY);
     const char *last = rcpt_pg_rows_text(rows, 0, RECIPIENTS_LAST);
     if (!list->begun)

@@ -1,6 +1,8 @@
 /* Questions to the database: a queue, and a few connections with one question each at a time. A
- * question that has been asked is answered once, also when its connection is lost. Called by
- * access.c, serve.c, export.c and stream.c. */
+ * question that has been asked is answered once, also when its connection is lost. Who asks what
+ * waits already gets the same answer: a change has a thousand viewers ask the same at once. One that
+ * was sent is not joined, since it may not see that change. Called by access.c, serve.c, export.c
+ * and stream.c. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -11,6 +13,12 @@
 #define MOST_PARAMETERS  (SERVE_MOST_VALUES + 2)
 #define DROP_AFTER_MS    2000 /* a question that has waited longer is not asked any more */
 
+struct asker {
+    struct asker *next;
+    serve_on_answer on_answer;
+    void *context;
+};
+
 struct question {
     struct question *next;
     struct serve_pool *pool;
@@ -20,8 +28,8 @@ struct question {
     int count;
     int64_t came_ms;
     uint64_t came_ns, sent_ns;
-    serve_on_answer on_answer;
-    void *context;
+    uint64_t hash;        /* of statement and values */
+    struct asker *askers; /* freed as they are answered */
 };
 
 struct line { /* a connection */
@@ -49,6 +57,18 @@ static void free_question(struct question *question)
     free(question);
 }
 
+/* Each once; the question is in no queue by now, so an asker may ask the next one. */
+static void answer(struct question *question, const struct rcpt_pg_rows *rows,
+                   const struct rcpt_error *error)
+{
+    while (question->askers != NULL) {
+        struct asker asker = *question->askers;
+        free(question->askers);
+        question->askers = asker.next;
+        asker.on_answer(asker.context, rows, error);
+    }
+}
+
 /* ---- asking ---- */
 
 static void send_waiting(struct serve_pool *pool);
@@ -63,7 +83,7 @@ static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     line->busy = false;
     pool->in_flight--;
     serve_observe(&pool->serve->stats.question_seconds, question->sent_ns);
-    question->on_answer(question->context, error == NULL && row_count == 1 ? rows[0] : NULL, error);
+    answer(question, error == NULL && row_count == 1 ? rows[0] : NULL, error);
     /* A missing table or right does not come back on a session that has prepared without it. */
     if (error != NULL && error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0' &&
         rcpt_pg_is_ready(line->pg)) {
@@ -91,7 +111,7 @@ static void drop(struct serve_pool *pool)
 {
     struct question *question = take_first(pool);
     pool->serve->stats.questions_dropped++;
-    question->on_answer(question->context, NULL, NULL);
+    answer(question, NULL, NULL);
     free_question(question);
 }
 
@@ -119,28 +139,69 @@ static void send_waiting(struct serve_pool *pool)
     }
 }
 
-bool serve_ask(struct rcpt_serve *serve, const char *statement, const char *const *values,
-               int count, serve_on_answer on_answer, void *context)
+static bool same(const char *one, const char *other)
 {
-    struct serve_pool *pool = serve->pool;
-    RCPT_ASSERT(count <= (int)MOST_PARAMETERS);
-    if (pool->up_count == 0 || pool->waiting >= SERVE_QUEUE || pool->closing) {
-        serve->stats.questions_dropped++;
-        return false;
+    return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
+}
+
+static uint64_t hash_of(const char *statement, const char *const *values, int count)
+{
+    uint64_t hash = rcpt_text_hash(rcpt_text_of(statement));
+    for (int index = 0; index < count; index++)
+        hash =
+            hash * 31 + (values[index] != NULL ? rcpt_text_hash(rcpt_text_of(values[index])) : 0);
+    return hash;
+}
+
+/* The question that waits and is the same, its organisation, too; NULL: there is none. */
+static struct question *find_waiting(const struct serve_pool *pool, const char *statement,
+                                     const char *const *values, int count, uint64_t hash)
+{
+    for (struct question *each = pool->first; each != NULL; each = each->next) {
+        bool equal = each->hash == hash && each->count == count && same(each->statement, statement);
+        for (int index = 0; equal && index < count; index++)
+            equal = same(each->values[index], values[index]);
+        if (equal)
+            return each;
     }
+    return NULL;
+}
+
+static struct question *add_waiting(struct serve_pool *pool, const char *statement,
+                                    const char *const *values, int count, uint64_t hash)
+{
     struct question *question = rcpt_calloc(1, sizeof(*question));
     *question = (struct question){.pool = pool,
                                   .statement = statement,
                                   .count = count,
-                                  .came_ms = (int64_t)uv_now(serve->settings.loop),
-                                  .came_ns = uv_hrtime(),
-                                  .on_answer = on_answer,
-                                  .context = context};
+                                  .hash = hash,
+                                  .came_ms = (int64_t)uv_now(pool->serve->settings.loop),
+                                  .came_ns = uv_hrtime()};
     for (int index = 0; index < count; index++)
         question->values[index] = values[index] != NULL ? rcpt_strdup(values[index]) : NULL;
     *pool->last = question;
     pool->last = &question->next;
     pool->waiting++;
+    return question;
+}
+
+bool serve_ask(struct rcpt_serve *serve, const char *statement, const char *const *values,
+               int count, serve_on_answer on_answer, void *context)
+{
+    struct serve_pool *pool = serve->pool;
+    RCPT_ASSERT(count <= (int)MOST_PARAMETERS);
+    uint64_t hash = hash_of(statement, values, count);
+    bool may = pool->up_count > 0 && !pool->closing;
+    struct question *question = may ? find_waiting(pool, statement, values, count, hash) : NULL;
+    if (!may || (question == NULL && pool->waiting >= SERVE_QUEUE)) {
+        serve->stats.questions_dropped++;
+        return false;
+    }
+    if (question == NULL)
+        question = add_waiting(pool, statement, values, count, hash);
+    struct asker *asker = rcpt_calloc(1, sizeof(*asker));
+    *asker = (struct asker){question->askers, on_answer, context};
+    question->askers = asker;
     send_waiting(pool);
     return true;
 }

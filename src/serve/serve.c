@@ -118,13 +118,22 @@ static void answer_me(struct serve_request *request)
     serve_request_free(request);
 }
 
+/* Of answers that HEAD does not begin. */
+static const char *type_of(const struct serve_request *request)
+{
+    const char *format = serve_value(request, "format");
+    if (request->route->kind == SERVE_STREAM)
+        return "text/event-stream";
+    return format != NULL && strcmp(format, "json") == 0 ? JSON : "text/csv; charset=utf-8";
+}
+
 /* Each kind takes the request over. */
 static void dispatch(struct serve_request *request)
 {
     struct rcpt_serve *serve = request->serve;
     bool goes_on = request->route->kind == SERVE_EXPORT || request->route->kind == SERVE_STREAM;
     if (goes_on && rcpt_http_method(request->http) == RCPT_HTTP_HEAD) {
-        serve_answer_body(request, NULL, NO_STORE, "", 0);
+        serve_answer_body(request, type_of(request), NO_STORE, "", 0);
         serve_request_free(request);
         return;
     }
@@ -345,6 +354,7 @@ static bool listen_now(struct rcpt_serve *serve, struct rcpt_error *error)
         .max_header_bytes = 16384,
         .max_body_bytes = 65536,
         .max_memory_bytes = 4 * 1024 * 1024,
+        .problem_headers = serve_headers,
     };
     const unsigned methods = RCPT_HTTP_GET | RCPT_HTTP_POST;
     const struct rcpt_http_route api = {

@@ -106,9 +106,9 @@ def test_customers_and_logical_messages_have_funnels_of_their_own(furnished, bro
     assert browser.count("#part-customers") == browser.count("#part-logical-messages") == 0, "what the server does not keep has no card"
     with browser.answering(("/campaigns/c$", 200, funnel((1000, 900, 600), (500, 400, 300), (800, 700, 560)), True)):
         open_campaign(browser, furnished)
-        assert rows(browser, "part-customers") == {"Targeted": ("500", "all customers of the campaign"), "Sent": ("400", "80.0% of customers targeted"),
-                                                   "Delivered": ("300", "75.0% of customers sent")}
-        assert rows(browser, "part-logical-messages")["Delivered"] == ("560", "80.0% of logical messages sent")
+        assert rows(browser, "part-customers") == {"Targeted": ("500", "all customers"), "Sent": ("400", "80.0% of targeted"), "Delivered": ("300", "75.0% of sent")}
+        assert browser.script("return document.querySelector('[aria-labelledby=part-customers] [data-name=SENT]').title") == "Sent: 400 customers, 80.0% of targeted"
+        assert rows(browser, "part-logical-messages")["Delivered"] == ("560", "80.0% of sent")
     with browser.answering(("/campaigns/c$", 200, funnel((9, 8, 7), None, (6, 5, 4)), True)):
         open_campaign(browser, furnished)
         assert browser.count("#part-customers") == 0 and browser.count("#part-logical-messages") == 1
@@ -216,12 +216,14 @@ def test_the_rate_comes_from_two_answers(furnished, browser):
         browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
 
 
+HOUR = {"gateway": "fast", "hour": "2026-01-02T03:00:00Z", "receipts": 10, "duplicates": 0, "disorder": 0, "contradictions_won": 0, "contradictions_lost": 0,
+        "unknown": 0, "coverage": None, "delay_p50_ms": None, "delay_p99_ms": None}
+GATEWAYS = {"hours": 24, "gateways": [HOUR], "times": [{"gateway": "fast", "messages": 1234, "deliver_p50_ms": 724, "deliver_p99_ms": 65536},
+                                                     {"gateway": "odd", "messages": 1, "deliver_p50_ms": None, "deliver_p99_ms": None}]}
+
+
 def test_the_operator_sees_how_long_each_gateway_takes_to_deliver(furnished, browser):
-    hour = {"gateway": "fast", "hour": "2026-01-02T03:00:00Z", "receipts": 10, "duplicates": 0, "disorder": 0, "contradictions_won": 0, "contradictions_lost": 0,
-            "unknown": 0, "coverage": None, "delay_p50_ms": None, "delay_p99_ms": None}
-    answer = {"hours": 24, "gateways": [hour], "times": [{"gateway": "fast", "messages": 1234, "deliver_p50_ms": 724, "deliver_p99_ms": 65536},
-                                                         {"gateway": "odd", "messages": 1, "deliver_p50_ms": None, "deliver_p99_ms": None}]}
-    with browser.answering(("/gateways", 200, answer, False)):
+    with browser.answering(("/gateways", 200, GATEWAYS, False)):
         browser.open("about:blank")
         browser.open(f"{furnished.url}/operate")
         browser.wait(lambda: browser.count("[aria-label='Times to deliver']") == 1, "the times are drawn")
@@ -241,10 +243,12 @@ def test_without_their_word_the_operator_sees_who_is_connected(furnished, browse
 def test_axe_finds_nothing_where_everything_is_shown(furnished, browser, theme):
     counted = {"TARGETED": 25, "SENT": 20, "DELIVERED": 10, "FAILED": 5}
     parts = [by("time_to_deliver", ("1024", {"DELIVERED": 8}), ("46341", {"DELIVERED": 1})), by("time_to_open", ("1048576", {"OPENED": 3})),
-             by("gateway", ("one", counted), ("two", counted)), by("reason", ("blocked", {"FAILED": 3}))]
+             by("gateway", ("one", counted), ("two", counted)), by("reason", ("blocked", {"FAILED": 3})),
+             by("variant", ("A", counted), ("B", counted)), by("channel", ("sms", counted), ("email", counted))]
+    whole = funnel((25, 20, 10), (20, 18, 9), (24, 20, 10)) | {"pending": {"messages": 9, "until": None}, "behind_s": 12}
     instances = [{"name": name, "at": "2026-01-02T03:04:05Z", "age_s": age, "status": STATUS} for name, age in (("one", 2), ("two", 240))]
-    views = [("/campaign/c", "#part-time-to-open", [*parts, ("/campaigns/c$", 200, {"pending": {"messages": 9, "until": None}, "behind_s": 12}, True)]),
-             ("/operate", "#part-daemon-two", [("/status$", 200, {"instances": instances, "behind_s": 99}, True)]),
+    views = [("/campaign/c", "#part-time-to-open", [*parts, ("/campaigns/c$", 200, whole, True)]),
+             ("/operate", "#part-daemon-two", [("/status$", 200, {"instances": instances, "behind_s": 99}, True), ("/gateways", 200, GATEWAYS, False)]),
              ("/support#m", "#part-parked-receipts", [("/messages/m$", 200, MESSAGE, False)]),
              ("/support#nobody", ".result .notice", []),
              ("/", ".token", [("/me$", 401, {"title": "Unauthorized"}, False)]), ("/operate", ".notice.bad", [("/status$", 503, {"detail": "too many questions"}, False)])]

@@ -135,8 +135,9 @@ export function campaign(app, id) {
         const draw = (name, title, one, note) => line.every((status) => status[name] != null) && card(title,
             bars(line.map((status, index) => {
                 const before = line[index - 1];
+                const note = before ? `${percent(share(status[name], before[name]))} of ${base(before.name)}` : `all ${one}`;
                 return { key: status.name, label: words(status.name), value: status[name], most: line[0][name], tone: TONES[status.name] ?? IN_ORDER[index % IN_ORDER.length],
-                    note: before ? `${percent(share(status[name], before[name]))} of ${one} ${base(before.name)}` : `all ${one} of the campaign` };
+                    note, title: `${words(status.name)}: ${count(status[name])} ${one}, ${note}` };
             }), `${title} that reached each stage`), h("p", { class: "fine" }, note));
         return [draw("customers", "Customers", "customers", "Each customer counts once, however many messages the campaign sent to them. As of the last roll-up, moments ago."),
             draw("logical", "Logical messages", "logical messages", "Attempts at one message count once, by the furthest of them. As of the last roll-up, moments ago.")];
