@@ -14,7 +14,7 @@ import time
 import pytest
 
 from oracle.ledger import Row
-from support import intake
+from support import intake, templates
 from support.intake import ACCOUNTS, Client, Gateway, request, sendgrid, twilio
 from support.operations import Operations
 from support.servers import Kafka
@@ -42,9 +42,9 @@ class Site:
 
 
 @pytest.fixture
-def site(receiptd, topic, create_topic):
+def site(receiptd, database, topic, create_topic):
     receiptd.configure(kafka={"topics": [str(topic)]})
-    receiptd.migrate()
+    templates.migrate(receiptd, database)
     return Site(receiptd, topic, create_topic(1))
 
 

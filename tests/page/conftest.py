@@ -8,6 +8,7 @@ import urllib.request
 
 import pytest
 
+from support import templates
 from support.browser import Browser
 from support.ports import free_ports
 from support.world import World
@@ -73,7 +74,7 @@ class Site:
 
 @pytest.fixture
 def site(receiptd, database, topic):
-    receiptd.migrate()
+    templates.migrate(receiptd, database)
     return Site(receiptd, database, topic)
 
 

@@ -145,10 +145,10 @@ class Receiptd:
     """One installation in a directory: configuration, commands, processes."""
 
     def __init__(self, directory, dsn, brokers, topics, prepare=lambda: None):
-        """`prepare` is called before each program that runs with this configuration."""
+        """`prepare` is called before a program runs with this configuration."""
         self.prepare = prepare
         self.directory = Path(directory)
-        self.config_path = self.directory / "receiptd.yaml"
+        self._config_path = self.directory / "receiptd.yaml"
         self.processes = []
         self.settings = {
             "kafka": {"brokers": brokers, "topics": [str(topic) for topic in topics], "group": GROUP},
@@ -158,17 +158,21 @@ class Receiptd:
         }
         self.configure()
 
+    @property
+    def config_path(self):
+        self.prepare()
+        return self._config_path
+
     def configure(self, **settings):
         """Changes settings (nested dicts, None removes a key) and writes the file."""
         self.settings = merge(self.settings, settings)
         self.write_config(to_yaml(self.settings) + "\n")
 
     def write_config(self, text):
-        self.config_path.write_text(text)
+        self._config_path.write_text(text)
 
     def command(self, *arguments, check=True, timeout=60, environment=None):
         """Runs a command to its end; stdout and stderr are in the result."""
-        self.prepare()
         result = subprocess.run([binary(), *self._with_config(arguments)], text=True, capture_output=True,
                                 timeout=timeout, env=self._environment(environment), stdin=subprocess.DEVNULL)
         assert not SANITIZER.search(result.stderr), result.stderr
@@ -190,8 +194,8 @@ class Receiptd:
 
     def start(self, name="a", config=None, environment=None, output=None, command="run"):
         """`receiptd run` (or intake) as process; `name` tells log files of several instances apart."""
-        self.prepare()
         log_path = self.directory / f"receiptd-{name}.log"
+        self.prepare()
         # Tests read /proc of the process. For a process that may not dump core only root may do that.
         arguments = [binary(), command, "--config", config or self.config_path, *(["--core-dumps"] if os.geteuid() else [])]
         process = Process(arguments, log_path, self._environment(environment), output)
