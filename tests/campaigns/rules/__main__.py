@@ -201,7 +201,7 @@ def sentence(totals):
 def arguments():
     parser = argparse.ArgumentParser(prog="scripts/campaign rules", description=__doc__)
     parser.add_argument("--histories", type=int, default=100_000, metavar="N")
-    parser.add_argument("--round", type=int, default=50_000, metavar="N", help="histories of a round, which has databases of its own")
+    parser.add_argument("--round", type=int, default=20_000, metavar="N", help="histories of a round, which has databases of its own")
     parser.add_argument("--kills", type=int, default=3, metavar="N", help="of an instance, in each round")
     parser.add_argument("--twice", action="store_true", help="each history comes twice, in other orders, with other copies and in other batches")
     parser.add_argument("--seed", type=int, default=1, metavar="S")
