@@ -281,7 +281,7 @@ exec_as_service() {
     fi
 }
 
-# True for test servers where memory has room for their data: two tracks with all tests take 3 GB. The limit of a container counts too.
+# True for test servers where memory has room for their data. The limit of a container counts too.
 room_in_memory() {
     [ "${RECEIPTD_TEST_FSYNC:-on}" = off ] && [ -d /dev/shm ] || return 1
     {
