@@ -11,7 +11,8 @@ CREATE TABLE message_inbox (
     prev_flags integer,
     status_at timestamptz,
     updated_at timestamptz,
-    created_at timestamptz NOT NULL DEFAULT now() -- for retention, and for the recent rows
+    created_at timestamptz NOT NULL DEFAULT now(), -- for retention, and for the recent rows
+    counted bytea -- keys of receipts, by which echoes are recognised (dedup.window); eight bytes for each status that the message has had
 ) WITH (
     fillfactor = :fillfactor,
     autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000,

@@ -56,13 +56,19 @@ static const char *const rules[] = {"lane/rules/dedup",      "lane/rules/series"
 /* Those of dimensions and groups come last. The daemon puts the columns of counters.by and
  * counters.groups here. */
 #define DIMENSION_COLUMN "org_id"
-#define RANGE_BINDINGS   3u /* the first ones, which all variants have */
-static const struct rcpt_pg_binding bindings[] = {
-    {"range_recipient", DIMENSION_COLUMN}, {"range_account", DIMENSION_COLUMN},
-    {"range_sent", "created_at"},          {"dimension_1", DIMENSION_COLUMN},
-    {"dimension_2", DIMENSION_COLUMN},     {"dimension_3", DIMENSION_COLUMN},
-    {"dimension_kinds", "{by_variant}"},   {"group_1", DIMENSION_COLUMN},
-    {"group_2", DIMENSION_COLUMN},         {"group_kinds", "{customer}"}};
+#define FIRST_BINDINGS   5u /* the first ones, which all variants have */
+static const struct rcpt_pg_binding bindings[] = {{"range_recipient", DIMENSION_COLUMN},
+                                                  {"range_account", DIMENSION_COLUMN},
+                                                  {"range_sent", "created_at"},
+                                                  {"dedup_window", "168 hours"},
+                                                  {"counted", "counted"},
+                                                  {"dimension_1", DIMENSION_COLUMN},
+                                                  {"dimension_2", DIMENSION_COLUMN},
+                                                  {"dimension_3", DIMENSION_COLUMN},
+                                                  {"dimension_kinds", "{by_variant}"},
+                                                  {"group_1", DIMENSION_COLUMN},
+                                                  {"group_2", DIMENSION_COLUMN},
+                                                  {"group_kinds", "{customer}"}};
 
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 
@@ -85,10 +91,11 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
         .rules = rules,
         .rule_count = of->rules,
         .reads_receipts = of->rules > 0,
+        .by_row = of->rules > 0,
         .by_dimensions = of->has_dimensions,
         .bindings = bindings,
         .binding_count =
-            of->has_dimensions ? sizeof(bindings) / sizeof(bindings[0]) : RANGE_BINDINGS,
+            of->has_dimensions ? sizeof(bindings) / sizeof(bindings[0]) : FIRST_BINDINGS,
         .resolves_ranges = true,
         .selective = used > 0 && strcmp(subscribers[used - 1], ACTIONS) == 0,
         .inserts_unknown = true,
@@ -130,7 +137,7 @@ static void write_lane(FILE *out)
     struct rcpt_lane_variant base = {.inserts_unknown = true,
                                      .resolves_ranges = true,
                                      .bindings = bindings,
-                                     .binding_count = RANGE_BINDINGS};
+                                     .binding_count = FIRST_BINDINGS};
     struct rcpt_lane_statements *plain = rcpt_lane_statements_new(&base);
     base.recent_since = BOUNDARY;
     struct rcpt_lane_statements *recent = rcpt_lane_statements_new(&base);

@@ -107,6 +107,15 @@ static bool list_range_problems(struct command_context *context, const struct in
     return good;
 }
 
+/* Needed where echoes are recognised by the row. */
+static bool list_counted_problems(struct command_context *context, const struct inbox_place *place,
+                                  size_t *found)
+{
+    const char *const values[] = {place->schema, place->table, context->config->inbox.counted};
+    return values[2] == NULL ||
+           list_problems(context, "migrate/counted_problems", 3, values, found);
+}
+
 bool inbox_check_table(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;
@@ -130,7 +139,8 @@ bool inbox_check_table(struct command_context *context)
     bool good = list_problems(context, "migrate/inbox_problems", 4, values, &found) &&
                 list_problems(context, "migrate/inbox_hazards", 6, values, &found) &&
                 list_dimension_problems(context, &place, &found) &&
-                list_range_problems(context, &place, &found);
+                list_range_problems(context, &place, &found) &&
+                list_counted_problems(context, &place, &found);
     rcpt_array_text_fini(&columns);
     good = good && (found > 0 || partitions_check(context));
     return good && (found == 0 ||
@@ -173,6 +183,7 @@ static bool check_lanes(struct command_context *context)
         .rules = rules.files,
         .rule_count = rules.count,
         .reads_receipts = rules.reads_receipts,
+        .by_row = rules.by_row,
         .by_dimensions = rules.dimensions.count > 0,
         .bindings = rules.bindings,
         .binding_count = rules.binding_count,

@@ -338,7 +338,13 @@ static uint32_t facet_count(const struct content *content)
 FACET_NAMES(add_facet_gateways, RCPT_FACET_GATEWAY, gateway)
 FACET_NAMES(add_facet_reasons, RCPT_FACET_REASON, reason)
 
-/* ---- days ---- */
+NUMBERS(add_lowest_statuses, int2, content->form.by_row ? batch->message_count : 0,
+        rcpt_encode_lowest_status(batch, (uint32_t)index))
+
+static void add_key_bytes(struct rcpt_pg_encoder *encoder, const struct content *content)
+{
+    rcpt_encode_keys(encoder, content->batch, content->form.by_row);
+}
 
 /* NULL compares with nothing, so PostgreSQL prunes all partitions for such a message. */
 static void put_day(struct rcpt_pg_encoder *encoder, uint16_t day)
@@ -387,6 +393,8 @@ static const struct {
     {{"facet of each raw event", "int4[]"}, add_event_facets},
     {{"gateways", "text[]"}, add_facet_gateways},
     {{"reasons of the facets", "text[]"}, add_facet_reasons},
+    {{"lowest status of each message", "int2[]"}, add_lowest_statuses},
+    {{"keys of $27", "bytea"}, add_key_bytes},
     {{"days", "int4[]"}, add_days},
 };
 _Static_assert(sizeof(apply_parameters) / sizeof(apply_parameters[0]) == RCPT_APPLY_PARAMETERS_DAYS,
@@ -409,6 +417,7 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
         .facets = form->rules ? rcpt_encode_facets(batch, &arena) : NULL,
         .kept = form->raw ? rcpt_encode_kept(batch, form->names, &arena) : NULL};
     size_t count = form->days           ? RCPT_APPLY_PARAMETERS_DAYS
+                   : form->by_row       ? RCPT_APPLY_PARAMETERS_BY_ROW
                    : form->rules        ? RCPT_APPLY_PARAMETERS_RULES
                    : form->unsubscribed ? RCPT_APPLY_PARAMETERS_UNSUBSCRIBED
                                         : RCPT_APPLY_PARAMETERS;

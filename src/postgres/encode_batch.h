@@ -18,7 +18,8 @@ struct rcpt_encode_form {
     bool raw;                            /* with the raw events, which only unknown messages need */
     bool unsubscribed; /* for the form of apply without the selective subscriber, which checks what
                           the messages may reach */
-    bool rules, keys;  /* the statement has rules; they recognise echoes */
+    bool rules, keys;  /* the statement has rules; they recognise echoes … */
+    bool by_row;       /* … by the message's row */
     bool days;         /* it looks in the days first that the messages' receipts name */
 };
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
@@ -29,7 +30,8 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
 #define RCPT_APPLY_PARAMETERS              24u
 #define RCPT_APPLY_PARAMETERS_UNSUBSCRIBED 26u
 #define RCPT_APPLY_PARAMETERS_RULES        30u
-#define RCPT_APPLY_PARAMETERS_DAYS         31u
+#define RCPT_APPLY_PARAMETERS_BY_ROW       32u
+#define RCPT_APPLY_PARAMETERS_DAYS         33u
 
 struct rcpt_apply_parameter {
     const char *name, *type;
@@ -54,6 +56,9 @@ struct rcpt_encode_facets {
 };
 const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
                                                     struct rcpt_arena *arena);
+
+int16_t rcpt_encode_lowest_status(const struct rcpt_batch *batch, uint32_t message);
+void rcpt_encode_keys(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch, bool wanted);
 
 /* `aliases`: without the messages whose receipts came under the gateway's id alone: they wait for
  * an alias. */

@@ -22,6 +22,7 @@ enum {
     RULED = 1 << 3,        /* rules read receipts */
     DIMENSIONED = 1 << 4,  /* in place of SUBSCRIBED: one counts by dimensions */
     COUNTED = 1 << 5,      /* there are rules */
+    BY_ROW = 1 << 6,       /* echoes are recognised by the message's row */
 };
 #define ALWAYS      (PLAIN | SUBSCRIBED | DIMENSIONED)
 #define SUBSCRIBERS ""  /* in place of a file: those of the subscribers */
@@ -43,22 +44,36 @@ struct piece {
     enum stages stages;
 };
 
+/* Of each stage: what the UPDATE sets, and what it returns. */
+/* clang-format off */
+#define SET(STAGES)                                                                                \
+    {"lane/apply/11_set", ALWAYS, (STAGES)}, {"lane/apply/11_set_counted", BY_ROW, (STAGES)}
+#define RETURNING(STAGES)                                                                          \
+    {"lane/apply/15_returning", PLAIN, (STAGES)},                                                  \
+    {"lane/apply/15_returning_subscribed", SUBSCRIBED, (STAGES)},                                  \
+    {"lane/apply/15_returning_dimensions", DIMENSIONED, (STAGES)},                                 \
+    {"lane/apply/15_returning_counted", BY_ROW, (STAGES)},                                         \
+    {"lane/apply/15_end", SUBSCRIBED | DIMENSIONED, (STAGES)}
+/* clang-format on */
+
 static const struct piece apply_pieces[] = {
     {"lane/apply/10_update", ALWAYS, ONE_STAGE},
     {"lane/apply/10_recent", ALWAYS, TWO_STAGES},
     {"lane/apply/10_days", ALWAYS, DAYS_FIRST},
-    {"lane/apply/15_returning", PLAIN, ANY_STAGES},
-    {"lane/apply/15_returning_subscribed", SUBSCRIBED, ANY_STAGES},
-    {"lane/apply/15_returning_dimensions", DIMENSIONED, ANY_STAGES},
+    SET(ANY_STAGES),
+    {"lane/apply/13_from", ALWAYS, ONE_STAGE},
+    {"lane/apply/13_from_recent", ALWAYS, TWO_STAGES},
+    {"lane/apply/13_from_days", ALWAYS, DAYS_FIRST},
+    RETURNING(ANY_STAGES),
     {"lane/apply/12_recent_days", ALWAYS, DAYS_FIRST},
-    {"lane/apply/15_returning", PLAIN, DAYS_FIRST},
-    {"lane/apply/15_returning_subscribed", SUBSCRIBED, DAYS_FIRST},
-    {"lane/apply/15_returning_dimensions", DIMENSIONED, DAYS_FIRST},
+    SET(DAYS_FIRST),
+    {"lane/apply/13_from_placed", ALWAYS, DAYS_FIRST},
+    RETURNING(DAYS_FIRST),
     {"lane/apply/16_older", ALWAYS, TWO_STAGES},
     {"lane/apply/16_older_days", ALWAYS, DAYS_FIRST},
-    {"lane/apply/15_returning", PLAIN, LATER_STAGES},
-    {"lane/apply/15_returning_subscribed", SUBSCRIBED, LATER_STAGES},
-    {"lane/apply/15_returning_dimensions", DIMENSIONED, LATER_STAGES},
+    SET(LATER_STAGES),
+    {"lane/apply/17_from_seen", ALWAYS, LATER_STAGES},
+    RETURNING(LATER_STAGES),
     {"lane/apply/17_both", ALWAYS, TWO_STAGES},
     {"lane/apply/17_all", ALWAYS, DAYS_FIRST},
     {"lane/apply/20_changed", PLAIN, ANY_STAGES},
@@ -68,6 +83,7 @@ static const struct piece apply_pieces[] = {
     {"lane/apply/30_count", ALWAYS, ANY_STAGES},
     {"lane/apply/40_unknown", ALWAYS, ANY_STAGES},
     {"lane/apply/45_receipts", RULED, ANY_STAGES},
+    {"lane/apply/45_doubtful", BY_ROW, ANY_STAGES},
     {"lane/apply/45_dimensions", DIMENSIONED, ANY_STAGES},
     {RULES, COUNTED, ANY_STAGES},
     {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
@@ -81,6 +97,7 @@ static const struct piece wake_pieces[] = {
     {"lane/wake/20_update_recent", ALWAYS, TWO_STAGES},
     {"lane/wake/30_count", ALWAYS, ANY_STAGES},
     {"lane/wake/45_receipts", RULED, ANY_STAGES},
+    {"lane/wake/45_doubtful", BY_ROW, ANY_STAGES},
     {"lane/wake/45_dimensions", DIMENSIONED, ANY_STAGES},
     {RULES, COUNTED, ANY_STAGES},
     {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
@@ -249,7 +266,7 @@ static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers
     if (variant->rule_count == 0)
         return subscribers > 0 ? SUBSCRIBED : PLAIN;
     return COUNTED | (variant->by_dimensions ? DIMENSIONED : SUBSCRIBED) |
-           (variant->reads_receipts ? RULED : 0);
+           (variant->reads_receipts ? RULED : 0) | (variant->by_row ? BY_ROW : 0);
 }
 
 /* The boundary is an array of one element, for the operator that no plan takes for a range of an index

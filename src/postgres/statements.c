@@ -37,7 +37,7 @@ struct rcpt_lane_sender {
     rcpt_lane_on_effects on_effects; /* NULL: no observer */
     void *effects_context;
     struct rcpt_lane_names names;
-    bool has_rules, has_keys, has_days;
+    bool has_rules, has_keys, has_row_keys, has_days;
     struct rcpt_lane_subscription *subscription; /* NULL: everything may be */
     uint32_t raw_batches; /* batches still to be sent with their raw events */
 };
@@ -111,10 +111,11 @@ const char *rcpt_lane_name(const struct rcpt_lane_names *names, enum rcpt_facet 
     return names != NULL && names->name != NULL ? names->name(names->context, facet, number) : NULL;
 }
 
-void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender, bool rules, bool keys)
+void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender, bool rules, bool keys, bool by_row)
 {
     sender->has_rules = rules;
     sender->has_keys = keys;
+    sender->has_row_keys = by_row;
 }
 
 /* Texts change behind what was submitted before, so this holds from the next batch on. */
@@ -220,6 +221,7 @@ static void add_messages(struct submission *submission, const struct rcpt_lane_s
                                           .unsubscribed = unsubscribed,
                                           .rules = sender->has_rules,
                                           .keys = sender->has_keys,
+                                          .by_row = sender->has_row_keys,
                                           .days = days};
     rcpt_encode_apply(sender->work, batch, &form);
     add_query(submission,

@@ -23,10 +23,13 @@
 struct rcpt_lane_variant {
     const char *const *subscribers;
     size_t count;
-    const char *const *rules; /* "lane/rules/dedup" or "lane/rules/no_dedup", then the others */
-    size_t rule_count;        /* 0: the statements hold nothing of rules */
-    bool reads_receipts;      /* any of the rules but those of dimensions and groups does */
-    bool by_dimensions;       /* lane/rules/dimensions is among the rules */
+    const char *const *
+        rules; /* "lane/rules/dedup", behind dedup_store unless by_row, or no_dedup, then the others */
+    size_t rule_count;   /* 0: the statements hold nothing of rules */
+    bool reads_receipts; /* any of the rules but those of dimensions and groups does */
+    bool
+        by_row; /* the first one recognises echoes by the message's row; a binding has the column */
+    bool by_dimensions; /* lane/rules/dimensions is among the rules */
     /* What the files of dimensions, groups and ranges leave open; none without them. Read by
      * rcpt_lane_statements_new() alone. */
     const struct rcpt_pg_binding *bindings;
@@ -149,7 +152,8 @@ void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
                                        const struct rcpt_lane_subscription *subscription);
 /* The statements have rules, so batches bring what each receipt names; with `keys` also by what
  * echoes are recognised. At first: no. */
-void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender, bool rules, bool keys);
+void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender, bool rules, bool keys,
+                                bool by_row);
 void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms);
 /* With `insert`: how long a receipt that came under the gateway's id waits for an alias before its
  * row is made. Negative, as at first: not at all. */

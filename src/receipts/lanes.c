@@ -65,6 +65,7 @@ static struct rcpt_lane_statements *new_statements(const struct lanes *lanes)
                                               .rules = rules.files,
                                               .rule_count = rules.count,
                                               .reads_receipts = rules.reads_receipts,
+                                              .by_row = rules.by_row,
                                               .by_dimensions = rules.dimensions.count > 0,
                                               .bindings = rules.bindings,
                                               .binding_count = rules.binding_count,

@@ -3,9 +3,28 @@
  * lanes.c. */
 #include "internal.h"
 
+#define DAY_MS INT64_C(86400000)
+
+/* Of whole days, as the store forgets. A table of the platform's may have no column for keys. */
+static void read_dedup(const struct rcpt_config *config, struct rules *rules)
+{
+    const char *column = config->inbox.table == NULL ? "counted" : config->inbox.counted;
+    if (!rules->keys)
+        return;
+    rules->by_row = column != NULL;
+    snprintf(rules->window, sizeof(rules->window), "%lld hours",
+             (long long)((config->dedup.window_ms + DAY_MS - 1) / DAY_MS * 24));
+    rules->bindings[rules->binding_count++] =
+        (struct rcpt_pg_binding){"dedup_window", rules->window};
+    if (rules->by_row)
+        rules->bindings[rules->binding_count++] = (struct rcpt_pg_binding){"counted", column};
+}
+
 /* The first one says which receipts are echoes; the others count those that are not. */
 static void add_readers(const struct rcpt_config *config, struct rules *rules)
 {
+    if (rules->keys && !rules->by_row)
+        rules->files[rules->count++] = "lane/rules/dedup_store";
     rules->files[rules->count++] = rules->keys ? "lane/rules/dedup" : "lane/rules/no_dedup";
     if (config->counters.series_ms > 0)
         rules->files[rules->count++] = "lane/rules/series";
@@ -53,6 +72,7 @@ static void add_ranges(const struct rcpt_config *config, struct rules *rules)
 void rules_read(const struct rcpt_config *config, struct rules *rules)
 {
     *rules = (struct rules){.keys = config->dedup.window_ms > 0};
+    read_dedup(config, rules);
     add_readers(config, rules);
     add_dimensions(config, rules);
     add_groups(config, rules);
@@ -72,5 +92,5 @@ void rules_give(const struct receipts *receipts, struct rcpt_lane_sender *sender
     rules_read(receipts->context->config, &rules);
     rcpt_lane_sender_set_names(sender,
                                &(struct rcpt_lane_names){.name = name_facet, .context = receipts});
-    rcpt_lane_sender_set_rules(sender, rules.reads_receipts, rules.keys);
+    rcpt_lane_sender_set_rules(sender, rules.reads_receipts, rules.keys, rules.by_row);
 }

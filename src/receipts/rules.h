@@ -7,19 +7,23 @@
 #include "config/groups.h"
 #include "config/ranges.h"
 
-#define RULES_MOST    8
-#define RULE_BINDINGS (RCPT_DIMENSION_BINDINGS + RCPT_GROUP_BINDINGS + RCPT_RANGE_BINDINGS)
+#define RULES_MOST     9
+#define DEDUP_BINDINGS 2
+#define RULE_BINDINGS                                                                              \
+    (DEDUP_BINDINGS + RCPT_DIMENSION_BINDINGS + RCPT_GROUP_BINDINGS + RCPT_RANGE_BINDINGS)
 
 /* Not copied: dimensions and groups point into themselves. */
 struct rules {
     const char *files[RULES_MOST];
     size_t count;        /* 0: none */
     bool reads_receipts; /* any of them but those of dimensions and groups does */
-    bool keys;           /* they recognise echoes */
+    bool keys;           /* they recognise echoes … */
+    bool by_row;         /* … by the message's row */
+    char window[32];     /* in which they do, as an interval of SQL */
     struct rcpt_dimensions dimensions;
     struct rcpt_groups groups;
     struct rcpt_ranges ranges;
-    struct rcpt_pg_binding bindings[RULE_BINDINGS]; /* those of all three */
+    struct rcpt_pg_binding bindings[RULE_BINDINGS]; /* those of all */
     size_t binding_count;
 };
 

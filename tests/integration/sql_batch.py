@@ -147,6 +147,21 @@ def for_rules(events):
     return [[], 0, [e.key for e in raw], numbers, *([facet[part] for facet in facets] for part in range(2))]
 
 
+def for_rows(events):
+    """And where echoes are recognised by the row: $31 and $32."""
+    messages = collections.defaultdict(list)
+    for event in events:
+        messages[event.message_id].append(event)
+    lowest, keys = [], b""
+    for message_id in sorted(messages, key=str.encode):
+        mine = messages[message_id]
+        codes = [code for e in mine for code in e.codes]
+        plain = all(code < 9001 for code in codes) and len(set(codes)) == len(codes) and all(e.key is not None for e in mine)
+        lowest.append(min(codes) if plain else -1)
+        keys += b"".join((e.key or 0).to_bytes(8, "big", signed=True) for e in mine)
+    return [lowest, keys]
+
+
 def effects(row):
     """What apply says became of the messages: {(status before, after, flags gained, signature): messages}."""
     columns = [[int(v) for v in (row[name] or "{}").strip("{}").split(",") if v] for name in ARRAYS[:5]]
@@ -167,10 +182,11 @@ def apply(session, events, lane=0, unknown="park", raw=True, days=None):
     with session.transaction():
         parameters = fold(events, lane, "dead-letter" if unknown == "dead-letter" else "park")
         if reads_receipts(session.rules):
-            parameters += for_rules(events)
+            parameters += for_rules(events) + (for_rows(events) if session.rules[0] == "dedup" else [])
         name, more = "lane/apply", []
         if days is not None:
-            more = ([] if reads_receipts(session.rules) else [[], 0, [], [], [], []]) + [[days.get(message_id) for message_id in parameters[0]]]
+            more = ([] if reads_receipts(session.rules) else [[], 0, [], [], [], []])
+            more += ([] if session.rules[:1] == ("dedup",) else [[], b""]) + [[days.get(message_id) for message_id in parameters[0]]]
             name = "lane/apply_days"
         row = session.one(name, *(parameters if raw else without_raw_events(parameters)), *more)
         if unknown == "insert":

@@ -1,5 +1,6 @@
 """Two sessions meet, and one really waits for the other: what each then sees and does. R1 … R8 are the transcripts of a review
 of the protocol; those that need no wait are in the other test_sql_ files. docs/model.md lists them all."""
+import datetime
 import threading
 
 import pytest
@@ -89,6 +90,69 @@ def test_a_wake_that_waits_for_a_deletion_leaves_its_receipt_to_expire(database,
     assert woken.done().sqlstate == "40001"
     assert wake(lane)["rows"] == "0" and parked(lane) == 1 and drift(platform) == []
     assert lane.one("lane/expire", [Event("a", 600, 0).topic], [0], 0, 10, 3_600_000)["retired"] == "1"
+
+
+NOW = datetime.datetime.now(datetime.timezone.utc).isoformat()
+SENT, DELIVERED, OPENED = (Event("m", code, code, at=NOW, key=code) for code in (300, 600, 700))
+
+
+@pytest.mark.parametrize("since", (None, "-infinity", "infinity"), ids=("one stage", "in stage one", "in stage two"))
+@pytest.mark.parametrize("rules", (("dedup",), ("dedup_store", "dedup")), ids=("by row", "store alone"))
+@pytest.mark.parametrize("end", ("COMMIT", "ROLLBACK"))
+@pytest.mark.parametrize("first, second", (
+    ([SENT], [SENT]),  # of neither can the row know
+    ([SENT, DELIVERED], [SENT]),  # the second waits in vain: the row has become more than it names
+    ([SENT, DELIVERED], [SENT, OPENED]),  # it waits, and changes what the first has made of the row
+    ([SENT, OPENED], [DELIVERED, SENT]),  # likewise in vain, with a receipt that the row does not know
+    ([DELIVERED], [SENT, DELIVERED, OPENED]),
+), ids=("same", "less", "more", "between", "all"))
+def test_copies_that_two_instances_hold_at_once_count_once(database, since, rules, end, first, second):
+    one, two, watcher = (database.session(name) for name in ("one", "two", "watcher"))
+    for session in (one, two):
+        session.rules, session.recent_since = rules, since
+    add_messages(watcher, {"m": "c"})
+    one.do("BEGIN")
+    apply(one, first)
+    late = Waiting(watcher, two, apply, two, second)
+    one.do(end)
+    late.done()
+    counted = {event.key: event for event in (first if end == "COMMIT" else []) + second}
+    for session in (one, two):
+        session.forget()
+        apply(session, [SENT, DELIVERED, OPENED])
+    counted |= {event.key: event for event in (SENT, DELIVERED, OPENED)}
+    assert stored_rows(watcher) == {"m": (700, 0)} and drift(watcher) == []
+    assert stored_funnel(watcher) == expected_funnel({"m": "c"}, counted.values())
+    duplicates = watcher.query("SELECT sum(duplicates)::int FROM campaign_funnel")
+    assert duplicates == [((len(first) if end == "COMMIT" else 0) + len(second) + 6 - 3,)]
+
+
+@pytest.mark.parametrize("end", ("COMMIT", "ROLLBACK"))
+def test_copies_of_less_than_the_row_has_wait_for_each_other_in_the_store(database, end):
+    one, two, watcher = (database.session(name) for name in ("one", "two", "watcher"))
+    one.rules = two.rules = ("dedup",)
+    add_messages(watcher, {"m": "c"})
+    apply(one, [OPENED])
+    one.do("BEGIN")
+    apply(one, [SENT, DELIVERED])
+    late = Waiting(watcher, two, apply, two, [DELIVERED, SENT])
+    one.do(end)
+    late.done()
+    assert stored_funnel(watcher) == expected_funnel({"m": "c"}, [SENT, DELIVERED, OPENED]) and drift(watcher) == []
+
+
+@pytest.mark.parametrize("end", ("COMMIT", "ROLLBACK"))
+def test_a_wake_and_a_batch_that_hold_copies_count_them_once(database, end):
+    lane, woken, watcher = (database.session(name) for name in ("lane", "woken", "watcher"))
+    lane.rules = woken.rules = ("dedup",)
+    apply(lane, [SENT, DELIVERED])
+    add_messages(watcher, {"m": "c"})
+    lane.do("BEGIN")
+    apply(lane, [SENT, DELIVERED])
+    late = Waiting(watcher, woken, wake, woken)
+    lane.do(end)
+    assert late.done()["rows"] == "2"
+    assert stored_funnel(watcher) == expected_funnel({"m": "c"}, [SENT, DELIVERED]) and drift(watcher) == []
 
 
 def test_a_message_that_lands_while_the_fence_waits_is_known(database):

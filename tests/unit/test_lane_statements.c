@@ -33,8 +33,9 @@ static void assert_files(const char *text, const char *const *files)
 
 #define CHANGED            "lane/apply/20_changed", "lane/apply/25_unchanged"
 #define CHANGED_SUBSCRIBED "lane/apply/20_changed_subscribed", "lane/apply/25_unchanged"
-#define UPDATE             "lane/apply/10_update", "lane/apply/15_returning"
-#define UPDATE_SUBSCRIBED  "lane/apply/10_update", "lane/apply/15_returning_subscribed"
+#define UPDATE_SET         "lane/apply/10_update", "lane/apply/11_set", "lane/apply/13_from"
+#define UPDATE             UPDATE_SET, "lane/apply/15_returning"
+#define UPDATE_SUBSCRIBED  UPDATE_SET, "lane/apply/15_returning_subscribed", "lane/apply/15_end"
 #define REST               "lane/apply/30_count", "lane/apply/40_unknown"
 #define ANSWER             "lane/apply/90_answer"
 #define WAKE               "lane/wake/10_apply", "lane/wake/20_update", "lane/wake/30_count"
@@ -150,7 +151,7 @@ static void days_have_a_form_of_their_own_and_change_no_other(void **state)
     struct rcpt_lane_statements *on = rcpt_lane_statements_new(&variant);
     assert_null(text_of(without, "apply_days"));
     assert_string_equal(text_of(off, "apply_days"), rcpt_sql("lane/apply/00_no_days"));
-    assert_non_null(strstr(text_of(on, "apply_days"), "$31::int4[]"));
+    assert_non_null(strstr(text_of(on, "apply_days"), "$33::int4[]"));
     assert_non_null(strstr(text_of(on, "apply_days"), rcpt_sql(ACTIONS)));
     for (size_t index = 0; index < 3; index++) {
         const char *name = (const char *const[]){"apply", "apply_unsubscribed", "wake"}[index];

@@ -9,10 +9,3 @@
 WITH
 recent AS (
     UPDATE message_inbox m
-    SET prev_status = m.status, prev_flags = m.flags,
-        status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
-        status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
-    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[], $23::text[])
-         WITH ORDINALITY AS e (id, top, mask, at, signature, org, n)
-    WHERE m.message_id = e.id AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org) AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
-      AND m.:"recent_column" >= ALL (:'recent_since')

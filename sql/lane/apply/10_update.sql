@@ -20,7 +20,9 @@
 -- Only with 91_unsubscribed.sql: $25 int2[] statuses of $2, each once, $26 int4 all flags of $3.
 -- Only with rules (45_receipts.sql, ../rules), which also need $10, $11 and $22 without raw events: $27 int8[] keys of the raw events, by which echoes
 -- are recognised, $28 int4[] facet of each raw event (1-based): $29 text[] gateways, $30 text[] reasons of the facets, NULL: none.
--- Only with 10_days.sql, which has all the others, too: $31 int4[] days on which the messages were inserted, in UTC, since 1970-01-01, as receipts have it; NULL: none says so.
+-- Only where echoes are recognised by the row (45_doubtful.sql): $31 int2[] lowest status of each message, if its receipts name statuses alone, each another; else -1.
+-- $32 bytea keys of $27, eight bytes each.
+-- Only with 10_days.sql, which has all the others, too: $33 int4[] days on which the messages were inserted, in UTC, since 1970-01-01, as receipts have it; NULL: none says so.
 -- src/postgres/encode_batch.c writes these parameters by one table in the same order; tests/unit/test_encode_batch.c compares the two.
 --
 -- 90_answer.sql says what it returns.
@@ -32,9 +34,3 @@ WITH
 -- A receipt that names an organisation changes a message of that organisation alone.
 u AS (
     UPDATE message_inbox m
-    SET prev_status = m.status, prev_flags = m.flags,
-        status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
-        status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
-    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[], $23::text[])
-         WITH ORDINALITY AS e (id, top, mask, at, signature, org, n)
-    WHERE m.message_id = e.id AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org) AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)

@@ -4,4 +4,3 @@
               m.flags & ~m.prev_flags AS gained, m.message_id AS id, COALESCE(m.org_id, '') AS org,
               record_link($19::bytea, ($12::int4[])[($9::int4[])[e.n]]) AS link, e.at,
               ARRAY[m.:"dimension_1"::text COLLATE "C", m.:"dimension_2"::text COLLATE "C", m.:"dimension_3"::text COLLATE "C"] AS dims
-),

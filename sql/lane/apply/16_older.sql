@@ -14,9 +14,3 @@ seen AS MATERIALIZED (
 ),
 older AS (
     UPDATE message_inbox m
-    SET prev_status = m.status, prev_flags = m.flags,
-        status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
-        status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
-    FROM seen e
-    WHERE NOT e.known AND m.message_id = e.id AND (m.:"recent_column" < ALL (:'recent_since') OR m.:"recent_column" IS NULL)
-      AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org) AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)

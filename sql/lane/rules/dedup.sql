@@ -1,31 +1,37 @@
 -- Rule: a receipt that came before, within the window, is an echo: it is taken off `events` and counted as a duplicate. What makes two
 -- receipts the same is their message and event: its event_id, else its status, flags and time (src/core/record_event.c). In one
--- process a message has one lane; two instances may hold copies of one receipt at once, and the key of the store decides between them. Outside of the window, or where it is off for a receipt, each counts.
+-- process a message has one lane; two instances may hold copies of one receipt at once. What has come is in the message's row or in the store, and
+-- doubtful (../apply/45_doubtful.sql) are those that may be there. Outside of the window, or where it is off for a receipt, each counts.
+-- A key is found in the row wherever it begins: by chance as seldom as two keys are the same.
+-- Variable: dedup_window, an interval of whole days.
 , keyed AS MATERIALIZED (
-    SELECT dedup_slot(c.at) AS slot, hashtextextended(c.id, 0) AS message, c.event, min(c.i) AS i, count(*)::int4 AS n
-    FROM receipts c
-    WHERE c.event IS NOT NULL AND c.at >= now() - interval '7 days' AND c.at < now() + interval '1 day'
-    GROUP BY 1, 2, 3
+    SELECT d.*, dedup_slot(d.at) AS slot, hashtextextended(d.id, 0) AS message, COALESCE(position(int8send(d.event) IN d.counted) > 0, false) AS in_row
+    FROM doubtful d
+    WHERE d.event IS NOT NULL AND d.at >= date_trunc('day', now(), 'UTC') - :'dedup_window'::interval AND d.at < now() + interval '1 day'
+),
+wanted AS MATERIALIZED (
+    SELECT k.slot, k.message, k.event, min(k.i) AS i FROM keyed k WHERE NOT k.in_row GROUP BY 1, 2, 3
 ),
 stored AS (
     INSERT INTO receipt_counted (slot, message, event)
-    SELECT k.slot, k.message, k.event FROM keyed k ON CONFLICT DO NOTHING RETURNING slot, message, event
+    SELECT w.slot, w.message, w.event FROM wanted w ORDER BY w.slot, w.message, w.event
+    ON CONFLICT DO NOTHING RETURNING slot, message, event
 ),
--- Most batches have no echo: then as many were stored as there are, and no receipt is looked up.
-fresh AS MATERIALIZED (SELECT (SELECT count(*) FROM stored) = (SELECT COALESCE(sum(k.n), 0) FROM keyed k) AS "all"),
 -- NOT IN and IN … IS TRUE are hashed subplans. A join of CTEs would be a nested loop, since a generic plan expects few rows.
 first_ones AS MATERIALIZED (
-    SELECT k.i FROM keyed k WHERE ((k.slot, k.message, k.event) IN (SELECT s.slot, s.message, s.event FROM stored s)) IS TRUE
+    SELECT w.i FROM wanted w WHERE ((w.slot, w.message, w.event) IN (SELECT s.slot, s.message, s.event FROM stored s)) IS TRUE
 ),
-judged AS MATERIALIZED (
-    SELECT c.*, NOT (SELECT f."all" FROM fresh f) AND c.event IS NOT NULL AND c.at >= now() - interval '7 days' AND c.at < now() + interval '1 day'
-                AND (c.i IN (SELECT f.i FROM first_ones f)) IS NOT TRUE AS echo
-    FROM receipts c
+-- Most batches have no echo: then as many were stored as there are, and no receipt is looked up.
+echoed AS MATERIALIZED (
+    SELECT k.* FROM keyed k
+    WHERE (SELECT count(*) FROM stored) < (SELECT count(*) FROM keyed) AND (k.in_row OR (k.i IN (SELECT f.i FROM first_ones f)) IS NOT TRUE)
 ),
-counted AS NOT MATERIALIZED (SELECT * FROM judged j WHERE NOT j.echo),
+counted AS NOT MATERIALIZED (
+    SELECT c.* FROM receipts c WHERE (SELECT count(*) FROM echoed) = 0 OR (c.i IN (SELECT e.i FROM echoed e)) IS NOT TRUE
+),
 echoes AS MATERIALIZED (
     SELECT j.campaign, j.gateway, c.code, count(*) AS n
-    FROM judged j CROSS JOIN LATERAL receipt_codes(j.code, j.flags) c WHERE j.echo GROUP BY 1, 2, 3
+    FROM echoed j CROSS JOIN LATERAL receipt_codes(j.code, j.flags) c GROUP BY 1, 2, 3
 ),
 uncounted AS (
     INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)

@@ -4,6 +4,5 @@
     UNION ALL
     SELECT j.campaign, (SELECT ARRAY[m.:"dimension_1"::text COLLATE "C", m.:"dimension_2"::text COLLATE "C", m.:"dimension_3"::text COLLATE "C"]
                         FROM message_inbox m WHERE m.message_id = j.id LIMIT 1), c.code, 0, -1
-    FROM judged j CROSS JOIN LATERAL receipt_codes(j.code, j.flags) c
-    WHERE j.echo
+    FROM echoed j CROSS JOIN LATERAL receipt_codes(j.code, j.flags) c
 )
