@@ -47,9 +47,9 @@ class Viewers:
     def end(self):
         now, grown = self._cpu(), rss_mib(self.serve.pid) - self.rss if self.serve else None
         answer, _ = self.client.communicate("end\n", timeout=60)
-        got, events, lost, fetched, used = answer.split()
+        got, events, lost, fetched, refused, used = answer.split()
         assert lost == "0" or LOOKS[self.look][1] == "ignore", f"{lost} viewers were lost"
-        return {"bytes_each": int(got) / VIEWERS, "events_each": int(events) / VIEWERS, "fetched_each": int(fetched) / VIEWERS, "clients_cpu": float(used),
+        return {"bytes_each": int(got) / VIEWERS, "events_each": int(events) / VIEWERS, "fetched_each": int(fetched) / VIEWERS, "refused": int(refused), "clients_cpu": float(used),
                 "serve_cpu": now[0] - self.before[0], "questions_cpu": now[1] - self.before[1], "serve_grown_mib": grown}
 
     def kill(self):
@@ -111,7 +111,7 @@ def part_viewers(lab, options):
                   "clients_share": summary([run["clients_share"] for run in made]),
                   "grown_mib": summary([run["serve_grown_mib"] for run in made]) if case and case[1] == "serve"
                   else summary([run["peak_rss_mib"] - first["peak_rss_mib"] for run, first in zip(made, nobody)]),
-                  **{part: summary([run[part] for run in made]) if case else None for part in ("events_each", "fetched_each")}}
+                  **{part: summary([run[part] for run in made]) if case else None for part in ("events_each", "fetched_each", "refused")}}
         results.append(result)
         own = f", serve {result['serve_share']['median']:.1%} of the core's CPU ({result['serve_ms_per_second']['median']:.0f} ms a second, its sessions {result['questions_ms_per_second']['median']:.0f})" if result["serve_share"] else ""
         say(f"  {result['who']} {result['where']}: {result['rate']['median']:,.0f} events/s for {result['seconds']['median']:.0f} s, {result['rate_share']['median']:.3f}; "

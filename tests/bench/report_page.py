@@ -13,7 +13,7 @@ def section_viewers(result):
     places = {"": "–", "run": "`run`", "serve": "`serve`"}
     rows = [(case["who"], places[case["where"]], spread(case["rate"]), spread(case["rate_share"], 2), spread(case["cpu_more"], 1, 100), spread(case["serve_share"], 1, 100),
              " + ".join(spread(case[part]) for part in ("serve_ms_per_second", "questions_ms_per_second")) if case["serve_share"] else "–",
-             spread(case["clients_share"], 1, 100), spread(case["grown_mib"], 1), *(spread(case[part]) if case[part] else "–" for part in ("events_each", "fetched_each"))) for case in result["cases"]]
+             spread(case["clients_share"], 1, 100), spread(case["grown_mib"], 1), *(spread(case[part]) if case[part] else "–" for part in ("events_each", "fetched_each", "refused"))) for case in result["cases"]]
     return (f"""## Viewers
 
 {number(result['events'])} receipts of the published mix, of 100 campaigns, while {number(result['viewers'])} clients follow `/stream` (or also fetch their campaign when it is named, as the page does): answered by `receiptd run` itself, or by a
@@ -22,7 +22,7 @@ is what daemon, PostgreSQL and `serve` use for a receipt more than with nobody; 
 with nobody. Shares in percent. What viewers cost is the same in each second, so on a machine where the core gets less than all cores its share is larger.
 
 """ + table(("who looks", "who answers", "events/s", "of that with nobody", "core, CPU more", "serve, of the core's CPU",
-                      "serve + its sessions, ms a second", "clients, of the machine", "RSS, MiB more", "events sent to each", "answers to each"), rows))
+                      "serve + its sessions, ms a second", "clients, of the machine", "RSS, MiB more", "events sent to each", "answers to each", "of all, refused (503)"), rows))
 
 
 def section_page(result):

@@ -1,6 +1,7 @@
 """N clients of /stream in a process of their own: viewers.py PORT N PATH read|fetch|ignore. `fetch`: each asks for its campaign when the stream
 names it, as the page does, on a second connection. Says "ready" when all are connected; ends with its input, and says then how many bytes and
-events they got, how many were lost, how many answers they fetched, and how many seconds of CPU all this took since all were connected."""
+events they got, how many were lost, how many answers they fetched and how many
+fetches were refused (503: too many questions), and how many seconds of CPU all this took since all were connected."""
 
 import re
 import resource
@@ -33,16 +34,15 @@ class Viewer:
             self.ask(self.fetcher, f"/campaigns/{self.campaign}")
 
     def on_answer(self, block):
-        """True: it is whole."""
+        """Its status; 0: it is not whole yet."""
         self.answer += block
         head, end, body = self.answer.partition(b"\r\n\r\n")
         if not end or len(body) < int(re.search(rb"Content-Length: (\d+)", head)[1]):
-            return False
-        assert head.startswith(b"HTTP/1.1 200"), head
+            return 0
         self.busy = False
         if self.wanted:
             self.on_event()
-        return True
+        return int(head.split()[1])
 
 
 def used():
@@ -62,19 +62,20 @@ def main(port, number, path, way):
             ready.register(viewer.fetcher, selectors.EVENT_READ, viewer)
     begun = used()
     print("ready", flush=True)
-    got = events = lost = fetched = 0
+    got = events = lost = fetched = refused = 0
     while True:
         for key, _ in ready.select():
             viewer = key.data
             if viewer is None:
-                print(got, events, lost, fetched, used() - begun, flush=True)
+                print(got, events, lost, fetched, refused, used() - begun, flush=True)
                 return
             block = key.fileobj.recv(65536)
             if not block:
                 lost += 1
                 ready.unregister(key.fileobj)
             elif key.fileobj is viewer.fetcher:
-                fetched += viewer.on_answer(block)
+                status = viewer.on_answer(block)
+                fetched, refused = fetched + (status == 200), refused + (status not in (0, 200))
             else:
                 found = block.count(b"event: campaign")
                 got, events = got + len(block), events + found
