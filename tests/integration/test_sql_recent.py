@@ -281,7 +281,7 @@ def test_a_mapped_table_whose_rows_may_be_without_a_time(sql_server):
 
 # ---- a table that is partitioned by the time of its messages
 
-DAYS = """CREATE SCHEMA app; CREATE TABLE app.messages (id text, org text, camp text, created_at timestamptz, UNIQUE (id, created_at)) PARTITION BY RANGE (created_at);
+DAYS = """CREATE SCHEMA app; CREATE TABLE app.messages (id text, org text, camp text, created_at timestamptz, counted bytea, UNIQUE (id, created_at)) PARTITION BY RANGE (created_at);
     CREATE TABLE app.other PARTITION OF app.messages DEFAULT;
     """ + "".join(f"CREATE TABLE app.d{n} PARTITION OF app.messages FOR VALUES FROM ('2026-01-0{n} 00:00+00') TO ('2026-01-0{n + 1} 00:00+00');" for n in range(1, 6))
 DAYS_SINCE = "2026-01-04 00:00:00+00"
@@ -528,7 +528,7 @@ def day_session(days, since=DAYS_SINCE, timezone="UTC", **settings):
     return session
 
 
-@pytest.mark.parametrize("settings", [{}, {"rules": ("dedup", "series", "reasons", "gateways")}])
+@pytest.mark.parametrize("settings", [{}, {"rules": ("dedup", "series", "reasons", "gateways")}, {"rules": ("dedup_store", "dedup", "series")}])
 @pytest.mark.parametrize("seed", range(3))
 def test_right_wrong_and_missing_days_give_the_rows_and_counters_of_the_definition(days, seed, settings):
     """Messages of each day, of a day without a partition and without a time, unknown ones, and receipts that come again; sessions of other time zones."""
@@ -565,11 +565,11 @@ def test_with_its_day_a_receipt_reads_the_partition_of_that_day_alone(days):
         session.do("INSERT INTO app.messages (id, org, camp, created_at) VALUES (%s, 'o', 'c', '2026-01-02 23:30+00')", [f"m{n}"])
     ids = sorted((f"m{n}" for n in range(50)), key=str.encode)
     for status in (300, 300):  # changed, then known
-        plan = session.explain("lane/apply_days", *fold([Event(i, status, 1) for i in ids]), [], 0, [], [], [], [], [day_number("2026-01-02")] * 50,
+        plan = session.explain("lane/apply_days", *fold([Event(i, status, 1) for i in ids]), [], 0, [], [], [], [], [], b"", [day_number("2026-01-02")] * 50,
                                options="ANALYZE, COSTS OFF, TIMING OFF")
         read = {found[1] for line in plan.split("\n") if (found := re.search(r"(?:Scan|using \S+) on (d\d|other) ", line)) and "never executed" not in line}
         assert read == {"d2"}, plan
-    wrong = session.explain("lane/apply_days", *fold([Event("m7", 600, 1)]), [], 0, [], [], [], [], [day_number("2026-01-01")], options="ANALYZE, COSTS OFF, TIMING OFF")
+    wrong = session.explain("lane/apply_days", *fold([Event("m7", 600, 1)]), [], 0, [], [], [], [], [], b"", [day_number("2026-01-01")], options="ANALYZE, COSTS OFF, TIMING OFF")
     assert session.query("SELECT status FROM message_inbox WHERE message_id = 'm7'") == [(600,)], wrong
 
 
