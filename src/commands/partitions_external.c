@@ -145,6 +145,8 @@ static bool cover(struct command_context *context, const struct rcpt_session_row
     return true;
 }
 
+/* Each is a transaction of its own, so one that others hold keeps none of the rest from its triggers
+ * for longer than its attempts. */
 static bool cover_all(struct command_context *context)
 {
     struct inbox_place place;

@@ -269,6 +269,8 @@ static void add_expire(struct submission *submission, const struct rcpt_lane_sen
     add_query(submission, "expire", sender->work);
 }
 
+/* The lock is a statement of its own: the snapshot of the next one is younger than it, and shows what
+ * another instance has parked. */
 static void add_resolve(struct submission *submission, const struct rcpt_lane_sender *sender,
                         const struct rcpt_batch *batch)
 {
