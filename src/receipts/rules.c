@@ -1,6 +1,8 @@
 /* The rules that the configuration switches on: their files for the statements of lanes
  * (sql/lane/rules), and what the decoder reads of receipts for them. Called by receipts.c and
  * lanes.c. */
+#include <inttypes.h>
+
 #include "internal.h"
 
 #define DAY_MS INT64_C(86400000)
@@ -12,8 +14,8 @@ static void read_dedup(const struct rcpt_config *config, struct rules *rules)
     if (!rules->keys)
         return;
     rules->by_row = column != NULL;
-    snprintf(rules->window, sizeof(rules->window), "%lld hours",
-             (long long)((config->dedup.window_ms + DAY_MS - 1) / DAY_MS * 24));
+    int64_t days = (config->dedup.window_ms + DAY_MS - 1) / DAY_MS;
+    snprintf(rules->window, sizeof(rules->window), "%" PRId64 " hours", days * 24);
     rules->bindings[rules->binding_count++] =
         (struct rcpt_pg_binding){"dedup_window", rules->window};
     if (rules->by_row)

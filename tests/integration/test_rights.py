@@ -16,8 +16,8 @@ from support.world import QUICK
 
 NAMES = ("daemon", "intake", "serve", "platform")
 OPTIONS = {"daemon": "--role", "intake": "--intake-role", "serve": "--serve-role", "platform": "--platform-role"}
-MAPPING = {"table": "messaging.outbound"}
-MESSAGES = "CREATE TABLE messaging.outbound (message_id text PRIMARY KEY, org_id text, campaign_id {})"
+MAPPING = {"table": "messaging.outbound", "columns": {"counted": "counted"}}
+MESSAGES = "CREATE TABLE messaging.outbound (message_id text PRIMARY KEY, org_id text, campaign_id {}, counted bytea)"
 # A cast that runs something with the rights of whoever casts, in a body of its own or within the plan.
 EVIL = {
     "called": "CREATE FUNCTION {0}.cast_it({0}.evil) RETURNS text LANGUAGE plpgsql AS $$ BEGIN PERFORM {0}.run(); RETURN 'c'; END $$",

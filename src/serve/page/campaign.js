@@ -254,7 +254,8 @@ export function campaign(app, id) {
         view() {
             const { funnel } = state;
             if (!funnel) {
-                return [h("h1", { key: "h", tabindex: "-1" }, visible(id)), state.error
+                // The heading stands where head() has it, so that it keeps the focus when the funnel comes.
+                return [h("div", { class: "intro" }, h("p", { class: "trail" }, h("a", { href: "/" }, "Campaigns")), h("h1", { key: "h", tabindex: "-1" }, visible(id))), state.error
                     ? (state.error.status === 404 ? notice("No such campaign, or none that you may see.") : problem(state.error)) : h("div", { class: "card empty" })];
             }
             const line = mainLine(funnel.statuses);
