@@ -291,7 +291,7 @@ room_in_memory() {
     } | awk '$1 < 10 * 1024 * 1024 { exit 1 }'
 }
 
-# Prints the directory of all services. Those of tests lie in memory, where a database is copied for a tenth of the CPU. A checkout below
+# Prints the directory of all services. Those of tests lie in memory, since copying a database makes hundreds of files. A checkout below
 # /root (or another closed directory) cannot be entered by the service's user: then the data lies in /var/tmp. In both cases build/services is a link.
 services_base() {
     sb_base=$BUILD/services
