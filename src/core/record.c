@@ -312,18 +312,17 @@ static const uint32_t *group_events(struct rcpt_decoder *decoder, struct parts *
 {
     uint32_t cursors[RCPT_RECORD_MAX_LANES];
     uint64_t mask = decoder->lanes - 1;
-    struct rcpt_record_name *gateways = decoder->facets[RCPT_FACET_GATEWAY].names;
     if (decoder->event_count == 0)
         return step_by_lane;
     if (decoder->event_count == 1) {
-        gateways[decoder->events[0].gateway].events++;
+        rcpt_record_count_gateway(decoder, &decoder->events[0]);
         put_event(decoder, parts, 0, 0);
         return step_at((uint32_t)(decoder->events[0].hash & mask));
     }
     memset(parts->lane_events, 0, (decoder->lanes + 1) * sizeof(uint32_t));
     for (uint32_t i = 0; i < decoder->event_count; i++) {
         parts->lane_events[(decoder->events[i].hash & mask) + 1]++;
-        gateways[decoder->events[i].gateway].events++;
+        rcpt_record_count_gateway(decoder, &decoder->events[i]);
     }
     sum_up(parts->lane_events, decoder->lanes, cursors);
     for (uint32_t i = 0; i < decoder->event_count; i++)

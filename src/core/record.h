@@ -189,11 +189,22 @@ uint64_t rcpt_decoder_machine_events(const struct rcpt_decoder *decoder,
 /* Events whose field `day` is no day, since the start: they count as those without it. */
 uint64_t rcpt_decoder_odd_days(const struct rcpt_decoder *decoder);
 
-/* Name of a number ("" for none, "other"), NULL for a number that is not in use; and how many events
- * have named a gateway since the start. */
+/* How long after the times that receipts name their records came to Kafka: the receipts of each
+ * bucket and above the last, and the sum in seconds. Those that name no time are not among them. */
+#define RCPT_RECORD_DELAYS 14
+extern const double rcpt_record_delay_bounds[RCPT_RECORD_DELAYS]; /* seconds */
+struct rcpt_record_delays {
+    uint64_t buckets[RCPT_RECORD_DELAYS + 1];
+    double sum;
+};
+
+/* Name of a number ("" for none, "other"), NULL for a number that is not in use; how many events
+ * have named a gateway since the start, and their delays. */
 const char *rcpt_decoder_facet(const struct rcpt_decoder *decoder, enum rcpt_facet facet,
                                uint32_t number);
 uint64_t rcpt_decoder_gateway_events(const struct rcpt_decoder *decoder, uint32_t gateway);
+const struct rcpt_record_delays *rcpt_decoder_gateway_delays(const struct rcpt_decoder *decoder,
+                                                             uint32_t gateway);
 
 /* A channel without an override that events have named for a status that has one on a channel of
  * nearly the same name, which is `near`: the sender may have misspelt it. By number, in order of

@@ -1,6 +1,7 @@
 /* Gives each gateway and class of reasons that events name a small number, in order of
- * appearance. For figures only: a name that is too long, or one too many, counts as "other". Called
- * by record_event.c for each event, and by src/operate for metrics.
+ * appearance, and counts the receipts of each gateway and how late they came. For figures only: a
+ * name that is too long, or one too many, counts as "other". Called by record_event.c for each event,
+ * by record.c for those of a whole record, and by src/operate for metrics.
  */
 #include <string.h>
 
@@ -58,6 +59,34 @@ const char *rcpt_decoder_facet(const struct rcpt_decoder *decoder, enum rcpt_fac
     if (number == RCPT_RECORD_OTHER_GATEWAY)
         return "other";
     return number < names->count ? names->names[number].text : NULL;
+}
+
+const double rcpt_record_delay_bounds[RCPT_RECORD_DELAYS] = {
+    1, 2, 5, 10, 30, 60, 300, 900, 3600, 14400, 43200, 86400, 259200, 604800};
+
+/* A receipt of the future, by a clock that is ahead, has no delay. */
+static void count_delay(struct rcpt_record_delays *delays, double seconds)
+{
+    unsigned bucket = 0;
+    while (bucket < RCPT_RECORD_DELAYS && seconds > rcpt_record_delay_bounds[bucket])
+        bucket++;
+    delays->buckets[bucket]++;
+    delays->sum += seconds > 0 ? seconds : 0;
+}
+
+void rcpt_record_count_gateway(struct rcpt_decoder *decoder, const struct rcpt_event *event)
+{
+    decoder->facets[RCPT_FACET_GATEWAY].names[event->gateway].events++;
+    if (event->at_us != decoder->default_at_us)
+        count_delay(&decoder->delays[event->gateway],
+                    (double)(decoder->default_at_us - event->at_us) / 1e6);
+}
+
+const struct rcpt_record_delays *rcpt_decoder_gateway_delays(const struct rcpt_decoder *decoder,
+                                                             uint32_t gateway)
+{
+    RCPT_ASSERT(gateway < RCPT_RECORD_MAX_GATEWAYS);
+    return &decoder->delays[gateway];
 }
 
 uint64_t rcpt_decoder_gateway_events(const struct rcpt_decoder *decoder, uint32_t gateway)

@@ -85,6 +85,7 @@ struct rcpt_decoder {
     bool for_rules, keys; /* rcpt_decoder_set_rules */
     bool takes_ranges;    /* rcpt_decoder_take_ranges */
     struct rcpt_record_names facets[RCPT_FACET__COUNT];
+    struct rcpt_record_delays delays[RCPT_RECORD_MAX_GATEWAYS];
     const struct rcpt_machine_rules *machine_rules; /* NULL: flags alone */
     struct rcpt_machine_marks machine_marks;
     uint64_t machine_events[RCPT_MACHINE_KIND__COUNT][RCPT_MACHINE_POLICY__COUNT];
@@ -143,6 +144,9 @@ void rcpt_record_note_channel(struct rcpt_decoder *decoder, int entry,
 /* Number of the gateway or reason that the field names. */
 uint8_t rcpt_record_facet_of(struct rcpt_decoder *decoder, enum rcpt_facet facet,
                              const struct rcpt_token *name);
+
+/* Counts an event of a record that is decoded for its gateway. */
+void rcpt_record_count_gateway(struct rcpt_decoder *decoder, const struct rcpt_event *event);
 
 /* Adds a reject; the caller fills its detail. */
 struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,

@@ -22,6 +22,9 @@
 static const double second_bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                        0.5,   1,      2.5,   5,    10,    30,   0};
 static const double delay_bounds[] = {0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 0};
+/* As in src/core/record_gateway.c, which keeps them. */
+static const double age_bounds[] = {1,    2,     5,     10,    30,     60,     300, 900,
+                                    3600, 14400, 43200, 86400, 259200, 604800, 0};
 /* As in src/gateways/stats.c, which keeps them. */
 static const double ack_bounds[] = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
                                     0.2,    0.5,   1,     2,     5,    10,   0};

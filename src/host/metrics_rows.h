@@ -22,6 +22,9 @@ METRIC(OFFSETS_SKIPPED, "receiptd_offsets_skipped_total", COUNTER,
 METRIC(EVENTS_RECEIVED, "receiptd_events_received_total", COUNTER, LABELS("gateway"),
        .most = MOST_GATEWAYS,
        .help = "Valid receipts in the records received, by the `gateway` that they name")
+METRIC(EVENTS_DELAY, "receiptd_events_delay_seconds", HISTOGRAM, SECONDS, LABELS("gateway"),
+       .most = MOST_GATEWAYS, .bounds = age_bounds,
+       .help = "How long after the time that a receipt names its record came to Kafka")
 METRIC(MACHINES, "receiptd_machine_receipts_total", COUNTER, LABELS("kind", "policy"), .most = 6,
        .help = "Receipts with the flag of a machine, by kind (open, click) and the policy that was "
                "applied to them (flag, count, ignore)")

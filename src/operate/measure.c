@@ -183,10 +183,12 @@ static void collect_gateways(struct measure *measure)
         uint64_t events = receipts_gateway_events(measure->receipts, index);
         if (events == 0)
             continue;
-        set_of(measure, RCPT_METRIC_EVENTS_RECEIVED,
-               measure_gateway_name(&measure->receipts_done, index), (double)events);
-        measure_expect_gateway(&measure->receipts_done,
-                               measure_gateway_name(&measure->receipts_done, index));
+        const char *name = measure_gateway_name(&measure->receipts_done, index);
+        const struct rcpt_record_delays *delays = receipts_gateway_delays(measure->receipts, index);
+        set_of(measure, RCPT_METRIC_EVENTS_RECEIVED, name, (double)events);
+        rcpt_metrics_set_histogram(measure->context->metrics, RCPT_METRIC_EVENTS_DELAY,
+                                   RCPT_LABELS(name), delays->buckets, delays->sum);
+        measure_expect_gateway(&measure->receipts_done, name);
     }
 }
 

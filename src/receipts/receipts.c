@@ -315,6 +315,12 @@ uint64_t receipts_gateway_events(const struct receipts *receipts, uint32_t gatew
     return rcpt_decoder_gateway_events(receipts->decoder, gateway);
 }
 
+const struct rcpt_record_delays *receipts_gateway_delays(const struct receipts *receipts,
+                                                         uint32_t gateway)
+{
+    return rcpt_decoder_gateway_delays(receipts->decoder, gateway);
+}
+
 uint64_t receipts_machine_events(const struct receipts *receipts, enum rcpt_machine_kind kind,
                                  enum rcpt_machine_policy policy)
 {

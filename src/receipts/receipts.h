@@ -139,9 +139,12 @@ void receipts_listen_control(struct receipts *receipts, const struct control_lis
 /* ---- what there is to see ---- */
 
 struct rcpt_engine *receipts_engine(const struct receipts *receipts);
-/* Name of a gateway of the decoder, NULL or "" if it names none; and how many events it had. */
+/* Name of a gateway of the decoder, NULL or "" if it names none; how many events it had,
+ * and how late they came. */
 const char *receipts_gateway(const struct receipts *receipts, uint32_t gateway);
 uint64_t receipts_gateway_events(const struct receipts *receipts, uint32_t gateway);
+const struct rcpt_record_delays *receipts_gateway_delays(const struct receipts *receipts,
+                                                         uint32_t gateway);
 /* Receipts of machines to which the policy was applied. */
 uint64_t receipts_machine_events(const struct receipts *receipts, enum rcpt_machine_kind kind,
                                  enum rcpt_machine_policy policy);

@@ -1029,6 +1029,37 @@ static void gateways_are_numbered_in_order_of_appearance(void **state)
     tear_down(&bench);
 }
 
+/* The record came 1 000 000.5 s after the beginning of 1970. */
+static void delays_are_from_the_named_time_to_the_record(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *at; /* 1 s before the record, 90 s, ahead of it, and long before */
+        unsigned bucket;
+    } times[] = {{"999999.5", 0}, {"999910.5", 6}, {"9999999", 0}, {"1", RCPT_RECORD_DELAYS}};
+    struct bench bench;
+    set_up(&bench, 8);
+    for (size_t i = 0; i < COUNT(times); i++) {
+        char value[256];
+        snprintf(value, sizeof(value),
+                 "[{\"message_id\":\"a\",\"status\":\"SENT\",\"gateway\":\"g\",\"at\":%s},"
+                 "{\"message_id\":\"b\",\"status\":\"SENT\",\"gateway\":\"g\"}]",
+                 times[i].at);
+        struct rcpt_record_input input = input_of(value, strlen(value));
+        input.timestamp_ms = 1000000500;
+        rcpt_record_free(rcpt_record_decode(bench.decoder, &input));
+        assert_true(rcpt_decoder_gateway_delays(bench.decoder, 1)->buckets[times[i].bucket] > 0);
+    }
+    const struct rcpt_record_delays *delays = rcpt_decoder_gateway_delays(bench.decoder, 1);
+    uint64_t count = 0;
+    for (size_t i = 0; i <= RCPT_RECORD_DELAYS; i++)
+        count += delays->buckets[i];
+    assert_int_equal(count, COUNT(times)); /* without those that name no time */
+    assert_int_equal(delays->sum * 1000, 1000 + 90000 + 999999500);
+    assert_int_equal(rcpt_decoder_gateway_events(bench.decoder, 1), 2 * COUNT(times));
+    tear_down(&bench);
+}
+
 static void gateways_that_are_too_long_or_too_many_are_others(void **state)
 {
     (void)state;
@@ -1136,6 +1167,7 @@ int main(void)
         cmocka_unit_test(only_a_well_formed_traceparent_is_kept),
         cmocka_unit_test(a_tracestate_is_kept_with_its_traceparent_only),
         cmocka_unit_test(gateways_are_numbered_in_order_of_appearance),
+        cmocka_unit_test(delays_are_from_the_named_time_to_the_record),
         cmocka_unit_test(gateways_that_are_too_long_or_too_many_are_others),
         cmocka_unit_test(a_channel_that_may_be_misspelt_is_remembered),
         cmocka_unit_test(no_more_than_8_odd_channels_are_remembered),
