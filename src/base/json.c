@@ -165,6 +165,13 @@ void rcpt_json_bool(struct rcpt_json *json, bool value)
     fputs(value ? "true" : "false", json->out);
 }
 
+void rcpt_json_raw(struct rcpt_json *json, const char *text)
+{
+    begin_value(json);
+    for (const char *at = text; *at != '\0'; at++)
+        fputc(*at == '\n' ? ' ' : *at, json->out);
+}
+
 void rcpt_json_null(struct rcpt_json *json)
 {
     begin_value(json);

@@ -90,16 +90,24 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, cons
                                                       size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
-        {.name = "token"},    {.name = "changes"},      {.name = "campaigns"},
-        {.name = "funnel"},   {.name = "recipients"},   {.name = "message"},
-        {.name = "messages"}, {.name = "pipelines"},    {.name = "pipeline"},
-        {.name = "actions"},  {.name = "dead_letters"}, {.name = "status"},
-        {.name = "timeline"}, {.name = "gateways"},     {.name = "messages_of_customer"},
+        {.name = "funnel"},    {.name = "funnels"},
+        {.name = "token"},     {.name = "changes"},
+        {.name = "campaigns"}, {.name = "recipients"},
+        {.name = "message"},   {.name = "messages"},
+        {.name = "pipelines"}, {.name = "pipeline"},
+        {.name = "actions"},   {.name = "dead_letters"},
+        {.name = "status"},    {.name = "timeline"},
+        {.name = "gateways"},  {.name = "messages_of_customer"},
     };
     const struct rcpt_pg_binding bindings[] = {{"customer", customer}, {"newest", newest}};
+    const struct rcpt_pg_binding one = {"many", "one"}, many = {"many", "many"};
     struct rcpt_error error;
     *count = sizeof(statements) / sizeof(statements[0]);
     struct rcpt_pg_statement *last = &statements[*count - 1];
+    if (statements[0].sql == NULL) {
+        statements[0].sql = rcpt_pg_bind(rcpt_sql("serve/funnel"), &one, 1, &error);
+        statements[1].sql = rcpt_pg_bind(rcpt_sql("serve/funnel"), &many, 1, &error);
+    }
     if (customer == NULL)
         (*count)--;
     else if (last->sql == NULL)

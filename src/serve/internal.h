@@ -11,7 +11,7 @@
  * answer.c    how answers look: headers, problems, ETag, gzip
  * export.c    lists without an end: page after page, as the client takes them
  * redrive.c   dead letters are tried again: the only request that writes
- * stream.c    server-sent events: one poll for all viewers
+ * stream.c    server-sent events: one poll for all viewers (stream_text.c: their text)
  * page.c      the embedded page
  */
 #ifndef RECEIPTD_SERVE_INTERNAL_H

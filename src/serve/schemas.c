@@ -103,8 +103,11 @@ static const struct {
     {"Me", "who asks, and what is allowed",
      "organisation: text?, scopes: text[], link: Link?, redrive: boolean, version: text"},
     {"Link", "of a signed link", "campaign: text, expires: time"},
-    {"Changed", "event `campaign`; campaign_id null: fetch everything again",
-     "campaign_id: text?, changed_at: time?"},
+    {"Changed",
+     "event `campaign`; campaign_id null: fetch everything again; funnel: of a stream of one "
+     "campaign, "
+     "without it fetch it; pause_s: between two requests for the same other part of the campaign",
+     "campaign_id: text?, changed_at: time?, pause_s?: integer, funnel?: Funnel"},
     {"Health", "event `health`", "ok: boolean, behind_s: number?, database: up|down"},
 };
 

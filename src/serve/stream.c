@@ -1,4 +1,5 @@
-/* Server-sent events: what changed since the last poll, for all viewers by one question a second.
+/* Server-sent events: what changed since the last poll, for all viewers by one question a second,
+ * and by a second one the funnels of the campaigns that they look at.
  *
  * Viewers with the same organisation and campaign are one audience. Each tick makes one text for an
  * audience, which its viewers share: nothing is made or copied for a single one. A viewer that has
@@ -12,15 +13,17 @@
 
 #include "base/json.h"
 #include "internal.h"
+#include "stream.h"
 
-#define POLL_MS      1000
-#define POLL_SHARE   20 /* a poll that takes long takes at most one of so many parts of the time */
-#define HEARTBEAT_MS 15000
-#define LIFE_MS      300000
-#define MOST_VIEWERS 1500u
-#define MOST_TEXT    (128u * 1024) /* of one tick */
-#define MOST_QUEUED  (2 * MOST_TEXT)
-#define MOST_CHANGED 1000u /* as in sql/serve/changes.sql */
+#define POLL_MS       1000
+#define POLL_SHARE    20 /* a poll that takes long takes at most one of so many parts of the time */
+#define HEARTBEAT_MS  15000
+#define LIFE_MS       300000
+#define MOST_VIEWERS  1500u
+#define MOST_TEXT     (128u * 1024) /* of one tick */
+#define MOST_QUEUED   (2 * MOST_TEXT)
+#define MOST_CHANGED  1000u /* as in sql/serve/changes.sql */
+#define ASKS_A_SECOND 5u    /* for the other parts of a page, by all viewers together */
 
 struct viewer {
     struct viewer *next;
@@ -31,9 +34,10 @@ struct viewer {
 
 struct audience {
     struct audience *next;
-    char *organisation, *campaign; /* NULL: all */
-    uint64_t campaign_hash;
+    struct serve_sight sight;
     struct viewer *viewers;
+    bool changed;    /* its campaign has, and its viewers do not know yet */
+    size_t asked_as; /* in the question for funnels, from 1 on; 0: it is not in it */
 };
 
 struct serve_stream {
@@ -42,6 +46,7 @@ struct serve_stream {
     unsigned count;
     char *snapshot; /* of the last poll; NULL: the next one is the first */
     bool asked, behind;
+    size_t asked_count;  /* audiences in the question for funnels */
     char behind_s[24];   /* of the last poll, as JSON; "": not known */
     char changed_at[32]; /* likewise */
     int64_t poll_ms, asked_ms, beat_ms;
@@ -71,8 +76,8 @@ static void end_viewer(struct serve_stream *stream, struct viewer *viewer)
 
 static void free_audience(struct audience *audience)
 {
-    free(audience->organisation);
-    free(audience->campaign);
+    free(audience->sight.organisation);
+    free(audience->sight.campaign);
     free(audience);
 }
 
@@ -94,92 +99,24 @@ static void write_to(struct serve_stream *stream, const struct audience *audienc
     rcpt_http_piece_release(piece);
 }
 
-/* ---- events ---- */
+/* ---- telling ---- */
 
-/* What the client cannot see by itself: whether the database answers, and how far its counters trail
- * Kafka. */
-static void health_text(const struct serve_stream *stream, char text[160])
+static void put_health(const struct serve_stream *stream, char text[160])
 {
-    bool up = serve_pool_is_up(stream->serve->pool);
-    snprintf(text, 160, "event: health\ndata: {\"ok\":%s,\"behind_s\":%s,\"database\":\"%s\"}\n\n",
-             up ? "true" : "false", up && stream->behind_s[0] != '\0' ? stream->behind_s : "null",
-             up ? "up" : "down");
-}
-
-/* campaign NULL: any may have changed. */
-static void put_campaign(FILE *out, const char *campaign, const char *changed_at)
-{
-    struct rcpt_json json;
-    fputs("event: campaign\ndata: ", out);
-    rcpt_json_init(&json, out);
-    rcpt_json_begin_object(&json);
-    rcpt_json_put_text(&json, "campaign_id", campaign);
-    rcpt_json_put_text(&json, "changed_at", changed_at);
-    rcpt_json_end_object(&json);
-    fputs("\n\n", out);
-}
-
-/* Columns of sql/serve/changes. */
-enum {
-    CHANGES_SNAPSHOT,
-    CHANGES_CAMPAIGN_ID,
-    CHANGES_ORG_ID,
-    CHANGES_CHANGED_AT,
-    CHANGES_BEHIND_S
-};
-
-/* What is to be told. */
-struct changes {
-    char health[160];                /* "": as before */
-    const char *changed_at;          /* of what follows */
-    bool is_all;                     /* each has to fetch what it shows */
-    const struct rcpt_pg_rows *rows; /* NULL, or campaigns that changed, from the second row on */
-    uint64_t *hashes;                /* of their names */
-};
-
-static bool concerns(const struct audience *audience, const struct changes *changes, size_t row)
-{
-    const char *organisation = rcpt_pg_rows_text(changes->rows, row, CHANGES_ORG_ID);
-    if (audience->campaign != NULL &&
-        (audience->campaign_hash != changes->hashes[row] ||
-         strcmp(audience->campaign, rcpt_pg_rows_text(changes->rows, row, CHANGES_CAMPAIGN_ID)) !=
-             0))
-        return false;
-    return audience->organisation == NULL ||
-           (organisation != NULL && strcmp(audience->organisation, organisation) == 0);
-}
-
-/* Health and campaigns as one text, so each viewer is woken once. Returns the number of events. */
-static unsigned put_changes(FILE *out, const struct audience *audience,
-                            const struct changes *changes)
-{
-    unsigned events = changes->health[0] != '\0';
-    fputs(changes->health, out);
-    if (changes->is_all) {
-        put_campaign(out, audience->campaign, changes->changed_at);
-        return events + 1;
-    }
-    size_t count = changes->rows != NULL ? rcpt_pg_rows_count(changes->rows) : 0;
-    for (size_t row = 1; row < count; row++)
-        if (concerns(audience, changes, row)) {
-            put_campaign(out, rcpt_pg_rows_text(changes->rows, row, CHANGES_CAMPAIGN_ID),
-                         changes->changed_at);
-            events++;
-        }
-    return events;
+    serve_put_health(text, serve_pool_is_up(stream->serve->pool), stream->behind_s);
 }
 
 /* Names that are too long to be told are fetched instead. */
 static void tell(struct serve_stream *stream, const struct audience *audience,
-                 const struct changes *changes)
+                 const struct serve_changes *changes)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = rcpt_open_memory(&text, &size);
-    unsigned events = put_changes(out, audience, changes);
+    unsigned events = serve_put_changes(out, &audience->sight, changes);
     RCPT_ASSERT(fclose(out) == 0);
     if (size > MOST_TEXT) {
-        struct changes all = *changes;
+        struct serve_changes all = *changes;
         all.is_all = true;
         tell(stream, audience, &all);
     } else if (size > 0) {
@@ -188,29 +125,55 @@ static void tell(struct serve_stream *stream, const struct audience *audience,
     free(text);
 }
 
-static void tell_all(struct serve_stream *stream, const struct changes *changes)
+/* Viewers of one campaign get its funnel with the news, a moment later. */
+static void note(struct serve_stream *stream, struct audience *audience,
+                 const struct serve_changes *changes)
+{
+    audience->changed |= serve_has_changed(&audience->sight, changes);
+    if (changes->health[0] != '\0')
+        write_to(stream, audience, changes->health, strlen(changes->health), 1);
+}
+
+static void tell_all(struct serve_stream *stream, const struct serve_changes *changes)
 {
     for (struct audience *audience = stream->audiences; audience != NULL; audience = audience->next)
-        tell(stream, audience, changes);
+        if (audience->sight.campaign != NULL)
+            note(stream, audience, changes);
+        else
+            tell(stream, audience, changes);
 }
 
 /* Behind also after an outage between two polls: a snapshot of before may be of another server. */
 void serve_stream_health(struct serve_stream *stream)
 {
-    struct changes changes = {.rows = NULL};
+    struct serve_changes changes = {.rows = NULL};
     stream->behind |= !serve_pool_is_up(stream->serve->pool);
-    health_text(stream, changes.health);
+    put_health(stream, changes.health);
     tell_all(stream, &changes);
 }
 
 /* Told only when it has become another number of seconds. */
-static void note_behind(struct serve_stream *stream, const char *behind_s, struct changes *changes)
+static void note_behind(struct serve_stream *stream, const char *behind_s,
+                        struct serve_changes *changes)
 {
     const char *now = behind_s != NULL ? behind_s : "";
     if (strcmp(now, stream->behind_s) == 0)
         return;
     snprintf(stream->behind_s, sizeof(stream->behind_s), "%s", now);
-    health_text(stream, changes->health);
+    put_health(stream, changes->health);
+}
+
+static void tell_funnel(struct serve_stream *stream, const struct audience *audience,
+                        const char *funnel)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = rcpt_open_memory(&text, &size);
+    serve_put_funnel(out, audience->sight.campaign, stream->changed_at,
+                     stream->count / ASKS_A_SECOND, funnel);
+    RCPT_ASSERT(fclose(out) == 0);
+    write_to(stream, audience, text, size, 1);
+    free(text);
 }
 
 static void tell_rows(struct serve_stream *stream, const struct rcpt_pg_rows *rows)
@@ -218,10 +181,10 @@ static void tell_rows(struct serve_stream *stream, const struct rcpt_pg_rows *ro
     size_t count = rcpt_pg_rows_count(rows);
     snprintf(stream->changed_at, sizeof(stream->changed_at), "%s",
              rcpt_pg_rows_text(rows, 0, CHANGES_CHANGED_AT));
-    struct changes changes = {.changed_at = stream->changed_at,
-                              .is_all = stream->behind || count > MOST_CHANGED,
-                              .rows = rows,
-                              .hashes = rcpt_calloc(count, sizeof(*changes.hashes))};
+    struct serve_changes changes = {.changed_at = stream->changed_at,
+                                    .is_all = stream->behind || count > MOST_CHANGED,
+                                    .rows = rows,
+                                    .hashes = rcpt_calloc(count, sizeof(*changes.hashes))};
     for (size_t row = 1; row < count; row++)
         changes.hashes[row] =
             rcpt_text_hash(rcpt_text_of(rcpt_pg_rows_text(rows, row, CHANGES_CAMPAIGN_ID)));
@@ -230,23 +193,98 @@ static void tell_rows(struct serve_stream *stream, const struct rcpt_pg_rows *ro
     free(changes.hashes);
 }
 
+/* With both questions the poll has its share of the time. */
+static void end_poll(struct serve_stream *stream)
+{
+    int64_t took_ms = now_of(stream) - stream->asked_ms;
+    stream->asked = false;
+    stream->poll_ms =
+        stream->asked_ms + (took_ms * POLL_SHARE > POLL_MS ? took_ms * POLL_SHARE : POLL_MS);
+}
+
+/* ---- funnels ---- */
+
+/* A campaign without a row has no receipt yet, or is another organisation's: its viewers are told to
+ * fetch it, as after a failure (`rows` NULL). */
+static void on_funnels(void *context, const struct rcpt_pg_rows *rows,
+                       const struct rcpt_error *error)
+{
+    struct serve_stream *stream = context;
+    size_t count = rows != NULL ? rcpt_pg_rows_count(rows) : 0;
+    const char **funnels = rcpt_calloc(stream->asked_count + 1, sizeof(*funnels));
+    (void)error;
+    for (size_t row = 0; row < count; row++)
+        funnels[rcpt_pg_rows_int(rows, row, 1)] = rcpt_pg_rows_text(rows, row, 0);
+    for (struct audience *each = stream->audiences; each != NULL; each = each->next) {
+        const char *funnel = each->asked_as > 0 ? funnels[each->asked_as] : NULL;
+        const struct serve_changes all = {.changed_at = stream->changed_at, .is_all = true};
+        if (funnel != NULL)
+            tell_funnel(stream, each, funnel);
+        else if (each->asked_as > 0)
+            tell(stream, each, &all);
+        each->asked_as = 0;
+    }
+    free(funnels);
+    end_poll(stream);
+}
+
+/* As JSON, which sql/serve/funnel.sql explains. NULL: no campaign that somebody looks at has
+ * changed. */
+static char *list_changed(struct serve_stream *stream)
+{
+    char *text = NULL;
+    size_t size = 0, count = 0;
+    struct rcpt_json json;
+    FILE *out = rcpt_open_memory(&text, &size);
+    rcpt_json_init(&json, out);
+    rcpt_json_begin_array(&json);
+    for (struct audience *each = stream->audiences; each != NULL; each = each->next) {
+        each->asked_as = each->changed ? ++count : 0;
+        if (!each->changed)
+            continue;
+        rcpt_json_begin_object(&json);
+        rcpt_json_put_int(&json, "n", (int64_t)each->asked_as);
+        rcpt_json_put_text(&json, "campaign_id", each->sight.campaign);
+        rcpt_json_put_text(&json, "organisation", each->sight.organisation);
+        rcpt_json_end_object(&json);
+        each->changed = false;
+    }
+    rcpt_json_end_array(&json);
+    RCPT_ASSERT(fclose(out) == 0);
+    stream->asked_count = count;
+    if (count > 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Without an answer the viewers are told without funnels. */
+static void ask_funnels(struct serve_stream *stream)
+{
+    char *list = list_changed(stream);
+    const char *const values[] = {NULL, list, NULL, NULL, NULL};
+    if (list == NULL)
+        end_poll(stream);
+    else if (!serve_ask(stream->serve, "funnels", values, 5, on_funnels, stream))
+        on_funnels(stream, NULL, NULL);
+    free(list);
+}
+
 static void on_changes(void *context, const struct rcpt_pg_rows *rows,
                        const struct rcpt_error *error)
 {
     struct serve_stream *stream = context;
-    int64_t took_ms = now_of(stream) - stream->asked_ms;
     (void)error;
-    stream->asked = false;
-    stream->poll_ms =
-        stream->asked_ms + (took_ms * POLL_SHARE > POLL_MS ? took_ms * POLL_SHARE : POLL_MS);
+    stream->behind |= rows == NULL;
     if (rows == NULL) {
-        stream->behind = true;
+        end_poll(stream);
         return;
     }
     tell_rows(stream, rows);
     stream->behind = false;
     free(stream->snapshot);
     stream->snapshot = rcpt_strdup(rcpt_pg_rows_text(rows, 0, CHANGES_SNAPSHOT));
+    ask_funnels(stream);
 }
 
 /* After an outage the snapshot may be of another server's history, so a new one is taken. */
@@ -267,9 +305,9 @@ static void catch_up(struct serve_stream *stream, const struct audience *audienc
                      struct viewer *viewer)
 {
     struct viewer alone = {.http = viewer->http};
-    struct audience one = {.campaign = audience->campaign, .viewers = &alone};
-    struct changes changes = {.changed_at = stream->changed_at, .is_all = true};
-    health_text(stream, changes.health);
+    struct audience one = {.sight = audience->sight, .viewers = &alone};
+    struct serve_changes changes = {.changed_at = stream->changed_at, .is_all = true};
+    put_health(stream, changes.health);
     tell(stream, &one, &changes);
     viewer->missed = false;
 }
@@ -336,7 +374,7 @@ static void begin_stream(struct serve_request *request, struct viewer *viewer,
                          const struct serve_stream *stream)
 {
     char headers[1024], first[256], health[160];
-    health_text(stream, health);
+    put_health(stream, health);
     snprintf(headers, sizeof(headers), "%sCache-Control: no-store\r\nX-Accel-Buffering: no\r\n",
              serve_headers);
     int size = snprintf(first, sizeof(first), "retry: 2000\n\n%s", health);
@@ -373,14 +411,14 @@ static struct audience *audience_of(struct serve_stream *stream, const char *org
 {
     uint64_t hash = campaign != NULL ? rcpt_text_hash(rcpt_text_of(campaign)) : 0;
     for (struct audience *each = stream->audiences; each != NULL; each = each->next)
-        if (each->campaign_hash == hash && same(each->campaign, campaign) &&
-            same(each->organisation, organisation))
+        if (each->sight.campaign_hash == hash && same(each->sight.campaign, campaign) &&
+            same(each->sight.organisation, organisation))
             return each;
     struct audience *made = rcpt_calloc(1, sizeof(*made));
     *made = (struct audience){.next = stream->audiences,
-                              .organisation = copy(organisation),
-                              .campaign = copy(campaign),
-                              .campaign_hash = hash};
+                              .sight = {.organisation = copy(organisation),
+                                        .campaign = copy(campaign),
+                                        .campaign_hash = hash}};
     stream->audiences = made;
     return made;
 }

@@ -120,7 +120,7 @@ function onEvent(name, data) {
     if (name === "campaign" && data.campaign_id === null)
         page.again(); // the stream has missed something
     else if (name === "campaign")
-        page.changed(data.campaign_id);
+        page.changed(data.campaign_id, data);
     else if (name === "health")
         onHealth(data);
 }

@@ -30,14 +30,16 @@ function mainLine(statuses) {
 }
 
 export function campaign(app, id) {
-    const state = { funnel: null, pending: null, error: null, step: "hour", series: null, seriesError: null, width: 900, cursor: null,
+    const state = { funnel: null, pushes: 0, pause: 0, pending: null, error: null, step: "hour", series: null, seriesError: null, width: 900, cursor: null,
         parts: Object.fromEntries(PARTS.map((name) => [name, {}])), wanted: "" };
     const path = `/campaigns/${segment(id)}`;
 
     const refresh = coalesce(async () => {
+        const { pushes } = state;
         try {
-            state.funnel = await get(path);
-            state.error = null;
+            const funnel = await get(path);
+            if (pushes === state.pushes) // otherwise the stream has brought one that is newer, or is about to
+                Object.assign(state, { funnel, error: null });
         } catch (error) {
             if (app.failed(error))
                 return;
@@ -58,7 +60,7 @@ export function campaign(app, id) {
             Object.assign(state, { series: null, seriesError: error });
         }
         app.draw();
-    }, SERIES_MS);
+    }, () => Math.max(SERIES_MS, state.pause));
 
     // Parts that this database may not keep: what is refused for good is not asked for again.
     const refreshParts = coalesce(async () => {
@@ -67,15 +69,29 @@ export function campaign(app, id) {
                 await get(path, { by }).then((answer) => Object.assign(part, { rows: answer.by ?? null, error: null }), (error) => { part.error = error; });
         }));
         app.draw();
-    }, PARTS_MS);
+    }, () => Math.max(PARTS_MS, 3 * state.pause));
 
     // It reads each message of the campaign, so it is asked for when the page is opened, and then by the minute. A large campaign may have no answer.
     const refreshPending = coalesce(async () => {
         await get(path, { pending: true }).then((answer) => { state.pending = answer.pending ?? null; }, () => {});
         app.draw();
-    }, PENDING_MS);
+    }, () => Math.max(PENDING_MS, 3 * state.pause));
 
-    const all = () => [refresh, refreshSeries, refreshParts, refreshPending].forEach((ask) => ask());
+    const parts = () => [refreshSeries, refreshParts, refreshPending].forEach((ask) => ask());
+    const all = () => {
+        refresh();
+        parts();
+    };
+
+    // The stream brings the funnel with the news; what else there is has to be fetched, the less often the more people look.
+    function changed(data) {
+        if (!data.funnel)
+            return all();
+        Object.assign(state, { funnel: data.funnel, error: null, pushes: state.pushes + 1, pause: 1000 * data.pause_s });
+        app.draw();
+        return parts();
+    }
+
     const measure = () => {
         const width = Math.round(document.querySelector(".timeline")?.clientWidth ?? 0);
         if (width > 0 && width !== state.width) {
@@ -248,7 +264,7 @@ export function campaign(app, id) {
             removeEventListener("resize", measure);
             [refresh, refreshSeries, refreshParts, refreshPending].forEach((ask) => ask.stop());
         },
-        changed: (changed) => changed === id && all(),
+        changed: (other, data) => other === id && changed(data),
         again: all,
         drawn: measure,
         view() {

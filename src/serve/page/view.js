@@ -98,7 +98,7 @@ function setStyle(node, style) {
     }
 }
 
-// Calls work() at once, but not again before `pause` ms are over and the call has ended; what comes in between becomes one call.
+// Calls work() at once, but not again before `pause` ms (or what it returns) are over and the call has ended; what comes in between becomes one call.
 // now() does not wait for the pause, stop() ends it all.
 export function coalesce(work, pause) {
     let timer = null, running = false, wanted = false, urgent = false, stopped = false;
@@ -111,7 +111,7 @@ export function coalesce(work, pause) {
             timer = null;
             if (wanted && !stopped)
                 run();
-        }, urgent ? 0 : pause);
+        }, urgent ? 0 : typeof pause === "function" ? pause() : pause);
     }
     const ask = () => {
         wanted = true;
