@@ -7,15 +7,17 @@
  */
 #include <stdlib.h>
 
+#include "base/pace.h"
 #include "internal.h"
 
 #define PROBE_SHARE       20    /* probes take at most 1/20 of the server's time … */
-#define PROBE_WAIT_MAX_MS 30000 /* … but one slow probe does not keep receipts waiting for longer */
+#define PROBE_WAIT_MAX_MS 30000 /* … but on a slow server receipts wait no longer than this */
 
 struct parking {
     struct receipts *receipts;
     struct rcpt_ask probe;
     uv_timer_t timer; /* of the next probe */
+    struct rcpt_pace pace;
     int64_t rows, for_alias, oldest_ms;
     bool full;
 };
@@ -63,7 +65,7 @@ static void on_timer(uv_timer_t *timer);
 static void schedule(struct parking *parking, int64_t took_ms)
 {
     const struct app_context *context = parking->receipts->context;
-    int64_t wait = took_ms * PROBE_SHARE;
+    int64_t wait = rcpt_pace_wait_ms(&parking->pace, took_ms, PROBE_SHARE);
     if (wait > PROBE_WAIT_MAX_MS)
         wait = PROBE_WAIT_MAX_MS;
     if (wait < context->config->parked.poll_interval_ms)

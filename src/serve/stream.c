@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "base/pace.h"
 #include "internal.h"
 #include "stream.h"
 
@@ -50,6 +51,7 @@ struct serve_stream {
     char behind_s[24];   /* of the last poll, as JSON; "": not known */
     char changed_at[32]; /* likewise */
     int64_t poll_ms, asked_ms, beat_ms;
+    struct rcpt_pace pace; /* of polls */
 };
 
 static int64_t now_of(const struct serve_stream *stream)
@@ -197,9 +199,9 @@ static void tell_rows(struct serve_stream *stream, const struct rcpt_pg_rows *ro
 static void end_poll(struct serve_stream *stream)
 {
     int64_t took_ms = now_of(stream) - stream->asked_ms;
+    int64_t wait_ms = rcpt_pace_wait_ms(&stream->pace, took_ms, POLL_SHARE);
     stream->asked = false;
-    stream->poll_ms =
-        stream->asked_ms + (took_ms * POLL_SHARE > POLL_MS ? took_ms * POLL_SHARE : POLL_MS);
+    stream->poll_ms = stream->asked_ms + (wait_ms > POLL_MS ? wait_ms : POLL_MS);
 }
 
 /* ---- funnels ---- */
