@@ -22,7 +22,7 @@ from support.wait import wait_for
 TIMES = 3  # as many events as other parts have: a run takes 15 s and more
 VIEWERS = 1000
 # Each viewer of a campaign looks at one of a hundred.
-LOOKS = {"each at a campaign": ("/stream?campaign=campaign-{n}", "read"), "each at a campaign, fetching it": ("/stream?campaign=campaign-{n}", "fetch"),
+LOOKS = {"each at a campaign": ("/stream?campaign=campaign-{n}", "read"), "each at a campaign, as the page does": ("/stream?campaign=campaign-{n}", "fetch"),
          "all at the list": ("/stream", "read"),
          "all at the list, none reads": ("/stream", "ignore")}
 CASES = [None, *((look, place) for place in ("run", "serve") for look in LOOKS)]

@@ -16,13 +16,13 @@ def section_viewers(result):
              spread(case["clients_share"], 1, 100), spread(case["grown_mib"], 1), *(spread(case[part]) if case[part] else "–" for part in ("events_each", "fetched_each", "refused"))) for case in result["cases"]]
     return (f"""## Viewers
 
-{number(result['events'])} receipts of the published mix, of 100 campaigns, while {number(result['viewers'])} clients follow `/stream` (or also fetch their campaign when it is named, as the page does): answered by `receiptd run` itself, or by a
+{number(result['events'])} receipts of the published mix, of 100 campaigns, while {number(result['viewers'])} clients follow `/stream` (and, as the page does, take the funnel from its events and fetch the other parts of a campaign): answered by `receiptd run` itself, or by a
 `receiptd serve` beside it. The clients share the {result['cores']} cores with everything else, so the rate pays for them, too; the columns of CPU do not count them: `core`
 is what daemon, PostgreSQL and `serve` use for a receipt more than with nobody; `serve` is the process and its sessions, as a share of what the core uses for these receipts
 with nobody. Shares in percent. What viewers cost is the same in each second, so on a machine where the core gets less than all cores its share is larger.
 
 """ + table(("who looks", "who answers", "events/s", "of that with nobody", "core, CPU more", "serve, of the core's CPU",
-                      "serve + its sessions, ms a second", "clients, of the machine", "RSS, MiB more", "events sent to each", "answers to each", "of all, refused (503)"), rows))
+                      "serve + its sessions, ms a second", "clients, of the machine", "RSS, MiB more", "events sent to each", "answers to each", "of all, refused"), rows))
 
 
 def section_page(result):

@@ -1,13 +1,18 @@
-"""N clients of /stream in a process of their own: viewers.py PORT N PATH read|fetch|ignore. `fetch`: each asks for its campaign when the stream
-names it, as the page does, on a second connection. Says "ready" when all are connected; ends with its input, and says then how many bytes and
+"""N clients of /stream in a process of their own: viewers.py PORT N PATH read|fetch|ignore. `fetch`: each does as the page does when the stream
+names its campaign. It takes the funnel from the event, or asks for it, and asks for timeline, parts and pending when their pauses are over, on a
+second connection (src/serve/page/campaign.js). Says "ready" when all are connected; ends with its input, and says then how many bytes and
 events they got, how many were lost, how many answers they fetched and how many
-fetches were refused (503: too many questions), and how many seconds of CPU all this took since all were connected."""
+fetches were refused, and how many seconds of CPU all this took since all were connected."""
 
 import re
 import resource
 import selectors
 import socket
 import sys
+import time
+
+SERIES_S, PARTS_S, PENDING_S = 5, 15, 60  # the pauses of the page, at least
+PARTS = ("variant", "channel", "gateway", "reason", "time_to_deliver", "time_to_open")
 
 
 class Viewer:
@@ -18,8 +23,8 @@ class Viewer:
         assert self.stream.recv(16).startswith(b"HTTP/1.1 200"), "the stream is refused"
         self.stream.setblocking(False)
         self.fetcher = self.connect() if way == "fetch" else None
-        self.busy = self.wanted = False
-        self.answer = b""
+        self.busy, self.wanted, self.answer = False, [], b""
+        self.due, self.phase = {}, number % 97 / 97
 
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), 60)
@@ -27,11 +32,22 @@ class Viewer:
     def ask(self, client, path):
         client.sendall(f"GET /api/v1{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nAccept-Encoding: gzip\r\n\r\n".encode())
 
-    def on_event(self):
-        self.wanted = True
-        if not self.busy:
-            self.busy, self.wanted, self.answer = True, False, b""
-            self.ask(self.fetcher, f"/campaigns/{self.campaign}")
+    def on_event(self, block):
+        path, now = f"/campaigns/{self.campaign}", time.monotonic()
+        pause = int(found[1]) if (found := re.search(rb'"pause_s":(\d+)', block)) else 0
+        self.want(*[path] if b'"funnel":' not in block else [])
+        for name, least, paths in (("series", max(SERIES_S, pause), [f"{path}/timeline"]), ("parts", max(PARTS_S, 3 * pause), [f"{path}?by={by}" for by in PARTS]),
+                                   ("pending", max(PENDING_S, 3 * pause), [f"{path}?pending=true"])):
+            # Viewers open the page at any time, long before: so their first requests are spread over a pause.
+            if now >= self.due.setdefault(name, now + least * self.phase):
+                self.due[name] = now + least
+                self.want(*paths)
+
+    def want(self, *paths):
+        self.wanted += [path for path in paths if path not in self.wanted]
+        if self.wanted and not self.busy:
+            self.busy, self.answer = True, b""
+            self.ask(self.fetcher, self.wanted.pop(0))
 
     def on_answer(self, block):
         """Its status; 0: it is not whole yet."""
@@ -40,8 +56,7 @@ class Viewer:
         if not end or len(body) < int(re.search(rb"Content-Length: (\d+)", head)[1]):
             return 0
         self.busy = False
-        if self.wanted:
-            self.on_event()
+        self.want()
         return int(head.split()[1])
 
 
@@ -75,12 +90,12 @@ def main(port, number, path, way):
                 ready.unregister(key.fileobj)
             elif key.fileobj is viewer.fetcher:
                 status = viewer.on_answer(block)
-                fetched, refused = fetched + (status == 200), refused + (status not in (0, 200))
+                fetched, refused = fetched + (status == 200), refused + (status not in (0, 200, 501))  # 501: what is not counted
             else:
                 found = block.count(b"event: campaign")
                 got, events = got + len(block), events + found
                 if found and viewer.fetcher:
-                    viewer.on_event()
+                    viewer.on_event(block)
 
 
 main(*sys.argv[1:])
