@@ -166,6 +166,7 @@ void generate_sql(FILE *out)
         "dimensions:\n"
         "-- also by columns of the inbox, here by " DIMENSION_COLUMN
         "; \"serve/messages_of_customer\" and \"lane/range_resolve\": likewise;\n"
+        "-- \"serve/funnels\": serve/funnel for many campaigns at once;\n"
         "-- \"lane/apply_days\": for batches whose receipts name the days of their messages.\n",
         out);
     write_lane(out);

@@ -206,6 +206,9 @@ static void end_poll(struct serve_stream *stream)
 
 /* ---- funnels ---- */
 
+/* Columns of sql/serve/funnel. */
+enum { FUNNELS_BODY, FUNNELS_N };
+
 /* A campaign without a row has no receipt yet, or is another organisation's: its viewers are told to
  * fetch it, as after a failure (`rows` NULL). */
 static void on_funnels(void *context, const struct rcpt_pg_rows *rows,
@@ -216,7 +219,8 @@ static void on_funnels(void *context, const struct rcpt_pg_rows *rows,
     const char **funnels = rcpt_calloc(stream->asked_count + 1, sizeof(*funnels));
     (void)error;
     for (size_t row = 0; row < count; row++)
-        funnels[rcpt_pg_rows_int(rows, row, 1)] = rcpt_pg_rows_text(rows, row, 0);
+        funnels[rcpt_pg_rows_int(rows, row, FUNNELS_N)] =
+            rcpt_pg_rows_text(rows, row, FUNNELS_BODY);
     for (struct audience *each = stream->audiences; each != NULL; each = each->next) {
         const char *funnel = each->asked_as > 0 ? funnels[each->asked_as] : NULL;
         const struct serve_changes all = {.changed_at = stream->changed_at, .is_all = true};

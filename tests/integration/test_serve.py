@@ -638,6 +638,28 @@ def test_streams_tell_each_organisation_its_own(site):
         stream.close()
 
 
+def test_the_stream_of_a_campaign_brings_its_funnel_to_those_who_may_see_it(site):
+    """For all viewers by one question, which names the organisation of each."""
+    beta = reader.make_token(site.receiptd, "beta", "read", "--org", "beta-org")
+    link = site.receiptd.command("serve", "link", "alpha-campaign").stdout.strip().partition("?link=")[2]
+    streams = {"alpha": reader.Stream(site.process, "/stream?campaign=alpha-campaign", site.token), "link": reader.Stream(site.process, f"/stream?link={link}"),
+               "beta": reader.Stream(site.process, "/stream?campaign=beta-campaign", beta), "stranger": reader.Stream(site.process, "/stream?campaign=alpha-campaign", beta),
+               "nothing": reader.Stream(site.process, "/stream?campaign=no-such-campaign", site.token), "list": reader.Stream(site.process, token=site.token)}
+    funnels = lambda name: [data["funnel"] for event, data in streams[name].read() if event == "campaign" and "funnel" in data]  # noqa: E731
+    for name, stream in streams.items():
+        wait_for(lambda: campaigns(stream), what=name)
+    for campaign in ("alpha-campaign", "beta-campaign"):
+        count(site.database, campaign)
+    for name, campaign in (("alpha", "alpha-campaign"), ("link", "alpha-campaign"), ("beta", "beta-campaign")):
+        truth = site.json(f"/campaigns/{campaign}/funnel")
+        wait_for(lambda: funnels(name) and funnels(name)[-1]["statuses"] == truth["statuses"], what=f"the funnel for {name}")
+        assert {**funnels(name)[-1], "as_of": None, "behind_s": None} == {**truth, "as_of": None, "behind_s": None}
+    for name in ("stranger", "nothing", "list"):
+        assert not funnels(name) and campaigns(streams[name]), name
+    for stream in streams.values():
+        stream.close()
+
+
 def test_readers_are_told_how_far_the_counters_are_behind(site, topic, control):
     stream = reader.Stream(site.process, token=site.token)
     told = lambda: [data["behind_s"] for name, data in stream.read() if name == "health"]  # noqa: E731
