@@ -1,22 +1,29 @@
--- Moves the oldest deltas of groups into message_group, and what that changes into campaign_tally_delta: most int4 rows, only ids above `above`.
--- Returns rows (handled; equal to most: there may be more) and last. One at a time: of two the second does nothing. The lock is taken in an earlier
--- statement than the snapshot, so what the last one wrote is seen. One statement does the rest: a reader sees a delta, or what became of it.
+-- Moves the oldest deltas of groups into message_group, and what that changes into campaign_tally_delta: only ids above `above`. A row holds many
+-- changes; it takes rows until they have `most` changes. Returns rows (the changes that it moved; `most` or more: there may be others) and last.
+-- One at a time: of two the second does nothing. The lock is taken in an earlier statement than the snapshot, so what the last one wrote is seen.
+-- The last statement does the rest: a reader sees a delta, or what became of it.
 CREATE OR REPLACE FUNCTION groups_fold(most int4, above int8) RETURNS TABLE (rows int8, last int8) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
+DECLARE
+    picked int8[] := '{}';
+    delta_row record;
+    changes int8 := 0;
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('receiptd groups'), hashtext(current_schema())) THEN
         RETURN QUERY SELECT 0::int8, 0::int8;
         RETURN;
     END IF;
+    FOR delta_row IN SELECT d.id, cardinality(d.key) AS n FROM group_delta d WHERE d.id > above ORDER BY d.id LOOP
+        picked := picked || delta_row.id;
+        changes := changes + delta_row.n;
+        EXIT WHEN changes >= most;
+    END LOOP;
     RETURN QUERY
-    WITH picked AS MATERIALIZED (
-        SELECT ARRAY(SELECT d.id FROM group_delta d WHERE d.id > above ORDER BY d.id LIMIT most) AS ids
-    ),
-    taken AS (
-        DELETE FROM group_delta d WHERE d.id = ANY ((SELECT p.ids FROM picked p)::int8[]) RETURNING d.id
+    WITH taken AS (
+        DELETE FROM group_delta d WHERE d.id = ANY (picked) RETURNING d.id
     ),
     merged AS MATERIALIZED (
-        SELECT m.* FROM picked p, groups_merged(p.ids) m
+        SELECT m.* FROM groups_merged(picked) m
     ),
     stored AS (
         INSERT INTO message_group AS g (campaign_id, kind, key, status, flags, codes, counts)
@@ -36,6 +43,6 @@ BEGIN
         ) s
         GROUP BY s.kind
     )
-    SELECT count(*), COALESCE(max(t.id), 0) FROM taken t;
+    SELECT changes, COALESCE(max(t.id), 0) FROM taken t;
 END
 $$;

@@ -9,13 +9,14 @@
 
 #include "internal.h"
 
-#define PROBE_SHARE 20 /* probes take at most 1/20 of the time */
+#define PROBE_SHARE       20    /* probes take at most 1/20 of the server's time … */
+#define PROBE_WAIT_MAX_MS 30000 /* … but one slow probe does not keep receipts waiting for longer */
 
 struct parking {
     struct receipts *receipts;
     struct rcpt_ask probe;
     uv_timer_t timer; /* of the next probe */
-    int64_t rows, for_alias, oldest_ms, started_ms;
+    int64_t rows, for_alias, oldest_ms;
     bool full;
 };
 
@@ -27,7 +28,8 @@ enum {
     PROBE_ROWS,
     PROBE_OLDEST_MS,
     PROBE_FOR_ALIAS,
-    PROBE_RANGES
+    PROBE_RANGES,
+    PROBE_TOOK_MS
 };
 
 /* The limit holds as soon as it is reached, also between two probes. */
@@ -56,11 +58,14 @@ void parking_count(struct parking *parking, uint32_t rows)
 static void on_timer(uv_timer_t *timer);
 
 /* A probe costs what the backlog costs; the next one waits so long that all probes together stay a
- * small share. A failed one says nothing about the cost, since it may have waited for a lock. */
-static void schedule(struct parking *parking, bool succeeded)
+ * small share. took_ms is the server's time, without that of statements before it on the
+ * connection; 0 for a probe that failed, which says nothing about the cost. */
+static void schedule(struct parking *parking, int64_t took_ms)
 {
     const struct app_context *context = parking->receipts->context;
-    int64_t wait = succeeded ? (app_now(context) - parking->started_ms) * PROBE_SHARE : 0;
+    int64_t wait = took_ms * PROBE_SHARE;
+    if (wait > PROBE_WAIT_MAX_MS)
+        wait = PROBE_WAIT_MAX_MS;
     if (wait < context->config->parked.poll_interval_ms)
         wait = context->config->parked.poll_interval_ms;
     if (context->phase < APP_CLOSING)
@@ -84,17 +89,18 @@ static void on_probed(void *context, const struct rcpt_pg_rows *rows)
 {
     struct parking *parking = context;
     struct receipts *receipts = parking->receipts;
-    schedule(parking, true);
-    int64_t parked = 0, for_alias = 0, oldest_ms = 0;
+    int64_t parked = 0, for_alias = 0, oldest_ms = 0, took_ms = 0;
     for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++) {
         uint32_t lane = (uint32_t)rcpt_pg_rows_int(rows, row, PROBE_LANE);
         int64_t oldest = rcpt_pg_rows_int(rows, row, PROBE_OLDEST_MS);
         parked += rcpt_pg_rows_int(rows, row, PROBE_ROWS);
         for_alias += rcpt_pg_rows_int(rows, row, PROBE_FOR_ALIAS);
         oldest_ms = oldest > oldest_ms ? oldest : oldest_ms;
+        took_ms = rcpt_pg_rows_int(rows, row, PROBE_TOOK_MS);
         if (lane < receipts->context->config->lanes)
             wake_lane(receipts, lane, rows, row);
     }
+    schedule(parking, took_ms);
     set_rows(parking, parked);
     parking->for_alias = for_alias;
     parking->oldest_ms = oldest_ms;
@@ -105,7 +111,7 @@ static void on_probed(void *context, const struct rcpt_pg_rows *rows)
 static void on_failed(void *context, const struct rcpt_error *error)
 {
     (void)error;
-    schedule(context, false);
+    schedule(context, 0);
 }
 
 /* From this age on something happens to a row without a message: it becomes a dead letter or, where
@@ -122,9 +128,8 @@ static void on_timer(uv_timer_t *timer)
     struct parking *parking = timer->data;
     const struct receipts *receipts = parking->receipts;
     struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&parking->probe);
-    parking->started_ms = app_now(receipts->context);
     if (encoder == NULL) {
-        schedule(parking, false);
+        schedule(parking, 0);
         return;
     }
     assigned_put(receipts->engine, encoder);
@@ -149,7 +154,7 @@ struct parking *parking_new(struct receipts *receipts)
 
 void parking_start(struct parking *parking)
 {
-    schedule(parking, false);
+    schedule(parking, 0);
 }
 
 void parking_close(struct parking *parking)

@@ -96,7 +96,7 @@ class Lab:
         name = f"b_{os.getpid()}_{time.monotonic_ns()}"
         with self.connect() as connection:
             connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
-        database = Database(self.services, name)
+        database = Database(self.services, name, made=True)
         try:
             database.execute("SELECT pg_prewarm('receiptd.message_inbox'), pg_prewarm('receiptd.message_inbox_pkey')")
             database.execute("CHECKPOINT")
@@ -128,7 +128,7 @@ class Lab:
             database.connection.close()
             with self.connect() as connection:
                 connection.execute(f'ALTER DATABASE "{unfinished}" RENAME TO "{name}"')
-        return Database(self.services, name)
+        return Database(self.services, name, made=True)
 
     @contextmanager
     def setting(self, **settings):
@@ -165,7 +165,7 @@ class Lab:
     def drop_template(self, stream):
         name = self.templates.pop(stream.inbox_name, None)
         if name:
-            Database(self.services, name).drop()
+            Database(self.services, name, made=True).drop()
 
     def topic(self, stream, partitions=8):
         """The stream as a topic: record r goes to partition r modulo their number."""

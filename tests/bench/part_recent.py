@@ -50,7 +50,7 @@ class Case:
         name = f"b_{os.getpid()}_{time.monotonic_ns()}"
         with self.lab.connect() as connection:
             connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{self.inbox.database.name}" STRATEGY file_copy')
-        database = Database(self.lab.services, name)
+        database = Database(self.lab.services, name, made=True)
         try:
             self.inbox.warm(database)
             return self._on(database, bare)

@@ -122,6 +122,23 @@ def test_a_row_that_lands_on_a_quiet_topic_wakes_its_receipts_soon(create_world)
     process.stop()
 
 
+def test_a_statement_that_takes_long_on_its_connection_does_not_keep_receipts_parked(create_world):
+    """A probe that waited for another statement for three seconds has cost the server nothing, so the next one comes soon."""
+    world = create_world(partitions=1, counters={"rollup_interval": "10ms"})
+    world.topic.send(receipt("m"))
+    process = world.installation.start()
+    world.wait_until_consumed(process)
+    with world.database.connect() as connection, connection.transaction():
+        connection.execute("LOCK TABLE receiptd.campaign_funnel_delta")
+        waits = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '%/control' AND datname = current_database() AND wait_event_type = 'Lock'"
+        world.wait(lambda: world.database.value(waits) == 1, process, 30, "the roll-up waits for the lock")
+        connection.execute("SELECT pg_sleep(3)")
+    world.insert_ids("m")
+    world.wait(lambda: parked(world) == 0, process, 20, "woken")
+    world.finish(process)
+    process.stop()
+
+
 def test_parked_receipts_age_out_to_dead_letters(create_world):
     world = create_world(
         10_000, seed=43, traffic={"late": 0, "ghost": 0.2}, parked={"max_age": "2s", "wake_limit": 50}
