@@ -6,6 +6,9 @@ usage: scripts/campaign mutants [--fast] [--every-layer] [--only NAME]... [--see
 Defects are patches beside this file. Their first lines say what the defect is, and which tests of the two slow layers are
 worth running for it ("integration-c: PROGRAM...", "integration: FILE..."). Unit tests and simulations are always run where the
 changed file is part of them.
+
+"witness: PROGRAM" names the program of one of these two that found it the last time. It runs first; what it finds there, and not
+without the defect, is found. Where it finds nothing any more, and with --record or --every-layer, all are run in their order.
 """
 import argparse
 import os
@@ -29,7 +32,8 @@ from support.record import commit_of, write_section  # noqa: E402
 LAYERS = ("unit", "simulation", "integration-c", "integration")
 FAST_LAYERS = LAYERS[:2]
 SOURCES = ("Makefile", "config", "docs", "include", "scripts", "sql", "src", "tests")
-BUILT = ("generated", "obj", "stamp", "tests", "receiptd")
+BUILT = ("generated", "obj", "stamp")
+LINKED = ("tests", "receiptd")
 
 
 class Mutant:
@@ -39,6 +43,7 @@ class Mutant:
         fields = dict(line.split(": ", 1) for line in head.splitlines())
         self.defect = fields["defect"]
         self.tests = {layer: fields.get(layer, "").split() for layer in LAYERS[2:]}
+        self.witness = fields.get("witness")
         self.changed = re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE)
 
     def reaches(self, layer):
@@ -51,14 +56,14 @@ class Mutant:
 
 
 class Tree:
-    """A copy of the checkout with what is built already, so that a mutant costs one compilation and the links."""
+    """A copy of the checkout with what is built already, so that a mutant costs one compilation and the links that are wanted."""
 
-    def __init__(self, number):
+    def __init__(self, number, built=BUILT + LINKED):
         self.root = OUT / f"tree-{number}"
         shutil.rmtree(self.root, ignore_errors=True)
         (self.root / "build").mkdir(parents=True)
         self.copy([ROOT / name for name in SOURCES], self.root)
-        self.copy([ROOT / "build" / name for name in BUILT], self.root / "build")
+        self.copy([ROOT / "build" / name for name in built], self.root / "build")
         if (ROOT / "build" / "kafka").exists():
             (self.root / "build" / "kafka").symlink_to(ROOT / "build" / "kafka")
 
@@ -96,9 +101,9 @@ class Tree:
         self.make("integration-programs")
         return self.programs("integration", mutant.tests["integration-c"])
 
-    def programs(self, kind, names):
+    def programs(self, kind, names, root=None):
         for name in names:
-            status, output = self.run([self.root / "build/tests" / kind / name], 240)
+            status, output = self.run([(root or self.root) / "build/tests" / kind / name], 240)
             if status != 0:
                 failed = re.search(r"^\[  FAILED  \] (\w+)", output, re.MULTILINE)
                 return f"{name}: " + (failed[1] if failed else "no end" if status is None else f"status {status}")
@@ -106,7 +111,10 @@ class Tree:
 
     def simulation(self, mutant, arguments):
         self.make("simulation-programs")
-        status, output = self.run([self.root / "build/tests/simulation/test_simulation", "--seeds", str(arguments.seeds),
+        return self.simulate(arguments.seeds)
+
+    def simulate(self, seeds, root=None):
+        status, output = self.run([(root or self.root) / "build/tests/simulation/test_simulation", "--seeds", str(seeds),
                                    "--first"], 600)
         found = re.search(r"^first: seed (\d+): ([\w-]+)", output, re.MULTILINE)
         if found:
@@ -131,6 +139,20 @@ class Tree:
             raise SystemExit(f"mutants: {mutant.name}: pytest ended with {status}:\n{output[-3000:]}")
         return "no end" if status is None else None
 
+    def ask(self, mutant, arguments):
+        """What the witness finds with the defect and not without it, in the checkout itself."""
+        if mutant.witness == "test_simulation":
+            layer, found = "simulation", self.simulation(mutant, arguments)
+            seed = re.match(r"seed (\d+): ", found or "")
+            innocent = found and self.simulate(seed[1] if seed else arguments.seeds, ROOT)
+        else:
+            self.make(f"build/tests/unit/{mutant.witness}")
+            layer, found = "unit", self.programs("unit", [mutant.witness])
+            innocent = found and self.programs("unit", [mutant.witness], ROOT)
+        if innocent:
+            raise SystemExit(f"mutants: {mutant.name}: {mutant.witness} fails without a defect: {innocent}")
+        return {layer: found} if found else {}
+
     def vouch(self, mutants, layers, arguments):
         """What fails without a defect too would find every one of them."""
         few = argparse.Namespace(seeds=200)
@@ -153,10 +175,14 @@ class Tree:
             raise SystemExit(f"mutants: {mutant.name}: {found} fails without the defect too:\n{output[-3000:]}")
 
     def hunt(self, mutant, layers, arguments):
-        """{layer: what found it, None if nothing did}; stops at the first that does unless every layer is asked."""
+        """{layer: what found it, None if nothing did}; stops at the first that does unless every layer is asked.
+
+        Without layers only the witness is asked."""
         results = {}
         self.patch(mutant)
         try:
+            if not layers:
+                return self.ask(mutant, arguments)
             for layer in layers:
                 if not mutant.reaches(layer):
                     continue
@@ -171,14 +197,15 @@ class Tree:
 
 
 def prove(mutants, layers, arguments):
-    """Yields (mutant, results, seconds) as they come, from as many trees as there are jobs."""
+    """Yields (mutant, results, seconds) as they come, from as many trees as there are jobs; without layers from their witnesses."""
     todo, done = queue.Queue(), queue.Queue()
+    built = BUILT + LINKED if layers else BUILT
     for mutant in mutants:
         todo.put(mutant)
 
     def work(number):
         try:
-            tree = Tree(number)
+            tree = Tree(number, built)
             while True:
                 try:
                     mutant = todo.get_nowait()
@@ -189,14 +216,33 @@ def prove(mutants, layers, arguments):
         except BaseException as error:  # also SystemExit: told to the main thread
             done.put(error)
 
-    Tree(0).vouch(mutants, layers, arguments)
-    for number in range(arguments.jobs):
-        threading.Thread(target=work, args=(number,), daemon=True).start()
+    if layers and mutants:
+        Tree(0, built).vouch(mutants, layers, arguments)
+    workers = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(min(arguments.jobs, len(mutants)))]
+    for worker in workers:
+        worker.start()
     for _ in mutants:
         result = done.get()
         if isinstance(result, BaseException):
             raise result
         yield result
+    for number, worker in enumerate(workers):
+        worker.join()
+        shutil.rmtree(OUT / f"tree-{number}", ignore_errors=True)
+
+
+def prove_all(mutants, layers, arguments):
+    """The same: witnesses first, then all layers for those that have none or whose witness has seen nothing."""
+    left = mutants
+    if not (arguments.every_layer or arguments.record):
+        known, left = [mutant for mutant in mutants if mutant.witness], [mutant for mutant in mutants if not mutant.witness]
+        for mutant, results, seconds in prove(known, (), arguments):
+            if results:
+                yield mutant, results, seconds
+            else:
+                print(f"{mutant.name:42} {mutant.witness} finds it no more", flush=True)
+                left.append(mutant)
+    yield from prove(left, layers, arguments)
 
 
 def show(results):
@@ -247,10 +293,9 @@ def main():
         mutants = [mutant for mutant in mutants if mutant.reaches("simulation")]
     if not mutants:
         raise SystemExit(f"mutants: there is none of this name; there are: {', '.join(p.stem for p in HERE.glob('*.patch'))}")
-    arguments.jobs = max(1, min(arguments.jobs, len(mutants)))
     rows = []
     print(f"{'defect':42} {'caught by':28} how", flush=True)
-    for mutant, results, seconds in prove(mutants, layers, arguments):
+    for mutant, results, seconds in prove_all(mutants, layers, arguments):
         how, what = show(results)
         rows.append((mutant, how, what))
         print(f"{mutant.name:42} {how:28} {what}  ({seconds:.0f} s)", flush=True)
@@ -258,8 +303,6 @@ def main():
     survived = sum(how == "-" for _, how, _ in rows)
     if arguments.record:
         record(rows, arguments)
-    for number in range(arguments.jobs):
-        shutil.rmtree(OUT / f"tree-{number}", ignore_errors=True)
     print(f"{len(rows)} mutants, {len(rows) - survived} caught, {survived} survived")
     return 1 if survived else 0
 

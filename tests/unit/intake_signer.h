@@ -48,22 +48,23 @@ static inline char *signer_certificate(EVP_PKEY *key)
     return pem;
 }
 
+/* All tests of a program have the same keys: to make one of RSA takes longer than most tests. */
 static inline void signer_init(struct signer *signer)
 {
+    static struct signer made;
+    if (made.rsa == NULL) {
+        made.rsa = EVP_RSA_gen(2048);
+        made.p256 = EVP_EC_gen("P-256");
+        made.ed25519 = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+        assert_true(made.rsa != NULL && made.p256 != NULL && made.ed25519 != NULL);
+        made.certificate = signer_certificate(made.rsa);
+    }
+    *signer = made;
     rcpt_arena_init(&signer->arena, 1u << 16);
-    signer->rsa = EVP_RSA_gen(2048);
-    signer->p256 = EVP_EC_gen("P-256");
-    signer->ed25519 = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
-    assert_true(signer->rsa != NULL && signer->p256 != NULL && signer->ed25519 != NULL);
-    signer->certificate = signer_certificate(signer->rsa);
 }
 
 static inline void signer_fini(struct signer *signer)
 {
-    EVP_PKEY_free(signer->rsa);
-    EVP_PKEY_free(signer->p256);
-    EVP_PKEY_free(signer->ed25519);
-    free(signer->certificate);
     rcpt_arena_fini(&signer->arena);
 }
 

@@ -30,13 +30,13 @@ struct signed_request {
 struct judge {
     struct fixture fixture;
     struct rcpt_arena arena;
+    char made_of[16384]; /* the account in the fixture */
     size_t vectors, changes;
 };
 
 /* ---- judging ---- */
 
-static enum rcpt_intake_verdict verdict_of(struct judge *judge,
-                                           const struct signed_request *request)
+static void make_account(struct judge *judge, const struct signed_request *request)
 {
     struct fixture *fixture = &judge->fixture;
     char *gateway = rcpt_strdup(request->gateway), header[] = "x-signature";
@@ -61,6 +61,33 @@ static enum rcpt_intake_verdict verdict_of(struct judge *judge,
     rcpt_intake_account_free(fixture->account);
     fixture->account = rcpt_intake_account_new(&config, fixture->ladder, &error);
     free(gateway);
+}
+
+/* Most bits are none of the account's: it is made again when something has changed that it is made
+ * of. To make it takes longer than to judge. */
+static void renew_account(struct judge *judge, const struct signed_request *request)
+{
+    const char *const texts[] = {request->scheme,     request->gateway,    request->secrets[0],
+                                 request->secrets[1], request->public_url, request->topic};
+    char made_of[sizeof(judge->made_of)];
+    size_t size = (size_t)snprintf(made_of, sizeof(made_of), "%d", (int)request->auth);
+    for (size_t index = 0; index < COUNT(texts); index++) {
+        size += (size_t)snprintf(made_of + size, sizeof(made_of) - size, " %zu %s",
+                                 texts[index] != NULL ? strlen(texts[index]) : SIZE_MAX,
+                                 texts[index] != NULL ? texts[index] : "");
+        assert_true(size < sizeof(made_of));
+    }
+    if (strcmp(made_of, judge->made_of) == 0)
+        return;
+    memcpy(judge->made_of, made_of, size + 1);
+    make_account(judge, request);
+}
+
+static enum rcpt_intake_verdict verdict_of(struct judge *judge,
+                                           const struct signed_request *request)
+{
+    struct fixture *fixture = &judge->fixture;
+    renew_account(judge, request);
     if (fixture->account == NULL) /* a secret that is empty now */
         return RCPT_INTAKE_BAD;
     rcpt_arena_reset(&fixture->arena, 1u << 20);
