@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "base/pace.h"
 #include "internal.h"
 
 #define PROBE_SHARE 20 /* probes take at most 1/20 of the time */
@@ -15,6 +16,7 @@ struct parking {
     struct receipts *receipts;
     struct rcpt_ask probe;
     uv_timer_t timer; /* of the next probe */
+    struct rcpt_pace pace;
     int64_t rows, for_alias, oldest_ms, started_ms;
     bool full;
 };
@@ -56,11 +58,12 @@ void parking_count(struct parking *parking, uint32_t rows)
 static void on_timer(uv_timer_t *timer);
 
 /* A probe costs what the backlog costs; the next one waits so long that all probes together stay a
- * small share. A failed one says nothing about the cost, since it may have waited for a lock. */
+ * small share. A failed one says nothing about the cost. */
 static void schedule(struct parking *parking, bool succeeded)
 {
     const struct app_context *context = parking->receipts->context;
-    int64_t wait = succeeded ? (app_now(context) - parking->started_ms) * PROBE_SHARE : 0;
+    int64_t took = app_now(context) - parking->started_ms;
+    int64_t wait = succeeded ? rcpt_pace_wait_ms(&parking->pace, took, PROBE_SHARE) : 0;
     if (wait < context->config->parked.poll_interval_ms)
         wait = context->config->parked.poll_interval_ms;
     if (context->phase < APP_CLOSING)

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "base/pace.h"
 #include "internal.h"
 
 #define POLL_MS      1000
@@ -45,6 +46,7 @@ struct serve_stream {
     char behind_s[24];   /* of the last poll, as JSON; "": not known */
     char changed_at[32]; /* likewise */
     int64_t poll_ms, asked_ms, beat_ms;
+    struct rcpt_pace pace; /* of polls */
 };
 
 static int64_t now_of(const struct serve_stream *stream)
@@ -235,10 +237,10 @@ static void on_changes(void *context, const struct rcpt_pg_rows *rows,
 {
     struct serve_stream *stream = context;
     int64_t took_ms = now_of(stream) - stream->asked_ms;
+    int64_t wait_ms = rcpt_pace_wait_ms(&stream->pace, took_ms, POLL_SHARE);
     (void)error;
     stream->asked = false;
-    stream->poll_ms =
-        stream->asked_ms + (took_ms * POLL_SHARE > POLL_MS ? took_ms * POLL_SHARE : POLL_MS);
+    stream->poll_ms = stream->asked_ms + (wait_ms > POLL_MS ? wait_ms : POLL_MS);
     if (rows == NULL) {
         stream->behind = true;
         return;

@@ -122,6 +122,26 @@ def test_a_row_that_lands_on_a_quiet_topic_wakes_its_receipts_soon(create_world)
     process.stop()
 
 
+PROBE_WAITS = """
+    SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+        AND query LIKE '%AS applicable%' AND clock_timestamp() - query_start > interval '3 seconds'
+"""
+
+
+def test_a_probe_that_had_to_wait_once_does_not_put_off_the_next_ones(create_world):
+    world = create_world(partitions=1, postgres={"lock_timeout": "60s"})
+    world.topic.send([receipt("m")])
+    process = world.installation.start()
+    world.wait_until_consumed(process)
+    with world.database.connect() as operator, operator.transaction():
+        operator.execute("LOCK TABLE receiptd.retired_message")
+        world.wait(lambda: world.database.value(PROBE_WAITS) == 1, process, 30, "a probe waits for seconds")
+    world.insert_ids("m")
+    world.wait(lambda: parked(world) == 0, process, 10, "woken")
+    world.finish(process)
+    process.stop()
+
+
 def test_parked_receipts_age_out_to_dead_letters(create_world):
     world = create_world(
         10_000, seed=43, traffic={"late": 0, "ghost": 0.2}, parked={"max_age": "2s", "wake_limit": 50}
