@@ -167,6 +167,7 @@ def read_log(brokers, topic, timeout=120, since=None):
             "fetch.message.max.bytes": LARGEST,
             "receive.message.max.bytes": 100_000_000,
             "auto.offset.reset": "error",
+            "fetch.wait.max.ms": 10,
         }
     )
     try:
