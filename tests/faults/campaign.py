@@ -13,8 +13,9 @@ from faults.lab import Lab
 from faults.lights import Lights
 from support.services import ROOT
 
-ERA = 16  # cycles on one database and topic
+ERA = 8  # cycles on one database and topic
 CLUSTER_EVERY = 4  # one era in so many has three brokers
+POISON, POISON_BESIDE = 12, 4  # refused messages where they are the fault, and beside another: each costs a search in its batch
 
 
 def available(kind, lab_brokers, disk):
@@ -140,7 +141,8 @@ class Campaign:
         try:
             began = time.monotonic()
             era.occupy(seats)
-            era.begin(source.getrandbits(32), kind.name == "poison" or source.random() < 0.2 and "F42" not in kind.cells)
+            era.begin(source.getrandbits(32), POISON if kind.name == "poison" else
+                      POISON_BESIDE if source.random() < 0.2 and "F42" not in kind.cells else 0)
             with Lights(era) as lights:
                 try:
                     kind.run(cycle)

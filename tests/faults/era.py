@@ -23,8 +23,8 @@ from support.wait import wait_for
 from support.world import Feeder, World
 
 RECORD_SIZES = (1, 1, 1, 2, 5, 20, 50)
-EVENTS = 12_000  # the most in a cycle: the feeder stops when the faults have ended
-RATE = 3_000  # events a second
+EVENTS = 6_000  # the most in a cycle: the feeder stops when the faults have ended
+RATE = 1_500  # events a second
 RSS_LIMIT = 256 * 1024 * 1024
 DESCRIPTOR_LIMIT = 200
 CLEAN = frozenset({0})
@@ -211,8 +211,8 @@ class Era(World):
 
     # ---- traffic
 
-    def begin(self, seed, poisoned=False):
-        """Receipts flow from now on, and rows of late messages are inserted."""
+    def begin(self, seed, poisoned=0):
+        """Receipts flow from now on, and rows of late messages are inserted. poisoned: messages that the database refuses."""
         self.stream = Traffic(seed, EVENTS, self.topic.partitions, late=0.05, first=self.first_message,
                               sizes=RECORD_SIZES)
         self.first_message += len(self.stream.messages)
@@ -220,9 +220,9 @@ class Era(World):
         self.insert_always(self.stream.early)
         self.ledger_rows(self.stream.platform)
         if poisoned:
-            self.poison()
+            self.poison(poisoned)
         if self.sender is None:
-            self.sender = broker.Sender(self.lab.brokers, str(self.topic), log_level=0)
+            self.sender = broker.Sender(self.lab.brokers, str(self.topic), log_level=0, **{"reconnect.backoff.max.ms": 500})
         self.feeder = Feeder(self.send_stream)
         self.inserter = Feeder(self.insert_late)
 
@@ -266,11 +266,11 @@ class Era(World):
                     raise
                 time.sleep(0.05)
 
-    def poison(self):
-        """The database will refuse every receipt of some messages. Receipts that change no row are never refused:
+    def poison(self, count):
+        """The database will refuse every receipt of so many messages. Receipts that change no row are never refused:
         messages that have one do not serve."""
         harmless = {message for message, status in self.stream.happenings if status in ('"TARGETED"', "0")}
-        chosen = [message for message in self.random.sample(self.stream.messages, 12) if message not in harmless]
+        chosen = [message for message in self.random.sample(self.stream.messages, count) if message not in harmless]
         ids = {json.loads(message.spellings[0]) for message in chosen} & self.stream.platform.keys()
         self.database.execute("INSERT INTO public.unwanted SELECT unnest(%s::text[])", list(ids))
         self.ledger.refused |= ids

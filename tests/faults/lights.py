@@ -44,12 +44,14 @@ class Lights(threading.Thread):
             self.add("the lights themselves", f"{type(error).__name__}: {error}")
 
     def note_ends(self):
-        now, topic = time.monotonic(), str(self.era.topic)
-        try:
-            ends = {number: self.consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=1)[1]
-                    for number in range(self.era.topic.partitions)}
-        except KafkaException:
-            return
+        now, topic, ends = time.monotonic(), str(self.era.topic), {}
+        for number in range(self.era.topic.partitions):
+            if self.ended.is_set():  # a broker that is away may take a second for each
+                return
+            try:
+                ends[number] = self.consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=1)[1]
+            except KafkaException:
+                return
         self.ends.append((now, ends))
 
     def pages(self):

@@ -16,11 +16,11 @@ def test_every_cell_of_the_matrix_is_run_or_explained():
 
 
 def play(directory, cycles, **options):
-    """Runs so many cycles; returns the lines of those that this machine allows."""
+    """Runs the cycles of these numbers; returns the lines of those that this machine allows."""
     lines, errors = [], []
     campaign = Campaign(SEED, directory=directory, **options)
     try:
-        for number in range(cycles):
+        for number in cycles:
             lines.append(campaign.run(number))
             if lines[-1].get("anomalies"):
                 errors.append(f"{repeat_command(lines[-1])}\n{lines[-1]['anomalies']}")
@@ -32,11 +32,12 @@ def play(directory, cycles, **options):
 
 
 @pytest.mark.slow
-def test_forty_cycles_of_as_many_kinds_are_exact(tmp_path):
-    lines = play(tmp_path, 42, shapes=[1])
-    assert len(lines) >= 40 and len({line["kind"] for line in lines}) >= 15
+@pytest.mark.parametrize("first", (0, 21))
+def test_forty_cycles_of_as_many_kinds_are_exact(tmp_path, first):
+    lines = play(tmp_path, range(first, first + 21), shapes=[1])
+    assert len(lines) >= 20 and len({line["kind"] for line in lines}) >= 15
 
 
 @pytest.mark.slow
 def test_leaders_and_coordinators_of_three_brokers_may_die(tmp_path):
-    assert len(play(tmp_path, 4, only=("F31", "F35"))) == 4
+    assert len(play(tmp_path, range(4), only=("F31", "F35"))) == 4

@@ -167,6 +167,7 @@ def read_log(brokers, topic, timeout=120, since=None):
             "fetch.message.max.bytes": LARGEST,
             "receive.message.max.bytes": 100_000_000,
             "auto.offset.reset": "error",
+            "fetch.wait.max.ms": 10,
         }
     )
     try:
@@ -181,7 +182,7 @@ def read_log(brokers, topic, timeout=120, since=None):
         records, deadline = [], time.monotonic() + timeout
         while left:
             assert time.monotonic() < deadline, f"partitions {sorted(left)} of {topic} not read to their ends"
-            for message in consumer.consume(5000, timeout=0.5):
+            for message in consumer.consume(5000, timeout=0.05):
                 if message.error() is not None:
                     if message.error().name() != "_PARTITION_EOF":
                         raise KafkaException(message.error())

@@ -6,7 +6,6 @@ is counters that do not follow from the rows beside them, the rest names the tab
 
 from oracle.ledger import parse
 import json
-import re
 from collections import defaultdict, namedtuple
 
 from oracle import ladder, retired
@@ -14,7 +13,6 @@ from oracle.ledger import WHOLE_RECORD
 
 EXAMPLES = 5
 LETTER_BYTES = 65536
-ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 Inbox = namedtuple("Inbox", "table message_id org_id campaign_id status flags")
 OWN_INBOX = Inbox("receiptd.message_inbox", "message_id", "org_id", "campaign_id", "status", "flags")
@@ -43,27 +41,17 @@ class Report:
         return "\n".join(lines) or "no difference"
 
 
-def unescape(field):
-    """One field of COPY's text format."""
-    if field == "\\N":
-        return None
-    if "\\" not in field:
-        return field
-    return re.sub(r"\\(.)", lambda match: ESCAPES.get(match[1], match[1]), field, flags=re.DOTALL)
-
-
-def copy_rows(connection, query):
-    """The rows of a query as lists of texts: far faster than a cursor for hundreds of thousands."""
-    with connection.cursor() as cursor, cursor.copy(f"COPY ({query}) TO STDOUT") as copy:
-        text = b"".join(copy).decode()
-    return [[unescape(field) for field in line.split("\t")] for line in text.split("\n")[:-1]]
+def read_inbox(connection, inbox):
+    """(id, org, campaign, status, flags) of every message. One text for all rows: far faster than row by row for hundreds of thousands."""
+    id, org, campaign, status, flags = inbox[1:]
+    query = f"SELECT json_agg(json_build_array({id}::text, {org}::text, {campaign}::text, {status}, {flags})) FROM {inbox.table}"
+    return connection.execute(query).fetchone()[0] or []
 
 
 def compare_inbox(report, connection, ledger, inbox, may_go):
     """Statuses and flags of every message; returns the (status, flags) found, by campaign. may_go: ids that need no row."""
     found, states = set(), defaultdict(list)
-    columns = ", ".join(inbox[1:])
-    for id, org, campaign, status, flags in copy_rows(connection, f"SELECT {columns} FROM {inbox.table}"):
+    for id, org, campaign, status, flags in read_inbox(connection, inbox):
         status, flags = int(status), int(flags)
         found.add(id)
         states[campaign].append((status, flags))

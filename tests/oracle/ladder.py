@@ -3,6 +3,8 @@
 Written down a second time on purpose: nothing here is read from the daemon, its SQL or its configuration.
 """
 
+from collections import Counter
+
 # code (= priority), name, parent's code
 STATUSES = (
     (0, "TARGETED", None),
@@ -112,11 +114,11 @@ def state(codes):
 def funnel(states):
     """messages and current per code, for the (status, flags) of all messages of a campaign."""
     messages, current = {}, {}
-    for status, flags in states:
+    for (status, flags), n in Counter(states).items():
         for step in PATH[status]:
-            messages[step] = messages.get(step, 0) + 1
-        current[status] = current.get(status, 0) + 1
+            messages[step] = messages.get(step, 0) + n
+        current[status] = current.get(status, 0) + n
         for bit in range(len(FLAGS)):
             if flags >> bit & 1:
-                messages[FIRST_FLAG + bit] = messages.get(FIRST_FLAG + bit, 0) + 1
+                messages[FIRST_FLAG + bit] = messages.get(FIRST_FLAG + bit, 0) + n
     return messages, current

@@ -3,6 +3,7 @@
 The platform's columns follow from the message's id, so that a ledger needs no more than ids.
 """
 
+import functools
 import zlib
 from collections import Counter
 
@@ -17,6 +18,7 @@ SETTINGS = {
 }
 
 
+@functools.lru_cache(1 << 18)
 def facets_of(id):
     """(variant, channel, gateway, customer, logical) of a message: four share a customer, some are attempts at one logical message."""
     draw = zlib.crc32(id.encode())
@@ -24,22 +26,30 @@ def facets_of(id):
             f"l{draw // 7 % 3000}" if draw % 5 == 0 else None)
 
 
+@functools.cache
+def codes_of(state):
+    """What a message, or a group of messages, with this (status, flags) is counted in."""
+    return tuple(ladder.funnel([state])[0])
+
+
 def expected(ledger):
     """{(kind, campaign, key, code): messages or events}"""
-    counts, groups = Counter(), {}
+    counts, cells, groups = Counter(), Counter(), {}
     for id, row in ledger.platform.items():
         state = (ledger.status[id], ledger.flags.get(id, 0))
         *values, customer, logical = facets_of(id)
-        for code in ladder.funnel([state])[0]:
-            counts["hour", row.campaign_id, "", code] += code != ladder.ROOT
-            for name, value in zip(DIMENSIONS, values):
-                counts[f"by_{name}", row.campaign_id, value or "", code] += 1
+        cells[row.campaign_id, state, tuple(values)] += 1
         for kind, key in (("customer", customer), ("logical", logical or id)):
             if key is not None:
                 best, flags = groups.get((kind, row.campaign_id, key), (state[0], 0))
                 groups[kind, row.campaign_id, key] = max(best, state[0], key=ladder.BEST.get), flags | state[1]
+    for (campaign, state, values), messages in cells.items():
+        for code in codes_of(state):
+            counts["hour", campaign, "", code] += messages if code != ladder.ROOT else 0
+            for name, value in zip(DIMENSIONS, values):
+                counts[f"by_{name}", campaign, value or "", code] += messages
     for (kind, campaign, _), state in groups.items():
-        for code in ladder.funnel([state])[0]:
+        for code in codes_of(state):
             counts[kind, campaign, "", code] += 1
     for (campaign, code), events in ledger.events.items():
         for kind in ("hour", *(f"by_{name}" for name in DIMENSIONS)):

@@ -46,6 +46,17 @@ def assert_once(publications):
         assert sorted(found) == list(range(1, len(found) + 1)), f"numbers of {group}: {sorted(found)}"
 
 
+def newest(publications):
+    """What counts after a failover that lost publications: each one stands for all of its group from its number on that came before it."""
+    groups = collections.defaultdict(dict)
+    for publication in publications:  # those of a group are in one partition
+        group = groups[publication["rule"], json.dumps(publication["group"], sort_keys=True)]
+        for number in [number for number in group if number >= publication["number"]]:
+            del group[number]
+        group[publication["number"]] = publication
+    return [publication for group in groups.values() for publication in group.values()]
+
+
 def statuses(publications, *fields):
     """(values of the group's fields, status) -> messages, summed over the publications."""
     sums = collections.Counter()
