@@ -165,6 +165,8 @@ static void note_behind(struct serve_stream *stream, const char *behind_s,
     put_health(stream, changes->health);
 }
 
+/* One text for all viewers of the audience, as in tell(): it is as of a moment after the poll, so what
+ * changes later is in the next one. */
 static void tell_funnel(struct serve_stream *stream, const struct audience *audience,
                         const char *funnel)
 {

@@ -13,7 +13,7 @@ void serve_put_health(char text[160], bool up, const char *behind_s)
              up ? "up" : "down");
 }
 
-/* The caller ends the object. */
+/* A client reads the fields by their names: others may follow. The caller ends the object. */
 static void begin_campaign(FILE *out, struct rcpt_json *json, const char *campaign,
                            const char *changed_at)
 {
@@ -49,6 +49,7 @@ void serve_put_funnel(FILE *out, const char *campaign, const char *changed_at, u
     end_campaign(out, &json);
 }
 
+/* The hash spares comparing most names: there are as many questions as campaigns times audiences. */
 static bool concerns(const struct serve_sight *sight, const struct serve_changes *changes,
                      size_t row)
 {
@@ -61,6 +62,7 @@ static bool concerns(const struct serve_sight *sight, const struct serve_changes
            (organisation != NULL && strcmp(sight->organisation, organisation) == 0);
 }
 
+/* A database that was away may have changed anything (is_all). */
 bool serve_has_changed(const struct serve_sight *sight, const struct serve_changes *changes)
 {
     size_t count = changes->rows != NULL ? rcpt_pg_rows_count(changes->rows) : 0;
