@@ -131,13 +131,14 @@ def text_of(name, *subscribers, recent_since=None, recent_column="created_at", r
 
     def read(file):
         folder = SQL / name.removesuffix("_days")
-        subscribed, dimensioned = folder / f"{file}_subscribed.sql", folder / f"{file}_dimensions.sql"
-        if dimensions and dimensioned.exists():
-            text = dimensioned.read_text()
+        if file == "15_returning":
+            more = [("ruled", rules or subscribers), ("subscribed", subscribers), ("dimensions", dimensions), ("counted", by_row)]
+            files = [file, *(f"{file}_{kind}" for kind, wanted in more if wanted), "15_end"]
         else:
-            text = (subscribed if (subscribers or rules) and subscribed.exists() else folder / f"{file}.sql").read_text()
-        text += (folder / f"{file}_counted.sql").read_text() if by_row and (folder / f"{file}_counted.sql").exists() else ""
-        return text + ((folder / "15_end.sql").read_text() if file == "15_returning" and (subscribers or rules) else "")
+            subscribed = f"{file}_subscribed"
+            files = [subscribed if subscribers and (folder / f"{subscribed}.sql").exists() else file]
+            files += [f"{file}_counted"] if by_row and (folder / f"{file}_counted.sql").exists() else []
+        return "".join((folder / f"{part}.sql").read_text() for part in files)
     by_row = rules[:1] == ("dedup",)
     files = STAGES[name][recent_since is not None].split()
     ruled = [read("45_receipts")] if name in SUBSCRIBED and reads_receipts(rules) else []
