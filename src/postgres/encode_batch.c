@@ -38,6 +38,7 @@ struct content {
     const struct rcpt_batch *batch;
     struct rcpt_encode_form form;
     const struct rcpt_encode_facets *facets; /* NULL without rules */
+    const int32_t *alike_minutes, *alike_facets; /* likewise */
     const struct rcpt_text *kept; /* of the raw events, RCPT_KEPT_TEXTS each; NULL without them */
 };
 
@@ -338,6 +339,10 @@ static uint32_t facet_count(const struct content *content)
 FACET_NAMES(add_facet_gateways, RCPT_FACET_GATEWAY, gateway)
 FACET_NAMES(add_facet_reasons, RCPT_FACET_REASON, reason)
 
+NUMBERS(add_alike_minutes, int4, content->alike_minutes != NULL ? batch->message_count : 0,
+        content->alike_minutes[index])
+NUMBERS(add_alike_facets, int4, content->alike_facets != NULL ? batch->message_count : 0,
+        content->alike_facets[index])
 NUMBERS(add_lowest_statuses, int2, content->form.by_row ? batch->message_count : 0,
         rcpt_encode_lowest_status(batch, (uint32_t)index))
 
@@ -393,6 +398,8 @@ static const struct {
     {{"facet of each raw event", "int4[]"}, add_event_facets},
     {{"gateways", "text[]"}, add_facet_gateways},
     {{"reasons of the facets", "text[]"}, add_facet_reasons},
+    {{"message alike in minutes", "int4[]"}, add_alike_minutes},
+    {{"message alike in facets", "int4[]"}, add_alike_facets},
     {{"lowest status of each message", "int2[]"}, add_lowest_statuses},
     {{"keys of $27", "bytea"}, add_key_bytes},
     {{"days", "int4[]"}, add_days},
@@ -411,11 +418,15 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
 {
     struct rcpt_arena arena;
     rcpt_arena_init(&arena, 64 * 1024);
-    const struct content content = {
+    struct content content = {
         .batch = batch,
         .form = *form,
-        .facets = form->rules ? rcpt_encode_facets(batch, &arena) : NULL,
         .kept = form->raw ? rcpt_encode_kept(batch, form->names, &arena) : NULL};
+    if (form->rules) {
+        content.facets = rcpt_encode_facets(batch, &arena);
+        content.alike_minutes = rcpt_encode_alike_minutes(batch, &arena);
+        content.alike_facets = rcpt_encode_alike_facets(batch, content.facets, &arena);
+    }
     size_t count = form->days           ? RCPT_APPLY_PARAMETERS_DAYS
                    : form->by_row       ? RCPT_APPLY_PARAMETERS_BY_ROW
                    : form->rules        ? RCPT_APPLY_PARAMETERS_RULES

@@ -29,9 +29,9 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
  * same words. */
 #define RCPT_APPLY_PARAMETERS              24u
 #define RCPT_APPLY_PARAMETERS_UNSUBSCRIBED 26u
-#define RCPT_APPLY_PARAMETERS_RULES        30u
-#define RCPT_APPLY_PARAMETERS_BY_ROW       32u
-#define RCPT_APPLY_PARAMETERS_DAYS         33u
+#define RCPT_APPLY_PARAMETERS_RULES        32u
+#define RCPT_APPLY_PARAMETERS_BY_ROW       34u
+#define RCPT_APPLY_PARAMETERS_DAYS         35u
 
 struct rcpt_apply_parameter {
     const char *name, *type;
@@ -56,6 +56,14 @@ struct rcpt_encode_facets {
 };
 const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
                                                     struct rcpt_arena *arena);
+
+/* Messages whose receipts name the same statuses and flags, in the same minutes or with the same facets:
+ * for each of them the first such message, 1-based. In the arena. */
+const int32_t *rcpt_encode_alike_minutes(const struct rcpt_batch *batch, struct rcpt_arena *arena);
+/* Negative where one of the receipts has a reason. */
+const int32_t *rcpt_encode_alike_facets(const struct rcpt_batch *batch,
+                                        const struct rcpt_encode_facets *facets,
+                                        struct rcpt_arena *arena);
 
 int16_t rcpt_encode_lowest_status(const struct rcpt_batch *batch, uint32_t message);
 void rcpt_encode_keys(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch, bool wanted);

@@ -31,14 +31,127 @@ const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *bat
     return facets;
 }
 
+/* ---- messages that are alike ---- */
+
+#define MINUTE_US INT64_C(60000000)
+
+/* What receipts of messages that are alike share, by the receipt's number in the batch. */
+typedef int64_t (*read_mark)(const void *context, const struct rcpt_batch *batch, uint32_t event);
+
+struct alike {
+    const struct rcpt_batch *batch;
+    read_mark mark;
+    const void *context;
+    uint32_t *buckets; /* open addressing over messages, 1-based; 0 is free */
+    uint32_t mask;
+};
+
+/* Also of a time before 1970 the minute in which it is. */
+static int64_t minute_of(const void *context, const struct rcpt_batch *batch, uint32_t event)
+{
+    int64_t at_us = batch->events[event].event->at_us;
+    (void)context;
+    return at_us / MINUTE_US - (at_us % MINUTE_US < 0);
+}
+
+static int64_t facet_of(const void *context, const struct rcpt_batch *batch, uint32_t event)
+{
+    const struct rcpt_encode_facets *facets = context;
+    (void)batch;
+    return facets->of_events[event];
+}
+
+static uint32_t end_of(const struct rcpt_batch *batch, uint32_t message)
+{
+    return message + 1 < batch->message_count ? batch->messages[message + 1].first_event
+                                              : batch->event_count;
+}
+
+static uint64_t hash_message(const struct alike *alike, uint32_t message)
+{
+    const struct rcpt_batch *batch = alike->batch;
+    uint64_t hash = 0;
+    for (uint32_t at = batch->messages[message].first_event; at < end_of(batch, message); at++) {
+        uint64_t mark = (uint64_t)alike->mark(alike->context, batch, at);
+        uint64_t named = (uint64_t)batch->events[at].code << 32 | batch->events[at].event->flags;
+        hash = (hash ^ mark) * UINT64_C(0x9e3779b97f4a7c15);
+        hash = (hash ^ hash >> 32 ^ named) * UINT64_C(0xff51afd7ed558ccd);
+    }
+    return hash ^ hash >> 32;
+}
+
+/* In the order in which they came: another order is another message, which costs time alone. */
+static bool are_alike(const struct alike *alike, uint32_t left, uint32_t right)
+{
+    const struct rcpt_batch *batch = alike->batch;
+    uint32_t first = batch->messages[left].first_event, other = batch->messages[right].first_event;
+    uint32_t size = end_of(batch, left) - first;
+    if (end_of(batch, right) - other != size)
+        return false;
+    for (uint32_t at = 0; at < size; at++) {
+        const struct rcpt_batch_event *a = &batch->events[first + at];
+        const struct rcpt_batch_event *b = &batch->events[other + at];
+        if (a->code != b->code || a->event->flags != b->event->flags ||
+            alike->mark(alike->context, batch, first + at) !=
+                alike->mark(alike->context, batch, other + at))
+            return false;
+    }
+    return true;
+}
+
+/* Number of the first message that is alike, 1-based; the message itself where none is yet. */
+static uint32_t find_alike(struct alike *alike, uint32_t message)
+{
+    uint32_t bucket = (uint32_t)hash_message(alike, message) & alike->mask;
+    for (; alike->buckets[bucket] != 0; bucket = (bucket + 1) & alike->mask)
+        if (are_alike(alike, alike->buckets[bucket] - 1, message))
+            return alike->buckets[bucket];
+    alike->buckets[bucket] = message + 1;
+    return message + 1;
+}
+
+static int32_t *find_all(const struct rcpt_batch *batch, read_mark mark, const void *context,
+                         struct rcpt_arena *arena)
+{
+    struct alike alike = {.batch = batch, .mark = mark, .context = context, .mask = 63};
+    int32_t *found = rcpt_arena_alloc(arena, batch->message_count * sizeof(*found));
+    while (alike.mask < batch->message_count * 2)
+        alike.mask = alike.mask * 2 + 1;
+    alike.buckets = rcpt_arena_alloc(arena, ((size_t)alike.mask + 1) * sizeof(*alike.buckets));
+    memset(alike.buckets, 0, ((size_t)alike.mask + 1) * sizeof(*alike.buckets));
+    for (uint32_t message = 0; message < batch->message_count; message++)
+        found[message] = (int32_t)find_alike(&alike, message);
+    return found;
+}
+
+const int32_t *rcpt_encode_alike_minutes(const struct rcpt_batch *batch, struct rcpt_arena *arena)
+{
+    return find_all(batch, minute_of, NULL, arena);
+}
+
+const int32_t *rcpt_encode_alike_facets(const struct rcpt_batch *batch,
+                                        const struct rcpt_encode_facets *facets,
+                                        struct rcpt_arena *arena)
+{
+    int32_t *found = find_all(batch, facet_of, facets, arena);
+    for (uint32_t message = 0; message < batch->message_count; message++) {
+        bool has_reason = false;
+        for (uint32_t at = batch->messages[message].first_event; at < end_of(batch, message); at++)
+            has_reason |= batch->events[at].event->reason != 0;
+        found[message] = has_reason ? -found[message] : found[message];
+    }
+    return found;
+}
+
+/* ---- echoes ---- */
+
 /* The lowest status that the message's receipts name, if each of them names another one and no flag:
  * where the row's status is below it, none of them can have come before, and the row takes their
  * keys. Else -1: each is looked up. */
 int16_t rcpt_encode_lowest_status(const struct rcpt_batch *batch, uint32_t message)
 {
     uint32_t first = batch->messages[message].first_event;
-    uint32_t end = message + 1 < batch->message_count ? batch->messages[message + 1].first_event
-                                                      : batch->event_count;
+    uint32_t end = end_of(batch, message);
     int16_t lowest = INT16_MAX;
     if (end - first > RCPT_LADDER_MAX_STATUSES)
         return -1;

@@ -141,7 +141,7 @@ def text_of(name, *subscribers, recent_since=None, recent_column="created_at", r
         return "".join((folder / f"{part}.sql").read_text() for part in files)
     by_row = rules[:1] == ("dedup",)
     files = STAGES[name][recent_since is not None].split()
-    ruled = [read("45_receipts")] if name in SUBSCRIBED and reads_receipts(rules) else []
+    ruled = [read("45_receipts"), read("45_alike")] if name in SUBSCRIBED and reads_receipts(rules) else []
     ruled += [read("45_doubtful")] if name in SUBSCRIBED and by_row else []
     ruled += [read("45_dimensions")] if name in SUBSCRIBED and dimensions else []
     ruled += [(SQL / "lane/rules" / f"{rule}.sql").read_text() for rule in rules]
