@@ -23,7 +23,8 @@ enum {
     COUNTED = 1 << 4,      /* there are rules */
     RULED = 1 << 5,        /* some of them read receipts */
     DIMENSIONED = 1 << 6,  /* one counts by dimensions */
-    BY_ROW = 1 << 7,       /* echoes are recognised by the message's row */
+    UNDIMENSIONED = 1 << 7,
+    BY_ROW = 1 << 8, /* echoes are recognised by the message's row */
 };
 #define SUBSCRIBERS ""  /* in place of a file: those of the subscribers */
 #define RULES       "/" /* likewise those of the rules */
@@ -82,11 +83,12 @@ static const struct piece apply_pieces[] = {
     {"lane/apply/25_unchanged", ALWAYS, ONE_STAGE},
     {"lane/apply/25_unchanged_recent", ALWAYS, LATER_STAGES},
     {"lane/apply/30_count", ALWAYS, ANY_STAGES},
+    {"lane/apply/31_delta", UNDIMENSIONED, ANY_STAGES},
+    {"lane/apply/31_delta_dimensions", DIMENSIONED, ANY_STAGES},
     {"lane/apply/40_unknown", ALWAYS, ANY_STAGES},
     {"lane/apply/45_receipts", RULED, ANY_STAGES},
     {"lane/apply/45_alike", RULED, ANY_STAGES},
     {"lane/apply/45_doubtful", BY_ROW, ANY_STAGES},
-    {"lane/apply/45_dimensions", DIMENSIONED, ANY_STAGES},
     {RULES, COUNTED, ANY_STAGES},
     {SUBSCRIBERS, SUBSCRIBED, ANY_STAGES},
     {"lane/apply/90_answer", ALWAYS, ANY_STAGES},
@@ -266,7 +268,7 @@ static void add_statement(struct rcpt_lane_statements *statements, const struct 
 static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers)
 {
     return ALWAYS | (subscribers > 0 ? SUBSCRIBED : PLAIN) |
-           (variant->rule_count > 0 ? COUNTED : 0) | (variant->by_dimensions ? DIMENSIONED : 0) |
+           (variant->rule_count > 0 ? COUNTED : 0) | (variant->by_dimensions ? DIMENSIONED : UNDIMENSIONED) |
            (variant->reads_receipts ? RULED : 0) | (variant->by_row ? BY_ROW : 0);
 }
 

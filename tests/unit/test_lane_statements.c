@@ -40,7 +40,7 @@ static void assert_files(const char *text, const char *const *files)
 #define UPDATE             UPDATE_SET, RETURNING, END
 #define UPDATE_RULED       UPDATE_SET, RETURNING_RULED, END
 #define UPDATE_SUBSCRIBED  UPDATE_SET, RETURNING_RULED, "lane/apply/15_returning_subscribed", END
-#define REST               "lane/apply/30_count", "lane/apply/40_unknown"
+#define REST               "lane/apply/30_count", "lane/apply/31_delta", "lane/apply/40_unknown"
 #define ANSWER             "lane/apply/90_answer"
 #define WAKE               "lane/wake/10_apply", "lane/wake/20_update", "lane/wake/30_count"
 #define WAKE_ANSWER        "lane/wake/90_answer"
