@@ -38,7 +38,6 @@ struct content {
     const struct rcpt_batch *batch;
     struct rcpt_encode_form form;
     const struct rcpt_encode_facets *facets; /* NULL without rules */
-    const int32_t *alike_minutes, *alike_facets; /* likewise */
     const struct rcpt_text *kept; /* of the raw events, RCPT_KEPT_TEXTS each; NULL without them */
 };
 
@@ -339,10 +338,10 @@ static uint32_t facet_count(const struct content *content)
 FACET_NAMES(add_facet_gateways, RCPT_FACET_GATEWAY, gateway)
 FACET_NAMES(add_facet_reasons, RCPT_FACET_REASON, reason)
 
-NUMBERS(add_alike_minutes, int4, content->alike_minutes != NULL ? batch->message_count : 0,
-        content->alike_minutes[index])
-NUMBERS(add_alike_facets, int4, content->alike_facets != NULL ? batch->message_count : 0,
-        content->alike_facets[index])
+NUMBERS(add_alike_minutes, int4, content->facets != NULL ? batch->message_count : 0,
+        content->facets->alike_minutes[index])
+NUMBERS(add_alike_facets, int4, content->facets != NULL ? batch->message_count : 0,
+        content->facets->alike_facets[index])
 NUMBERS(add_lowest_statuses, int2, content->form.by_row ? batch->message_count : 0,
         rcpt_encode_lowest_status(batch, (uint32_t)index))
 
@@ -351,16 +350,10 @@ static void add_key_bytes(struct rcpt_pg_encoder *encoder, const struct content 
     rcpt_encode_keys(encoder, content->batch, content->form.by_row);
 }
 
-/* NULL compares with nothing, so PostgreSQL prunes all partitions for such a message. */
-static void put_day(struct rcpt_pg_encoder *encoder, uint16_t day)
+static void add_days(struct rcpt_pg_encoder *encoder, const struct content *content)
 {
-    if (day == 0)
-        rcpt_pg_put_null(encoder);
-    else
-        rcpt_pg_put_int4(encoder, day);
+    rcpt_encode_days(encoder, content->batch);
 }
-
-ELEMENTS(add_days, int4, batch->message_count, put_day(encoder, batch->messages[index].day))
 
 /* $1 … of sql/lane/apply; behind RCPT_APPLY_PARAMETERS those of its unsubscribed form, then those of
  * rules, then that of days. */
@@ -418,15 +411,11 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
 {
     struct rcpt_arena arena;
     rcpt_arena_init(&arena, 64 * 1024);
-    struct content content = {
+    const struct content content = {
         .batch = batch,
         .form = *form,
+        .facets = form->rules ? rcpt_encode_facets(batch, &arena) : NULL,
         .kept = form->raw ? rcpt_encode_kept(batch, form->names, &arena) : NULL};
-    if (form->rules) {
-        content.facets = rcpt_encode_facets(batch, &arena);
-        content.alike_minutes = rcpt_encode_alike_minutes(batch, &arena);
-        content.alike_facets = rcpt_encode_alike_facets(batch, content.facets, &arena);
-    }
     size_t count = form->days           ? RCPT_APPLY_PARAMETERS_DAYS
                    : form->by_row       ? RCPT_APPLY_PARAMETERS_BY_ROW
                    : form->rules        ? RCPT_APPLY_PARAMETERS_RULES

@@ -48,24 +48,21 @@ const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
                                          const struct rcpt_lane_names *names,
                                          struct rcpt_arena *arena);
 
-/* Gateway and reason of receipts, numbered together; in the arena. */
+/* Gateway and reason of receipts, numbered together, and messages whose receipts name the same; in the
+ * arena. */
 struct rcpt_encode_facets {
     int32_t *of_events;              /* of each event, 1-based */
     const struct rcpt_event **first; /* with each number */
     uint32_t count;
+    /* Of each message the first one, 1-based, whose receipts name the same statuses and flags … */
+    const int32_t *alike_minutes; /* … in the same minutes */
+    const int32_t *alike_facets;  /* … with the same facets; negative: one of them has a reason */
 };
 const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
                                                     struct rcpt_arena *arena);
 
-/* Messages whose receipts name the same statuses and flags, in the same minutes or with the same facets:
- * for each of them the first such message, 1-based. In the arena. */
-const int32_t *rcpt_encode_alike_minutes(const struct rcpt_batch *batch, struct rcpt_arena *arena);
-/* Negative where one of the receipts has a reason. */
-const int32_t *rcpt_encode_alike_facets(const struct rcpt_batch *batch,
-                                        const struct rcpt_encode_facets *facets,
-                                        struct rcpt_arena *arena);
-
 int16_t rcpt_encode_lowest_status(const struct rcpt_batch *batch, uint32_t message);
+void rcpt_encode_days(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 void rcpt_encode_keys(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch, bool wanted);
 
 /* `aliases`: without the messages whose receipts came under the gateway's id alone: they wait for

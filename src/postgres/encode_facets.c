@@ -1,6 +1,9 @@
 /* What the rules of sql/lane/rules read of a batch. Gateway and reason of its receipts are numbered
- * together, since few receipts differ in them. And which messages' receipts are recognised by the row. Called by
- * encode_batch.c. */
+ * together, since few receipts differ in them. Messages whose receipts name the same are alike: the
+ * statement reads the receipts of the first of them, and counts them as often as there are such
+ * messages. And which messages' receipts are recognised by the row, and on which
+ * days messages were inserted. Called by encode_batch.c.
+ */
 #include <string.h>
 
 #include "encode_batch.h"
@@ -8,30 +11,12 @@
 #define NUMBERS ((size_t)RCPT_RECORD_MAX_GATEWAYS)
 #define MOST    (NUMBERS * NUMBERS)
 
-/* Each combination gets the number of its first appearance, found by a table of all there can be. */
-const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
-                                                    struct rcpt_arena *arena)
-{
-    struct rcpt_encode_facets *facets = rcpt_arena_alloc(arena, sizeof(*facets));
-    int32_t *numbers = rcpt_arena_alloc(arena, MOST * sizeof(*numbers));
-    size_t most = batch->event_count < MOST ? batch->event_count : MOST;
-    memset(numbers, 0, MOST * sizeof(*numbers));
-    facets->of_events = rcpt_arena_alloc(arena, batch->event_count * sizeof(int32_t));
-    facets->first = rcpt_arena_alloc(arena, most * sizeof(*facets->first));
-    facets->count = 0;
-    for (uint32_t index = 0; index < batch->event_count; index++) {
-        const struct rcpt_event *event = batch->events[index].event;
-        int32_t *number = &numbers[event->gateway * NUMBERS + event->reason];
-        if (*number == 0) {
-            facets->first[facets->count++] = event;
-            *number = (int32_t)facets->count;
-        }
-        facets->of_events[index] = *number;
-    }
-    return facets;
-}
-
-/* ---- messages that are alike ---- */
+/* ---- messages that are alike ----
+ *
+ * What the statement counts by a message's own row (campaign, statuses, dimensions) is not known here, so
+ * it groups by that itself, and by the number of the first message that is alike. Times differ
+ * from receipt to receipt; their minutes do not.
+ */
 
 #define MINUTE_US INT64_C(60000000)
 
@@ -61,12 +46,14 @@ static int64_t facet_of(const void *context, const struct rcpt_batch *batch, uin
     return facets->of_events[event];
 }
 
+/* Behind its last receipt. */
 static uint32_t end_of(const struct rcpt_batch *batch, uint32_t message)
 {
     return message + 1 < batch->message_count ? batch->messages[message + 1].first_event
                                               : batch->event_count;
 }
 
+/* Of what are_alike() compares. */
 static uint64_t hash_message(const struct alike *alike, uint32_t message)
 {
     const struct rcpt_batch *batch = alike->batch;
@@ -110,6 +97,7 @@ static uint32_t find_alike(struct alike *alike, uint32_t message)
     return message + 1;
 }
 
+/* Of each message, in their order. At most half of the buckets are taken, so a search ends soon. */
 static int32_t *find_all(const struct rcpt_batch *batch, read_mark mark, const void *context,
                          struct rcpt_arena *arena)
 {
@@ -124,23 +112,50 @@ static int32_t *find_all(const struct rcpt_batch *batch, read_mark mark, const v
     return found;
 }
 
-const int32_t *rcpt_encode_alike_minutes(const struct rcpt_batch *batch, struct rcpt_arena *arena)
+static void mark_reasons(const struct rcpt_batch *batch, int32_t *found)
 {
-    return find_all(batch, minute_of, NULL, arena);
-}
-
-const int32_t *rcpt_encode_alike_facets(const struct rcpt_batch *batch,
-                                        const struct rcpt_encode_facets *facets,
-                                        struct rcpt_arena *arena)
-{
-    int32_t *found = find_all(batch, facet_of, facets, arena);
     for (uint32_t message = 0; message < batch->message_count; message++) {
         bool has_reason = false;
         for (uint32_t at = batch->messages[message].first_event; at < end_of(batch, message); at++)
             has_reason |= batch->events[at].event->reason != 0;
         found[message] = has_reason ? -found[message] : found[message];
     }
-    return found;
+}
+
+/* ---- facets ---- */
+
+/* Each combination gets the number of its first appearance, found by a table of all there can be. */
+static struct rcpt_encode_facets *number_facets(const struct rcpt_batch *batch,
+                                                struct rcpt_arena *arena)
+{
+    struct rcpt_encode_facets *facets = rcpt_arena_alloc(arena, sizeof(*facets));
+    int32_t *numbers = rcpt_arena_alloc(arena, MOST * sizeof(*numbers));
+    size_t most = batch->event_count < MOST ? batch->event_count : MOST;
+    memset(numbers, 0, MOST * sizeof(*numbers));
+    facets->of_events = rcpt_arena_alloc(arena, batch->event_count * sizeof(int32_t));
+    facets->first = rcpt_arena_alloc(arena, most * sizeof(*facets->first));
+    facets->count = 0;
+    for (uint32_t index = 0; index < batch->event_count; index++) {
+        const struct rcpt_event *event = batch->events[index].event;
+        int32_t *number = &numbers[event->gateway * NUMBERS + event->reason];
+        if (*number == 0) {
+            facets->first[facets->count++] = event;
+            *number = (int32_t)facets->count;
+        }
+        facets->of_events[index] = *number;
+    }
+    return facets;
+}
+
+const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
+                                                    struct rcpt_arena *arena)
+{
+    struct rcpt_encode_facets *facets = number_facets(batch, arena);
+    int32_t *alike = find_all(batch, facet_of, facets, arena);
+    mark_reasons(batch, alike);
+    facets->alike_facets = alike;
+    facets->alike_minutes = find_all(batch, minute_of, NULL, arena);
+    return facets;
 }
 
 /* ---- echoes ---- */
@@ -176,5 +191,19 @@ void rcpt_encode_keys(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *
         const struct rcpt_batch_event *event = &batch->events[index];
         uint64_t key = __builtin_bswap64(rcpt_record_event_key(event->record, event->event));
         memcpy(place + index * sizeof(key), &key, sizeof(key));
+    }
+}
+
+/* ---- days ---- */
+
+/* NULL compares with nothing, so PostgreSQL prunes all partitions for such a message. */
+void rcpt_encode_days(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
+{
+    rcpt_pg_begin_int4_array(encoder, batch->message_count);
+    for (uint32_t index = 0; index < batch->message_count; index++) {
+        if (batch->messages[index].day == 0)
+            rcpt_pg_put_null(encoder);
+        else
+            rcpt_pg_put_int4(encoder, batch->messages[index].day);
     }
 }

@@ -90,7 +90,7 @@ static const struct piece apply_pieces[] = {
     {"lane/apply/45_alike", RULED, ANY_STAGES},
     {"lane/apply/45_doubtful", BY_ROW, ANY_STAGES},
     {RULES, COUNTED, ANY_STAGES},
-    {SUBSCRIBERS, SUBSCRIBED, ANY_STAGES},
+    {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
     {"lane/apply/90_answer", ALWAYS, ANY_STAGES},
     {"lane/apply/91_unsubscribed", UNSUBSCRIBED, ANY_STAGES},
     {NULL, 0, ANY_STAGES},
@@ -105,7 +105,7 @@ static const struct piece wake_pieces[] = {
     {"lane/wake/45_doubtful", BY_ROW, ANY_STAGES},
     {"lane/wake/45_dimensions", DIMENSIONED, ANY_STAGES},
     {RULES, COUNTED, ANY_STAGES},
-    {SUBSCRIBERS, SUBSCRIBED, ANY_STAGES},
+    {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
     {"lane/wake/90_answer", ALWAYS, ANY_STAGES},
     {NULL, 0, ANY_STAGES},
 };
@@ -268,7 +268,8 @@ static void add_statement(struct rcpt_lane_statements *statements, const struct 
 static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers)
 {
     return ALWAYS | (subscribers > 0 ? SUBSCRIBED : PLAIN) |
-           (variant->rule_count > 0 ? COUNTED : 0) | (variant->by_dimensions ? DIMENSIONED : UNDIMENSIONED) |
+           (variant->rule_count > 0 ? COUNTED : 0) |
+           (variant->by_dimensions ? DIMENSIONED : UNDIMENSIONED) |
            (variant->reads_receipts ? RULED : 0) | (variant->by_row ? BY_ROW : 0);
 }
 
