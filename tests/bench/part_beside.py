@@ -62,7 +62,7 @@ def part_beside(lab, options):
             templates[build, count] = part_dimensions.make(lab, wide, count)
         return part_dimensions.run(lab, wide, wide_topic, templates[build, count], count)
 
-    results = show(in_turns(lab, CASES, options.repeat, run_rules)) + show(in_turns(lab, DIMENSIONS, options.repeat, run_dimensions))
+    results = show(in_turns(lab, DIMENSIONS, options.repeat, run_dimensions)) + show(in_turns(lab, CASES, options.repeat, run_rules))
     for template in templates.values():
         template.drop()
     return {"events": stream.event_count, "cases": results}
