@@ -51,7 +51,7 @@ static char *step_of(const struct rcpt_config *config, bool by_dimensions, bool 
                                  by_dimensions ? "lane/rules/dimensions_no_echoes" : NULL,
                                  by_dimensions ? "lane/rules/dimensions" : NULL,
                                  by_groups ? "lane/rules/groups" : NULL,
-                                 has_series ? "expiry/45_counted" : NULL,
+                                 has_series ? "expiry/45_changes" : NULL,
                                  has_series ? "lane/rules/series" : NULL,
                                  folds_file(config),
                                  actions_file(config),

@@ -338,6 +338,10 @@ static uint32_t facet_count(const struct content *content)
 FACET_NAMES(add_facet_gateways, RCPT_FACET_GATEWAY, gateway)
 FACET_NAMES(add_facet_reasons, RCPT_FACET_REASON, reason)
 
+NUMBERS(add_alike_minutes, int4, content->facets != NULL ? batch->message_count : 0,
+        content->facets->alike_minutes[index])
+NUMBERS(add_alike_facets, int4, content->facets != NULL ? batch->message_count : 0,
+        content->facets->alike_facets[index])
 NUMBERS(add_lowest_statuses, int2, content->form.by_row ? batch->message_count : 0,
         rcpt_encode_lowest_status(batch, (uint32_t)index))
 
@@ -346,16 +350,10 @@ static void add_key_bytes(struct rcpt_pg_encoder *encoder, const struct content 
     rcpt_encode_keys(encoder, content->batch, content->form.by_row);
 }
 
-/* NULL compares with nothing, so PostgreSQL prunes all partitions for such a message. */
-static void put_day(struct rcpt_pg_encoder *encoder, uint16_t day)
+static void add_days(struct rcpt_pg_encoder *encoder, const struct content *content)
 {
-    if (day == 0)
-        rcpt_pg_put_null(encoder);
-    else
-        rcpt_pg_put_int4(encoder, day);
+    rcpt_encode_days(encoder, content->batch);
 }
-
-ELEMENTS(add_days, int4, batch->message_count, put_day(encoder, batch->messages[index].day))
 
 /* $1 … of sql/lane/apply; behind RCPT_APPLY_PARAMETERS those of its unsubscribed form, then those of
  * rules, then that of days. */
@@ -393,6 +391,8 @@ static const struct {
     {{"facet of each raw event", "int4[]"}, add_event_facets},
     {{"gateways", "text[]"}, add_facet_gateways},
     {{"reasons of the facets", "text[]"}, add_facet_reasons},
+    {{"message alike in minutes", "int4[]"}, add_alike_minutes},
+    {{"message alike in facets", "int4[]"}, add_alike_facets},
     {{"lowest status of each message", "int2[]"}, add_lowest_statuses},
     {{"keys of $27", "bytea"}, add_key_bytes},
     {{"days", "int4[]"}, add_days},

@@ -29,9 +29,9 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
  * same words. */
 #define RCPT_APPLY_PARAMETERS              24u
 #define RCPT_APPLY_PARAMETERS_UNSUBSCRIBED 26u
-#define RCPT_APPLY_PARAMETERS_RULES        30u
-#define RCPT_APPLY_PARAMETERS_BY_ROW       32u
-#define RCPT_APPLY_PARAMETERS_DAYS         33u
+#define RCPT_APPLY_PARAMETERS_RULES        32u
+#define RCPT_APPLY_PARAMETERS_BY_ROW       34u
+#define RCPT_APPLY_PARAMETERS_DAYS         35u
 
 struct rcpt_apply_parameter {
     const char *name, *type;
@@ -48,16 +48,21 @@ const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
                                          const struct rcpt_lane_names *names,
                                          struct rcpt_arena *arena);
 
-/* Gateway and reason of receipts, numbered together; in the arena. */
+/* Gateway and reason of receipts, numbered together, and messages whose receipts name the same; in the
+ * arena. */
 struct rcpt_encode_facets {
     int32_t *of_events;              /* of each event, 1-based */
     const struct rcpt_event **first; /* with each number */
     uint32_t count;
+    /* Of each message the first one, 1-based, whose receipts name the same statuses and flags … */
+    const int32_t *alike_minutes; /* … in the same minutes */
+    const int32_t *alike_facets;  /* … with the same facets; negative: one of them has a reason */
 };
 const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
                                                     struct rcpt_arena *arena);
 
 int16_t rcpt_encode_lowest_status(const struct rcpt_batch *batch, uint32_t message);
+void rcpt_encode_days(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 void rcpt_encode_keys(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch, bool wanted);
 
 /* `aliases`: without the messages whose receipts came under the gateway's id alone: they wait for

@@ -16,15 +16,16 @@
 
 /* When a file belongs to a statement. */
 enum {
-    PLAIN = 1 << 0,        /* nothing subscribes to transitions */
-    SUBSCRIBED = 1 << 1,   /* something does */
-    UNSUBSCRIBED = 1 << 2, /* the selective subscriber has nothing in this batch */
-    RULED = 1 << 3,        /* rules read receipts */
-    DIMENSIONED = 1 << 4,  /* in place of SUBSCRIBED: one counts by dimensions */
-    COUNTED = 1 << 5,      /* there are rules */
-    BY_ROW = 1 << 6,       /* echoes are recognised by the message's row */
+    ALWAYS = 1 << 0,
+    PLAIN = 1 << 1,        /* nothing subscribes to transitions */
+    SUBSCRIBED = 1 << 2,   /* something does */
+    UNSUBSCRIBED = 1 << 3, /* the selective subscriber has nothing in this batch */
+    COUNTED = 1 << 4,      /* there are rules */
+    RULED = 1 << 5,        /* some of them read receipts */
+    DIMENSIONED = 1 << 6,  /* one counts by dimensions */
+    UNDIMENSIONED = 1 << 7,
+    BY_ROW = 1 << 8, /* echoes are recognised by the message's row */
 };
-#define ALWAYS      (PLAIN | SUBSCRIBED | DIMENSIONED)
 #define SUBSCRIBERS ""  /* in place of a file: those of the subscribers */
 #define RULES       "/" /* likewise those of the rules */
 
@@ -49,11 +50,12 @@ struct piece {
 #define SET(STAGES)                                                                                \
     {"lane/apply/11_set", ALWAYS, (STAGES)}, {"lane/apply/11_set_counted", BY_ROW, (STAGES)}
 #define RETURNING(STAGES)                                                                          \
-    {"lane/apply/15_returning", PLAIN, (STAGES)},                                                  \
+    {"lane/apply/15_returning", ALWAYS, (STAGES)},                                                 \
+    {"lane/apply/15_returning_ruled", COUNTED | SUBSCRIBED, (STAGES)},                             \
     {"lane/apply/15_returning_subscribed", SUBSCRIBED, (STAGES)},                                  \
     {"lane/apply/15_returning_dimensions", DIMENSIONED, (STAGES)},                                 \
     {"lane/apply/15_returning_counted", BY_ROW, (STAGES)},                                         \
-    {"lane/apply/15_end", SUBSCRIBED | DIMENSIONED, (STAGES)}
+    {"lane/apply/15_end", ALWAYS, (STAGES)}
 /* clang-format on */
 
 static const struct piece apply_pieces[] = {
@@ -77,14 +79,16 @@ static const struct piece apply_pieces[] = {
     {"lane/apply/17_both", ALWAYS, TWO_STAGES},
     {"lane/apply/17_all", ALWAYS, DAYS_FIRST},
     {"lane/apply/20_changed", PLAIN, ANY_STAGES},
-    {"lane/apply/20_changed_subscribed", SUBSCRIBED | DIMENSIONED, ANY_STAGES},
+    {"lane/apply/20_changed_subscribed", SUBSCRIBED, ANY_STAGES},
     {"lane/apply/25_unchanged", ALWAYS, ONE_STAGE},
     {"lane/apply/25_unchanged_recent", ALWAYS, LATER_STAGES},
     {"lane/apply/30_count", ALWAYS, ANY_STAGES},
+    {"lane/apply/31_delta", UNDIMENSIONED, ANY_STAGES},
+    {"lane/apply/31_delta_dimensions", DIMENSIONED, ANY_STAGES},
     {"lane/apply/40_unknown", ALWAYS, ANY_STAGES},
     {"lane/apply/45_receipts", RULED, ANY_STAGES},
+    {"lane/apply/45_alike", RULED, ANY_STAGES},
     {"lane/apply/45_doubtful", BY_ROW, ANY_STAGES},
-    {"lane/apply/45_dimensions", DIMENSIONED, ANY_STAGES},
     {RULES, COUNTED, ANY_STAGES},
     {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
     {"lane/apply/90_answer", ALWAYS, ANY_STAGES},
@@ -97,6 +101,7 @@ static const struct piece wake_pieces[] = {
     {"lane/wake/20_update_recent", ALWAYS, TWO_STAGES},
     {"lane/wake/30_count", ALWAYS, ANY_STAGES},
     {"lane/wake/45_receipts", RULED, ANY_STAGES},
+    {"lane/wake/45_alike", RULED, ANY_STAGES},
     {"lane/wake/45_doubtful", BY_ROW, ANY_STAGES},
     {"lane/wake/45_dimensions", DIMENSIONED, ANY_STAGES},
     {RULES, COUNTED, ANY_STAGES},
@@ -260,12 +265,11 @@ static void add_statement(struct rcpt_lane_statements *statements, const struct 
     statements->list[index].sql = statements->texts[index];
 }
 
-/* Rules read the same columns as subscribers do. */
 static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers)
 {
-    if (variant->rule_count == 0)
-        return subscribers > 0 ? SUBSCRIBED : PLAIN;
-    return COUNTED | (variant->by_dimensions ? DIMENSIONED : SUBSCRIBED) |
+    return ALWAYS | (subscribers > 0 ? SUBSCRIBED : PLAIN) |
+           (variant->rule_count > 0 ? COUNTED : 0) |
+           (variant->by_dimensions ? DIMENSIONED : UNDIMENSIONED) |
            (variant->reads_receipts ? RULED : 0) | (variant->by_row ? BY_ROW : 0);
 }
 

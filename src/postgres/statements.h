@@ -17,9 +17,9 @@
  * link), one per changed message, `changed` (org, campaign, old, new, gained, n, link), which is `u` in
  * groups (a group may come in several rows); `steps` (old, new, gained, code, delta), what each kind
  * of transition does to the counters. Parameters are out of its reach: the two
- * statements number them differently. `rules` are such files, too; they also see `receipts`, one row
- * for each receipt of a known message (sql/lane/apply/45_receipts.sql), and behind the first of them
- * `counted`, those that are no echo. */
+ * statements number them differently. `rules` are such files, too; they see id and at
+ * of `u`, receipts of known messages in groups (sql/lane/apply/45_alike.sql) or one by one
+ * (45_receipts.sql), and behind the first of them `echoed`, those that do not count. */
 struct rcpt_lane_variant {
     const char *const *subscribers;
     size_t count;

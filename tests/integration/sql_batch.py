@@ -1,6 +1,7 @@
 """Receipts, their fold into the parameters of sql/lane/apply, and what must come out: written from the definition."""
 import collections
 import dataclasses
+import datetime
 import itertools
 import json
 
@@ -136,6 +137,14 @@ def fold(events, lane=0, unknown="park"):
 ARRAYS = ("was", "is", "gained", "signature", "messages", "unknown", "unknown_events", "refused", "refused_events", "retired", "retired_events")
 
 
+WITHOUT_RULES = [[], 0, [], [], [], [], [], []]  # $25 to $32
+WITHOUT_KEYS = [[], b""]  # $33 and $34
+
+
+def minute_of(at):
+    return int(datetime.datetime.fromisoformat(at).timestamp() // 60)
+
+
 def for_rules(events):
     """What the statement with rules needs beside `fold`: $25 and $26 are read by no rule."""
     messages = collections.defaultdict(list)
@@ -144,11 +153,17 @@ def for_rules(events):
     raw = [event for message_id in sorted(messages, key=str.encode) for event in messages[message_id]]
     facets = {}
     numbers = [facets.setdefault((e.gateway, e.reason), len(facets) + 1) for e in raw]
-    return [[], 0, [e.key for e in raw], numbers, *([facet[part] for facet in facets] for part in range(2))]
+    minutes, alike_facets, seen = [], [], {}
+    for n, message_id in enumerate(sorted(messages, key=str.encode), 1):
+        mine = messages[message_id]
+        minutes.append(seen.setdefault(tuple((e.code, e.marked, minute_of(e.at)) for e in mine), n))
+        first = seen.setdefault(tuple((e.code, e.marked, e.gateway, e.reason) for e in mine), n)
+        alike_facets.append(-first if any(e.reason for e in mine) else first)
+    return [[], 0, [e.key for e in raw], numbers, *([facet[part] for facet in facets] for part in range(2)), minutes, alike_facets]
 
 
 def for_rows(events):
-    """And where echoes are recognised by the row: $31 and $32."""
+    """And where echoes are recognised by the row: $33 and $34."""
     messages = collections.defaultdict(list)
     for event in events:
         messages[event.message_id].append(event)
@@ -185,8 +200,8 @@ def apply(session, events, lane=0, unknown="park", raw=True, days=None):
             parameters += for_rules(events) + (for_rows(events) if session.rules[0] == "dedup" else [])
         name, more = "lane/apply", []
         if days is not None:
-            more = ([] if reads_receipts(session.rules) else [[], 0, [], [], [], []])
-            more += ([] if session.rules[:1] == ("dedup",) else [[], b""]) + [[days.get(message_id) for message_id in parameters[0]]]
+            more = [] if reads_receipts(session.rules) else list(WITHOUT_RULES)
+            more += ([] if session.rules[:1] == ("dedup",) else WITHOUT_KEYS) + [[days.get(message_id) for message_id in parameters[0]]]
             name = "lane/apply_days"
         row = session.one(name, *(parameters if raw else without_raw_events(parameters)), *more)
         if unknown == "insert":

@@ -98,9 +98,9 @@ def fill_in(text, variables):
 
 
 STAGES = {  # of statements of several files, without a recent set of the inbox and with one
-    "lane/apply": ("10_update 11_set 13_from 15_returning 20_changed 25_unchanged 30_count 40_unknown",
-                   "10_recent 11_set 13_from_recent 15_returning 16_older 11_set 17_from_seen 15_returning 17_both 20_changed 25_unchanged_recent 30_count 40_unknown"),
-    "lane/apply_days": (None, "10_days 11_set 13_from_days 15_returning 12_recent_days 11_set 13_from_placed 15_returning 16_older_days 11_set 17_from_seen 15_returning 17_all 20_changed 25_unchanged_recent 30_count 40_unknown"),
+    "lane/apply": ("10_update 11_set 13_from 15_returning 20_changed 25_unchanged 30_count 31_delta 40_unknown",
+                   "10_recent 11_set 13_from_recent 15_returning 16_older 11_set 17_from_seen 15_returning 17_both 20_changed 25_unchanged_recent 30_count 31_delta 40_unknown"),
+    "lane/apply_days": (None, "10_days 11_set 13_from_days 15_returning 12_recent_days 11_set 13_from_placed 15_returning 16_older_days 11_set 17_from_seen 15_returning 17_all 20_changed 25_unchanged_recent 30_count 31_delta 40_unknown"),
     "lane/wake": ("10_apply 20_update 30_count", "10_apply 20_update_recent 30_count"),
     "lane/timeline": ("10_insert 20_message 30_events", "10_insert 20_message_recent 30_events"),
     "lane/insert": ("10_make 20_known 30_answer", "10_make 20_known_recent 30_answer"),
@@ -131,18 +131,19 @@ def text_of(name, *subscribers, recent_since=None, recent_column="created_at", r
 
     def read(file):
         folder = SQL / name.removesuffix("_days")
-        subscribed, dimensioned = folder / f"{file}_subscribed.sql", folder / f"{file}_dimensions.sql"
-        if dimensions and dimensioned.exists():
-            text = dimensioned.read_text()
+        if file == "15_returning":
+            more = [("ruled", rules or subscribers), ("subscribed", subscribers), ("dimensions", dimensions), ("counted", by_row)]
+            files = [file, *(f"{file}_{kind}" for kind, wanted in more if wanted), "15_end"]
         else:
-            text = (subscribed if (subscribers or rules) and subscribed.exists() else folder / f"{file}.sql").read_text()
-        text += (folder / f"{file}_counted.sql").read_text() if by_row and (folder / f"{file}_counted.sql").exists() else ""
-        return text + ((folder / "15_end.sql").read_text() if file == "15_returning" and (subscribers or rules) else "")
+            others = [f"{file}_{kind}" for kind, wanted in (("subscribed", subscribers), ("dimensions", dimensions)) if wanted]
+            files = [next((other for other in others if (folder / f"{other}.sql").exists()), file)]
+            files += [f"{file}_counted"] if by_row and (folder / f"{file}_counted.sql").exists() else []
+        return "".join((folder / f"{part}.sql").read_text() for part in files)
     by_row = rules[:1] == ("dedup",)
     files = STAGES[name][recent_since is not None].split()
-    ruled = [read("45_receipts")] if name in SUBSCRIBED and reads_receipts(rules) else []
+    ruled = [read("45_receipts"), read("45_alike")] if name in SUBSCRIBED and reads_receipts(rules) else []
     ruled += [read("45_doubtful")] if name in SUBSCRIBED and by_row else []
-    ruled += [read("45_dimensions")] if name in SUBSCRIBED and dimensions else []
+    ruled += [read("45_dimensions")] if name == "lane/wake" and dimensions else []
     ruled += [(SQL / "lane/rules" / f"{rule}.sql").read_text() for rule in rules]
     text = "".join([*map(read, files), *([*ruled, *subscribers, read("90_answer")] if name in SUBSCRIBED else [])])
     if dimensions:

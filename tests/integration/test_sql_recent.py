@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from sql_batch import Event, add_messages, apply, drift, effects, expected_funnel, expected_rows, fold, stored_funnel, stored_rows
+from sql_batch import WITHOUT_KEYS, WITHOUT_RULES, Event, add_messages, apply, drift, effects, expected_funnel, expected_rows, fold, stored_funnel, stored_rows
 from sql_fixture import SqlError, Database, database, sql_server, wait_for_lock  # noqa: F401
 from test_sql_apply import make_events
 from test_sql_parking import parked, wake
@@ -565,11 +565,11 @@ def test_with_its_day_a_receipt_reads_the_partition_of_that_day_alone(days):
         session.do("INSERT INTO app.messages (id, org, camp, created_at) VALUES (%s, 'o', 'c', '2026-01-02 23:30+00')", [f"m{n}"])
     ids = sorted((f"m{n}" for n in range(50)), key=str.encode)
     for status in (300, 300):  # changed, then known
-        plan = session.explain("lane/apply_days", *fold([Event(i, status, 1) for i in ids]), [], 0, [], [], [], [], [], b"", [day_number("2026-01-02")] * 50,
+        plan = session.explain("lane/apply_days", *fold([Event(i, status, 1) for i in ids]), *WITHOUT_RULES, *WITHOUT_KEYS, [day_number("2026-01-02")] * 50,
                                options="ANALYZE, COSTS OFF, TIMING OFF")
         read = {found[1] for line in plan.split("\n") if (found := re.search(r"(?:Scan|using \S+) on (d\d|other) ", line)) and "never executed" not in line}
         assert read == {"d2"}, plan
-    wrong = session.explain("lane/apply_days", *fold([Event("m7", 600, 1)]), [], 0, [], [], [], [], [], b"", [day_number("2026-01-01")], options="ANALYZE, COSTS OFF, TIMING OFF")
+    wrong = session.explain("lane/apply_days", *fold([Event("m7", 600, 1)]), *WITHOUT_RULES, *WITHOUT_KEYS, [day_number("2026-01-01")], options="ANALYZE, COSTS OFF, TIMING OFF")
     assert session.query("SELECT status FROM message_inbox WHERE message_id = 'm7'") == [(600,)], wrong
 
 

@@ -358,3 +358,23 @@ def test_readers_see_the_times_of_gateways_whose_names_have_a_slash(database):
     (row,) = session.run("command/gateways", 24, "f")
     assert (row["gateway"], row["deliver_p50_ms"], row["deliver_p99_ms"]) == ("a/b", None, "4096")
     assert json.loads(session.one("serve/gateways", "o1", 24)["body"])["times"] == [], "figures of gateways belong to no organisation"
+
+
+def test_deltas_are_compressed_with_lz4_where_the_server_has_it(database):
+    session = database.session()
+    known = session.query("SELECT enumvals FROM pg_settings WHERE name = 'default_toast_compression'")
+    used = session.query("SELECT DISTINCT attcompression::text FROM pg_attribute WHERE attndims > 0 AND attnum > 0 AND attrelid IN"
+                         " ('campaign_funnel_delta'::regclass, 'campaign_tally_delta'::regclass, 'group_delta'::regclass)")
+    assert used == [("l" if known and "lz4" in known[0][0] else "",)]
+
+
+def test_beside_an_unknown_message_delays_are_those_of_known_ones(database):
+    """Where all messages are known, delays are read from the arrays of the batch; else receipt by receipt."""
+    session = ruled(database, "no_dedup", "series", "reasons", "gateways")
+    add_messages(session, {"m": "c", "n": "c"})
+    apply(session, [Event("m", 600, 0, at=at(1), gateway="g", reason="blocked"), Event("n", 300, 1, at=at(1), gateway="g")])
+    apply(session, [Event("m", 600, 2, at=at(1), gateway="g"), Event("n", 600, 3, at=at(1), gateway="h"), Event("late", 600, 4, at=at(1), gateway="g")])
+    assert tally(session, "gateway", "key", "status") == {("g", 600): (0, 2), ("g", 300): (0, 1), ("h", 600): (0, 1)}
+    assert {k: n for k, (_, n) in tally(session, "gateway_delay", "key").items()} == {"g": 3, "h": 1}, "not of the unknown message"
+    assert tally(session, "gateway_unknown", "key") == {"g": (0, 1)}
+    assert {k: v for k, v in tally(session, "hour", "status").items()} == {600: (2, 3), 300: (2, 1), 200: (2, 0)}

@@ -1,4 +1,5 @@
-/* The parameters of apply are known by number: the table in C and the SQL have to agree. */
+/* The parameters of apply are known by number: the table in C and the SQL have to agree. And which messages
+ * of a batch are alike for rules. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,9 +71,101 @@ static void the_sql_uses_the_types_and_the_number_of_the_table(void **state)
     rcpt_lane_statements_free(statements);
 }
 
+/* ---- messages that are alike ---- */
+
+#define MINUTE INT64_C(60000000)
+#define MOST   9u
+
+struct named {
+    uint32_t message;
+    int16_t code;
+    uint32_t flags;
+    int64_t at_us;
+    uint8_t gateway, reason;
+};
+
+struct made {
+    struct rcpt_batch batch;
+    struct rcpt_batch_message messages[MOST];
+    struct rcpt_batch_event events[MOST];
+    struct rcpt_event named[MOST];
+};
+
+static void make(struct made *made, const struct named *named, uint32_t count)
+{
+    *made = (struct made){.batch = {.event_count = count}};
+    made->batch.messages = made->messages;
+    made->batch.events = made->events;
+    for (uint32_t at = 0; at < count; at++) {
+        made->named[at] = (struct rcpt_event){.flags = named[at].flags,
+                                              .at_us = named[at].at_us,
+                                              .gateway = named[at].gateway,
+                                              .reason = named[at].reason};
+        made->events[at] =
+            (struct rcpt_batch_event){.event = &made->named[at], .code = named[at].code};
+        if (at == 0 || named[at].message != named[at - 1].message)
+            made->messages[made->batch.message_count++].first_event = at;
+    }
+}
+
+/* Messages of one receipt each but for the last two, which have two. */
+static const struct named receipts[] = {
+    {1, 300, 0, 5 * MINUTE, 1, 0},     {2, 300, 0, 6 * MINUTE - 1, 2, 0},
+    {3, 300, 0, 6 * MINUTE, 1, 0},     {4, 300, 4, 5 * MINUTE, 1, 1},
+    {5, 600, 0, 5 * MINUTE, 1, 0},     {6, 300, 0, 5 * MINUTE, 1, 0},
+    {6, 600, 0, 7 * MINUTE, 1, 2},     {7, 300, 0, 5 * MINUTE + 1, 1, 0},
+    {7, 600, 0, 7 * MINUTE + 1, 1, 2},
+};
+
+static void messages_are_alike_whose_receipts_name_the_same_in_the_same_minutes(void **state)
+{
+    static const int32_t expected[] = {1, 1, 3, 4, 5, 6, 6};
+    struct rcpt_arena arena;
+    struct made made;
+    (void)state;
+    rcpt_arena_init(&arena, 4096);
+    make(&made, receipts, MOST);
+    assert_memory_equal(rcpt_encode_facets(&made.batch, &arena)->alike_minutes, expected,
+                        sizeof(expected));
+    rcpt_arena_fini(&arena);
+}
+
+static void around_1970_a_minute_is_no_longer_than_others(void **state)
+{
+    static const struct named named[] = {{1, 300, 0, -1, 0, 0},
+                                         {2, 300, 0, 0, 0, 0},
+                                         {3, 300, 0, -MINUTE, 0, 0},
+                                         {4, 300, 0, -MINUTE - 1, 0, 0}};
+    static const int32_t expected[] = {1, 2, 1, 4};
+    struct rcpt_arena arena;
+    struct made made;
+    (void)state;
+    rcpt_arena_init(&arena, 4096);
+    make(&made, named, 4);
+    assert_memory_equal(rcpt_encode_facets(&made.batch, &arena)->alike_minutes, expected,
+                        sizeof(expected));
+    rcpt_arena_fini(&arena);
+}
+
+static void or_with_the_same_gateways_and_reasons_which_the_sign_tells(void **state)
+{
+    static const int32_t expected[] = {1, 2, 1, -4, 5, -6, -6};
+    struct rcpt_arena arena;
+    struct made made;
+    (void)state;
+    rcpt_arena_init(&arena, 4096);
+    make(&made, receipts, MOST);
+    assert_memory_equal(rcpt_encode_facets(&made.batch, &arena)->alike_facets, expected,
+                        sizeof(expected));
+    rcpt_arena_fini(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_are_alike_whose_receipts_name_the_same_in_the_same_minutes),
+        cmocka_unit_test(around_1970_a_minute_is_no_longer_than_others),
+        cmocka_unit_test(or_with_the_same_gateways_and_reasons_which_the_sign_tells),
         cmocka_unit_test(the_comment_describes_each_parameter_as_the_table_declares_it),
         cmocka_unit_test(the_sql_uses_the_types_and_the_number_of_the_table),
     };

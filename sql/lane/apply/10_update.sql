@@ -20,9 +20,11 @@
 -- Only with 91_unsubscribed.sql: $25 int2[] statuses of $2, each once, $26 int4 all flags of $3.
 -- Only with rules (45_receipts.sql, ../rules), which also need $10, $11 and $22 without raw events: $27 int8[] keys of the raw events, by which echoes
 -- are recognised, $28 int4[] facet of each raw event (1-based): $29 text[] gateways, $30 text[] reasons of the facets, NULL: none.
--- Only where echoes are recognised by the row (45_doubtful.sql): $31 int2[] lowest status of each message, if its receipts name statuses alone, each another; else -1.
--- $32 bytea keys of $27, eight bytes each.
--- Only with 10_days.sql, which has all the others, too: $33 int4[] days on which the messages were inserted, in UTC, since 1970-01-01, as receipts have it; NULL: none says so.
+-- $31 int4[] message alike in minutes, of each message: the first one (1-based) whose receipts name the same statuses and flags in the same minutes.
+-- $32 int4[] message alike in facets: the first one whose receipts name the same statuses and flags with the same facets; negative: one of them has a reason.
+-- Only where echoes are recognised by the row (45_doubtful.sql): $33 int2[] lowest status of each message, if its receipts name statuses alone, each another; else -1.
+-- $34 bytea keys of $27, eight bytes each.
+-- Only with 10_days.sql, which has all the others, too: $35 int4[] days on which the messages were inserted, in UTC, since 1970-01-01, as receipts have it; NULL: none says so.
 -- src/postgres/encode_batch.c writes these parameters by one table in the same order; tests/unit/test_encode_batch.c compares the two.
 --
 -- 90_answer.sql says what it returns.

@@ -26,9 +26,6 @@ echoed AS MATERIALIZED (
     SELECT k.* FROM keyed k
     WHERE (SELECT count(*) FROM stored) < (SELECT count(*) FROM keyed) AND (k.in_row OR (k.i IN (SELECT f.i FROM first_ones f)) IS NOT TRUE)
 ),
-counted AS NOT MATERIALIZED (
-    SELECT c.* FROM receipts c WHERE (SELECT count(*) FROM echoed) = 0 OR (c.i IN (SELECT e.i FROM echoed e)) IS NOT TRUE
-),
 echoes AS MATERIALIZED (
     SELECT j.campaign, j.gateway, c.code, count(*) AS n
     FROM echoed j CROSS JOIN LATERAL receipt_codes(j.code, j.flags) c GROUP BY 1, 2, 3

@@ -1,2 +1,2 @@
 -- In place of dimensions_echoes.sql where echoes are not recognised.
-, revalued AS NOT MATERIALIZED (SELECT v.campaign, v.dims, v.code, v.messages, v.events FROM valued v)
+, echo_cells AS (SELECT c.* FROM cells c WHERE false)

@@ -1,25 +1,28 @@
 -- Rule: how clean a gateway's receipts are, by the hour in which they were applied: by status, duplicates, receipts out of order (of a stage that the
 -- message had passed), contradictions (of another branch than the message's; won: the larger code is the new one), of unknown messages, and how long
 -- they took from their event time, as logarithmic buckets: bucket b ends at 2^(b/2) ms.
-, gateway_receipts AS MATERIALIZED (
-    SELECT COALESCE(c.gateway, '') AS gateway, c.code, c.old, delay_bucket(now() - c.at) AS bucket, count(*) AS n FROM counted c GROUP BY 1, 2, 3, 4
+, gateway_codes AS MATERIALIZED (
+    SELECT COALESCE(c.gateway, '') AS gateway, c.code, c.old, sum(c.n) AS n
+    FROM (SELECT g.gateway, g.code, g.old, g.n FROM gateway_receipts g UNION ALL SELECT e.gateway, e.code, e.old, -1 FROM echoed e) c
+    GROUP BY 1, 2, 3
 ),
 gateway_counts AS (
-    SELECT 'gateway' AS kind, g.gateway, g.code AS status, g.n FROM gateway_receipts g
+    SELECT 'gateway' AS kind, g.gateway, g.code AS status, g.n FROM gateway_codes g
     UNION ALL SELECT 'gateway_duplicate', COALESCE(e.gateway, ''), e.code, e.n FROM echoes e
     UNION ALL SELECT 'gateway_unknown', COALESCE(m.gateway, ''), 0::int2, m.n FROM missed m
     UNION ALL
     SELECT CASE WHEN p.late THEN 'gateway_disorder' WHEN g.code > g.old THEN 'gateway_won' ELSE 'gateway_lost' END, g.gateway, g.code, g.n
-    FROM gateway_receipts g
+    FROM gateway_codes g
     CROSS JOIN LATERAL (SELECT g.code < g.old AND EXISTS (SELECT FROM status_path s WHERE s.code = g.old AND s.ancestor = g.code) AS late,
                                EXISTS (SELECT FROM status_path s WHERE s.code = g.code AND s.ancestor = g.old) AS on_path) p
     WHERE g.code < 9001 AND g.code <> g.old AND NOT p.on_path
     UNION ALL
-    SELECT 'gateway_delay', g.gateway, g.bucket, g.n FROM gateway_receipts g
+    SELECT 'gateway_delay', COALESCE(d.gateway, ''), d.bucket, d.n FROM delays d
+    UNION ALL SELECT 'gateway_delay', COALESCE(e.gateway, ''), delay_bucket(now() - e.at), -1 FROM echoed e
 ),
 gateways AS (
     INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)
     SELECT g.kind, array_agg(''::text), array_agg(date_trunc('hour', now(), 'UTC')), array_agg(g.gateway), array_agg(g.status), array_agg(0::int8), array_agg(g.n)
-    FROM (SELECT g.kind, g.gateway, g.status, sum(g.n)::int8 AS n FROM gateway_counts g GROUP BY 1, 2, 3) g
+    FROM (SELECT g.kind, g.gateway, g.status, sum(g.n)::int8 AS n FROM gateway_counts g GROUP BY 1, 2, 3 HAVING sum(g.n) <> 0) g
     GROUP BY g.kind
 )

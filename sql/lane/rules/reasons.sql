@@ -5,9 +5,11 @@
     FROM (
         SELECT t.kind, CASE t.kind WHEN 'reason' THEN g.campaign ELSE '' END AS campaign,
                CASE t.kind WHEN 'reason' THEN g.reason ELSE COALESCE(g.gateway, '') || '/' || g.reason END AS key, g.code, sum(g.n) AS n
-        FROM (SELECT c.campaign, c.gateway, c.reason, c.code, count(*)::int4 AS n FROM counted c WHERE c.reason IS NOT NULL GROUP BY 1, 2, 3, 4) g,
+        FROM (SELECT c.campaign, c.gateway, c.reason, c.code, c.n FROM reason_receipts c
+              UNION ALL SELECT e.campaign, e.gateway, e.reason, e.code, -1 FROM echoed e WHERE e.reason IS NOT NULL) g,
              (VALUES ('reason'), ('gateway_reason')) t (kind)
         GROUP BY 1, 2, 3, 4
+        HAVING sum(g.n) <> 0
     ) p
     GROUP BY p.kind
 )
