@@ -22,7 +22,7 @@ class Viewer:
         self.ask(self.stream, path.replace("{n}", str(number % 100)))
         assert self.stream.recv(16).startswith(b"HTTP/1.1 200"), "the stream is refused"
         self.stream.setblocking(False)
-        self.fetcher = self.connect() if way == "fetch" else None
+        self.fetches, self.fetcher, self.ready = way == "fetch", None, None
         self.busy, self.wanted, self.answer = False, [], b""
         self.due, self.phase = {}, number % 97 / 97
 
@@ -47,6 +47,9 @@ class Viewer:
         self.wanted += [path for path in paths if path not in self.wanted]
         if self.wanted and not self.busy:
             self.busy, self.answer = True, b""
+            if self.fetcher is None:  # the server closes connections that are idle
+                self.fetcher = self.connect()
+                self.ready.register(self.fetcher, selectors.EVENT_READ, self)
             self.ask(self.fetcher, self.wanted.pop(0))
 
     def on_answer(self, block):
@@ -73,8 +76,7 @@ def main(port, number, path, way):
     ready.register(sys.stdin, selectors.EVENT_READ)
     for viewer in viewers if way != "ignore" else []:
         ready.register(viewer.stream, selectors.EVENT_READ, viewer)
-        if viewer.fetcher:
-            ready.register(viewer.fetcher, selectors.EVENT_READ, viewer)
+        viewer.ready = ready
     begun = used()
     print("ready", flush=True)
     got = events = lost = fetched = refused = 0
@@ -86,15 +88,18 @@ def main(port, number, path, way):
                 return
             block = key.fileobj.recv(65536)
             if not block:
-                lost += 1
                 ready.unregister(key.fileobj)
+                if key.fileobj is viewer.fetcher and not viewer.busy:
+                    viewer.fetcher = None
+                else:
+                    lost += 1
             elif key.fileobj is viewer.fetcher:
                 status = viewer.on_answer(block)
                 fetched, refused = fetched + (status == 200), refused + (status not in (0, 200, 501))  # 501: what is not counted
             else:
                 found = block.count(b"event: campaign")
                 got, events = got + len(block), events + found
-                if found and viewer.fetcher:
+                if found and viewer.fetches:
                     viewer.on_event(block)
 
 
