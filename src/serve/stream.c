@@ -24,7 +24,7 @@
 #define MOST_TEXT     (128u * 1024) /* of one tick */
 #define MOST_QUEUED   (2 * MOST_TEXT)
 #define MOST_CHANGED  1000u /* as in sql/serve/changes.sql */
-#define ASKS_A_SECOND 5u    /* for the other parts of a page, by all viewers together */
+#define ASKS_A_SECOND 2u    /* for the other parts of a page, by all viewers together */
 
 struct viewer {
     struct viewer *next;
