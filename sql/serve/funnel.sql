@@ -4,10 +4,12 @@
 -- The stream asks for those of many viewers at once: with the variable many = many, $2 is JSON, [{"n": …, "campaign_id": …, "organisation": …}, …], and the
 -- others are NULL. Returns body and n. No row: no such campaign, or one of another organisation.
 WITH wanted AS MATERIALIZED (
+    SELECT 0 AS n, $2::text AS campaign_id, $1::text AS organisation
+    WHERE :'many' <> 'many'
+    UNION ALL
     SELECT w.n, w.campaign_id, w.organisation
-    FROM jsonb_to_recordset(CASE WHEN :'many' = 'many' THEN $2::text::jsonb
-                            ELSE jsonb_build_array(jsonb_build_object('n', 0, 'campaign_id', $2::text, 'organisation', $1::text)) END)
-         AS w (n int4, campaign_id text, organisation text)
+    FROM jsonb_to_recordset(CASE WHEN :'many' = 'many' THEN $2::text::jsonb END) AS w (n int4, campaign_id text, organisation text)
+    WHERE :'many' = 'many'
 ),
 counted AS MATERIALIZED (
     SELECT r.campaign_id, r.status, sum(r.messages)::int8 AS messages, sum(r.events)::int8 AS events
