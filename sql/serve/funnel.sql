@@ -109,5 +109,5 @@ FROM wanted w
 JOIN campaign g ON g.campaign_id = w.campaign_id
 JOIN shown s ON s.campaign_id = w.campaign_id
 LEFT JOIN rated r ON r.campaign_id = w.campaign_id
-LEFT JOIN LATERAL (SELECT a.org_id FROM campaign_org a WHERE a.campaign_id = w.campaign_id) o ON true
+CROSS JOIN LATERAL (SELECT (SELECT a.org_id FROM campaign_org a WHERE a.campaign_id = w.campaign_id) AS org_id OFFSET 0) o -- by its key: not joined
 WHERE w.organisation IS NULL OR o.org_id = w.organisation;
