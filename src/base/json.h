@@ -39,7 +39,7 @@ void rcpt_json_double(struct rcpt_json *json,
                       double value); /* shortest text that reads back the same; not finite: null */
 void rcpt_json_bool(struct rcpt_json *json, bool value);
 void rcpt_json_null(struct rcpt_json *json);
-/* JSON of somebody else, on one line: what ends a line becomes a blank. */
+/* A value that is JSON already, on one line: a line feed becomes a blank. */
 void rcpt_json_raw(struct rcpt_json *json, const char *text);
 
 /* A key and its value. */

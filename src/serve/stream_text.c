@@ -49,7 +49,7 @@ void serve_put_funnel(FILE *out, const char *campaign, const char *changed_at, u
     end_campaign(out, &json);
 }
 
-/* The hash spares comparing most names: there are as many questions as campaigns times audiences. */
+/* Called for each campaign and audience: the hash spares comparing most names. */
 static bool concerns(const struct serve_sight *sight, const struct serve_changes *changes,
                      size_t row)
 {
