@@ -20,6 +20,7 @@ OLD = 0.01
 SLICE_ROWS = 500_000
 ROW_BYTES = 320  # with its entries in the indexes, at fillfactor 50
 COPIED_ROWS = 20_000_000  # larger ones are not copied for each run
+WARM_PARTITIONS = 20
 
 OWN = {"inbox": {"recent_rows": 0}}
 BY_TIME = {"inbox": {"partitions": "own", "ids": "uuidv7", "recent_rows": 0}}
@@ -169,10 +170,11 @@ class Inbox:
         return f"{self.rows:,} messages, {'time-ordered' if self.ordered else 'random'} ids{kind}{', named by receipts' if self.placed else ''}"
 
     def warm(self, database):
-        """In memory as far as it fits: indexes in the buffers, the table at least in the kernel's cache."""
-        leaves = f"(SELECT relid AS oid FROM pg_partition_tree('{self.table}') WHERE isleaf ORDER BY relid::text DESC LIMIT 40) t"
-        database.execute(f"SELECT pg_prewarm(x.indexrelid::regclass) FROM {leaves} JOIN pg_index x ON x.indrelid = t.oid")
-        database.execute(f"SELECT pg_prewarm(t.oid::regclass, 'read') FROM {leaves}")
+        """In memory as far as it fits, the newest last: tables at least in the kernel's cache, indexes in the buffers, the small one of a recent set last."""
+        leaves = f"(SELECT relid FROM pg_partition_tree('{self.table}') WHERE isleaf ORDER BY relid::text DESC LIMIT {WARM_PARTITIONS}) t"
+        database.execute(f"SELECT pg_prewarm(n.relid, 'read') FROM (SELECT relid FROM {leaves} ORDER BY relid::text) n")
+        database.execute(f"""SELECT pg_prewarm(n.indexrelid) FROM (SELECT x.indexrelid::regclass FROM {leaves} JOIN pg_index x ON x.indrelid = t.relid
+            ORDER BY t.relid::text, pg_relation_size(x.indexrelid) DESC) n""")
 
 
 def check_disk(rows):
