@@ -29,13 +29,16 @@ places AS MATERIALIZED (
 excess AS MATERIALIZED (
     SELECT f.campaign_id, f.kind, f.key FROM fresh f JOIN places r ON r.campaign_id = f.campaign_id AND r.kind = f.kind WHERE f.n > r.n
 ),
+placed AS NOT MATERIALIZED (
+    SELECT c.*, c.key = 'other' OR (c.campaign_id, c.kind, c.key) IN (SELECT e.campaign_id, e.kind, e.key FROM excess e) AS to_other FROM count c
+),
+-- Only what goes to 'other' may meet in a cell again.
 moved AS (
     INSERT INTO campaign_tally_total AS t (campaign_id, kind, at, key, status, messages, events)
-    SELECT k.campaign_id, k.kind, k.at, k.key, k.status, sum(k.messages), sum(k.events)
-    FROM (SELECT c.campaign_id, c.kind, c.at, c.status, c.messages, c.events,
-                 CASE WHEN (c.campaign_id, c.kind, c.key) IN (SELECT e.campaign_id, e.kind, e.key FROM excess e) THEN 'other' ELSE c.key END AS key
-          FROM count c) k
-    GROUP BY k.campaign_id, k.kind, k.at, k.key, k.status
+    SELECT k.campaign_id, k.kind, k.at, k.key, k.status, k.messages, k.events
+    FROM (SELECT c.campaign_id, c.kind, c.at, c.key, c.status, c.messages, c.events FROM placed c WHERE NOT c.to_other
+          UNION ALL
+          SELECT c.campaign_id, c.kind, c.at, 'other', c.status, sum(c.messages), sum(c.events) FROM placed c WHERE c.to_other GROUP BY 1, 2, 3, 5) k
     ORDER BY k.campaign_id COLLATE "C", k.kind, k.at, k.key COLLATE "C", k.status
     ON CONFLICT (campaign_id, kind, at, key, status) DO UPDATE
     SET messages = t.messages + excluded.messages, events = t.events + excluded.events

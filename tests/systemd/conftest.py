@@ -47,3 +47,10 @@ def serve(installed):
     unit = Unit(installed, "receiptd-serve")
     yield unit
     unit.reset()
+
+
+@pytest.fixture
+def maintain(installed):
+    unit = Unit(installed, "receiptd-maintain")
+    yield unit
+    unit.reset()

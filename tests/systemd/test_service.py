@@ -295,3 +295,23 @@ def test_a_secret_that_has_changed_fails_the_reload_by_its_name(service):
     assert service.unit.show("ActiveState") == "active" and service.unit.pid == before
     service.unit.systemctl("restart")
     service.unit.systemctl("reload")
+
+
+def test_a_maintenance_that_was_killed_runs_again(maintain, database, topic):
+    """It may have left something half done, and the timer's next run is an hour away."""
+    service = Service(maintain, database, topic)
+    service.configure(inbox={"retention": "90d"})
+    service.migrate()
+    owner = service.machine.path("/etc/receiptd/owner-secrets/dsn")
+    owner.write_text(database.tcp_dsn)
+    owner.chmod(0o600)
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    with database.connect() as held, held.transaction():
+        held.execute("LOCK TABLE receiptd.maintained, receiptd.message_inbox IN ACCESS EXCLUSIVE MODE")
+        maintain.systemctl("start", "--no-block")
+        maintain.wait_for(lambda: database.value(waits) == 1, "it waits for a lock")
+        maintain.signal(9)
+        maintain.wait_for_journal("status=9/KILL")
+    maintain.wait_for_journal("Scheduled restart job")
+    maintain.wait_for_journal("Finished receiptd-maintain")
+    assert maintain.show("Result", "ActiveState") == {"Result": "success", "ActiveState": "inactive"}
