@@ -87,7 +87,7 @@ class Arm:
         self.insert(later)
         self.end_waiting()
         self.world.audit()
-        anomaly = "\n".join(filter(None, (self.wrong_states(), difference(self.counts(), self.histories.expected(self.copies), is_exact), self.missed())))
+        anomaly = "\n".join(filter(None, (self.wrong_states(), difference(self.counts(), self.histories.expected(self.copies), is_exact), self.missed(), self.forgotten())))
         for process in self.processes.values():
             process.stop()
         return anomaly
@@ -159,6 +159,15 @@ class Arm:
         """Where no message is late, no receipt is one of an unknown message, whatever it waits for."""
         count = 0 if self.late else self.database.value("SELECT COALESCE(sum(events), 0)::int8 FROM receiptd.campaign_tally WHERE kind = 'gateway_unknown'")
         return f"{count} receipts of known messages count as unknown" if count else ""
+
+    def forgotten(self):
+        """Messages that have fewer keys of counted receipts than receipts, in their rows and in the store."""
+        keys = dict(self.database.query(
+            "SELECT m.message_id, COALESCE(octet_length(m.counted) / 8, 0) + COALESCE(s.n, 0) FROM receiptd.message_inbox m LEFT JOIN"
+            " (SELECT c.message, count(*) AS n FROM receiptd.receipt_counted c GROUP BY 1) s ON s.message = hashtextextended(m.message_id, 0)"))
+        came = Counter(message.id for message, _, _ in self.histories.events if message)
+        wrong = [f"{id} has {keys[id]} keys of {count} receipts: {self.histories.story(id)}" for id, count in came.items() if keys[id] != count]
+        return "\n".join([f"{len(wrong)} messages with other keys than receipts", *wrong[:5]]) if wrong else ""
 
     def close(self, keep):
         self.installation.close()
