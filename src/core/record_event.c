@@ -362,21 +362,36 @@ static void apply_machines(struct rcpt_decoder *decoder, const struct rcpt_token
     }
 }
 
+/* What machine_codes() of sql/functions gets: the policy and 1. Where a machine's open counts that stands
+ * beside a click, it stays when the click goes: then 3 more for flag, 2 more for ignore. */
+static uint8_t machine_number(const struct rcpt_decoder *decoder, enum rcpt_machine_kind kind,
+                              uint32_t flags, const struct rcpt_machine_origin *origin)
+{
+    const struct rcpt_machine_rules *rules = decoder->machine_rules;
+    enum rcpt_machine_policy policy = rcpt_machine_policy_of(rules, kind, origin);
+    bool open_stays =
+        kind == RCPT_MACHINE_CLICK && policy != RCPT_MACHINE_COUNT &&
+        (flags & decoder->machine_marks.masks[RCPT_MACHINE_OPEN]) != 0 &&
+        rcpt_machine_policy_of(rules, RCPT_MACHINE_OPEN, origin) == RCPT_MACHINE_COUNT;
+    if (open_stays)
+        return policy == RCPT_MACHINE_FLAG ? 4 : 5;
+    return (uint8_t)(policy + 1);
+}
+
 /* An open or click of which nobody has told may still be of a machine: the wake says so, when the message's
  * delivery is known. The policy is found here, where what the event names is at hand. */
 static void suspect(const struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
                     struct rcpt_event *event)
 {
     const struct rcpt_machine_marks *marks = &decoder->machine_marks;
-    const struct rcpt_machine_rules *rules = decoder->machine_rules;
     for (int kind = 0; kind < RCPT_MACHINE_KIND__COUNT; kind++) {
         if (marks->masks[kind] == 0 || event->entry != marks->statuses[kind] ||
             (event->flags & marks->masks[kind]) != 0)
             continue;
         const struct rcpt_machine_origin origin = origin_of(tokens);
         event->machine =
-            (uint8_t)(rcpt_machine_policy_of(rules, (enum rcpt_machine_kind)kind, &origin) + 1);
-        event->machine_ms = (uint32_t)rules->after_delivery_ms;
+            machine_number(decoder, (enum rcpt_machine_kind)kind, event->flags, &origin);
+        event->machine_ms = (uint32_t)decoder->machine_rules->after_delivery_ms;
     }
 }
 

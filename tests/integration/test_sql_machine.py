@@ -11,7 +11,8 @@ from sql_fixture import database, sql_server  # noqa: F401
 
 DELIVERED, OPENED, CLICKED = 600, 700, 800
 BITS = {OPENED: 5, CLICKED: 6}
-FLAG, COUNT, IGNORE = 1, 2, 3
+FLAG, COUNT, IGNORE, FLAG_OPEN, IGNORE_OPEN = 1, 2, 3, 4, 5
+OPEN_STAYS = {FLAG: FLAG_OPEN, IGNORE: IGNORE_OPEN}  # where the gateway has told that a machine opened, and that counts
 WITHIN_MS = 5_000
 BASE = datetime.datetime(2026, 11, 24, tzinfo=datetime.timezone.utc)
 
@@ -24,7 +25,9 @@ def of_machine(event):
     """As rcpt_machine_apply() makes it of an open or click whose gateway has told."""
     if event.machine == COUNT:
         return dataclasses.replace(event, marks=(*event.marks, BITS[event.code]))
-    marks = sorted({*event.marks, *((BITS[event.code],) if event.machine == FLAG else ())})
+    marks = sorted({*event.marks, *((BITS[event.code],) if event.machine in (FLAG, FLAG_OPEN) else ())})
+    if event.machine > IGNORE:
+        return dataclasses.replace(event, code=OPENED, marks=tuple(marks))
     return dataclasses.replace(event, code=9001 + marks[0] if marks else DELIVERED, marks=tuple(marks[1:]))
 
 
@@ -46,8 +49,10 @@ def histories(rng, count, policies):
         for _ in range(rng.randrange(0, 5)):
             policy = rng.choice(policies)
             soon = rng.choice((0, 1, 4_999, 5_000, 5_001, 60_000) if policy == IGNORE else (-2_000, 0, 1, 4_999, 5_000, 5_001, 60_000))
-            events.append(Event(id, rng.choice((OPENED, CLICKED)), 0, at=moment(d + soon), machine=policy, machine_ms=WITHIN_MS,
-                                marks=(3,) if rng.random() < 0.1 else ()))
+            code, marks = rng.choice((OPENED, CLICKED)), (3,) if rng.random() < 0.1 else ()
+            if code == CLICKED and policy in OPEN_STAYS and rng.random() < 0.5:
+                policy, marks = OPEN_STAYS[policy], (*marks, BITS[OPENED])
+            events.append(Event(id, code, 0, at=moment(d + soon), machine=policy, machine_ms=WITHIN_MS, marks=marks))
     return inbox, events, delivered
 
 

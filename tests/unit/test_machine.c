@@ -33,6 +33,8 @@ static void expect(struct bench *bench, const char *value, const char *expected)
 
 #define RECEIPT(status, flags)                                                                     \
     "{\"message_id\":\"m\",\"status\":\"" status "\",\"flags\":[" flags "]}"
+#define RECEIPT_OF(account, status, flags)                                                         \
+    "{\"message_id\":\"m\",\"gateway\":\"" account "\",\"status\":\"" status "\",\"flags\":[" flags "]}"
 #define OPENING  "\"MACHINE_OPEN\""
 #define CLICKING "\"BOT_CLICK\""
 
@@ -211,11 +213,14 @@ static void a_million_histories_end_alike_in_any_order_and_repetition(void **sta
 static void opens_and_clicks_are_held_where_delivery_may_tell(void **state)
 {
     (void)state;
-    char acme[] = "acme";
-    struct rcpt_machine_rule rule = {
-        .kind = RCPT_MACHINE_OPEN, .account = acme, .policy = RCPT_MACHINE_IGNORE};
-    struct rcpt_machine_rules rules = {
-        .opens = RCPT_MACHINE_COUNT, .rules = &rule, .rule_count = 1, .after_delivery_ms = 5000};
+    char acme[] = "acme", other[] = "other";
+    struct rcpt_machine_rule listed[] = {
+        {.kind = RCPT_MACHINE_OPEN, .account = acme, .policy = RCPT_MACHINE_IGNORE},
+        {.kind = RCPT_MACHINE_CLICK, .account = other, .policy = RCPT_MACHINE_IGNORE}};
+    struct rcpt_machine_rules rules = {.opens = RCPT_MACHINE_COUNT,
+                                       .rules = listed,
+                                       .rule_count = COUNT(listed),
+                                       .after_delivery_ms = 5000};
     static const struct {
         const char *value;
         unsigned machine;
@@ -228,6 +233,10 @@ static void opens_and_clicks_are_held_where_delivery_may_tell(void **state)
         {"{\"message_id\":\"m\",\"status\":\"DELIVERED\"}", 0},
         {RECEIPT("OPENED", OPENING), 0},
         {RECEIPT("CLICKED", CLICKING), 0},
+        {RECEIPT("CLICKED", OPENING), 4}, /* its open counts, and stays when the click goes */
+        {RECEIPT_OF("acme", "CLICKED", OPENING), RCPT_MACHINE_FLAG + 1},
+        {RECEIPT_OF("other", "CLICKED", OPENING), 5},
+        {RECEIPT_OF("other", "CLICKED", ""), RCPT_MACHINE_IGNORE + 1},
         {"{\"message_id\":\"m\",\"status\":\"COMPLAINED\"}", 0},
     };
     struct bench bench;
