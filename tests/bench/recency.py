@@ -17,10 +17,11 @@ DAY_MS = 86_400_000
 PER_DAY = 100_000_000 / 90  # a hundred million are 90 days
 HALF_LIFE_HOURS = float(os.environ.get("RECEIPTD_BENCH_HALF_LIFE", "4"))
 OLD = 0.01
-SLICE_ROWS = 500_000
+SLICE_ROWS = 100_000
 ROW_BYTES = 320  # with its entries in the indexes, at fillfactor 50
 COPIED_ROWS = 20_000_000  # larger ones are not copied for each run
 WARM_PARTITIONS = 20
+STATUSES = ("IN_GTW", "SENT", "DEFERRED", "UNKNOWN", "DELIVERED", "OPENED", "CLICKED")  # of one run after the other, each above the one before
 
 OWN = {"inbox": {"recent_rows": 0}}
 BY_TIME = {"inbox": {"partitions": "own", "ids": "uuidv7", "recent_rows": 0}}
@@ -31,9 +32,9 @@ MAPPED_TABLE = """CREATE SCHEMA app; CREATE TABLE app.messages (message_id text 
     body text NOT NULL DEFAULT repeat('x', 80), status smallint NOT NULL DEFAULT 0, created_at timestamptz NOT NULL DEFAULT now()) WITH (fillfactor = 50)"""
 
 
-def ages_ms(rows, days, events, salt):
+def ages_ms(rows, days, events):
     """Of each message that gets a receipt. Ages in messages are the same however many days the inbox is spread over."""
-    draw, span = random.Random(f"ages {rows} {salt}"), rows / PER_DAY * DAY_MS
+    draw, span = random.Random(f"ages {rows} 0"), rows / PER_DAY * DAY_MS
     week, mean = 7 * DAY_MS, HALF_LIFE_HOURS * 3_600_000 / 0.6931471805599453
     oldest = week if span > week else 0
     drawn = (oldest + draw.random() * (span - oldest) if draw.random() < OLD else draw.expovariate(1 / mean) for _ in range(events))
@@ -47,28 +48,25 @@ def ordered_id(rng, at_ms):
 
 
 class Inbox:
-    """A kind of inbox of one size: its stream, and the database. `days`: over how many it is spread, if not by PER_DAY."""
+    """A kind of inbox of one size, its streams, which have the same messages, and the database. `days`: over how many it is spread, if not by PER_DAY."""
 
-    def __init__(self, lab, rows, events, ordered=False, partitions=False, mapped=False, by_days=False, days=None, streams=1):
+    def __init__(self, lab, rows, events, ordered=False, partitions=False, mapped=False, by_days=False, days=None):
         self.lab, self.rows, self.partitions, self.mapped, self.by_days, self.database = lab, rows, partitions, mapped, by_days, None
         self.placed = False  # whether receipts name the day of their message
         self.days = days or rows / PER_DAY
         self.ordered = ordered or partitions
         self.settings = BY_TIME if partitions else BY_DAYS if by_days else MAPPED if mapped else OWN
         self.table = "app.messages" if mapped else "receiptd.message_inbox"
-        self.streams, self.ages = [], []
-        for salt in range(streams):
-            ages = ages_ms(rows, self.days, events, salt)
-            self.ages.append(ages)
-            self.streams.append(self._stream(events, ages, salt))
+        self.ages = ages_ms(rows, self.days, events)
+        self.streams = [self._stream(events, status) for status in STATUSES]
 
-    def _stream(self, events, ages, salt):
+    def _stream(self, events, status):
         if not self.ordered:
             place = {"place": f"{self.rows}_{self.days:.1f}_{HALF_LIFE_HOURS:g}",
-                     "day_of": lambda number: time.strftime("%Y-%m-%d", time.gmtime((END_MS - ages[number]) / 1000))} if self.placed else {}
-            return Stream("single", events, salt=salt, **place)
+                     "day_of": lambda number: time.strftime("%Y-%m-%d", time.gmtime((END_MS - self.ages[number]) / 1000))} if self.placed else {}
+            return Stream("single", events, status=status, **place)
         name = f"v7_{self.rows}_{self.days:.1f}_{HALF_LIFE_HOURS:g}"
-        return Stream("single", events, ids=name, salt=salt, make_id=lambda rng, number: ordered_id(rng, END_MS - ages[number]))
+        return Stream("single", events, ids=name, status=status, make_id=lambda rng, number: ordered_id(rng, END_MS - self.ages[number]))
 
     # ---- made once
 
@@ -90,25 +88,26 @@ class Inbox:
     def _copy_wanted(self):
         self.database.execute(f"CREATE TEMP TABLE wanted ({INBOX_COLUMNS.replace(',', ' text,')} text, at_ms int8)")
         with self.database.connection.cursor() as cursor, cursor.copy(f"COPY pg_temp.wanted ({INBOX_COLUMNS}, at_ms) FROM STDIN") as target:
-            for stream, ages in zip(self.streams, self.ages):
-                with open(stream.messages_path) as file:
-                    for line, age in zip(file, ages):
-                        target.write(f"{line.rstrip()}\t{END_MS - age}\n")
+            with open(self.streams[0].messages_path) as file:
+                for line, age in zip(file, self.ages):
+                    target.write(f"{line.rstrip()}\t{END_MS - age}\n")
         self.database.execute("CREATE INDEX ON pg_temp.wanted (at_ms); ANALYZE pg_temp.wanted")
 
     def _fill(self, table, from_ms, to_ms):
-        """Messages of a time, in its order; those of the streams at their places among the others."""
+        """Messages of a time, evenly, in its order; those of the streams in place of others."""
         start_ms, step = END_MS - self.days * DAY_MS, self.days * DAY_MS / self.rows
         first, end = (max(0, min(self.rows, round((ms - start_ms) / step))) for ms in (from_ms, to_ms))
         for number in range(first, end, SLICE_ROWS):
             last = min(number + SLICE_ROWS, end)
             low, high = (int(start_ms + n * step) for n in (number, last))
             low, high = (from_ms if number == first else low), (to_ms if last == end else high)
+            chosen = f"FROM pg_temp.wanted WHERE at_ms >= {low} AND at_ms < {high}"
             self.database.execute(f"""INSERT INTO {table} ({INBOX_COLUMNS}, created_at)
                 SELECT {INBOX_COLUMNS}, to_timestamp(at_ms / 1000.0) FROM (
-                    SELECT {INBOX_COLUMNS}, at_ms FROM pg_temp.wanted WHERE at_ms >= {low} AND at_ms < {high}
-                    UNION ALL SELECT {ORDERED_ID if self.ordered else "gen_random_uuid()::text"}, 'org-1', 'campaign-' || i / 10000, at_ms
-                    FROM (SELECT i, LEAST(GREATEST({start_ms} + i * {step}, {from_ms}), {to_ms - 1})::int8 AS at_ms FROM generate_series({number}, {last - 1}) i) o) a ORDER BY at_ms""")
+                    SELECT {INBOX_COLUMNS}, at_ms {chosen}
+                    UNION ALL SELECT {ORDERED_ID if self.ordered else "gen_random_uuid()::text"}, 'org-1', 'campaign-' || ({number} + i) / 10000, at_ms
+                    FROM (SELECT i, LEAST({low} + i * ({high - low})::int8 / others.n, {to_ms - 1}) AS at_ms
+                          FROM (SELECT {last - number} - count(*) AS n {chosen}) others, generate_series(0, others.n - 1) i) o) a ORDER BY at_ms""")
 
     def _make_whole(self):
         execute, value = self.database.execute, self.database.value
@@ -150,7 +149,7 @@ class Inbox:
         other = object.__new__(Inbox)
         other.__dict__.update(self.__dict__)
         other.placed = True
-        other.streams = [other._stream(stream.events_wanted, ages, salt) for salt, (stream, ages) in enumerate(zip(self.streams, self.ages))]
+        other.streams = [other._stream(stream.events_wanted, stream.status) for stream in self.streams]
         return other
 
     def with_set(self, recent_rows):

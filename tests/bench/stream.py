@@ -36,11 +36,11 @@ IDS = {"uuid": uuid_text, "ulid": ulid_text, "smpp": smpp_hex}
 
 # Each kind yields (message, status) in the order of arrival, for about `count` events.
 
-def one_each(rng, count):
+def one_each(rng, count, status=None):
     """One receipt for each message, in no order at all: every row is somewhere else in the table."""
     order = list(range(count))
     rng.shuffle(order)
-    statuses = ["DELIVERED"] * 7 + ["SENT"] * 2 + ["FAILED"]
+    statuses = [status] * 10 if status else ["DELIVERED"] * 7 + ["SENT"] * 2 + ["FAILED"]
     return [(message, statuses[message % 10]) for message in order]
 
 
@@ -98,14 +98,14 @@ class Stream:
     """`campaigns`: how many; `ids`: uuid, ulid or smpp, or a name for those that `make_id` makes; `salt` gives other messages; `alone`: each
     event is a record of its own, with no more than an id, a status and a time."""
 
-    def __init__(self, kind, events=1_000_000, campaigns=100, ids="uuid", salt=0, alone=False, make_id=None, day=None, place=None, day_of=None):
-        """day: of the event times, with what rules read: every receipt has an event_id, one in ten a class of reason. day_of: the day of a message, which
+    def __init__(self, kind, events=1_000_000, campaigns=100, ids="uuid", salt=0, alone=False, make_id=None, day=None, place=None, day_of=None, status=None):
+        """status: of all receipts, of the kind `single`, for the same messages as with another status. day: of the event times, with what rules read: every receipt has an event_id, one in ten a class of reason. day_of: the day of a message, which
         its receipts name; place: a name for these days."""
         self.make_id = make_id or IDS[ids]
         self.kind, self.events_wanted, self.campaigns, self.ids, self.salt, self.alone = kind, events, campaigns, ids, salt, alone
-        self.day, self.day_of = day, day_of
+        self.day, self.day_of, self.status = day, day_of, status
         self.seed = f"{kind}-{ids}-{campaigns}-{events}-{salt}" + (f"-{day}" if day else "")
-        self.name = self.seed + ("-alone" if alone else "") + (f"-{place}" if place else "")
+        self.name = self.seed + ("-alone" if alone else "") + (f"-{place}" if place else "") + (f"-{status}" if status else "")
         directory = OUT / "data"
         directory.mkdir(parents=True, exist_ok=True)
         self.records_path = directory / f"{self.name}.records"
@@ -121,7 +121,7 @@ class Stream:
 
     def _make(self, meta_path):
         rng = random.Random(self.seed)  # the same events in either form
-        events = KINDS[self.kind](rng, self.events_wanted)
+        events = KINDS[self.kind](rng, self.events_wanted, *([self.status] if self.status else []))
         messages = max(message for message, _ in events) + 1
         ids = [self.make_id(rng, number) for number in range(messages)]
         campaigns = self.campaigns

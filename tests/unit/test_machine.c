@@ -34,7 +34,8 @@ static void expect(struct bench *bench, const char *value, const char *expected)
 #define RECEIPT(status, flags)                                                                     \
     "{\"message_id\":\"m\",\"status\":\"" status "\",\"flags\":[" flags "]}"
 #define RECEIPT_OF(account, status, flags)                                                         \
-    "{\"message_id\":\"m\",\"gateway\":\"" account "\",\"status\":\"" status "\",\"flags\":[" flags "]}"
+    "{\"message_id\":\"m\",\"gateway\":\"" account "\",\"status\":\"" status                       \
+    "\",\"flags\":[" flags "]}"
 #define OPENING  "\"MACHINE_OPEN\""
 #define CLICKING "\"BOT_CLICK\""
 
