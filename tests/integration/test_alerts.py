@@ -23,7 +23,6 @@ import pytest
 from oracle import broker, ladder
 from oracle.ledger import Row
 from support import reader
-from support.daemon import GROUP
 from support.foreigner import Foreigner
 from support.intake import LISTENS, Client, twilio
 from support.operations import ControlSocket, Operations
@@ -260,7 +259,7 @@ def fence_conflicts(site):
 
 def partition_idle(site):
     """Another program joins the group and takes partitions."""
-    foreigner = Foreigner(site.world, GROUP)
+    foreigner = Foreigner(site.world, site.world.installation.settings["kafka"]["group"])
     while (yield):
         pass
     site.wait(lambda: "console-consumer" in str(site.pages.get("/readyz").json["reasons"]), "the reason names it")

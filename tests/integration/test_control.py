@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from support.daemon import GROUP
 from support.operations import ControlSocket, Operations
 from support.secure import Authority
 
@@ -203,7 +202,8 @@ def test_a_second_instance_leaves_the_socket_of_the_first_alone(create_world, co
 def test_a_reload_says_what_is_applied_and_what_needs_a_restart(create_world, control):
     world = create_world(partitions=1, lanes=4)
     process, pages = start(world)
-    before = pages.get("/statusz").json["config"]["hash"]
+    status = pages.get("/statusz").json
+    before, group = status["config"]["hash"], status["kafka"]["group"]
     assert "nothing has changed" in control.ctl("reload").stdout
     world.installation.configure(batch={"max_events": 77}, log={"level": "debug", "levels": {"kafka": "warn"}},
                                  kafka={"group": "another"}, memory={"budget": "1MiB"})
@@ -211,7 +211,7 @@ def test_a_reload_says_what_is_applied_and_what_needs_a_restart(create_world, co
     assert re.search(r"^applied: batch.max_events memory.budget log.level log.levels$", told, re.MULTILINE), told
     assert re.search(r"^needs a restart: kafka.group$", told, re.MULTILINE), told
     status = pages.get("/statusz").json
-    assert status["config"]["hash"] != before and status["kafka"]["group"] == GROUP
+    assert status["config"]["hash"] != before and status["kafka"]["group"] == group
     assert pages.figures().get_one("receiptd_queue_budget_bytes") == 1 << 20
     assert pages.figures().get_one("receiptd_reloads_total", result="applied") == 2
     process.stop()

@@ -7,7 +7,6 @@ import shutil
 import pytest
 
 from faults.servers import free_ports, library, make_directory
-from support.daemon import GROUP
 from support.intake import LISTENS, Client, twilio
 from support.operations import ControlSocket, Operations
 from support.secure import (ROLE, ROLE_PASSWORD, USERS, WRONG_PASSWORD, Authority, SecureBroker, SecurePair,
@@ -127,7 +126,7 @@ def test_the_stream_is_exact_over_tls_with_passwords_and_tells_none(create_world
     installation.configure(postgres={"dsn": database.dsn})
     installation.command("migrate", "--role", ROLE)
     world.insert(world.stream.platform)
-    place.broker.allow("receiptd", str(world.topic), GROUP)
+    place.broker.allow("receiptd", str(world.topic), world.installation.settings["kafka"]["group"])
     secure(installation, place, database=database.name)
     installation.configure(http={"token": secret_file(installation.directory, "token", SECRETS[-1]),
                                  "runs_token": secret_file(installation.directory, "runs-token", SECRETS[-2])})
@@ -252,7 +251,7 @@ def test_certificates_are_enough_where_the_servers_want_them(create_world, place
     world.installation.configure(postgres={"dsn": world.database.dsn})
     world.installation.command("migrate", "--role", "certified")
     world.insert(world.stream.platform)
-    place.broker.allow("CN=certified", str(world.topic), GROUP)
+    place.broker.allow("CN=certified", str(world.topic), world.installation.settings["kafka"]["group"])
     certificate, key = place.directory / "client.crt", place.directory / "client.key"
     secure(world.installation, place, "SSL", database=world.database.name, dsn=f"user=certified sslcert={certificate} sslkey={key}",
            kafka={"security.protocol": "SSL", "sasl.mechanism": None, "sasl.username": None, "sasl.password": None,

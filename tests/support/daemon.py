@@ -11,8 +11,6 @@ from pathlib import Path
 from support.services import ROOT
 from support.wait import wait_for
 
-# Workers of pytest-xdist share a broker. A group with members of several tests would be rebalanced by each of them.
-GROUP = "receiptd" + os.environ.get("PYTEST_XDIST_WORKER", "").replace("gw", "_")
 SANITIZER = re.compile(r"(ERROR|WARNING|SUMMARY): \w+Sanitizer|runtime error: |AddressSanitizer:DEADLYSIGNAL")
 
 
@@ -150,8 +148,9 @@ class Receiptd:
         self.directory = Path(directory)
         self._config_path = self.directory / "receiptd.yaml"
         self.processes = []
+        # A group of its own: a member that was killed stays in it for a session, and the next test would wait for that.
         self.settings = {
-            "kafka": {"brokers": brokers, "topics": [str(topic) for topic in topics], "group": GROUP},
+            "kafka": {"brokers": brokers, "topics": [str(topic) for topic in topics], "group": f"receiptd-{next(iter(topics), None)}"},
             "postgres": {"dsn": dsn},
             "http": {"listen": "127.0.0.1:0"},  # several run at once
             "control": {"socket": ""},  # support/operations.py sets one for tests that need it
