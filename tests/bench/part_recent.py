@@ -7,7 +7,7 @@ Families are measured one after the other, the cases of each in turns, and each 
   partitions  these in a partition a day, and the largest number also in 30 and 90 days of them, the latter with the recent set, too
   days        random ids in a table of the platform's with 30 partitions by created_at, with their recent set, and where receipts name the
               day of their message, beside the first of `mapped`
-Inboxes too large to be copied are measured with their recent set alone. Shares are of the first case of the family, pair by pair.
+An inbox too large to be copied is measured with its recent set alone, and those beside it are not copied either. Shares are of the first case of the family, pair by pair.
 """
 
 import itertools
@@ -33,11 +33,11 @@ FIGURES = ("events_per_second", "server_us_per_event", "wal_bytes_per_event")
 
 
 class Case:
-    """An inbox and its runs. Larger ones are not copied: each run has the next status for the same messages, the first only warms it up."""
+    """An inbox and its runs. Each has a copy, unless one of them is too large for that: then each run has the next status for the same messages, and the
+    first only warms the inbox up."""
 
-    def __init__(self, lab, inbox, recent_set):
-        self.lab, self.inbox, self.recent_set, self.runs, self.bare = lab, inbox, recent_set, [], []
-        self.copied = inbox.rows <= recency.COPIED_ROWS
+    def __init__(self, lab, inbox, recent_set, copied=True):
+        self.lab, self.inbox, self.recent_set, self.copied, self.runs, self.bare = lab, inbox, recent_set, copied, [], []
         self.streams = itertools.cycle(inbox.streams[1:]) if self.copied else iter(inbox.streams)
         if not self.copied:
             inbox.warm(inbox.database)
@@ -73,24 +73,26 @@ class Case:
 
 def make_days(lab, events, rows):
     """The flat table of the first number, then the last number in days."""
-    cases = [Case(lab, Inbox(lab, rows[0], events, mapped=True).make(), False)]
-    cases.append(Case(lab, Inbox(lab, rows[-1], events, by_days=True, mapped=True, days=SPREAD_DAYS[0]).make(), False))
-    with_set = cases[-1].inbox.with_set(min(RECENT_ROWS, rows[-1] // 15))
-    return [*cases, Case(lab, with_set, True), Case(lab, with_set.with_days(), True)]
+    copied = rows[-1] <= recency.COPIED_ROWS
+    cases = [Case(lab, Inbox(lab, rows[0], events, mapped=True).make(), False, copied)]
+    inbox = Inbox(lab, rows[-1], events, by_days=True, mapped=True, days=SPREAD_DAYS[0]).make()
+    with_set = inbox.with_set(min(RECENT_ROWS, rows[-1] // 15))
+    if copied:
+        return [*cases, Case(lab, inbox, False), Case(lab, with_set, True), Case(lab, with_set.with_days(), True)]
+    return [*cases, Case(lab, with_set, True, False)]
 
 
 def make_cases(lab, events, rows, arguments):
     """The first is what the others are compared with."""
-    cases = []
+    cases, copied = [], rows[-1] <= recency.COPIED_ROWS
     for number in rows:
-        copied = number <= recency.COPIED_ROWS
         inbox = Inbox(lab, number, events, **arguments).make()
         with_set = number > rows[0] and not arguments.get("ordered") and not (copied and arguments.get("partitions"))
         if copied or not with_set:
-            cases.append(Case(lab, inbox, False))
+            cases.append(Case(lab, inbox, False, copied))
         if with_set:
-            cases.append(Case(lab, inbox.with_set(min(RECENT_ROWS, number // 3)), True))
-    if "partitions" in arguments and rows[-1] <= recency.COPIED_ROWS:
+            cases.append(Case(lab, inbox.with_set(min(RECENT_ROWS, number // 3)), True, copied))
+    if "partitions" in arguments and copied:
         for days in SPREAD_DAYS:
             cases.append(Case(lab, Inbox(lab, rows[-1], events, days=days, **arguments).make(), False))
             if days > MOST_WITHOUT_SET:
