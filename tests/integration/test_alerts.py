@@ -248,7 +248,7 @@ def fence_conflicts(site):
     installation = site.world.installation
     other = installation.directory / "other.yaml"
     text = installation.config_path.read_text().replace(str(site.control.path), "").replace(f"127.0.0.1:{site.port}", "127.0.0.1:0")
-    other.write_text(re.sub(r'group: "\w+"', 'group: "other"', text))
+    other.write_text(re.sub(r'group: "[\w-]+"', 'group: "other"', text))
     second = installation.start("second", config=other)
     second.wait_for_log(r'msg="ready"', 60)
     while (yield):
