@@ -86,9 +86,8 @@ struct rcpt_event {
     uint16_t org;        /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
     uint8_t part, parts; /* of a message in several parts: which (from 1) of how many; else 0 */
     bool delivers_part;  /* it says that this part is delivered: of the message, it proves less */
-    uint16_t day; /* UTC day on which its message was inserted, since 1970; 0: it names none */
-    uint8_t
-        machine; /* of an open or click that may be of a machine: as of machine_codes(); else 0 */
+    uint16_t day;    /* UTC day on which its message was inserted, since 1970; 0: it names none */
+    uint8_t machine; /* what machine_codes() gets if a machine may have made it; else 0 */
     uint32_t machine_ms; /* it is, if it comes within so long after the message's delivery */
 };
 
