@@ -135,7 +135,7 @@ def part_recent(lab, options):
     recency.check_disk(rows)
     most = (len(recency.STATUSES) - 1) // 2
     if rows[-1] > recency.COPIED_ROWS and options.repeat > most:
-        raise ValueError(f"--repeat {options.repeat}: an inbox too large to be copied has statuses for {most} runs")
+        raise ValueError(f"--repeat {options.repeat}: an inbox too large to be copied has statuses for {most} runs: use --repeat {most}, or fewer messages (RECEIPTD_BENCH_RECENT)")
     with lab.buffers() as buffers_mib, lab.setting(full_page_writes="off"):  # as between two checkpoints, long after the first
         for name in names:
             cases = make_days(lab, events, rows) if name == "days" else make_cases(lab, events, rows, FAMILIES[name])

@@ -34,7 +34,7 @@ MAPPED_TABLE = """CREATE SCHEMA app; CREATE TABLE app.messages (message_id text 
 
 def ages_ms(rows, days, events):
     """Of each message that gets a receipt. Ages in messages are the same however many days the inbox is spread over."""
-    draw, span = random.Random(f"ages {rows} 0"), rows / PER_DAY * DAY_MS
+    draw, span = random.Random(f"ages {rows}"), rows / PER_DAY * DAY_MS
     week, mean = 7 * DAY_MS, HALF_LIFE_HOURS * 3_600_000 / 0.6931471805599453
     oldest = week if span > week else 0
     drawn = (oldest + draw.random() * (span - oldest) if draw.random() < OLD else draw.expovariate(1 / mean) for _ in range(events))

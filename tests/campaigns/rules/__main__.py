@@ -161,7 +161,7 @@ class Arm:
         return f"{count} receipts of known messages count as unknown" if count else ""
 
     def forgotten(self):
-        """Messages that have fewer keys of counted receipts than receipts, in their rows and in the store."""
+        """Messages that do not have one key for each of their receipts, in their rows and in the store."""
         keys = dict(self.database.query(
             "SELECT m.message_id, COALESCE(octet_length(m.counted) / 8, 0) + COALESCE(s.n, 0) FROM receiptd.message_inbox m LEFT JOIN"
             " (SELECT c.message, count(*) AS n FROM receiptd.receipt_counted c GROUP BY 1) s ON s.message = hashtextextended(m.message_id, 0)"))
