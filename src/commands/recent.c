@@ -238,7 +238,10 @@ static void describe_newest(const struct inbox *inbox)
 {
     printf("partitioned by %s", text_of(inbox, "partition_key"));
     if (inbox->since != NULL)
-        printf(", batches look in the partitions of messages since %s first\n", inbox->since);
+        printf(", batches look in the partitions of messages since %s first%s\n", inbox->since,
+               inbox->context->config->inbox.partitions == RCPT_PARTITIONS_OWN
+                   ? "; a longer inbox.partition_span makes fewer, which costs batches less"
+                   : "");
     else if (inbox->most == 0)
         printf(", no recent set, inbox.recent_rows is 0: each receipt is looked up in all %s "
                "partitions\n",

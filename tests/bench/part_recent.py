@@ -5,6 +5,7 @@ Families are measured one after the other, the cases of each in turns, and each 
   mapped      the same in a table of the platform's
   ordered     ids that begin with the time, flat
   partitions  these in a partition a day, and the largest number also in 30 and 90 days of them, the latter with the recent set, too
+  weeks       the same in a partition a week
   days        random ids in a table of the platform's with 30 partitions by created_at, with their recent set, and where receipts name the
               day of their message, beside the first of `mapped`
 An inbox too large to be copied is measured with its recent set alone, and those beside it are not copied either. Shares are of the first case of the family, pair by pair.
@@ -26,6 +27,7 @@ EVENTS = 200_000
 ROWS = "1000000 10000000"
 RECENT_ROWS = 1_000_000
 FAMILIES = {"random": {}, "mapped": {"mapped": True}, "ordered": {"ordered": True}, "partitions": {"partitions": True},
+            "weeks": {"partitions": True, "span_days": 7},
             "days": {"mapped": True}}
 SPREAD_DAYS = (30, 90)
 MOST_WITHOUT_SET = 60  # ranges of ids, of which `receiptd maintain` makes no recent set
@@ -87,7 +89,8 @@ def make_cases(lab, events, rows, arguments):
     cases, copied = [], rows[-1] <= recency.COPIED_ROWS
     for number in rows:
         inbox = Inbox(lab, number, events, **arguments).make()
-        with_set = number > rows[0] and not arguments.get("ordered") and not (copied and arguments.get("partitions"))
+        few = arguments.get("partitions") and (copied or inbox.days / inbox.span_days <= MOST_WITHOUT_SET)
+        with_set = number > rows[0] and not arguments.get("ordered") and not few
         if copied or not with_set:
             cases.append(Case(lab, inbox, False, copied))
         if with_set:
@@ -95,7 +98,7 @@ def make_cases(lab, events, rows, arguments):
     if "partitions" in arguments and copied:
         for days in SPREAD_DAYS:
             cases.append(Case(lab, Inbox(lab, rows[-1], events, days=days, **arguments).make(), False))
-            if days > MOST_WITHOUT_SET:
+            if days / cases[-1].inbox.span_days > MOST_WITHOUT_SET:
                 cases.append(Case(lab, cases[-1].inbox.with_set(min(RECENT_ROWS, rows[-1] // 8)), True))
     return cases
 

@@ -20,7 +20,7 @@ OLD = 0.01
 SLICE_ROWS = 100_000
 ROW_BYTES = 320  # with its entries in the indexes, at fillfactor 50
 COPIED_ROWS = 20_000_000  # larger ones are not copied for each run
-WARM_PARTITIONS = 20
+WARM_DAYS = 20  # of partitions
 STATUSES = ("IN_GTW", "SENT", "DEFERRED", "UNKNOWN", "DELIVERED", "OPENED", "CLICKED")  # of one run after the other, each above the one before
 
 OWN = {"inbox": {"recent_rows": 0}}
@@ -50,12 +50,13 @@ def ordered_id(rng, at_ms):
 class Inbox:
     """A kind of inbox of one size, its streams, which have the same messages, and the database. `days`: over how many it is spread, if not by PER_DAY."""
 
-    def __init__(self, lab, rows, events, ordered=False, partitions=False, mapped=False, by_days=False, days=None):
+    def __init__(self, lab, rows, events, ordered=False, partitions=False, mapped=False, by_days=False, days=None, span_days=1):
         self.lab, self.rows, self.partitions, self.mapped, self.by_days, self.database = lab, rows, partitions, mapped, by_days, None
+        self.span_days = span_days  # of a partition of time-ordered ids
         self.placed = False  # whether receipts name the day of their message
         self.days = days or rows / PER_DAY
         self.ordered = ordered or partitions
-        self.settings = BY_TIME if partitions else BY_DAYS if by_days else MAPPED if mapped else OWN
+        self.settings = {"inbox": BY_TIME["inbox"] | {"partition_span": f"{span_days}d"}} if partitions else BY_DAYS if by_days else MAPPED if mapped else OWN
         self.table = "app.messages" if mapped else "receiptd.message_inbox"
         self.ages = ages_ms(rows, self.days, events)
         self.streams = [self._stream(events, status) for status in STATUSES]
@@ -133,13 +134,13 @@ class Inbox:
         self._fill(self.table, END_MS - int(self.days * DAY_MS) - 1, END_MS)
 
     def _make_parts(self):
-        """As `receiptd maintain` would have made them, a day each; filled before they are attached."""
-        first_day = (END_MS - int(self.days * DAY_MS)) // DAY_MS
-        for day in range(first_day, END_MS // DAY_MS):
-            name = "receiptd.message_inbox_p" + time.strftime("%Y%m%d", time.gmtime(day * 86_400))
+        """As `receiptd maintain` would have made them; filled before they are attached."""
+        start_ms, span_ms = END_MS - int(self.days * DAY_MS), self.span_days * DAY_MS
+        for from_ms in range(start_ms // span_ms * span_ms, END_MS, span_ms):
+            name = "receiptd.message_inbox_p" + time.strftime("%Y%m%d", time.gmtime(from_ms / 1000))
             self.database.execute(f"CREATE TABLE {name} (LIKE receiptd.message_inbox INCLUDING DEFAULTS) WITH (fillfactor = 50)")
-            self._fill(name, day * DAY_MS, (day + 1) * DAY_MS)
-            low, high = (ordered_id(random, ms)[:13] for ms in (day * DAY_MS, (day + 1) * DAY_MS))
+            self._fill(name, max(from_ms, start_ms - 1), min(from_ms + span_ms, END_MS))
+            low, high = (ordered_id(random, ms)[:13] for ms in (from_ms, from_ms + span_ms))
             self.database.execute(f"ALTER TABLE {name} ADD PRIMARY KEY (message_id); CREATE INDEX ON {name} (campaign_id)")
             self.database.execute(f"ALTER TABLE receiptd.message_inbox ATTACH PARTITION {name} FOR VALUES FROM ('{low}') TO ('{high}')")
         self.lab.receiptd(self.database, "none", **self.settings).migrate()  # triggers
@@ -165,12 +166,12 @@ class Inbox:
         return other
 
     def __str__(self):
-        kind = f", {self.days:.0f} days of partitions" if self.partitions else f", mapped, in {self.days:.0f} days" if self.by_days else ", mapped" if self.mapped else ""
+        kind = f", {self.days:.0f} days in partitions of {self.span_days} d" if self.partitions else f", mapped, in {self.days:.0f} days" if self.by_days else ", mapped" if self.mapped else ""
         return f"{self.rows:,} messages, {'time-ordered' if self.ordered else 'random'} ids{kind}{', named by receipts' if self.placed else ''}"
 
     def warm(self, database):
         """In memory as far as it fits, the newest last: tables at least in the kernel's cache, indexes in the buffers, the small one of a recent set last."""
-        leaves = f"(SELECT relid FROM pg_partition_tree('{self.table}') WHERE isleaf ORDER BY relid::text DESC LIMIT {WARM_PARTITIONS}) t"
+        leaves = f"(SELECT relid FROM pg_partition_tree('{self.table}') WHERE isleaf ORDER BY relid::text DESC LIMIT {-(-WARM_DAYS // self.span_days)}) t"
         database.execute(f"SELECT pg_prewarm(n.relid, 'read') FROM (SELECT relid FROM {leaves} ORDER BY relid::text) n")
         database.execute(f"""SELECT pg_prewarm(n.indexrelid) FROM (SELECT x.indexrelid::regclass FROM {leaves} JOIN pg_index x ON x.indrelid = t.relid
             ORDER BY t.relid::text, pg_relation_size(x.indexrelid) DESC) n""")

@@ -47,6 +47,7 @@ def section_dropped(result):
 
 FAMILIES = {"random": "random ids, flat", "mapped": "random ids, a table of the platform's", "ordered": "time-ordered ids, flat",
             "partitions": "time-ordered ids, a partition a day",
+            "weeks": "time-ordered ids, a partition a week",
             "days": "random ids, a table of the platform's"}
 
 
@@ -60,7 +61,7 @@ def section_recent(result):
 half-life of {result['half_life_hours']:g} hours, and one receipt in {number(1 / result['old'])} is for a message older than a week (of any age where the inbox is younger). Spread over more
 days, the inbox has as many younger messages, so its half-life is longer. `shared_buffers` is a quarter of the memory, {number(result['buffers_mib'])} MiB; `full_page_writes=off` for the length of
 the run, as between two checkpoints. The recent set has {number(result['recent_rows'])} messages. "Of the first" is the first line of the same kind, "bare" the bare statement
-with the same receipts; both pair by pair, in turns.
+with the same receipts; both pair by pair, in turns. A kind of inbox may have been measured by a run of its own.
 
 """ + table(("inbox", "messages", "days", "events/s", "of the first", "server, µs an event", "of the first", "of the bare", "bare, of the first"), rows))
 
