@@ -103,7 +103,7 @@ class Demonstration:
         self.config.write_text(
             f'kafka:\n  brokers: "{self.options.brokers}"\n  topics: [{TOPIC}]\n  group: receiptd\n'
             f'postgres:\n  dsn: "{dsn}"\n  connections: 2\nlanes: 8\nunknown: park\n'
-            'counters: {series: 30d, reasons: true, gateways: 30d, times: 30d, by: [variant, channel, gateway], groups: [customer, logical]}\n'
+            'counters: {series: 30d, reasons: true, gateways: 30d, times: true, by: [variant, channel, gateway], groups: [customer, logical]}\n'
             'timeline: {retention: 1d}\n'
             f'serve:\n  listen: "127.0.0.1:{self.options.page_port}"\n  open: true\n')
 

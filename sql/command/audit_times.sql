@@ -1,13 +1,23 @@
--- A histogram of times (counters.times) against the rows of message_time and what was booked as forgotten, in one snapshot; the statement is this file and
--- audit_dimension/90_list.sql or 90_repair.sql. $1 text[] campaigns, $2 bool, not NULL. Variable: kind (in campaign_tally). The rows say what the
--- histogram must say. The kinds of gateways go over all campaigns and have '' for one.
+-- A histogram of times (counters.times) against what the rows of the inbox say and what was booked as forgotten, in one snapshot; the statement is this file and
+-- audit_dimension/90_list.sql or audit_times_repair.sql. $1 text[] campaigns, $2 bool: this run has booked messages that went without being booked. Variable: kind (in campaign_tally). Detached messages count as live
+-- ones, as in campaign_recount(). The kinds of gateways go over all campaigns and have '' for one.
 WITH
+held AS (
+    SELECT m.campaign_id, time_place(m.first_gateway, m.first_sent_at, m.first_delivered_at, m.first_opened_at) AS place, count(*) AS n
+    FROM message_inbox m
+    WHERE :'kind' LIKE 'gateway%' OR m.campaign_id = ANY ($1::text[]) OR ('' = ANY ($1::text[]) AND m.campaign_id IS NULL)
+    GROUP BY 1, 2
+    UNION ALL
+    SELECT d.campaign_id, time_place(d.first_gateway, d.first_sent_at, d.first_delivered_at, d.first_opened_at), count(*)
+    FROM inbox_detached d
+    WHERE :'kind' LIKE 'gateway%' OR d.campaign_id = ANY ($1::text[]) OR ('' = ANY ($1::text[]) AND d.campaign_id IS NULL)
+    GROUP BY 1, 2
+    UNION ALL
+    SELECT l.campaign_id, l.place, l.messages FROM detached_times(CASE WHEN :'kind' NOT LIKE 'gateway%' THEN $1::text[] END) l
+),
 live AS MATERIALIZED (
-    SELECT CASE WHEN :'kind' LIKE 'gateway%' THEN '' ELSE t.campaign_id END AS campaign_id, t.gateway, time_bucket(t.sent_at, t.delivered_at) AS deliver,
-           time_bucket(t.delivered_at, t.opened_at) AS open, count(*) AS n
-    FROM message_time t
-    WHERE :'kind' LIKE 'gateway%' OR t.campaign_id = ANY ($1::text[])
-    GROUP BY 1, 2, 3, 4
+    SELECT CASE WHEN :'kind' LIKE 'gateway%' THEN '' ELSE COALESCE(h.campaign_id, '') COLLATE "C" END AS campaign_id, h.place COLLATE "C" AS place, sum(h.n)::int8 AS n
+    FROM held h WHERE h.place IS NOT NULL GROUP BY 1, 2
 ),
 stored AS MATERIALIZED (
     SELECT t.campaign_id, t.kind, t.key, t.status, t.messages
@@ -17,7 +27,7 @@ stored AS MATERIALIZED (
 cell AS MATERIALIZED (
     SELECT c.campaign_id, c.key, c.status, sum(c.rows)::int8 AS rows, sum(c.counter)::int8 AS counter
     FROM (SELECT n.campaign AS campaign_id, n.key, n.status, l.n AS rows, 0::int8 AS counter
-          FROM live l CROSS JOIN LATERAL time_counts(l.campaign_id, l.gateway, l.deliver, l.open) n WHERE n.kind = :'kind'
+          FROM live l CROSS JOIN LATERAL time_counts(l.campaign_id, l.place) n WHERE n.kind = :'kind'
           UNION ALL
           SELECT s.campaign_id, s.key, s.status, CASE WHEN s.kind <> :'kind' THEN s.messages ELSE 0 END, CASE WHEN s.kind = :'kind' THEN s.messages ELSE 0 END
           FROM stored s) c

@@ -3,6 +3,7 @@
 --
 -- count_deleted() books what the messages have counted (campaign_retired), in the transaction that deletes them: counters stay, and live and
 -- retired messages together are what they say. It remembers the ids, so that a late receipt is not taken for one that came too early.
+-- What they have counted in the histograms of times is booked, too, where the table has the columns (inbox_forgotten()).
 -- It has the rights of the same role as count_inserted(), by the same rules.
 --
 -- Each partition gets the trigger for DELETE as well, as for inserts. TRUNCATE of the table fires the triggers of its partitions, too, so
@@ -15,7 +16,8 @@ CREATE OR REPLACE FUNCTION install_retired_trigger(in_schema text, in_table text
 RETURNS void LANGUAGE plpgsql AS $install$
 DECLARE
     base text := format('%I.%I', in_schema, in_table);
-    columns text[] := ARRAY[message_id, campaign_id, status, flags];
+    columns text[] := ARRAY[message_id, campaign_id, status, flags]
+        || CASE WHEN inbox_has_times(to_regclass(base)) THEN '{first_gateway,first_sent_at,first_delivered_at,first_opened_at}'::text[] END;
     target record;
 BEGIN
     PERFORM check_inbox_columns(to_regclass(base), columns);
@@ -37,7 +39,7 @@ BEGIN
             IF TG_OP = 'DELETE' THEN
                 INSERT INTO campaign_retired (campaign_id, status, flags, messages)
                 SELECT COALESCE(d.%3$I::text COLLATE "C", ''), d.%4$I, d.%5$I, count(*) FROM deleted d GROUP BY 1, 2, 3;
-                INSERT INTO retired_message (hash) SELECT hashtextextended(d.%2$I::text COLLATE "C", 0) FROM deleted d;
+                INSERT INTO retired_message (hash) SELECT hashtextextended(d.%2$I::text COLLATE "C", 0) FROM deleted d;%11$s
                 RETURN NULL;
             END IF;
             IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -48,12 +50,13 @@ BEGIN
             END IF;
             INSERT INTO campaign_retired (campaign_id, status, flags, messages)
             SELECT COALESCE(m.campaign_id, ''), m.status, m.flags, count(*) FROM message_inbox m GROUP BY 1, 2, 3;
-            INSERT INTO retired_message (hash) SELECT hashtextextended(m.message_id COLLATE "C", 0) FROM message_inbox m;
+            INSERT INTO retired_message (hash) SELECT hashtextextended(m.message_id COLLATE "C", 0) FROM message_inbox m;%12$s
             RETURN NULL;
         END
         $body$
     $function$, current_schema(), message_id, campaign_id, status, flags, in_schema, in_table,
-        format('%I.message_inbox', current_schema()), columns, cardinality(columns));
+        format('%I.message_inbox', current_schema()), columns, cardinality(columns),
+        inbox_forgotten(to_regclass(base), 'deleted', campaign_id), inbox_forgotten(to_regclass(base), 'message_inbox', 'campaign_id'));
     REVOKE ALL ON FUNCTION count_deleted() FROM PUBLIC;
     FOR target IN SELECT * FROM inbox_trigger_targets(to_regclass(base)) LOOP
         EXECUTE format('CREATE OR REPLACE TRIGGER receiptd_count_deleted AFTER DELETE ON %s '

@@ -88,7 +88,8 @@ EXCEPTION WHEN invalid_table_definition THEN
     FROM (SELECT x.*, '' AS columns FROM pg_class c, aclexplode(c.relacl) x WHERE c.oid = 'message_inbox'::regclass
           UNION ALL
           SELECT x.*, format(' (%I)', t.attname) FROM pg_attribute t, aclexplode(t.attacl) x
-          WHERE t.attrelid = 'message_inbox'::regclass AND t.attname = ANY (ours)) a;
+          WHERE t.attrelid = 'message_inbox'::regclass
+            AND (t.attname = ANY (ours) OR EXISTS (SELECT FROM pg_attribute b WHERE b.attrelid = base AND b.attname = t.attname AND b.attnum > 0 AND NOT b.attisdropped))) a;
     DROP VIEW message_inbox;
     EXECUTE 'CREATE ' || list;
     FOREACH given IN ARRAY COALESCE(grants, '{}') LOOP

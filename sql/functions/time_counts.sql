@@ -1,18 +1,12 @@
--- What a row of message_time counts as: the cells of campaign_tally that have it. Buckets as of time_bucket(). The status is the later one's. A plain query,
--- so that it becomes part of the statement that asks; and no VALUES, whose expressions PostgreSQL prepares anew for each row.
-CREATE OR REPLACE FUNCTION time_counts(campaign_id text, gateway text, deliver int2, open int2)
+-- The cells of campaign_tally in which a message of a campaign counts that has this place (time_place()). The status is the later one's.
+CREATE OR REPLACE FUNCTION time_counts(of_campaign text, place text)
 RETURNS TABLE (kind text, campaign text, key text, status int2) LANGUAGE sql STABLE AS $$
-    SELECT 'time_to_deliver', time_counts.campaign_id, time_key(deliver), (SELECT p.code FROM message_status_priority p WHERE p.name = 'DELIVERED')
-    WHERE deliver IS NOT NULL
-    UNION ALL
-    SELECT 'gateway_time_to_deliver', '', COALESCE(time_counts.gateway, '') || '/' || time_key(deliver),
-           (SELECT p.code FROM message_status_priority p WHERE p.name = 'DELIVERED')
-    WHERE deliver IS NOT NULL
-    UNION ALL
-    SELECT 'time_to_open', time_counts.campaign_id, time_key(open), (SELECT p.code FROM message_status_priority p WHERE p.name = 'OPENED')
-    WHERE open IS NOT NULL
-    UNION ALL
-    SELECT 'gateway_time_to_open', '', COALESCE(time_counts.gateway, '') || '/' || time_key(open),
-           (SELECT p.code FROM message_status_priority p WHERE p.name = 'OPENED')
-    WHERE open IS NOT NULL
+    SELECT c.kind, c.campaign, c.prefix || time_key(c.bucket::int2), p.code
+    FROM (SELECT split_part(time_counts.place, '/', 1) AS deliver, split_part(time_counts.place, '/', 2) AS open,
+                 substr(time_counts.place, length(split_part(time_counts.place, '/', 1)) + length(split_part(time_counts.place, '/', 2)) + 3) || '/' AS gateway) t
+    CROSS JOIN LATERAL (VALUES ('time_to_deliver', time_counts.of_campaign, '', t.deliver, 'DELIVERED'), ('gateway_time_to_deliver', '', t.gateway, t.deliver, 'DELIVERED'),
+                               ('time_to_open', time_counts.of_campaign, '', t.open, 'OPENED'), ('gateway_time_to_open', '', t.gateway, t.open, 'OPENED'))
+        AS c (kind, campaign, prefix, bucket, status)
+    JOIN message_status_priority p ON p.name = c.status
+    WHERE c.bucket <> ''
 $$;

@@ -12,7 +12,14 @@ CREATE TABLE message_inbox (
     status_at timestamptz,
     updated_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(), -- for retention, and for the recent rows
-    counted bytea -- keys of receipts, by which echoes are recognised (dedup.window); eight bytes for each status that the message has had
+    counted bytea, -- keys of receipts, by which echoes are recognised (dedup.window); eight bytes for each status that the message has had
+    -- counters.times: the least event times of receipts that name the status, and the first by name of the gateways that these name
+    first_sent_at timestamptz,
+    first_delivered_at timestamptz,
+    first_opened_at timestamptz,
+    first_clicked_at timestamptz,
+    first_gateway text COLLATE "C",
+    prev_times text COLLATE "C" -- what the row counted as before its last change (time_place()); written by the change itself, as prev_status is
 ) WITH (
     fillfactor = :fillfactor,
     autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000,

@@ -2,6 +2,7 @@
 -- view, NULL: none) and inbox_mapping (its comment, by inbox_view_comment.sql) of message_inbox; fillfactor of our own; unseen
 -- (columns of the inbox table that the view lacks, NULL: none); uncounted (partitions of the inbox whose rows are not counted when they
 -- are inserted directly, although the table's are, NULL: none; those that install_inbox_trigger() would count); session (its role) and superuser (it is one);
+-- has_times (the inbox table has the columns of first times, as inbox_has_times() says) and books_times (count_deleted() books what they count);
 -- functions_open (a role may execute a function that functions_private.sql would take from it).
 SELECT s.oid IS NOT NULL AS schema_exists,
        EXISTS (SELECT FROM pg_class v WHERE v.relnamespace = s.oid AND v.relname = 'schema_version') AS versions_exist,
@@ -17,6 +18,11 @@ SELECT s.oid IS NOT NULL AS schema_exists,
         JOIN pg_class p ON p.oid = t.relid AND p.relowner = b.relowner AND p.relkind <> 'f'
         WHERE t.level > 0 AND EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = b.oid AND g.tgname = 'receiptd_count_inserted')
           AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.oid AND g.tgname = 'receiptd_count_inserted')) AS uncounted,
+       (SELECT count(*) = 6 FROM pg_attribute a
+        WHERE a.attrelid = b.oid AND a.attnum > 0 AND NOT a.attisdropped
+          AND (a.attname, a.atttypid) IN (('first_sent_at', 'timestamptz'::regtype), ('first_delivered_at', 'timestamptz'::regtype), ('first_opened_at', 'timestamptz'::regtype),
+                                          ('first_clicked_at', 'timestamptz'::regtype), ('first_gateway', 'text'::regtype), ('prev_times', 'text'::regtype))) AS has_times,
+       EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = s.oid AND p.proname = 'count_deleted' AND p.prosrc LIKE '%forgotten_%') AS books_times,
        EXISTS (SELECT FROM pg_proc p
                CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) a
                WHERE p.pronamespace = s.oid AND a.grantee <> p.proowner

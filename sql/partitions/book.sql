@@ -1,5 +1,5 @@
--- Books the messages of a detached partition as deleted ones are booked (functions/install_retired_trigger): what they counted, and their
--- ids. In a transaction in which nobody else changes it. Variables: part_schema, part; message_id, campaign_id, status, flags: its columns. Returns messages. The hashes
+-- Books the messages of a detached partition as deleted ones are booked (functions/install_retired_trigger): what they counted, also in the
+-- histograms of times, and their ids. In a transaction in which nobody else changes it. Variables: part_schema, part; message_id, campaign_id, status, flags: its columns. Returns messages. The hashes
 -- come in the order of their index, so that each of its pages is touched once.
 WITH counted AS (
     INSERT INTO campaign_retired (campaign_id, status, flags, messages)
@@ -10,4 +10,6 @@ remembered AS (
     INSERT INTO retired_message (hash)
     SELECT hashtextextended(p.:"message_id"::text COLLATE "C", 0) FROM ONLY :"part_schema".:"part" p ORDER BY 1
 )
-SELECT COALESCE(sum(c.messages), 0)::int8 AS messages FROM counted c;
+SELECT COALESCE(sum(c.messages), 0)::int8 AS messages,
+       book_forgotten(format('%I.%I', :'part_schema', :'part')::regclass, :'campaign_id') AS forgotten
+FROM counted c;

@@ -1,27 +1,19 @@
--- First times of messages (counters.times). No variables; search_path = the schema.
+-- First times of messages (counters.times), in the row of the message. No variables; search_path = the schema.
 
--- One row for each message of which a receipt of SENT, DELIVERED, OPENED or CLICKED was applied: the least event time of those that name the status.
--- A table of its own and not columns of the inbox: a time may get earlier where the message does not change, and a change of its row is a transition for
--- everything that follows it. The row keeps what its histograms count (campaign, gateway), so it says what they must say.
-CREATE TABLE message_time (
-    message bigint PRIMARY KEY, -- hash of the id, as in receipt_counted: nothing of a person is here
-    campaign_id text COLLATE "C" NOT NULL, -- '': none
-    gateway text COLLATE "C", -- the first by name of those that these receipts name
-    sent_at timestamptz,
-    delivered_at timestamptz,
-    opened_at timestamptz,
-    clicked_at timestamptz,
-    begun timestamptz NOT NULL DEFAULT now(), -- when the first of these receipts was applied: forgotten when this is too old
-    -- What the row was counted under before its last change: written by the change itself, as prev_status of the inbox is.
-    prev_gateway text COLLATE "C",
-    prev_deliver smallint, -- buckets; NULL: not counted
-    prev_open smallint
-) WITH (
-    fillfactor = 70, -- neither index has a column that changes, so updates are HOT
-    autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000,
-    autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 1
-);
-CREATE INDEX message_time_begun ON message_time (begun);
-CREATE INDEX message_time_campaign ON message_time (campaign_id); -- for the audit
+-- Our own inbox, where there is one: a new one gets the columns from migrate/inbox_table.sql. No table is rewritten.
+-- Detached partitions get them, too: audits read them there, and they may come back.
+ALTER TABLE inbox_detached
+    ADD COLUMN first_sent_at timestamptz, ADD COLUMN first_delivered_at timestamptz, ADD COLUMN first_opened_at timestamptz,
+    ADD COLUMN first_clicked_at timestamptz, ADD COLUMN first_gateway text COLLATE "C", ADD COLUMN prev_times text COLLATE "C";
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass('message_inbox') AND c.relkind IN ('r', 'p')) THEN
+        ALTER TABLE message_inbox
+            ADD COLUMN IF NOT EXISTS first_sent_at timestamptz, ADD COLUMN IF NOT EXISTS first_delivered_at timestamptz,
+            ADD COLUMN IF NOT EXISTS first_opened_at timestamptz, ADD COLUMN IF NOT EXISTS first_clicked_at timestamptz,
+            ADD COLUMN IF NOT EXISTS first_gateway text COLLATE "C", ADD COLUMN IF NOT EXISTS prev_times text COLLATE "C";
+    END IF;
+END
+$$;
 
 INSERT INTO schema_version (version) VALUES (6) ON CONFLICT DO NOTHING;

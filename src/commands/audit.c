@@ -179,8 +179,10 @@ static void take_found(struct audit *audit, const struct audit_dimensions *found
  * those are what dimensions are compared with where messages were deleted. */
 static bool audit_by(struct audit *audit, const char *campaigns)
 {
-    struct audit_dimensions by = {
-        .context = audit->context, .repair = audit->repair, .drift = &audit->drift};
+    struct audit_dimensions by = {.context = audit->context,
+                                  .repair = audit->repair,
+                                  .booked = audit->booked > 0,
+                                  .drift = &audit->drift};
     bool good = audit_dimensions(&by, campaigns);
     take_found(audit, &by);
     return good;
@@ -189,8 +191,10 @@ static bool audit_by(struct audit *audit, const char *campaigns)
 /* Those of gateways go over all campaigns, so an audit of one leaves them out. */
 static bool audit_gateways(struct audit *audit)
 {
-    struct audit_dimensions by = {
-        .context = audit->context, .repair = audit->repair, .drift = &audit->drift};
+    struct audit_dimensions by = {.context = audit->context,
+                                  .repair = audit->repair,
+                                  .booked = audit->booked > 0,
+                                  .drift = &audit->drift};
     bool good = audit_gateway_times(&by);
     take_found(audit, &by);
     return good;

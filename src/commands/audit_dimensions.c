@@ -22,7 +22,7 @@ static const struct recount_files of_groups = {
     "command/audit_group/10_cells", "command/audit_group/90_list", "command/audit_group/90_repair",
     "command/groups_lock"};
 static const struct recount_files of_times = {
-    "command/audit_times", "command/audit_dimension/90_list", "command/audit_dimension/90_repair",
+    "command/audit_times", "command/audit_dimension/90_list", "command/audit_times_repair",
     "command/audit_dimension_lock"};
 
 /* One dimension, kind of groups or histogram of times, of some campaigns. */
@@ -31,7 +31,8 @@ struct recount {
     const struct recount_files *files;
     const char *dimension;
     struct rcpt_pg_binding bindings[2]; /* the column, and the kind of its counts */
-    const char *values[2];              /* the campaigns, and whether TARGETED is counted */
+    const char *values[2];              /* the campaigns, and whether TARGETED is counted; of times
+                                           whether messages were booked */
 };
 
 /* The caller frees the text; NULL: the error is in the context. */
@@ -166,13 +167,12 @@ static bool audit_times(struct audit_dimensions *audit, const char *const kinds[
                         const char *campaigns)
 {
     bool good = true;
-    for (size_t index = 0; index < 2 && good && audit->context->config->counters.times_ms > 0;
-         index++) {
+    for (size_t index = 0; index < 2 && good && audit->context->config->counters.times; index++) {
         const struct recount recount = {.audit = audit,
                                         .files = &of_times,
                                         .dimension = kinds[index],
                                         .bindings = {{"kind", kinds[index]}, {"kind", NULL}},
-                                        .values = {campaigns, "true"}};
+                                        .values = {campaigns, audit->booked ? "true" : "false"}};
         good = audit_dimension(&recount);
     }
     return good;

@@ -9,6 +9,7 @@
 struct audit_dimensions {
     struct command_context *context;
     bool repair;
+    bool booked;          /* this run has booked messages that went without the trigger */
     struct report *drift; /* as that of audit.c: a row for each cell that is off */
     /* What it found: cells added to, cells off at the end; and campaigns, once for each dimension,
      * with messages that were inserted before it was counted. */

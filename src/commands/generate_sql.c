@@ -92,6 +92,7 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
         .rule_count = of->rules,
         .reads_receipts = of->rules > 0,
         .by_row = of->rules > 0,
+        .timed = of->rules > 0,
         .by_dimensions = of->has_dimensions,
         .bindings = bindings,
         .binding_count =

@@ -116,6 +116,15 @@ static bool list_counted_problems(struct command_context *context, const struct 
            list_problems(context, "migrate/counted_problems", 3, values, found);
 }
 
+/* Needed where first times are counted. */
+static bool list_times_problems(struct command_context *context, const struct inbox_place *place,
+                                size_t *found)
+{
+    const char *const values[] = {place->schema, place->table};
+    return !context->config->counters.times ||
+           list_problems(context, "migrate/times_problems", 2, values, found);
+}
+
 bool inbox_check_table(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;
@@ -140,7 +149,8 @@ bool inbox_check_table(struct command_context *context)
                 list_problems(context, "migrate/inbox_hazards", 6, values, &found) &&
                 list_dimension_problems(context, &place, &found) &&
                 list_range_problems(context, &place, &found) &&
-                list_counted_problems(context, &place, &found);
+                list_counted_problems(context, &place, &found) &&
+                list_times_problems(context, &place, &found);
     rcpt_array_text_fini(&columns);
     good = good && (found > 0 || partitions_check(context));
     return good && (found == 0 ||
@@ -184,6 +194,7 @@ static bool check_lanes(struct command_context *context)
         .rule_count = rules.count,
         .reads_receipts = rules.reads_receipts,
         .by_row = rules.by_row,
+        .timed = rules.timed,
         .by_dimensions = rules.dimensions.count > 0,
         .bindings = rules.bindings,
         .binding_count = rules.binding_count,

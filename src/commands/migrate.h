@@ -28,6 +28,8 @@ struct migrate_plan {
     struct migrate_step steps[MIGRATE_MAX_STEPS];
     size_t step_count;
     bool maps_inbox; /* an existing table comes in: its rows were not seen by the ladder's check */
+    bool has_times;  /* the inbox has the columns of counters.times, or gets them */
+    bool installs_triggers;
     bool hands_over[MIGRATE_DEFINERS]; /* a function gets its owner, after it was made */
     char note[256];                    /* a task that is left to an administrator; "": none */
 };

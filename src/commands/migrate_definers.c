@@ -132,6 +132,13 @@ bool migrate_definers_prepare(struct migrate_plan *plan)
     return good;
 }
 
+/* A trigger that books first times reads them, also where its function belongs to the role already. */
+static bool plan_times(struct migrate_plan *plan)
+{
+    return !plan->has_times || !(plan->hands_over[MIGRATE_COUNTER] || plan->installs_triggers) ||
+           migrate_append(plan, "migrate/definer_times");
+}
+
 bool migrate_definers_plan(struct migrate_plan *plan)
 {
     bool good = true;
@@ -139,5 +146,5 @@ bool migrate_definers_plan(struct migrate_plan *plan)
         good = !plan->hands_over[row] ||
                migrate_add(plan, definers[row].file, "give the function that %s to role %s",
                            definers[row].does, migrate_binding(plan, definers[row].variable));
-    return good;
+    return good && plan_times(plan);
 }

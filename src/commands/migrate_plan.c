@@ -31,7 +31,8 @@ static const struct {
     {6, "tables/006_status"},     {6, "tables/006_recent"},     {6, "tables/006_partitions"},
     {6, "tables/006_ranges"},     {6, "tables/006_counted"},    {6, "tables/006_packing"},
 };
-#define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
+#define TIMES_VERSION 6 /* our own inbox gets the columns of counters.times */
+#define NEWEST        (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
 /* ---- bindings and steps ---- */
 
@@ -319,7 +320,8 @@ static bool plan_trigger_drop(struct migrate_plan *plan, const char *schema, con
 }
 
 /* Triggers stay on the table of today and its partitions, if new rows are to be counted. A partition
- * that came since the last migration still needs one. */
+ * that came since the last migration still needs one; a table that got the columns of first times
+ * needs another function. */
 static bool plan_triggers(struct migrate_plan *plan, const struct rcpt_session_rows *state)
 {
     bool counts = config_of(plan)->inbox.count_targeted, found = false, good = true;
@@ -335,12 +337,15 @@ static bool plan_triggers(struct migrate_plan *plan, const struct rcpt_session_r
         if (counts && rcpt_session_rows_bool(rows, row, "is_inbox"))
             found = whole && is_mapping(plan, rcpt_session_rows_text(rows, row, "mapping")) &&
                     !migrate_part_changes(plan, "functions/install_inbox_trigger") &&
-                    !migrate_part_changes(plan, "functions/install_retired_trigger");
+                    !migrate_part_changes(plan, "functions/install_retired_trigger") &&
+                    !migrate_part_changes(plan, "functions/inbox_forgotten") &&
+                    plan->has_times == rcpt_session_rows_bool(state, 0, "books_times");
         else if (!counts || !rcpt_session_rows_bool(rows, row, "in_inbox"))
             good = plan_trigger_drop(plan, rcpt_session_rows_text(rows, row, "inbox_schema"),
                                      rcpt_session_rows_text(rows, row, "inbox_table"));
     }
-    if (good && counts && !found)
+    plan->installs_triggers = counts && !found;
+    if (good && plan->installs_triggers)
         good = migrate_add(plan, "migrate/inbox_trigger",
                            "create the trigger that counts TARGETED on %s.%s, and those that book "
                            "what is deleted",
@@ -419,6 +424,10 @@ static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows 
         return false;
     if (rcpt_session_rows_bool(state, 0, "versions_exist") && !read_version(plan, &version))
         return false;
+    plan->has_times =
+        rcpt_session_rows_bool(state, 0, "has_times") ||
+        (!is_mapped(plan) &&
+         (rcpt_session_rows_text(state, 0, "inbox_kind") == NULL || version < TIMES_VERSION));
     bool good = plan_versions(plan, version) && migrate_parts_plan(plan, version == 0);
     /* The ladder's check reads the inbox as it is; a database of ours always has one. */
     good = good && migrate_ladder_plan(plan, version == 0);

@@ -98,7 +98,6 @@ static bool plan_role(struct migrate_plan *plan, const char *option, const char 
                                role, plan->context->config->postgres.schema);
 }
 
-/* Roles without an option are left alone, also their rights. */
 /* Behind the other rights of the daemon's role. */
 static bool grant_counted(struct migrate_plan *plan)
 {
@@ -110,12 +109,20 @@ static bool grant_counted(struct migrate_plan *plan)
     return migrate_append(plan, "migrate/role_counted");
 }
 
+/* Likewise where first times are counted. */
+static bool grant_times(struct migrate_plan *plan)
+{
+    return migrate_option(plan, "role") == NULL || !plan->context->config->counters.times ||
+           migrate_append(plan, "migrate/role_times");
+}
+
+/* Roles without an option are left alone, also their rights. */
 bool migrate_roles_plan(struct migrate_plan *plan)
 {
     bool good = true;
     for (size_t index = 0; good && index < sizeof(options) / sizeof(options[0]); index++)
         good = plan_role(plan, options[index].name, options[index].variable, options[index].file) &&
-               (index > 0 || grant_counted(plan));
+               (index > 0 || (grant_counted(plan) && grant_times(plan)));
     const char *platform_role = migrate_option(plan, "platform-role");
     return good && (platform_role == NULL || migrate_dimensions_grant(plan, platform_role));
 }

@@ -216,16 +216,16 @@ static bool check_expiry(struct loading *loading)
     return false;
 }
 
-/* The wake reads when a message was delivered from the rows of counters.times. */
+/* The wake reads when a message was delivered from the columns of counters.times. */
 static bool check_after_delivery(struct loading *loading)
 {
     const struct rcpt_config *config = loading->config;
-    if (config->machine.after_delivery_ms == 0 || config->counters.times_ms > 0)
+    if (config->machine.after_delivery_ms == 0 || config->counters.times)
         return true;
     rcpt_config_error(loading->file.error, loading->file.name,
                       place_of(loading, "machine.after_delivery", "counters.times"),
                       "machine.after_delivery: nothing notes when messages are delivered");
-    rcpt_error_hint(loading->file.error, "set counters.times, such as to 90d");
+    rcpt_error_hint(loading->file.error, "set counters.times to true");
     return false;
 }
 

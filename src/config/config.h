@@ -173,8 +173,8 @@ struct rcpt_config {
         uint64_t rollup_rows;       /* counters.rollup_rows */
         int64_t series_ms;          /* counters.series; 0: not counted */
         int64_t gateways_ms;        /* counters.gateways; 0: not counted */
-        int64_t times_ms;           /* counters.times; 0: not counted */
         bool reasons;               /* counters.reasons */
+        bool times;                 /* counters.times */
         char **by;                  /* counters.by: columns of the inbox; see dimensions.h */
         size_t by_count;
         char **groups; /* counters.groups: messages that count as one; see groups.h */

@@ -156,15 +156,13 @@
          .doc =                                                                                    \
              "how long hourly figures of gateways are kept, for `receiptd gateways`. 0s: none"},   \
         {"counters.times",                                                                         \
-         RCPT_CONFIG_DURATION,                                                                     \
+         RCPT_CONFIG_CHOICE,                                                                       \
          0,                                                                                        \
-         AT(counters.times_ms),                                                                    \
-         .initial = "0s",                                                                          \
-         .min = 0,                                                                                 \
-         .max = 3650 * DAY,                                                                        \
-         .doc = "how long the first times of a message are remembered, for histograms of the "     \
-                "time to deliver and to open: at least the time in which receipts of a message "   \
-                "come. 0s: none"},                                                                 \
+         AT(counters.times),                                                                       \
+         .initial = "false",                                                                       \
+         CHOICES(booleans),                                                                        \
+         .doc = "histograms of the time to deliver and to open, from first times in the row of "   \
+                "the message. A table of the platform's needs six columns for it"},                \
         {"counters.by",                                                                            \
          RCPT_CONFIG_LIST,                                                                         \
          0,                                                                                        \

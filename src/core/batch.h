@@ -125,4 +125,11 @@ struct rcpt_batch {
     struct rcpt_arena arena; /* owns all of the above */
 };
 
+/* Behind the message's last raw event. */
+static inline uint32_t rcpt_batch_end(const struct rcpt_batch *batch, uint32_t message)
+{
+    return message + 1 < batch->message_count ? batch->messages[message + 1].first_event
+                                              : batch->event_count;
+}
+
 #endif

@@ -273,11 +273,21 @@ void rcpt_pg_put_timestamp(struct rcpt_pg_encoder *encoder, int64_t us_since_197
     write_int8(put_element(encoder, sizeof(int64_t)), since_2000(us_since_1970));
 }
 
-uint8_t *rcpt_pg_write_timestamp(uint8_t *place, int64_t us_since_1970)
+static uint8_t *write_time(uint8_t *place, int64_t us_since_2000)
 {
     write_int4(place, sizeof(int64_t));
-    write_int8(place + sizeof(int32_t), since_2000(us_since_1970));
+    write_int8(place + sizeof(int32_t), us_since_2000);
     return place + sizeof(int32_t) + sizeof(int64_t);
+}
+
+uint8_t *rcpt_pg_write_timestamp(uint8_t *place, int64_t us_since_1970)
+{
+    return write_time(place, since_2000(us_since_1970));
+}
+
+uint8_t *rcpt_pg_write_infinity(uint8_t *place)
+{
+    return write_time(place, INT64_MAX);
 }
 
 void rcpt_pg_add_int4(struct rcpt_pg_encoder *encoder, int32_t value)

@@ -40,6 +40,7 @@ uint8_t *rcpt_pg_add_int4_array(struct rcpt_pg_encoder *encoder, size_t count);
 uint8_t *rcpt_pg_add_timestamp_array(struct rcpt_pg_encoder *encoder, size_t count);
 void rcpt_pg_end_array(const struct rcpt_pg_encoder *encoder, const uint8_t *place);
 uint8_t *rcpt_pg_write_timestamp(uint8_t *place, int64_t us_since_1970);
+uint8_t *rcpt_pg_write_infinity(uint8_t *place); /* the time 'infinity' */
 
 static inline uint8_t *rcpt_pg_write_int2(uint8_t *place, int16_t value)
 {

@@ -63,6 +63,13 @@ struct content {
             (PUT);                                                                                 \
     }
 
+/* A parameter that ADD adds. */
+#define WHOLE(NAME, ADD)                                                                           \
+    static void NAME(struct rcpt_pg_encoder *encoder, const struct content *content)               \
+    {                                                                                              \
+        ADD;                                                                                       \
+    }
+
 typedef void (*add_parameter)(struct rcpt_pg_encoder *encoder, const struct content *content);
 
 static void add_all(struct rcpt_pg_encoder *encoder, const struct content *content,
@@ -76,10 +83,7 @@ static void add_all(struct rcpt_pg_encoder *encoder, const struct content *conte
     add_all(ENCODER, CONTENT, PARAMETERS, sizeof(PARAMETERS) / sizeof((PARAMETERS)[0]))
 
 /* A scalar of most statements. */
-static void add_lane(struct rcpt_pg_encoder *encoder, const struct content *content)
-{
-    rcpt_pg_add_int4(encoder, (int32_t)content->batch->lane);
-}
+WHOLE(add_lane, rcpt_pg_add_int4(encoder, (int32_t)content->batch->lane))
 
 /* ---- positions ---- */
 
@@ -256,10 +260,7 @@ static void add_traceparents(struct rcpt_pg_encoder *encoder, const struct conte
 
 /* ---- apply ---- */
 
-static void add_unknown_policy(struct rcpt_pg_encoder *encoder, const struct content *content)
-{
-    rcpt_pg_add_text(encoder, content->form.unknown_policy);
-}
+WHOLE(add_unknown_policy, rcpt_pg_add_text(encoder, content->form.unknown_policy))
 
 /* NULL: the message's receipts name none; empty: they differ, and parking decides one by one. */
 static void add_orgs(struct rcpt_pg_encoder *encoder, const struct content *content)
@@ -345,15 +346,11 @@ NUMBERS(add_alike_facets, int4, content->facets != NULL ? batch->message_count :
 NUMBERS(add_lowest_statuses, int2, content->form.by_row ? batch->message_count : 0,
         rcpt_encode_lowest_status(batch, (uint32_t)index))
 
-static void add_key_bytes(struct rcpt_pg_encoder *encoder, const struct content *content)
-{
-    rcpt_encode_keys(encoder, content->batch, content->form.by_row);
-}
-
-static void add_days(struct rcpt_pg_encoder *encoder, const struct content *content)
-{
-    rcpt_encode_days(encoder, content->batch);
-}
+WHOLE(add_first_times, rcpt_encode_first_times(encoder, content->batch, &content->form))
+WHOLE(add_first_gateways,
+      rcpt_encode_first_gateways(encoder, content->batch, &content->form, content->facets))
+WHOLE(add_key_bytes, rcpt_encode_keys(encoder, content->batch, content->form.by_row))
+WHOLE(add_days, rcpt_encode_days(encoder, content->batch))
 
 /* $1 … of sql/lane/apply; behind RCPT_APPLY_PARAMETERS those of its unsubscribed form, then those of
  * rules, then that of days. */
@@ -393,6 +390,8 @@ static const struct {
     {{"reasons of the facets", "text[]"}, add_facet_reasons},
     {{"message alike in minutes", "int4[]"}, add_alike_minutes},
     {{"message alike in facets", "int4[]"}, add_alike_facets},
+    {{"least times of each message", "timestamptz[]"}, add_first_times},
+    {{"facet with the first gateway", "int4[]"}, add_first_gateways},
     {{"lowest status of each message", "int2[]"}, add_lowest_statuses},
     {{"keys of $27", "bytea"}, add_key_bytes},
     {{"days", "int4[]"}, add_days},

@@ -20,7 +20,9 @@ struct rcpt_encode_form {
                           the messages may reach */
     bool rules, keys;  /* the statement has rules; they recognise echoes … */
     bool by_row;       /* … by the message's row */
-    bool days;         /* it looks in the days first that the messages' receipts name */
+    const struct rcpt_ladder
+        *times; /* the row keeps first times: of these statuses; NULL: it does not */
+    bool days;  /* it looks in the days first that the messages' receipts name */
 };
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                        const struct rcpt_encode_form *form);
@@ -29,9 +31,9 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
  * same words. */
 #define RCPT_APPLY_PARAMETERS              24u
 #define RCPT_APPLY_PARAMETERS_UNSUBSCRIBED 26u
-#define RCPT_APPLY_PARAMETERS_RULES        32u
-#define RCPT_APPLY_PARAMETERS_BY_ROW       34u
-#define RCPT_APPLY_PARAMETERS_DAYS         35u
+#define RCPT_APPLY_PARAMETERS_RULES        34u
+#define RCPT_APPLY_PARAMETERS_BY_ROW       36u
+#define RCPT_APPLY_PARAMETERS_DAYS         37u
 
 struct rcpt_apply_parameter {
     const char *name, *type;
@@ -60,6 +62,15 @@ struct rcpt_encode_facets {
 };
 const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
                                                     struct rcpt_arena *arena);
+
+/* encode_times.c: the least event times of each message's receipts that name SENT, DELIVERED, OPENED and
+ * CLICKED, as timestamptz[], infinity where none does; and the facet with the first gateway by name of
+ * those receipts, 0 where they name none, as int4[]. Empty without form->times. */
+void rcpt_encode_first_times(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
+                             const struct rcpt_encode_form *form);
+void rcpt_encode_first_gateways(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
+                                const struct rcpt_encode_form *form,
+                                const struct rcpt_encode_facets *facets);
 
 int16_t rcpt_encode_lowest_status(const struct rcpt_batch *batch, uint32_t message);
 void rcpt_encode_days(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);

@@ -46,19 +46,13 @@ static int64_t facet_of(const void *context, const struct rcpt_batch *batch, uin
     return facets->of_events[event];
 }
 
-/* Behind its last receipt. */
-static uint32_t end_of(const struct rcpt_batch *batch, uint32_t message)
-{
-    return message + 1 < batch->message_count ? batch->messages[message + 1].first_event
-                                              : batch->event_count;
-}
-
 /* Of what are_alike() compares. */
 static uint64_t hash_message(const struct alike *alike, uint32_t message)
 {
     const struct rcpt_batch *batch = alike->batch;
     uint64_t hash = 0;
-    for (uint32_t at = batch->messages[message].first_event; at < end_of(batch, message); at++) {
+    for (uint32_t at = batch->messages[message].first_event; at < rcpt_batch_end(batch, message);
+         at++) {
         uint64_t mark = (uint64_t)alike->mark(alike->context, batch, at);
         uint64_t named = (uint64_t)batch->events[at].code << 32 | batch->events[at].event->flags;
         hash = (hash ^ mark) * UINT64_C(0x9e3779b97f4a7c15);
@@ -72,8 +66,8 @@ static bool are_alike(const struct alike *alike, uint32_t left, uint32_t right)
 {
     const struct rcpt_batch *batch = alike->batch;
     uint32_t first = batch->messages[left].first_event, other = batch->messages[right].first_event;
-    uint32_t size = end_of(batch, left) - first;
-    if (end_of(batch, right) - other != size)
+    uint32_t size = rcpt_batch_end(batch, left) - first;
+    if (rcpt_batch_end(batch, right) - other != size)
         return false;
     for (uint32_t at = 0; at < size; at++) {
         const struct rcpt_batch_event *a = &batch->events[first + at];
@@ -116,7 +110,8 @@ static void mark_reasons(const struct rcpt_batch *batch, int32_t *found)
 {
     for (uint32_t message = 0; message < batch->message_count; message++) {
         bool has_reason = false;
-        for (uint32_t at = batch->messages[message].first_event; at < end_of(batch, message); at++)
+        for (uint32_t at = batch->messages[message].first_event;
+             at < rcpt_batch_end(batch, message); at++)
             has_reason |= batch->events[at].event->reason != 0;
         found[message] = has_reason ? -found[message] : found[message];
     }
@@ -166,7 +161,7 @@ const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *bat
 int16_t rcpt_encode_lowest_status(const struct rcpt_batch *batch, uint32_t message)
 {
     uint32_t first = batch->messages[message].first_event;
-    uint32_t end = end_of(batch, message);
+    uint32_t end = rcpt_batch_end(batch, message);
     int16_t lowest = INT16_MAX;
     if (end - first > RCPT_LADDER_MAX_STATUSES)
         return -1;

@@ -16,12 +16,6 @@ static struct rcpt_origin origin_of(const struct rcpt_batch_event *raw, struct r
                             arena);
 }
 
-static uint32_t end_of(const struct rcpt_batch *batch, uint32_t message)
-{
-    return message + 1 < batch->message_count ? batch->messages[message + 1].first_event
-                                              : batch->event_count;
-}
-
 /* Numbers stand for "none" where rules do not want them. */
 static void keep_for_rules(const struct rcpt_batch_event *raw, const struct rcpt_lane_names *names,
                            struct rcpt_text *texts, struct rcpt_arena *arena)
@@ -72,7 +66,8 @@ const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
     }
     for (uint32_t index = 0; index < batch->message_count; index++) {
         uint8_t gateway = batch->signatures[batch->messages[index].signature].gateway;
-        for (uint32_t at = batch->messages[index].first_event; at < end_of(batch, index); at++)
+        for (uint32_t at = batch->messages[index].first_event; at < rcpt_batch_end(batch, index);
+             at++)
             kept[at * RCPT_KEPT_TEXTS + 6] =
                 rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_GATEWAY, gateway));
     }
@@ -92,7 +87,8 @@ static struct bare_row find_row(const struct rcpt_batch *batch, uint32_t message
                                 struct rcpt_arena *arena)
 {
     struct bare_row row = {.message = &batch->messages[message], .waits = true};
-    for (uint32_t at = batch->messages[message].first_event; at < end_of(batch, message); at++) {
+    for (uint32_t at = batch->messages[message].first_event; at < rcpt_batch_end(batch, message);
+         at++) {
         const struct rcpt_batch_event *raw = &batch->events[at];
         struct rcpt_origin origin = origin_of(raw, arena);
         row.org_id = row.org_id.at == NULL ? origin.org_id : row.org_id;

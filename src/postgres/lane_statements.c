@@ -25,6 +25,8 @@ enum {
     DIMENSIONED = 1 << 6,  /* one counts by dimensions */
     UNDIMENSIONED = 1 << 7,
     BY_ROW = 1 << 8, /* echoes are recognised by the message's row */
+    TIMED = 1 << 9,  /* the row keeps first times of its message */
+    UNTIMED = 1 << 10,
 };
 #define SUBSCRIBERS ""  /* in place of a file: those of the subscribers */
 #define RULES       "/" /* likewise those of the rules */
@@ -48,14 +50,25 @@ struct piece {
 /* Of each stage: what the UPDATE sets, and what it returns. */
 /* clang-format off */
 #define SET(STAGES)                                                                                \
-    {"lane/apply/11_set", ALWAYS, (STAGES)}, {"lane/apply/11_set_counted", BY_ROW, (STAGES)}
+    {"lane/apply/11_set", UNTIMED, (STAGES)}, {"lane/apply/11_set_times", TIMED, (STAGES)},        \
+    {"lane/apply/11_set_counted", BY_ROW, (STAGES)}
+#define CHANGES(STAGES)                                                                            \
+    {"lane/apply/14_or_earlier", TIMED, (STAGES)}, {"lane/apply/14_end", ALWAYS, (STAGES)}
 #define RETURNING(STAGES)                                                                          \
     {"lane/apply/15_returning", ALWAYS, (STAGES)},                                                 \
     {"lane/apply/15_returning_ruled", COUNTED | SUBSCRIBED, (STAGES)},                             \
     {"lane/apply/15_returning_subscribed", SUBSCRIBED, (STAGES)},                                  \
     {"lane/apply/15_returning_dimensions", DIMENSIONED, (STAGES)},                                 \
     {"lane/apply/15_returning_counted", BY_ROW, (STAGES)},                                         \
+    {"lane/apply/15_returning_times", TIMED, (STAGES)},                                            \
     {"lane/apply/15_end", ALWAYS, (STAGES)}
+#define WAKE_CHANGE(STAGES)                                                                        \
+    {"lane/wake/21_set", UNTIMED, (STAGES)}, {"lane/wake/21_set_times", TIMED, (STAGES)},          \
+    {"lane/wake/22_from", ALWAYS, (STAGES)}, {"lane/wake/23_or_earlier", TIMED, (STAGES)},         \
+    {"lane/wake/24_end", ALWAYS, (STAGES)}
+#define WAKE_RETURNING(STAGES)                                                                     \
+    {"lane/wake/26_returning", ALWAYS, (STAGES)},                                                  \
+    {"lane/apply/15_returning_times", TIMED, (STAGES)}, {"lane/wake/27_end", ALWAYS, (STAGES)}
 /* clang-format on */
 
 static const struct piece apply_pieces[] = {
@@ -66,15 +79,18 @@ static const struct piece apply_pieces[] = {
     {"lane/apply/13_from", ALWAYS, ONE_STAGE},
     {"lane/apply/13_from_recent", ALWAYS, TWO_STAGES},
     {"lane/apply/13_from_days", ALWAYS, DAYS_FIRST},
+    CHANGES(ANY_STAGES),
     RETURNING(ANY_STAGES),
     {"lane/apply/12_recent_days", ALWAYS, DAYS_FIRST},
     SET(DAYS_FIRST),
     {"lane/apply/13_from_placed", ALWAYS, DAYS_FIRST},
+    CHANGES(DAYS_FIRST),
     RETURNING(DAYS_FIRST),
     {"lane/apply/16_older", ALWAYS, TWO_STAGES},
     {"lane/apply/16_older_days", ALWAYS, DAYS_FIRST},
     SET(LATER_STAGES),
     {"lane/apply/17_from_seen", ALWAYS, LATER_STAGES},
+    CHANGES(LATER_STAGES),
     RETURNING(LATER_STAGES),
     {"lane/apply/17_both", ALWAYS, TWO_STAGES},
     {"lane/apply/17_all", ALWAYS, DAYS_FIRST},
@@ -99,6 +115,14 @@ static const struct piece wake_pieces[] = {
     {"lane/wake/10_apply", ALWAYS, ANY_STAGES},
     {"lane/wake/20_update", ALWAYS, ONE_STAGE},
     {"lane/wake/20_update_recent", ALWAYS, TWO_STAGES},
+    WAKE_CHANGE(ANY_STAGES),
+    {"lane/wake/25_recent", ALWAYS, TWO_STAGES},
+    WAKE_RETURNING(ANY_STAGES),
+    {"lane/wake/28_older", ALWAYS, TWO_STAGES},
+    WAKE_CHANGE(TWO_STAGES),
+    {"lane/wake/25_older", ALWAYS, TWO_STAGES},
+    WAKE_RETURNING(TWO_STAGES),
+    {"lane/wake/29_both", ALWAYS, TWO_STAGES},
     {"lane/wake/30_count", ALWAYS, ANY_STAGES},
     {"lane/wake/45_receipts", RULED, ANY_STAGES},
     {"lane/wake/45_alike", RULED, ANY_STAGES},
@@ -270,7 +294,8 @@ static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers
     return ALWAYS | (subscribers > 0 ? SUBSCRIBED : PLAIN) |
            (variant->rule_count > 0 ? COUNTED : 0) |
            (variant->by_dimensions ? DIMENSIONED : UNDIMENSIONED) |
-           (variant->reads_receipts ? RULED : 0) | (variant->by_row ? BY_ROW : 0);
+           (variant->reads_receipts ? RULED : 0) | (variant->by_row ? BY_ROW : 0) |
+           (variant->timed ? TIMED : UNTIMED);
 }
 
 /* The boundary is an array of one element, for the operator that no plan takes for a range of an index

@@ -56,9 +56,8 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "recent_read"},    {.name = "rollup_tally"},
         {.name = "rollup_groups"},  {.name = "tally_trim"},
         {.name = "dedup_trim"},     {.name = "maintenance"},
-        {.name = "layout"},         {.name = "times_trim"},
-        {.name = "parts_trim"},     {.name = "status_store"},
-        {.name = "ranges_trim"},
+        {.name = "layout"},         {.name = "parts_trim"},
+        {.name = "status_store"},   {.name = "ranges_trim"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");

@@ -38,6 +38,7 @@ struct rcpt_lane_sender {
     void *effects_context;
     struct rcpt_lane_names names;
     bool has_rules, has_keys, has_row_keys, has_days;
+    const struct rcpt_ladder *times;             /* NULL: the row keeps no first times */
     struct rcpt_lane_subscription *subscription; /* NULL: everything may be */
     uint32_t raw_batches; /* batches still to be sent with their raw events */
 };
@@ -111,8 +112,10 @@ const char *rcpt_lane_name(const struct rcpt_lane_names *names, enum rcpt_facet 
     return names != NULL && names->name != NULL ? names->name(names->context, facet, number) : NULL;
 }
 
-void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender, bool rules, bool keys, bool by_row)
+void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender, bool rules, bool keys, bool by_row,
+                                const struct rcpt_ladder *times)
 {
+    sender->times = times;
     sender->has_rules = rules;
     sender->has_keys = keys;
     sender->has_row_keys = by_row;
@@ -222,6 +225,7 @@ static void add_messages(struct submission *submission, const struct rcpt_lane_s
                                           .rules = sender->has_rules,
                                           .keys = sender->has_keys,
                                           .by_row = sender->has_row_keys,
+                                          .times = sender->times,
                                           .days = days};
     rcpt_encode_apply(sender->work, batch, &form);
     add_query(submission,

@@ -29,6 +29,7 @@ struct rcpt_lane_variant {
     bool reads_receipts; /* any of the rules but those of dimensions and groups does */
     bool
         by_row; /* the first one recognises echoes by the message's row; a binding has the column */
+    bool timed; /* lane/rules/times is among the rules: the row keeps first times */
     bool by_dimensions; /* lane/rules/dimensions is among the rules */
     /* What the files of dimensions, groups and ranges leave open; none without them. Read by
      * rcpt_lane_statements_new() alone. */
@@ -151,9 +152,9 @@ void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
 void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
                                        const struct rcpt_lane_subscription *subscription);
 /* The statements have rules, so batches bring what each receipt names; with `keys` also by what
- * echoes are recognised. At first: no. */
-void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender, bool rules, bool keys,
-                                bool by_row);
+ * echoes are recognised; with `times`, a ladder that outlives the sender, also first times. At first: no. */
+void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender, bool rules, bool keys, bool by_row,
+                                const struct rcpt_ladder *times);
 void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms);
 /* With `insert`: how long a receipt that came under the gateway's id waits for an alias before its
  * row is made. Negative, as at first: not at all. */

@@ -66,6 +66,7 @@ static struct rcpt_lane_statements *new_statements(const struct lanes *lanes)
                                               .rule_count = rules.count,
                                               .reads_receipts = rules.reads_receipts,
                                               .by_row = rules.by_row,
+                                              .timed = rules.timed,
                                               .by_dimensions = rules.dimensions.count > 0,
                                               .bindings = rules.bindings,
                                               .binding_count = rules.binding_count,

@@ -16,7 +16,7 @@
 #define WHOLE_MS    60000 /* between two whole passes, at least */
 #define TRIM_EVERY  10000
 #define TRIM_ROWS   10000
-#define TRIMS       8
+#define TRIMS       7
 #define PASSES      3
 
 #define LONGEST_WINDOW_MS INT64_C(604800000)  /* of dedup.window */
@@ -135,11 +135,6 @@ static int64_t dedup_keep(const struct rcpt_config *config)
     return config->dedup.window_ms > 0 ? config->dedup.window_ms : LONGEST_WINDOW_MS;
 }
 
-static int64_t times_keep(const struct rcpt_config *config)
-{
-    return config->counters.times_ms;
-}
-
 static const struct {
     const char *statement, *what;
     int64_t rest;
@@ -158,7 +153,6 @@ static const struct {
     {"letter_trim", "trimming of dead letters", {letters_keep, NULL}},
     {"retired_trim", "trimming of ids of deleted messages", {retired_keep, NULL}},
     {"tally_trim", "trimming of counts by time", {series_keep, gateways_keep}},
-    {"times_trim", "trimming of first times of messages", {times_keep, NULL}},
     {"parts_trim", "trimming of parts of messages", {parts_keep, NULL}},
     {"ranges_trim", "trimming of ranges that no lane resolves", {parts_keep, NULL}},
     {"dedup_trim", "trimming of receipts remembered for dedup", {dedup_keep, NULL}},

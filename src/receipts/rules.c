@@ -34,7 +34,8 @@ static void add_readers(const struct rcpt_config *config, struct rules *rules)
         rules->files[rules->count++] = "lane/rules/reasons";
     if (config->counters.gateways_ms > 0)
         rules->files[rules->count++] = "lane/rules/gateways";
-    if (config->counters.times_ms > 0)
+    rules->timed = config->counters.times;
+    if (rules->timed)
         rules->files[rules->count++] = "lane/rules/times";
     rules->reads_receipts = rules->count > 1 || rules->keys;
     if (!rules->reads_receipts)
@@ -94,5 +95,6 @@ void rules_give(const struct receipts *receipts, struct rcpt_lane_sender *sender
     rules_read(receipts->context->config, &rules);
     rcpt_lane_sender_set_names(sender,
                                &(struct rcpt_lane_names){.name = name_facet, .context = receipts});
-    rcpt_lane_sender_set_rules(sender, rules.reads_receipts, rules.keys, rules.by_row);
+    rcpt_lane_sender_set_rules(sender, rules.reads_receipts, rules.keys, rules.by_row,
+                               rules.timed ? receipts->context->config->ladder : NULL);
 }

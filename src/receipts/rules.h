@@ -19,6 +19,7 @@ struct rules {
     bool reads_receipts; /* any of them but those of dimensions and groups does */
     bool keys;           /* they recognise echoes … */
     bool by_row;         /* … by the message's row */
+    bool timed;          /* the row keeps first times of its message */
     char window[32];     /* in which they do, as an interval of SQL */
     struct rcpt_dimensions dimensions;
     struct rcpt_groups groups;

@@ -137,15 +137,30 @@ def fold(events, lane=0, unknown="park"):
 ARRAYS = ("was", "is", "gained", "signature", "messages", "unknown", "unknown_events", "refused", "refused_events", "retired", "retired_events")
 
 
-WITHOUT_RULES = [[], 0, [], [], [], [], [], []]  # $25 to $32
-WITHOUT_KEYS = [[], b""]  # $33 and $34
+WITHOUT_RULES = [[], 0, [], [], [], [], [], [], [], []]  # $25 to $34
+WITHOUT_KEYS = [[], b""]  # $35 and $36
 
 
 def minute_of(at):
     return int(datetime.datetime.fromisoformat(at).timestamp() // 60)
 
 
-def for_rules(events):
+TIMED = (300, 600, 700, 800)  # SENT, DELIVERED, OPENED, CLICKED
+
+
+def for_times(messages, facets):
+    """Least times of each message's receipts of these statuses, and the facet with the least of their gateways."""
+    times, gateways = [], []
+    for _, mine in sorted(messages.items(), key=lambda item: item[0].encode()):
+        for code in TIMED:
+            times.append(min((e.at for e in mine if e.code == code), key=datetime.datetime.fromisoformat, default="infinity"))
+        named = [e for e in mine if e.code in TIMED and e.gateway]
+        least = min(named, key=lambda e: e.gateway.encode(), default=None)
+        gateways.append(facets[least.gateway, least.reason] if least else 0)
+    return [times, gateways]
+
+
+def for_rules(events, timed=False):
     """What the statement with rules needs beside `fold`: $25 and $26 are read by no rule."""
     messages = collections.defaultdict(list)
     for event in events:
@@ -159,11 +174,12 @@ def for_rules(events):
         minutes.append(seen.setdefault(tuple((e.code, e.marked, minute_of(e.at)) for e in mine), n))
         first = seen.setdefault(tuple((e.code, e.marked, e.gateway, e.reason) for e in mine), n)
         alike_facets.append(-first if any(e.reason for e in mine) else first)
-    return [[], 0, [e.key for e in raw], numbers, *([facet[part] for facet in facets] for part in range(2)), minutes, alike_facets]
+    return [[], 0, [e.key for e in raw], numbers, *([facet[part] for facet in facets] for part in range(2)), minutes, alike_facets,
+            *(for_times(messages, facets) if timed else [[], []])]
 
 
 def for_rows(events):
-    """And where echoes are recognised by the row: $33 and $34."""
+    """And where echoes are recognised by the row: $35 and $36."""
     messages = collections.defaultdict(list)
     for event in events:
         messages[event.message_id].append(event)
@@ -197,7 +213,7 @@ def apply(session, events, lane=0, unknown="park", raw=True, days=None):
     with session.transaction():
         parameters = fold(events, lane, "dead-letter" if unknown == "dead-letter" else "park")
         if reads_receipts(session.rules):
-            parameters += for_rules(events) + (for_rows(events) if session.rules[0] == "dedup" else [])
+            parameters += for_rules(events, "times" in session.rules) + (for_rows(events) if session.rules[0] == "dedup" else [])
         name, more = "lane/apply", []
         if days is not None:
             more = [] if reads_receipts(session.rules) else list(WITHOUT_RULES)

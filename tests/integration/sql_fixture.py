@@ -98,10 +98,11 @@ def fill_in(text, variables):
 
 
 STAGES = {  # of statements of several files, without a recent set of the inbox and with one
-    "lane/apply": ("10_update 11_set 13_from 15_returning 20_changed 25_unchanged 30_count 31_delta 40_unknown",
-                   "10_recent 11_set 13_from_recent 15_returning 16_older 11_set 17_from_seen 15_returning 17_both 20_changed 25_unchanged_recent 30_count 31_delta 40_unknown"),
-    "lane/apply_days": (None, "10_days 11_set 13_from_days 15_returning 12_recent_days 11_set 13_from_placed 15_returning 16_older_days 11_set 17_from_seen 15_returning 17_all 20_changed 25_unchanged_recent 30_count 31_delta 40_unknown"),
-    "lane/wake": ("10_apply 20_update 30_count", "10_apply 20_update_recent 30_count"),
+    "lane/apply": ("10_update 11_set 13_from 14_end 15_returning 20_changed 25_unchanged 30_count 31_delta 40_unknown",
+                   "10_recent 11_set 13_from_recent 14_end 15_returning 16_older 11_set 17_from_seen 14_end 15_returning 17_both 20_changed 25_unchanged_recent 30_count 31_delta 40_unknown"),
+    "lane/apply_days": (None, "10_days 11_set 13_from_days 14_end 15_returning 12_recent_days 11_set 13_from_placed 14_end 15_returning 16_older_days 11_set 17_from_seen 14_end 15_returning 17_all 20_changed 25_unchanged_recent 30_count 31_delta 40_unknown"),
+    "lane/wake": ("10_apply 20_update 21_set 22_from 24_end 26_returning 30_count",
+                  "10_apply 20_update_recent 21_set 22_from 24_end 25_recent 26_returning 28_older 21_set 22_from 24_end 25_older 26_returning 29_both 30_count"),
     "lane/timeline": ("10_insert 20_message 30_events", "10_insert 20_message_recent 30_events"),
     "lane/insert": ("10_make 20_known 30_answer", "10_make 20_known_recent 30_answer"),
     "lane/insert_parked": ("10_pick 20_known 30_make", "10_pick 20_known_recent 30_make"),
@@ -132,14 +133,18 @@ def text_of(name, *subscribers, recent_since=None, recent_column="created_at", r
     def read(file):
         folder = SQL / name.removesuffix("_days")
         if file == "15_returning":
-            more = [("ruled", rules or subscribers), ("subscribed", subscribers), ("dimensions", dimensions), ("counted", by_row)]
+            more = [("ruled", rules or subscribers), ("subscribed", subscribers), ("dimensions", dimensions), ("counted", by_row), ("times", timed)]
             files = [file, *(f"{file}_{kind}" for kind, wanted in more if wanted), "15_end"]
+        elif file == "26_returning":
+            files = [file, *(["../apply/15_returning_times"] if timed else []), "27_end"]
+        elif file in ("14_end", "24_end"):
+            files = [*([{"14_end": "14_or_earlier", "24_end": "23_or_earlier"}[file]] if timed else []), file]
         else:
-            others = [f"{file}_{kind}" for kind, wanted in (("subscribed", subscribers), ("dimensions", dimensions)) if wanted]
+            others = [f"{file}_{kind}" for kind, wanted in (("subscribed", subscribers), ("dimensions", dimensions), ("times", timed)) if wanted]
             files = [next((other for other in others if (folder / f"{other}.sql").exists()), file)]
             files += [f"{file}_counted"] if by_row and (folder / f"{file}_counted.sql").exists() else []
         return "".join((folder / f"{part}.sql").read_text() for part in files)
-    by_row = rules[:1] == ("dedup",)
+    by_row, timed = rules[:1] == ("dedup",), "times" in rules
     files = STAGES[name][recent_since is not None].split()
     ruled = [read("45_receipts"), read("45_alike")] if name in SUBSCRIBED and reads_receipts(rules) else []
     ruled += [read("45_doubtful")] if name in SUBSCRIBED and by_row else []
@@ -296,7 +301,7 @@ class Database:
             for role, kind in zip(definers(name, SCHEMA), ("counter_role", "watcher_role")):
                 variables.update({"role": role, "purpose": "test", kind: role})
                 connection.execute(fill_in((SQL / "migrate/definer_create.sql").read_text(), variables))
-            files += (["definer_counter"] if targeted else []) + ["definer_watcher", "definer_stats"]
+            files += (["definer_counter", *([] if inbox else ["definer_times"])] if targeted else []) + ["definer_watcher", "definer_stats"]
             for name in files:
                 name, more = name if isinstance(name, tuple) else (name, {})
                 connection.execute(fill_in((SQL / f"migrate/{name}.sql").read_text(), variables | more))

@@ -927,10 +927,11 @@ def test_repairs_at_the_same_time_repair_once(installed):
 
 
 def test_audit_recounts_the_histograms_of_times_and_repairs_them(installed):
-    installed.write(counters={"times": "90d"})
-    installed.add_messages("a", 600)
-    installed.do("INSERT INTO receiptd.message_time (message, campaign_id, gateway, sent_at, delivered_at) VALUES (1, 'a', 'g', 'epoch', 'epoch'), "
-                 "(2, 'a', 'g', 'epoch', '1970-01-01 00:00:01+00')")
+    installed.write(counters={"times": True})
+    installed.add_messages("a", 600, 600, 300)
+    installed.do("UPDATE receiptd.message_inbox SET first_gateway = 'g', first_sent_at = 'epoch', first_delivered_at = CASE WHEN status = 600 THEN timestamptz 'epoch' END")
+    installed.do("UPDATE receiptd.message_inbox SET first_delivered_at = '1970-01-01 00:00:01+00'"
+                 " WHERE message_id = (SELECT min(message_id) FROM receiptd.message_inbox WHERE status = 600)")
     installed.do("INSERT INTO receiptd.campaign_tally_delta (kind, campaign_id, at, key, status, messages, events) VALUES "
                  "('time_to_deliver', '{a}', '{-infinity}', '{1}', '{600}', '{1}', '{0}'), "
                  "('gateway_time_to_deliver', '{\"\"}', '{-infinity}', '{g/1}', '{600}', '{3}', '{0}')")
@@ -942,8 +943,8 @@ def test_audit_recounts_the_histograms_of_times_and_repairs_them(installed):
     assert "1 cells drift, 1 repaired, 0 remain" in installed.run("audit", "--repair", "--campaign", "a").out
     assert "2 cells drift, 2 repaired, 0 remain" in installed.run("audit", "--repair").out
     assert "0 cells drift" in installed.run("audit").out
-    installed.write(counters={"times": "0s"})
-    installed.do("TRUNCATE receiptd.message_time")
+    installed.write(counters={"times": False})
+    installed.do("UPDATE receiptd.message_inbox SET first_sent_at = NULL")
     assert "0 cells drift" in installed.run("audit").out, "off: not compared"
 
 

@@ -238,11 +238,24 @@ def test_keys_and_customers_of_a_campaign_with_a_detached_partition_are_left_out
 
 # ---- receiptd's own inbox, and roles
 
+def times(installation):
+    """First times of half of the messages, as receipts would have made them; a repair counts them."""
+    installation.write(counters={"times": True})
+    installation.do(f"UPDATE {INBOX} SET first_gateway = 'g', first_sent_at = 'epoch', first_delivered_at = '1970-01-01 00:00:05+00' WHERE right(message_id, 1) < '5'")
+    installation.run("audit", "--repair")
+
+
+def counted_times(installation, prefix=""):
+    return installation.query("SELECT kind, campaign_id, key, messages::int FROM receiptd.campaign_tally WHERE kind IN (%s, %s) AND messages <> 0 ORDER BY 1",
+                              prefix + "gateway_time_to_deliver", prefix + "time_to_deliver")
+
+
 def test_the_own_inbox_in_partitions_of_somebody_else(empty):
     empty.write(inbox=OWN | {"partitions": "external"})
     empty.migrate()
     name, handed = old_day(empty, status=300), old_day(empty, 41)
-    before = funnel(empty)
+    times(empty)
+    before, histograms = funnel(empty), counted_times(empty)
     with empty.connection.transaction():
         empty.do(f"ALTER TABLE {INBOX} DETACH PARTITION receiptd.{handed}")
         empty.do(f"ALTER TABLE receiptd.{handed} INHERIT receiptd.inbox_detached")
@@ -252,6 +265,7 @@ def test_the_own_inbox_in_partitions_of_somebody_else(empty):
     assert f"partition {handed}: booked 200 messages and dropped" in said.out
     assert f"partition receiptd.{name} has left the inbox: booked 200 messages" in said.out and handed not in said.err
     exact(empty)
+    assert counted_times(empty) == histograms and counted_times(empty, "forgotten_") == [("forgotten_" + kind, *more) for kind, *more in histograms]
     assert funnel(empty) == before and parts(empty) == {} and empty.query(f"SELECT count(*)::int FROM receiptd.{name}") == [(200,)]
 
 
@@ -263,11 +277,19 @@ def test_the_daemons_role_audits_what_has_left_or_says_who_can(installed, strang
     name = old_day(installed)
     installed.run("migrate", "--dsn", installed.dsn, "--role", stranger)
     installed.run("maintain", "--dsn", installed.dsn)
+    times(installed)
+    before = counted_times(installed)
+    assert before
     installed.do(f"ALTER TABLE {INBOX} DETACH PARTITION receiptd.{name}")
     installed.write(postgres=daemon)
     exact(installed)
-    installed.do(f"REVOKE ALL ON receiptd.{name} FROM {stranger}; REVOKE ALL (campaign_id, status, flags) ON receiptd.{name} FROM {stranger}")
+    installed.do(f"REVOKE ALL ON receiptd.{name} FROM {stranger}; REVOKE ALL (campaign_id, status, flags, first_gateway, first_sent_at, first_delivered_at, first_opened_at)"
+                 f" ON receiptd.{name} FROM {stranger}")
+    installed.do(f"GRANT SELECT (campaign_id, status, flags) ON receiptd.{name} TO {stranger}")
+    assert f"role {stranger} may not read its first times" in installed.run("audit", code=NOPERM).err
+    installed.do(f"REVOKE ALL (campaign_id, status, flags) ON receiptd.{name} FROM {stranger}")
     said = installed.run("audit", code=NOPERM).err
     assert f"{name} has left the inbox" in said and "not booked yet: receiptd maintain books it" in said
     installed.run("maintain", "--dsn", installed.dsn)
     exact(installed)
+    assert counted_times(installed) == before

@@ -50,7 +50,7 @@ def test_rules_and_a_reload_decide_what_later_receipts_count_as(create_world, co
 
 def test_what_comes_soon_after_delivery_is_a_machine_s_whichever_comes_first(create_world):
     rule = {"kind": "click", "account": "acme", "policy": "ignore"}
-    world = create_world(partitions=1, lanes=2, machine={"rules": [rule], "after_delivery": "5s"}, counters={"times": "90d"}, parked={"poll_interval": "100ms"})
+    world = create_world(partitions=1, lanes=2, machine={"rules": [rule], "after_delivery": "5s"}, counters={"times": True}, parked={"poll_interval": "100ms"})
     world.insert_ids("first", "last", "both", "late", "ignored", "told")
     process = world.installation.start()
     t = 1_790_000_000_000

@@ -256,6 +256,31 @@ def test_a_partition_goes_as_a_whole_when_all_of_it_is_past_its_retention(own):
     exact(own)
 
 
+def test_histograms_of_times_keep_a_partition_that_goes(own):
+    """It counts while it is detached, and once it is booked."""
+    own.write(counters={"times": True})
+    name, other = old_day(own, status=600), old_day(own, 41, status=600)
+    own.do(f"""UPDATE {INBOX} SET first_gateway = 'g', first_sent_at = 'epoch', first_delivered_at = timestamptz 'epoch' + length(campaign_id) * interval '1 second'
+               WHERE right(message_id, 1) < '5'""")
+    own.run("audit", "--repair")
+    tally = "SELECT kind, campaign_id, key, messages::int FROM receiptd.campaign_tally WHERE kind LIKE '%time_to_deliver' AND messages <> 0 ORDER BY 1, 2, 3"
+    before = own.query(tally)
+    counted = own.query(f"SELECT count(*)::int FROM receiptd.{name} WHERE first_sent_at IS NOT NULL")[0][0]
+    assert 0 < counted < 200 and len(before) == 2
+    with own.connection.transaction():
+        own.do(f"ALTER TABLE {INBOX} DETACH PARTITION receiptd.{name}")
+        own.do(f"ALTER TABLE receiptd.{name} INHERIT receiptd.inbox_detached")
+    exact(own)
+    assert f"partition {name}: booked 200 messages and dropped" in own.run("maintain").out
+    exact(own)
+    found = own.query(tally)
+    assert [row for row in found if not row[0].startswith("forgotten")] == before
+    assert sorted(row[3] for row in found if row[0].startswith("forgotten")) == [counted, counted]
+    own.write(inbox=OWN | {"retention": "30d"})
+    assert f"partition {other}: booked 200 messages and dropped" in own.run("maintain").out
+    exact(own)
+
+
 def hold(installation, what):
     holder = psycopg.connect(installation.dsn)
     holder.execute(what)

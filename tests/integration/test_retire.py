@@ -205,3 +205,81 @@ def test_a_command_of_the_owner_that_the_daemons_role_runs_says_whose_it_is(inst
     refused = installed.run(*command, code=NOPERM)
     assert "permission denied" in refused.err or "must be owner" in refused.err
     assert "run it with --dsn, as the owner of the schema" in refused.err
+
+
+# ---- histograms of times
+
+INBOX = "receiptd.message_inbox"
+TIMES = ", ".join(f"ADD COLUMN first_{name}_at timestamptz" for name in ("sent", "delivered", "opened", "clicked")) \
+    + ', ADD COLUMN first_gateway text COLLATE "C", ADD COLUMN prev_times text COLLATE "C"'
+
+
+def note_times(installation):
+    """First times as receipts would have made them, of all messages but those of `c0`; a repair counts them."""
+    installation.write(counters={"times": True})
+    installation.do(f"""UPDATE {INBOX} SET first_gateway = 'g/' || right(message_id, 1), first_sent_at = 'epoch',
+        first_delivered_at = timestamptz 'epoch' + length(message_id) * interval '1 second',
+        first_opened_at = CASE WHEN message_id LIKE '%%7' THEN timestamptz 'epoch' END WHERE campaign_id <> 'c0'""".replace("%%", "%"))
+    installation.run("audit", "--repair")
+
+
+def histograms(installation, booked=False):
+    return installation.query("SELECT kind, campaign_id, key, status, messages::int FROM receiptd.campaign_tally WHERE kind LIKE %s AND messages <> 0 ORDER BY 1, 2, 3",
+                              "forgotten%" if booked else "%time_to%")
+
+
+def live_histograms(installation):
+    return [row for row in histograms(installation) if not row[0].startswith("forgotten")]
+
+
+def exact_times(installation, before):
+    assert live_histograms(installation) == before and installation.run("audit").out.endswith(", 0 cells drift\n")
+
+
+def test_histograms_of_times_keep_messages_that_go(installed):
+    installed.write(inbox={"retention": "90d"})
+    fill(installed, 400)
+    note_times(installed)
+    before = live_histograms(installed)
+    assert {row[0] for row in before} == {"time_to_deliver", "time_to_open", "gateway_time_to_deliver", "gateway_time_to_open"}
+    installed.do(f"DELETE FROM {INBOX} WHERE campaign_id = 'c0'")
+    assert histograms(installed, booked=True) == [], "they have counted nowhere"
+    installed.do(f"DELETE FROM {INBOX} WHERE message_id LIKE 'm1%'")
+    assert histograms(installed, booked=True)
+    exact_times(installed, before)
+    installed.run("retire")
+    exact_times(installed, before)
+    installed.do(f"SET session_replication_role = replica; DELETE FROM {INBOX} WHERE message_id LIKE 'm2%'; RESET session_replication_role")
+    assert "time_to_deliver" in installed.run("audit", code=1).out
+    installed.run("audit", "--repair")
+    exact_times(installed, before)
+    installed.do(f"TRUNCATE {INBOX}")
+    exact_times(installed, before)
+    assert [(kind.removeprefix("forgotten_"), *more) for kind, *more in histograms(installed, booked=True)] == before
+
+
+def test_a_table_that_gets_the_columns_of_times_later_books_them(empty):
+    empty.do('CREATE TABLE public.messages (id varchar(64) PRIMARY KEY, tenant text, "Campaign" text, prev_times int)')
+    empty.write(inbox={"table": "public.messages", "columns": COLUMNS})
+    empty.migrate()
+    empty.do("""INSERT INTO public.messages (id, "Campaign") SELECT 'm' || i, 'c' || i % 3 FROM generate_series(1, 300) i""")
+    empty.do("DELETE FROM public.messages WHERE id = 'm1'")
+    empty.write(counters={"times": True})
+    for command in (("migrate",), ("check-config", "--connect")):
+        refused = empty.run(*command, code=CONFIG).err
+        assert refused.count("for first times") == 6 and "add the column, or leave counters.times out: ALTER TABLE public.messages ADD COLUMN first_sent_at timestamptz;" in refused
+        assert 'ADD COLUMN first_gateway text COLLATE "C";' in refused
+        assert "column prev_times of inbox table public.messages, for first times, is of type integer, not text" in refused
+    empty.do(f"DROP VIEW {INBOX}; ALTER TABLE public.messages DROP COLUMN prev_times; ALTER TABLE public.messages {TIMES}")
+    assert "create the trigger" in empty.migrate().out and empty.migrate().out == "nothing to do\n"
+    note_times(empty)
+    before = live_histograms(empty)
+    empty.do("DELETE FROM public.messages WHERE id LIKE 'm1%'")
+    exact_times(empty, before)
+    assert histograms(empty, booked=True)
+    empty.do("TRUNCATE public.messages")
+    exact_times(empty, before)
+    empty.write(counters={"times": False})
+    empty.do(f"DROP VIEW {INBOX}; ALTER TABLE public.messages DROP COLUMN first_sent_at")
+    assert "create the trigger" in empty.migrate().out and empty.migrate().out == "nothing to do\n"
+    empty.do("""INSERT INTO public.messages (id, "Campaign") VALUES ('late', 'c'); DELETE FROM public.messages""")

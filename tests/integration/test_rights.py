@@ -17,7 +17,8 @@ from support.world import QUICK
 NAMES = ("daemon", "intake", "serve", "platform")
 OPTIONS = {"daemon": "--role", "intake": "--intake-role", "serve": "--serve-role", "platform": "--platform-role"}
 MAPPING = {"table": "messaging.outbound", "columns": {"counted": "counted"}}
-MESSAGES = "CREATE TABLE messaging.outbound (message_id text PRIMARY KEY, org_id text, campaign_id {}, counted bytea)"
+MESSAGES = "CREATE TABLE messaging.outbound (message_id text PRIMARY KEY, org_id text, campaign_id {}, counted bytea, first_sent_at timestamptz," \
+           " first_delivered_at timestamptz, first_opened_at timestamptz, first_clicked_at timestamptz, first_gateway text COLLATE \"C\", prev_times text COLLATE \"C\")"
 # A cast that runs something with the rights of whoever casts, in a body of its own or within the plan.
 EVIL = {
     "called": "CREATE FUNCTION {0}.cast_it({0}.evil) RETURNS text LANGUAGE plpgsql AS $$ BEGIN PERFORM {0}.run(); RETURN 'c'; END $$",
@@ -333,6 +334,7 @@ def actual(site):
 def test_the_documentation_says_what_each_role_may_do_and_the_catalogs_agree(site, mapped):
     if mapped:
         site.map_inbox()
+    site.receiptd.configure(counters={"times": True})
     site.migrate(*(word for name in NAMES for word in (OPTIONS[name], site.names[name])))
     expected, found = documented(), actual(site)
     assert set(expected) == set(found), "an object without a row, or a row without an object"

@@ -28,7 +28,6 @@ EXPECTED = {
     "retired_message": READ | {"DELETE"},
     "campaign_tally_delta": READ | {"INSERT", "DELETE"},
     "campaign_tally_total": READ | {"INSERT", "UPDATE", "DELETE"},
-    "message_time": READ | {"INSERT", "UPDATE", "DELETE"},
     "instance_status": READ | {"INSERT", "UPDATE", "DELETE"},
     "receipt_counted": READ | {"INSERT"},
     **{f"receipt_counted_{slot}": READ | {"TRUNCATE"} for slot in range(16)},
@@ -40,6 +39,8 @@ EXPECTED_COLUMNS = {
     *(("message_inbox", column, "UPDATE")
       for column in ("status", "prev_status", "flags", "prev_flags", "status_at", "updated_at", "counted")),
 }
+TIMES = {("message_inbox", column, "UPDATE")
+         for column in ("first_sent_at", "first_delivered_at", "first_opened_at", "first_clicked_at", "first_gateway", "prev_times")}
 # What somebody with the daemon's password might try: each must be refused.
 FORBIDDEN = [
     "DELETE FROM receiptd.message_inbox",
@@ -190,6 +191,9 @@ def test_the_role_has_the_rights_it_needs_and_not_one_more(create_world, role):
     assert not world.database.value("SELECT has_schema_privilege(%s, 'receiptd', 'CREATE')", role)
     world.installation.command("migrate", "--role", role)  # once more: the same
     assert rights(world.database, role) == (tables, columns)
+    world.installation.configure(counters={"times": True})
+    world.installation.command("migrate", "--role", role)
+    assert rights(world.database, role) == (tables, columns | TIMES)
 
 
 def test_who_has_the_role_can_do_nothing_else(create_world, role):

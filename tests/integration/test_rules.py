@@ -7,7 +7,7 @@ import pytest
 from oracle import broker
 from oracle.traffic import Outgoing
 
-ON = {"dedup": {"window": "24h"}, "counters": {"series": "30d", "reasons": "true", "gateways": "30d", "times": "90d"}}
+ON = {"dedup": {"window": "24h"}, "counters": {"series": "30d", "reasons": "true", "gateways": "30d", "times": True}}
 
 
 def sum_of(world, kind, where="true"):

@@ -59,8 +59,8 @@ def histories(rng, count, policies):
 def fresh(database, *rules):
     session = database.session()
     session.rules = rules
-    session.do("TRUNCATE message_time, campaign_tally_delta, campaign_tally_total, receipt_counted, parked_event; DELETE FROM message_inbox;"
-               " TRUNCATE campaign_retired, retired_message, campaign_funnel_delta, campaign_funnel_total")
+    session.do("DELETE FROM message_inbox;"
+               " TRUNCATE campaign_tally_delta, campaign_tally_total, receipt_counted, parked_event, campaign_retired, retired_message, campaign_funnel_delta, campaign_funnel_total")
     return session
 
 

@@ -279,7 +279,7 @@ def test_with_rules_a_range_counts_like_receipts_of_its_messages(ranged):
     assert stored_funnel(session)["c", OPENED] == (3, 3)
     assert session.query("SELECT sum(messages)::int FROM campaign_tally WHERE kind = 'hour' AND status = 700") == [(3,)]
     assert session.query("SELECT key, sum(events)::int FROM campaign_tally WHERE kind = 'gateway' AND status = 700 GROUP BY 1") == [("g", 3)]
-    assert session.query("SELECT count(*) FROM message_time WHERE opened_at = timestamptz '2026-11-20 00:00+00'") == [(3,)]
+    assert session.query("SELECT count(*) FROM message_inbox WHERE first_opened_at = timestamptz '2026-11-20 00:00+00'") == [(3,)]
 
 
 def test_ranges_go_by_age_and_with_an_erased_person(ranged):

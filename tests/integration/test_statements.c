@@ -285,6 +285,8 @@ static int migrate(void **state)
     run_file("functions/partition_is_counted", NULL, 0);
     run_file("functions/inbox_dimensions", NULL, 0);
     run_file("functions/inbox_groups", NULL, 0);
+    run_file("functions/inbox_has_times", NULL, 0);
+    run_file("functions/inbox_forgotten", NULL, 0);
     run_file("functions/inbox_trigger_targets", NULL, 0);
     run_file("functions/install_inbox_trigger", NULL, 0);
     run_file("functions/install_retired_trigger", NULL, 0);

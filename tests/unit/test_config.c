@@ -95,7 +95,7 @@ static char *file_with(const char *path, const char *value)
         {"postgres.retry_min", "1ms"},
         {"postgres.retry_max", "1h"},
         {"lanes", "256"},
-        {"counters.times", "1d"},
+        {"counters.times", "true"},
         {path, value},
     };
     size_t count = COUNT_OF(entries);

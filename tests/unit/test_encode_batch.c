@@ -160,12 +160,77 @@ static void or_with_the_same_gateways_and_reasons_which_the_sign_tells(void **st
     rcpt_arena_fini(&arena);
 }
 
+static const char *name_gateway(const void *context, enum rcpt_facet facet, uint32_t number)
+{
+    static const char *const names[] = {NULL, "wolf", "ant", ""};
+    (void)context;
+    assert_int_equal(facet, RCPT_FACET_GATEWAY);
+    return names[number];
+}
+
+/* The elements of an array of int8 or of timestamps behind its header of 20 bytes, each behind its length. */
+static int64_t time_at(const struct rcpt_pg_params *params, size_t parameter, size_t index)
+{
+    uint64_t big;
+    memcpy(&big, params->values[parameter] + 20 + index * 12 + 4, sizeof(big));
+    return (int64_t)be64toh(big);
+}
+
+static void first_times_are_the_least_of_each_status_and_the_gateway_is_the_first_by_name(
+    void **state)
+{
+    static const struct named named[] = {{1, 300, 0, 5 * MINUTE, 1, 0},
+                                         {1, 600, 0, 9 * MINUTE, 3, 0},
+                                         {1, 300, 0, 4 * MINUTE, 2, 0},
+                                         {2, 440, 0, 5 * MINUTE, 1, 0},
+                                         {3, 800, 0, 5 * MINUTE, 3, 0}};
+    static const int64_t none = INT64_MAX, since_2000 = INT64_C(946684800000000);
+    const int64_t expected[] = {4 * MINUTE - since_2000,
+                                9 * MINUTE - since_2000,
+                                none,
+                                none,
+                                none,
+                                none,
+                                none,
+                                none,
+                                none,
+                                none,
+                                none,
+                                5 * MINUTE - since_2000};
+    struct rcpt_error error;
+    struct rcpt_ladder *ladder = rcpt_ladder_new(rcpt_ladder_default_definition(), &error);
+    const struct rcpt_lane_names names = {.name = name_gateway};
+    const struct rcpt_encode_form form = {.rules = true, .times = ladder, .names = &names};
+    struct rcpt_pg_encoder *encoder = rcpt_pg_encoder_new();
+    struct rcpt_arena arena;
+    struct made made;
+    (void)state;
+    rcpt_arena_init(&arena, 4096);
+    make(&made, named, 5);
+    const struct rcpt_encode_facets *facets = rcpt_encode_facets(&made.batch, &arena);
+    rcpt_encode_first_times(encoder, &made.batch, &form);
+    rcpt_encode_first_gateways(encoder, &made.batch, &form, facets);
+    struct rcpt_pg_params params;
+    rcpt_pg_encoder_params(encoder, &params);
+    for (size_t index = 0; index < sizeof(expected) / sizeof(expected[0]); index++)
+        assert_int_equal(time_at(&params, 0, index), expected[index]);
+    const uint8_t *gateways = (const uint8_t *)params.values[1] + 20;
+    assert_int_equal(gateways[7], facets->of_events[2]);
+    assert_int_equal(gateways[15], 0);
+    assert_int_equal(gateways[23], 0);
+    rcpt_pg_encoder_free(encoder);
+    rcpt_ladder_free(ladder);
+    rcpt_arena_fini(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_are_alike_whose_receipts_name_the_same_in_the_same_minutes),
         cmocka_unit_test(around_1970_a_minute_is_no_longer_than_others),
         cmocka_unit_test(or_with_the_same_gateways_and_reasons_which_the_sign_tells),
+        cmocka_unit_test(
+            first_times_are_the_least_of_each_status_and_the_gateway_is_the_first_by_name),
         cmocka_unit_test(the_comment_describes_each_parameter_as_the_table_declares_it),
         cmocka_unit_test(the_sql_uses_the_types_and_the_number_of_the_table),
     };

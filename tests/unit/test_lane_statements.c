@@ -33,17 +33,20 @@ static void assert_files(const char *text, const char *const *files)
 
 #define CHANGED            "lane/apply/20_changed", "lane/apply/25_unchanged"
 #define CHANGED_SUBSCRIBED "lane/apply/20_changed_subscribed", "lane/apply/25_unchanged"
-#define UPDATE_SET         "lane/apply/10_update", "lane/apply/11_set", "lane/apply/13_from"
-#define RETURNING          "lane/apply/15_returning"
-#define RETURNING_RULED    RETURNING, "lane/apply/15_returning_ruled"
-#define END                "lane/apply/15_end"
-#define UPDATE             UPDATE_SET, RETURNING, END
-#define UPDATE_RULED       UPDATE_SET, RETURNING_RULED, END
-#define UPDATE_SUBSCRIBED  UPDATE_SET, RETURNING_RULED, "lane/apply/15_returning_subscribed", END
-#define REST               "lane/apply/30_count", "lane/apply/31_delta", "lane/apply/40_unknown"
-#define ANSWER             "lane/apply/90_answer"
-#define WAKE               "lane/wake/10_apply", "lane/wake/20_update", "lane/wake/30_count"
-#define WAKE_ANSWER        "lane/wake/90_answer"
+#define UPDATE_SET                                                                                 \
+    "lane/apply/10_update", "lane/apply/11_set", "lane/apply/13_from", "lane/apply/14_end"
+#define RETURNING         "lane/apply/15_returning"
+#define RETURNING_RULED   RETURNING, "lane/apply/15_returning_ruled"
+#define END               "lane/apply/15_end"
+#define UPDATE            UPDATE_SET, RETURNING, END
+#define UPDATE_RULED      UPDATE_SET, RETURNING_RULED, END
+#define UPDATE_SUBSCRIBED UPDATE_SET, RETURNING_RULED, "lane/apply/15_returning_subscribed", END
+#define REST              "lane/apply/30_count", "lane/apply/31_delta", "lane/apply/40_unknown"
+#define ANSWER            "lane/apply/90_answer"
+#define WAKE                                                                                       \
+    "lane/wake/10_apply", "lane/wake/20_update", "lane/wake/21_set", "lane/wake/22_from",          \
+        "lane/wake/24_end", "lane/wake/26_returning", "lane/wake/27_end", "lane/wake/30_count"
+#define WAKE_ANSWER "lane/wake/90_answer"
 
 #define FOLDS   "lane/subscribers/folds"
 #define ACTIONS "lane/subscribers/actions"
@@ -88,6 +91,25 @@ static void rules_see_more_columns_and_none_that_subscribers_alone_read(void **s
     assert_made_of(text_of(ruled, "wake"), WAKE, "lane/wake/45_receipts", "lane/wake/45_alike",
                    files[0], files[1], WAKE_ANSWER);
     rcpt_lane_statements_free(ruled);
+}
+
+static void where_the_row_keeps_first_times_they_change_it_too(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"lane/rules/no_dedup", "lane/rules/times"};
+    const struct rcpt_lane_variant variant = {
+        .rules = files, .rule_count = 2, .reads_receipts = true, .timed = true};
+    struct rcpt_lane_statements *timed = rcpt_lane_statements_new(&variant);
+    assert_made_of(text_of(timed, "apply"), "lane/apply/10_update", "lane/apply/11_set_times",
+                   "lane/apply/13_from", "lane/apply/14_or_earlier", "lane/apply/14_end",
+                   RETURNING_RULED, "lane/apply/15_returning_times", END, CHANGED, REST,
+                   "lane/apply/45_receipts", "lane/apply/45_alike", files[0], files[1], ANSWER);
+    assert_made_of(text_of(timed, "wake"), "lane/wake/10_apply", "lane/wake/20_update",
+                   "lane/wake/21_set_times", "lane/wake/22_from", "lane/wake/23_or_earlier",
+                   "lane/wake/24_end", "lane/wake/26_returning", "lane/apply/15_returning_times",
+                   "lane/wake/27_end", "lane/wake/30_count", "lane/wake/45_receipts",
+                   "lane/wake/45_alike", files[0], files[1], WAKE_ANSWER);
+    rcpt_lane_statements_free(timed);
 }
 
 static void an_unsubscribed_batch_is_without_one_and_makes_sure_that_it_may(void **state)
@@ -169,7 +191,7 @@ static void days_have_a_form_of_their_own_and_change_no_other(void **state)
     struct rcpt_lane_statements *on = rcpt_lane_statements_new(&variant);
     assert_null(text_of(without, "apply_days"));
     assert_string_equal(text_of(off, "apply_days"), rcpt_sql("lane/apply/00_no_days"));
-    assert_non_null(strstr(text_of(on, "apply_days"), "$35::int4[]"));
+    assert_non_null(strstr(text_of(on, "apply_days"), "$37::int4[]"));
     assert_non_null(strstr(text_of(on, "apply_days"), rcpt_sql(ACTIONS)));
     for (size_t index = 0; index < 3; index++) {
         const char *name = (const char *const[]){"apply", "apply_unsubscribed", "wake"}[index];
@@ -187,6 +209,7 @@ int main(void)
         cmocka_unit_test(without_subscribers_statements_have_nothing_of_theirs),
         cmocka_unit_test(subscribers_stand_before_the_answer_and_see_more_columns),
         cmocka_unit_test(rules_see_more_columns_and_none_that_subscribers_alone_read),
+        cmocka_unit_test(where_the_row_keeps_first_times_they_change_it_too),
         cmocka_unit_test(an_unsubscribed_batch_is_without_one_and_makes_sure_that_it_may),
         cmocka_unit_test(
             with_a_recent_set_statements_that_find_messages_have_two_stages_with_the_boundary),

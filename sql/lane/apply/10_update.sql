@@ -22,9 +22,11 @@
 -- are recognised, $28 int4[] facet of each raw event (1-based): $29 text[] gateways, $30 text[] reasons of the facets, NULL: none.
 -- $31 int4[] message alike in minutes, of each message: the first one (1-based) whose receipts name the same statuses and flags in the same minutes.
 -- $32 int4[] message alike in facets: the first one whose receipts name the same statuses and flags with the same facets; negative: one of them has a reason.
--- Only where echoes are recognised by the row (45_doubtful.sql): $33 int2[] lowest status of each message, if its receipts name statuses alone, each another; else -1.
--- $34 bytea keys of $27, eight bytes each.
--- Only with 10_days.sql, which has all the others, too: $35 int4[] days on which the messages were inserted, in UTC, since 1970-01-01, as receipts have it; NULL: none says so.
+-- Only with 11_set_times.sql, else empty: $33 timestamptz[] least times of each message's receipts that name SENT, DELIVERED, OPENED, CLICKED, four of each message;
+-- infinity: none does. $34 int4[] facet with the first gateway by name of these receipts; 0: they name none.
+-- Only where echoes are recognised by the row (45_doubtful.sql): $35 int2[] lowest status of each message, if its receipts name statuses alone, each another; else -1.
+-- $36 bytea keys of $27, eight bytes each.
+-- Only with 10_days.sql, which has all the others, too: $37 int4[] days on which the messages were inserted, in UTC, since 1970-01-01, as receipts have it; NULL: none says so.
 -- src/postgres/encode_batch.c writes these parameters by one table in the same order; tests/unit/test_encode_batch.c compares the two.
 --
 -- 90_answer.sql says what it returns.

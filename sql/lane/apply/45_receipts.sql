@@ -1,6 +1,6 @@
 -- Only with rules (../rules): the receipts of known messages, one row each, before echoes are taken out; `old` is the message's status before this
 -- batch. And how many receipts came for messages that are unknown.
--- $25 and $26 belong to 91_unsubscribed.sql. They stand here so that they have a type in each form.
+-- $25 and $26 belong to 91_unsubscribed.sql, $33 and $34 to 11_set_times.sql. They stand here so that they have a type in each form.
 , receipts AS MATERIALIZED (
     SELECT i, k.id, k.campaign, k.old, ($10::int2[])[i] AS code, COALESCE(($22::int4[])[i], 0) AS flags, ($11::timestamptz[])[i] AS at,
            ($27::int8[])[i] AS event, ($29::text[])[f.n] AS gateway, ($30::text[])[f.n] AS reason
@@ -11,4 +11,4 @@
 missed AS (
     SELECT ($29::text[])[($28::int4[])[x.event]] AS gateway, count(*) AS n FROM x WHERE x.fate IN ('parked', 'unknown_message') AND NOT x.known GROUP BY 1
 ),
-subscribable AS (SELECT $25::int2[], $26::int4)
+subscribable AS (SELECT $25::int2[], $26::int4, $33::timestamptz[], $34::int4[])

@@ -5,6 +5,7 @@
     SELECT u.id, u.campaign, u.old, u.new, u.gained,
            (SELECT ARRAY[m.:"group_1"::text COLLATE "C", m.:"group_2"::text COLLATE "C"] FROM message_inbox m WHERE m.message_id = u.id LIMIT 1) AS "values"
     FROM u
+    WHERE u.old <> u.new OR u.gained <> 0
 ),
 grouped AS (
     INSERT INTO group_delta (kind, campaign_id, key, old, new, gained)

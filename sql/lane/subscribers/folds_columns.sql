@@ -6,6 +6,7 @@
            array_agg(c.columns), CASE WHEN count(c.link) > 0 THEN array_agg(c.link) END, count(*)
     FROM (SELECT u.org, u.campaign, u.old, u.new, u.gained, f.columns, count(*) AS n, min(u.link COLLATE "C") AS link
           FROM u CROSS JOIN LATERAL fold_columns(u.id) f
+          WHERE u.old <> u.new OR u.gained <> 0
           GROUP BY u.org, u.campaign, u.old, u.new, u.gained, f.columns) c
     HAVING count(*) > 0
 )

@@ -17,13 +17,16 @@ gone AS (
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index
     RETURNING p.*, k.campaign, k.org, p.org_id IS NULL OR COALESCE(p.org_id = k.org, false) AS fits
 ),
--- An open or click soon after the message's delivery is a machine's (machine.after_delivery).
+-- An open or click soon after the message's delivery is a machine's (machine.after_delivery). Read as in parked_applicable(), and only for those; of rows of one id
+-- the first delivery counts.
 taken AS MATERIALIZED (
     SELECT g.message_id, COALESCE(b.status, g.status) AS status, COALESCE(b.beside, g.flags) AS flags, g.at, g.campaign, g.org, g.org_id IS NOT NULL AS named, g.traceparent, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) ELSE g.gateway END AS gateway, g.reason_class,
            g.event_key, CASE WHEN COALESCE(b.status, g.status) = d.code THEN g.part END AS part, g.parts, COALESCE(d.parent, 0::int2) AS below, d.code AS delivered
     FROM gone g LEFT JOIN message_status_priority d ON d.name = 'DELIVERED'
-    LEFT JOIN LATERAL (SELECT m.* FROM message_time t, machine_codes(g.status, g.flags, g.machine) m
-                       WHERE t.message = hashtextextended(g.message_id, 0) AND g.at < t.delivered_at + g.machine_ms * interval '1 millisecond') b ON g.machine IS NOT NULL
+    LEFT JOIN LATERAL (SELECT m.* FROM machine_codes(g.status, g.flags, g.machine) m
+                       WHERE g.at < CASE WHEN g.machine IS NOT NULL
+                                         THEN (SELECT min((to_jsonb(i) ->> 'first_delivered_at')::timestamptz) FROM message_inbox i WHERE i.message_id = g.message_id) END
+                                    + g.machine_ms * interval '1 millisecond') b ON g.machine IS NOT NULL
     WHERE g.fits
 ),
 refused AS (
@@ -49,7 +52,7 @@ parts AS (
 -- That one part is delivered proves of the message what stands above DELIVERED in the ladder: SENT.
 named AS MATERIALIZED (
     SELECT t.message_id, t.at, t.campaign, t.org, t.named, t.traceparent AS link, c.code, CASE WHEN t.part IS NOT NULL AND c.code = t.status THEN t.below ELSE c.top END AS top,
-           c.mask
+           c.mask, t.status, t.gateway
     FROM taken t CROSS JOIN LATERAL receipt_codes(t.status, t.flags) c
 ),
 -- The same fold as in the daemon: highest status, the smallest time among equals, all flags. Receipts of rows of one id that are of different
@@ -57,15 +60,21 @@ named AS MATERIALIZED (
 folded AS (
     SELECT array_agg(f.message_id ORDER BY f.key, f.org) AS id, array_agg(f.top ORDER BY f.key, f.org) AS top, array_agg(f.mask ORDER BY f.key, f.org) AS mask,
            array_agg(f.at ORDER BY f.key, f.org) AS at, array_agg(f.link ORDER BY f.key, f.org) AS link, array_agg(f.org ORDER BY f.key, f.org) AS org,
-           array_agg(f.any_org ORDER BY f.key, f.org) AS any_org
+           array_agg(f.any_org ORDER BY f.key, f.org) AS any_org, array_agg(f.sent ORDER BY f.key, f.org) AS sent,
+           array_agg(f.delivered ORDER BY f.key, f.org) AS delivered, array_agg(f.opened ORDER BY f.key, f.org) AS opened,
+           array_agg(f.clicked ORDER BY f.key, f.org) AS clicked, array_agg(f.gateway ORDER BY f.key, f.org) AS gateway
     FROM (
         SELECT v.message_id, v.message_id COLLATE "C" AS key, v.org, max(v.top) AS top, bit_or(v.mask) AS mask,
                (array_agg(v.at ORDER BY v.top DESC, v.at))[1] AS at, min(v.link COLLATE "C") AS link,
-               NOT bool_or(v.named) AND count(*) OVER (PARTITION BY v.message_id) = 1 AS any_org
-        FROM (SELECT e.message_id, e.at, e.link, e.top, e.mask, e.named, COALESCE(e.org, max(e.org) OVER (PARTITION BY e.message_id)) AS org
-              FROM (SELECT n.message_id, n.at, n.link, n.top, n.mask, n.named, n.org FROM named n
+               NOT bool_or(v.named) AND count(*) OVER (PARTITION BY v.message_id) = 1 AS any_org,
+               min(v.at) FILTER (WHERE v.timed = 'SENT') AS sent, min(v.at) FILTER (WHERE v.timed = 'DELIVERED') AS delivered,
+               min(v.at) FILTER (WHERE v.timed = 'OPENED') AS opened, min(v.at) FILTER (WHERE v.timed = 'CLICKED') AS clicked,
+               min(v.gateway COLLATE "C") FILTER (WHERE v.timed IS NOT NULL) AS gateway
+        FROM (SELECT e.message_id, e.at, e.link, e.top, e.mask, e.named, COALESCE(e.org, max(e.org) OVER (PARTITION BY e.message_id)) AS org, e.gateway, p.name AS timed
+              FROM (SELECT n.message_id, n.at, n.link, n.top, n.mask, n.named, n.org, n.status, n.gateway FROM named n
                     UNION ALL
-                    SELECT w.message_id, w.at, NULL, (SELECT t.delivered FROM taken t LIMIT 1), 0, false, NULL FROM parts w WHERE w.whole) e) v
+                    SELECT w.message_id, w.at, NULL, (SELECT t.delivered FROM taken t LIMIT 1), 0, false, NULL, NULL, NULL FROM parts w WHERE w.whole) e
+              LEFT JOIN message_status_priority p ON p.code = e.status AND p.name IN ('SENT', 'DELIVERED', 'OPENED', 'CLICKED')) v
         GROUP BY v.message_id, v.org
     ) f
 ),

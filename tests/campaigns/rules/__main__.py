@@ -22,7 +22,7 @@ from support.world import World
 INSTANCES = "ab"
 ON = {
     "dedup": {"window": "24h"},
-    "counters": {"series": "30d", "reasons": "true", "gateways": "30d", "times": "30d", "by": list(DIMENSIONS), "groups": ["customer", "logical"]},
+    "counters": {"series": "30d", "reasons": "true", "gateways": "30d", "times": True, "by": list(DIMENSIONS), "groups": ["customer", "logical"]},
     "machine": {"after_delivery": f"{WITHIN_MS}ms", "rules": [{"kind": kind, name: value, "policy": policy} for kind, name, value, policy in MACHINE_RULES]},
     "inbox": {"columns": {"recipient": "recipient"}, "expiry": [{"column": EXPIRES[0], "value": EXPIRES[1], "after": "1s"}]},
 }
@@ -129,7 +129,7 @@ class Arm:
         self.database.execute("UPDATE receiptd.range_receipt SET due_at = now()")
         self.until_none("receiptd.range_receipt")
         self.until_none("receiptd.parked_event p WHERE machine IS NULL"
-                   " OR EXISTS (SELECT FROM receiptd.message_time t WHERE t.message = hashtextextended(p.message_id, 0) AND t.delivered_at IS NOT NULL)")
+                   " OR EXISTS (SELECT FROM receiptd.message_inbox m WHERE m.message_id = p.message_id AND m.first_delivered_at IS NOT NULL)")
         self.end_minute()
         self.until_none("receiptd.parked_event")
         time.sleep(1.1)

@@ -1,0 +1,1 @@
+      AND m.:"recent_column" >= ALL (:'recent_since')

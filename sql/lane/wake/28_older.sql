@@ -1,0 +1,2 @@
+older AS (
+    UPDATE message_inbox m

@@ -1,0 +1,1 @@
+u AS (SELECT * FROM recent UNION ALL SELECT * FROM older),
