@@ -7,7 +7,7 @@ from meter import summary
 from runs import run_receiptd
 from stream import Stream
 
-EVENTS = 400_000
+EVENTS = 2_000_000  # so many that plans and cells that are made once hardly count
 ON = {
     "none": {},
     "dedup": {"dedup": {"window": "7d"}},
@@ -22,7 +22,7 @@ FIGURES = ("events_per_second", "server_us_per_event", "daemon_us_per_event", "w
 
 def part_rules(lab, options):
     """The stream has no two copies of an event, so `events` is the same with every rule."""
-    stream = Stream("mix", min(EVENTS, options.events), day=str(datetime.date.today() - datetime.timedelta(days=1)))
+    stream = Stream("mix", min(EVENTS, 2 * options.events), day=str(datetime.date.today() - datetime.timedelta(days=1)))
     topic = lab.topic(stream)
     runs = {case: [] for case in ON}
     for number in range(options.repeat):
