@@ -6,9 +6,9 @@
 
 #include "context.h"
 
-#define BURST_BYTES (4u << 20)
-#define BURST_PART  4    /* it is over where this part of the most is held … */
-#define OVER_MS     1000 /* … for this long */
+#define BURST_BYTES (1u << 20) /* held by us; what librdkafka holds beside it is not known here */
+#define BURST_PART  4          /* it is over where this part of the most is held … */
+#define OVER_MS     1000       /* … for this long */
 
 void app_limit_memory(void)
 {
