@@ -85,14 +85,20 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
 {
     const char *const *subscribers = of->subscribers;
     size_t count, used = subscribers[1] != NULL ? 2 : subscribers[0] != NULL ? 1 : 0;
+    static const struct rcpt_lane_rules everything = {.receipts = true,
+                                                      .keys = true,
+                                                      .by_row = true,
+                                                      .minutes = true,
+                                                      .facets = true,
+                                                      .delays = true,
+                                                      .times = true},
+                                        nothing = {0};
     const struct rcpt_lane_variant variant = {
         .subscribers = subscribers,
         .count = used,
         .rules = rules,
         .rule_count = of->rules,
-        .reads_receipts = of->rules > 0,
-        .by_row = of->rules > 0,
-        .timed = of->rules > 0,
+        .read = of->rules > 0 ? everything : nothing,
         .by_dimensions = of->has_dimensions,
         .bindings = bindings,
         .binding_count =

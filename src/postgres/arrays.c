@@ -212,6 +212,29 @@ void rcpt_pg_end_array(const struct rcpt_pg_encoder *encoder, const uint8_t *pla
 }
 
 /* Space for one element behind its length. */
+void rcpt_pg_add_int2s(struct rcpt_pg_encoder *encoder, const int16_t *values, size_t count)
+{
+    uint8_t *place = rcpt_pg_add_int2_array(encoder, count);
+    for (size_t index = 0; index < count; index++)
+        place = rcpt_pg_write_int2(place, values[index]);
+    rcpt_pg_end_array(encoder, place);
+}
+
+void rcpt_pg_add_int4s(struct rcpt_pg_encoder *encoder, const int32_t *values, size_t count)
+{
+    uint8_t *place = rcpt_pg_add_int4_array(encoder, count);
+    for (size_t index = 0; index < count; index++)
+        place = rcpt_pg_write_int4(place, values[index]);
+    rcpt_pg_end_array(encoder, place);
+}
+
+void rcpt_pg_add_int8s(struct rcpt_pg_encoder *encoder, const int64_t *values, size_t count)
+{
+    rcpt_pg_begin_int8_array(encoder, count);
+    for (size_t index = 0; index < count; index++)
+        rcpt_pg_put_int8(encoder, values[index]);
+}
+
 static uint8_t *put_element(struct rcpt_pg_encoder *encoder, size_t size)
 {
     RCPT_ASSERT(encoder->missing > 0);

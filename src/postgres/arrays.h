@@ -38,6 +38,10 @@ void rcpt_pg_put_timestamp(struct rcpt_pg_encoder *encoder, int64_t us_since_197
 uint8_t *rcpt_pg_add_int2_array(struct rcpt_pg_encoder *encoder, size_t count);
 uint8_t *rcpt_pg_add_int4_array(struct rcpt_pg_encoder *encoder, size_t count);
 uint8_t *rcpt_pg_add_timestamp_array(struct rcpt_pg_encoder *encoder, size_t count);
+/* Whole arrays, without NULLs. */
+void rcpt_pg_add_int2s(struct rcpt_pg_encoder *encoder, const int16_t *values, size_t count);
+void rcpt_pg_add_int4s(struct rcpt_pg_encoder *encoder, const int32_t *values, size_t count);
+void rcpt_pg_add_int8s(struct rcpt_pg_encoder *encoder, const int64_t *values, size_t count);
 void rcpt_pg_end_array(const struct rcpt_pg_encoder *encoder, const uint8_t *place);
 uint8_t *rcpt_pg_write_timestamp(uint8_t *place, int64_t us_since_1970);
 uint8_t *rcpt_pg_write_infinity(uint8_t *place); /* the time 'infinity' */

@@ -43,7 +43,7 @@ static uint32_t read_apply(const struct rcpt_pg_rows *rows, struct columns *colu
     uint32_t count = read_column(rows, APPLY_WAS, columns->old);
     bool whole = read_column(rows, APPLY_IS, columns->new) == count &&
                  read_column(rows, APPLY_GAINED, columns->gained) == count &&
-                 read_column(rows, APPLY_SIGNATURE, columns->signature) == count &&
+                 read_column(rows, APPLY_KIND, columns->signature) == count &&
                  read_column(rows, APPLY_MESSAGES, columns->messages) == count;
     return whole ? count : 0;
 }

@@ -4,13 +4,12 @@
  * A statement knows its parameters by number only, so the order here is the order of $1, $2, … in
  * sql/lane. Those of apply stand in one table, which a unit test compares with the SQL.
  */
-#include "encode_batch.h"
-
 #include <limits.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "core/ladder.h"
+#include "encode_parameters.h"
 
 /* PostgreSQL counts array elements and bytes from one, in int4. */
 static int32_t one_based(uint64_t index)
@@ -18,72 +17,6 @@ static int32_t one_based(uint64_t index)
     RCPT_ASSERT(index < INT32_MAX);
     return (int32_t)index + 1;
 }
-
-static void put_text(struct rcpt_pg_encoder *encoder, const char *text)
-{
-    rcpt_pg_put_bytes(encoder, text, strlen(text));
-}
-
-/* NULL: the record has none, or one that is malformed. */
-static void put_traceparent(struct rcpt_pg_encoder *encoder, const struct rcpt_record *record)
-{
-    if (record->traceparent[0] == '\0')
-        rcpt_pg_put_null(encoder);
-    else
-        put_text(encoder, record->traceparent);
-}
-
-/* What the parameters are written from. */
-struct content {
-    const struct rcpt_batch *batch;
-    struct rcpt_encode_form form;
-    const struct rcpt_encode_facets *facets; /* NULL without rules */
-    const struct rcpt_text *kept; /* of the raw events, RCPT_KEPT_TEXTS each; NULL without them */
-};
-
-/* An array parameter of COUNT elements, of which VALUE gives the one at `index`. */
-#define NUMBERS(NAME, TYPE, COUNT, VALUE)                                                          \
-    static void NAME(struct rcpt_pg_encoder *encoder, const struct content *content)               \
-    {                                                                                              \
-        const struct rcpt_batch *batch = content->batch;                                           \
-        size_t count = (COUNT);                                                                    \
-        uint8_t *place = rcpt_pg_add_##TYPE##_array(encoder, count);                               \
-        for (size_t index = 0; index < count; index++)                                             \
-            place = rcpt_pg_write_##TYPE(place, VALUE);                                            \
-        rcpt_pg_end_array(encoder, place);                                                         \
-    }
-/* The same, an element by PUT. Bigger or rarer than numbers per event. */
-#define ELEMENTS(NAME, TYPE, COUNT, PUT)                                                           \
-    static void NAME(struct rcpt_pg_encoder *encoder, const struct content *content)               \
-    {                                                                                              \
-        const struct rcpt_batch *batch = content->batch;                                           \
-        size_t count = (COUNT);                                                                    \
-        rcpt_pg_begin_##TYPE##_array(encoder, count);                                              \
-        for (size_t index = 0; index < count; index++)                                             \
-            (PUT);                                                                                 \
-    }
-
-/* A parameter that ADD adds. */
-#define WHOLE(NAME, ADD)                                                                           \
-    static void NAME(struct rcpt_pg_encoder *encoder, const struct content *content)               \
-    {                                                                                              \
-        ADD;                                                                                       \
-    }
-
-typedef void (*add_parameter)(struct rcpt_pg_encoder *encoder, const struct content *content);
-
-static void add_all(struct rcpt_pg_encoder *encoder, const struct content *content,
-                    const add_parameter *parameters, size_t count)
-{
-    for (size_t index = 0; index < count; index++)
-        parameters[index](encoder, content);
-}
-
-#define ADD_ALL(ENCODER, CONTENT, PARAMETERS)                                                      \
-    add_all(ENCODER, CONTENT, PARAMETERS, sizeof(PARAMETERS) / sizeof((PARAMETERS)[0]))
-
-/* A scalar of most statements. */
-WHOLE(add_lane, rcpt_pg_add_int4(encoder, (int32_t)content->batch->lane))
 
 /* ---- positions ---- */
 
@@ -135,15 +68,20 @@ ELEMENTS(add_ids, text, batch->message_count,
 NUMBERS(add_tops, int2, batch->message_count, batch->messages[index].top)
 NUMBERS(add_masks, int4, batch->message_count, (int32_t)batch->messages[index].mask)
 NUMBERS(add_times, timestamp, batch->message_count, batch->messages[index].at_us)
-NUMBERS(add_signatures, int4, batch->message_count,
-        one_based((uint64_t)batch->messages[index].signature))
 
+static size_t entry_count(const struct content *content)
+{
+    return (size_t)content->groups->entries[content->groups->count] - 1;
+}
+
+WHOLE(add_signatures,
+      rcpt_pg_add_int4s(encoder, content->groups->signatures, content->batch->message_count))
 /* An array of first places has one element more, the end of the last. */
-NUMBERS(add_first_codes, int4, (size_t)batch->signature_count + 1,
-        one_based(index < batch->signature_count ? batch->signatures[index].first
-                                                 : batch->signature_code_count))
-NUMBERS(add_codes, int2, batch->signature_code_count, batch->signature_codes[index])
-NUMBERS(add_counts, int4, batch->signature_code_count, batch->signature_counts[index])
+WHOLE(add_first_codes,
+      rcpt_pg_add_int4s(encoder, content->groups->entries, (size_t)content->groups->count + 1))
+WHOLE(add_codes, rcpt_pg_add_int2s(encoder, content->groups->codes, entry_count(content)))
+WHOLE(add_counts, rcpt_pg_add_int4s(encoder, content->groups->counts, entry_count(content)))
+WHOLE(add_kinds, rcpt_pg_add_int4s(encoder, content->groups->kinds, content->batch->message_count))
 
 /* ---- raw events ---- */
 
@@ -156,7 +94,7 @@ static uint32_t raw_events(const struct content *content)
 /* Rules read what each receipt names also without the other arrays of raw events. */
 static uint32_t named_events(const struct content *content)
 {
-    return content->form.rules ? content->batch->event_count : raw_events(content);
+    return content->form.rules.receipts ? content->batch->event_count : raw_events(content);
 }
 
 NUMBERS(add_first_events, int4, (size_t)batch->message_count + 1,
@@ -308,7 +246,7 @@ static void add_reached_flags(struct rcpt_pg_encoder *encoder, const struct cont
 
 /* ---- rules ---- */
 
-ELEMENTS(add_event_keys, int8, content->form.keys ? named_events(content) : 0,
+ELEMENTS(add_event_keys, int8, content->form.rules.keys ? named_events(content) : 0,
          rcpt_pg_put_int8(encoder, (int64_t)rcpt_record_event_key(batch->events[index].record,
                                                                   batch->events[index].event)))
 NUMBERS(add_event_facets, int4, content->facets != NULL ? batch->event_count : 0,
@@ -339,17 +277,26 @@ static uint32_t facet_count(const struct content *content)
 FACET_NAMES(add_facet_gateways, RCPT_FACET_GATEWAY, gateway)
 FACET_NAMES(add_facet_reasons, RCPT_FACET_REASON, reason)
 
-NUMBERS(add_alike_minutes, int4, content->facets != NULL ? batch->message_count : 0,
-        content->facets->alike_minutes[index])
-NUMBERS(add_alike_facets, int4, content->facets != NULL ? batch->message_count : 0,
-        content->facets->alike_facets[index])
-NUMBERS(add_lowest_statuses, int2, content->form.by_row ? batch->message_count : 0,
+WHOLE(add_change_minutes,
+      rcpt_pg_add_int8s(encoder, content->groups->changes,
+                        content->form.rules.minutes ? content->groups->count : 0))
+WHOLE(add_entry_minutes, rcpt_pg_add_int8s(encoder, content->groups->minutes,
+                                           content->form.rules.minutes ? entry_count(content) : 0))
+WHOLE(add_figure_kinds,
+      rcpt_pg_add_int4s(encoder, content->groups->figures, content->groups->kind_count))
+WHOLE(add_examples,
+      rcpt_pg_add_int4s(encoder, content->groups->examples, content->groups->kind_count))
+WHOLE(add_delay_buckets,
+      rcpt_pg_add_int2s(encoder, content->facets != NULL ? content->facets->delays : NULL,
+                        content->form.rules.delays ? content->batch->event_count : 0))
+WHOLE(add_delays, rcpt_encode_delayed(encoder, content->facets))
+NUMBERS(add_lowest_statuses, int2, content->form.rules.by_row ? batch->message_count : 0,
         rcpt_encode_lowest_status(batch, (uint32_t)index))
 
 WHOLE(add_first_times, rcpt_encode_first_times(encoder, content->batch, &content->form))
 WHOLE(add_first_gateways,
       rcpt_encode_first_gateways(encoder, content->batch, &content->form, content->facets))
-WHOLE(add_key_bytes, rcpt_encode_keys(encoder, content->batch, content->form.by_row))
+WHOLE(add_key_bytes, rcpt_encode_keys(encoder, content->batch, content->form.rules.by_row))
 WHOLE(add_days, rcpt_encode_days(encoder, content->batch))
 
 /* $1 … of sql/lane/apply; behind RCPT_APPLY_PARAMETERS those of its unsubscribed form, then those of
@@ -382,18 +329,23 @@ static const struct {
     {{"flags that raw events name", "int4[]"}, add_event_flags},
     {{"organisations", "text[]"}, add_orgs},
     {{"first byte in $15", "int4[]"}, add_first_text_bytes},
+    {{"kind of each message's receipts", "int4[]"}, add_kinds},
     {{"statuses of $2", "int2[]"}, add_reached_statuses},
     {{"all flags of $3", "int4"}, add_reached_flags},
     {{"keys of the raw events", "int8[]"}, add_event_keys},
     {{"facet of each raw event", "int4[]"}, add_event_facets},
     {{"gateways", "text[]"}, add_facet_gateways},
     {{"reasons of the facets", "text[]"}, add_facet_reasons},
-    {{"message alike in minutes", "int4[]"}, add_alike_minutes},
-    {{"message alike in facets", "int4[]"}, add_alike_facets},
+    {{"minute of the change", "int8[]"}, add_change_minutes},
+    {{"minute of each", "int8[]"}, add_entry_minutes},
+    {{"kind without that", "int4[]"}, add_figure_kinds},
+    {{"a message of each kind", "int4[]"}, add_examples},
+    {{"bucket of each raw event's delay", "int2[]"}, add_delay_buckets},
+    {{"delays of all receipts", "int4[]"}, add_delays},
     {{"least times of each message", "timestamptz[]"}, add_first_times},
     {{"facet with the first gateway", "int4[]"}, add_first_gateways},
     {{"lowest status of each message", "int2[]"}, add_lowest_statuses},
-    {{"keys of $27", "bytea"}, add_key_bytes},
+    {{"keys of $28", "bytea"}, add_key_bytes},
     {{"days", "int4[]"}, add_days},
 };
 _Static_assert(sizeof(apply_parameters) / sizeof(apply_parameters[0]) == RCPT_APPLY_PARAMETERS_DAYS,
@@ -410,16 +362,21 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
 {
     struct rcpt_arena arena;
     rcpt_arena_init(&arena, 64 * 1024);
+    struct rcpt_encode_facets *facets =
+        form->rules.receipts ? rcpt_encode_facets(batch, &arena) : NULL;
+    if (form->rules.delays)
+        rcpt_encode_delays(facets, batch, form->now_us, &arena);
     const struct content content = {
         .batch = batch,
         .form = *form,
-        .facets = form->rules ? rcpt_encode_facets(batch, &arena) : NULL,
+        .facets = facets,
+        .groups = rcpt_encode_groups(batch, &form->rules, facets, &arena),
         .kept = form->raw ? rcpt_encode_kept(batch, form->names, &arena) : NULL};
-    size_t count = form->days           ? RCPT_APPLY_PARAMETERS_DAYS
-                   : form->by_row       ? RCPT_APPLY_PARAMETERS_BY_ROW
-                   : form->rules        ? RCPT_APPLY_PARAMETERS_RULES
-                   : form->unsubscribed ? RCPT_APPLY_PARAMETERS_UNSUBSCRIBED
-                                        : RCPT_APPLY_PARAMETERS;
+    size_t count = form->days             ? RCPT_APPLY_PARAMETERS_DAYS
+                   : form->rules.by_row   ? RCPT_APPLY_PARAMETERS_BY_ROW
+                   : form->rules.receipts ? RCPT_APPLY_PARAMETERS_RULES
+                   : form->unsubscribed   ? RCPT_APPLY_PARAMETERS_UNSUBSCRIBED
+                                          : RCPT_APPLY_PARAMETERS;
     rcpt_pg_encoder_reset(encoder);
     for (size_t index = 0; index < count; index++)
         apply_parameters[index].add(encoder, &content);
@@ -436,63 +393,4 @@ void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_bat
 {
     rcpt_pg_encoder_reset(encoder);
     ADD_ALL(encoder, &((struct content){.batch = batch, .form.raw = true}), timeline_parameters);
-}
-
-/* ---- dead letters ---- */
-
-ELEMENTS(add_letter_topics, text, batch->letter_count,
-         put_text(encoder, batch->letters[index].topic))
-NUMBERS(add_letter_partitions, int4, batch->letter_count, batch->letters[index].partition)
-ELEMENTS(add_letter_offsets, int8, batch->letter_count,
-         rcpt_pg_put_int8(encoder, batch->letters[index].record->offset))
-NUMBERS(add_letter_indexes, int4, batch->letter_count, batch->letters[index].index)
-ELEMENTS(add_letter_reasons, text, batch->letter_count,
-         put_text(encoder, rcpt_reject_name(batch->letters[index].reason)))
-
-/* A dead letter keeps at most 64 KiB of its payload. */
-static uint32_t kept_bytes(const struct rcpt_batch_letter *letter)
-{
-    return letter->payload_size < RCPT_RECORD_MAX_LETTER_BYTES ? letter->payload_size
-                                                               : RCPT_RECORD_MAX_LETTER_BYTES;
-}
-
-/* dead_letters_for_redrive.sql recognises a cut letter by these words at the end. */
-static void put_detail(struct rcpt_pg_encoder *encoder, const struct rcpt_batch_letter *letter)
-{
-    char text[512];
-    const char *detail = letter->detail != NULL ? letter->detail : "";
-    uint32_t size =
-        letter->full_size > letter->payload_size ? letter->full_size : letter->payload_size;
-    if (size > kept_bytes(letter)) {
-        snprintf(text, sizeof(text), "%.400s%sthe first of %u bytes", detail,
-                 detail[0] != '\0' ? "; " : "", size);
-        put_text(encoder, text);
-    } else if (detail[0] == '\0') {
-        rcpt_pg_put_null(encoder);
-    } else {
-        put_text(encoder, detail);
-    }
-}
-
-ELEMENTS(add_letter_details, text, batch->letter_count, put_detail(encoder, &batch->letters[index]))
-ELEMENTS(add_letter_payloads, bytea, batch->letter_count,
-         rcpt_pg_put_bytes(encoder, batch->letters[index].payload,
-                           kept_bytes(&batch->letters[index])))
-ELEMENTS(add_letter_traceparents, text, batch->letter_count,
-         put_traceparent(encoder, batch->letters[index].record))
-
-static const add_parameter letter_parameters[] = {add_letter_topics,
-                                                  add_letter_partitions,
-                                                  add_letter_offsets,
-                                                  add_letter_indexes,
-                                                  add_lane,
-                                                  add_letter_reasons,
-                                                  add_letter_details,
-                                                  add_letter_payloads,
-                                                  add_letter_traceparents};
-
-void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
-{
-    rcpt_pg_encoder_reset(encoder);
-    ADD_ALL(encoder, &(struct content){.batch = batch}, letter_parameters);
 }

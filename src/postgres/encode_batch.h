@@ -18,10 +18,9 @@ struct rcpt_encode_form {
     bool raw;                            /* with the raw events, which only unknown messages need */
     bool unsubscribed; /* for the form of apply without the selective subscriber, which checks what
                           the messages may reach */
-    bool rules, keys;  /* the statement has rules; they recognise echoes … */
-    bool by_row;       /* … by the message's row */
-    const struct rcpt_ladder
-        *times; /* the row keeps first times: of these statuses; NULL: it does not */
+    struct rcpt_lane_rules rules;     /* of the statement */
+    const struct rcpt_ladder *ladder; /* of first times */
+    int64_t now_us;               /* until when delays are counted */
     bool days;  /* it looks in the days first that the messages' receipts name */
 };
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
@@ -29,11 +28,11 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
 
 /* The parameters of apply as they are written; sql/lane/apply/10_update.sql describes them by the
  * same words. */
-#define RCPT_APPLY_PARAMETERS              24u
-#define RCPT_APPLY_PARAMETERS_UNSUBSCRIBED 26u
-#define RCPT_APPLY_PARAMETERS_RULES        34u
-#define RCPT_APPLY_PARAMETERS_BY_ROW       36u
-#define RCPT_APPLY_PARAMETERS_DAYS         37u
+#define RCPT_APPLY_PARAMETERS              25u
+#define RCPT_APPLY_PARAMETERS_UNSUBSCRIBED 27u
+#define RCPT_APPLY_PARAMETERS_RULES        39u
+#define RCPT_APPLY_PARAMETERS_BY_ROW       41u
+#define RCPT_APPLY_PARAMETERS_DAYS         42u
 
 struct rcpt_apply_parameter {
     const char *name, *type;
@@ -50,22 +49,42 @@ const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
                                          const struct rcpt_lane_names *names,
                                          struct rcpt_arena *arena);
 
-/* Gateway and reason of receipts, numbered together, and messages whose receipts name the same; in the
- * arena. */
+/* Gateway and reason of receipts, numbered together; in the arena. */
 struct rcpt_encode_facets {
     int32_t *of_events;              /* of each event, 1-based */
     const struct rcpt_event **first; /* with each number */
     uint32_t count;
-    /* Of each message the first one, 1-based, whose receipts name the same statuses and flags … */
-    const int32_t *alike_minutes; /* … in the same minutes */
-    const int32_t *alike_facets;  /* … with the same facets; negative: one of them has a reason */
+    int16_t *delays;  /* bucket of each event's delay … */
+    int32_t *delayed; /* … and how many of each facet are in each; both NULL until rcpt_encode_delays() */
 };
-const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
+struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
+                                              struct rcpt_arena *arena);
+void rcpt_encode_delays(struct rcpt_encode_facets *facets, const struct rcpt_batch *batch,
+                        int64_t now_us, struct rcpt_arena *arena);
+void rcpt_encode_delayed(struct rcpt_pg_encoder *encoder, const struct rcpt_encode_facets *facets);
+
+/* encode_groups.c: what messages have in common. Numbers and places are 1-based; in the arena. */
+struct rcpt_encode_groups {
+    int32_t *signatures; /* of each message */
+    uint32_t count;      /* of signatures */
+    int32_t *entries;    /* first entry of each signature, and the end of the last */
+    int16_t *codes;      /* of each entry: what the receipts name … */
+    int32_t *counts;     /* … how often … */
+    int64_t *minutes;    /* … and when, in minutes since 1970; NULL unless the series is counted */
+    int64_t *changes;    /* the minute in which a change of each signature's messages counts; likewise */
+    int32_t *kinds;      /* of each message */
+    uint32_t kind_count; /* 0: kinds are what figures have, and the next two are NULL */
+    int32_t *figures;    /* the kind that figures have for each */
+    int32_t *examples;   /* a message of each kind; negative: one of its receipts has a reason */
+};
+const struct rcpt_encode_groups *rcpt_encode_groups(const struct rcpt_batch *batch,
+                                                    const struct rcpt_lane_rules *rules,
+                                                    const struct rcpt_encode_facets *facets,
                                                     struct rcpt_arena *arena);
 
 /* encode_times.c: the least event times of each message's receipts that name SENT, DELIVERED, OPENED and
  * CLICKED, as timestamptz[], infinity where none does; and the facet with the first gateway by name of
- * those receipts, 0 where they name none, as int4[]. Empty without form->times. */
+ * those receipts, 0 where they name none, as int4[]. Empty unless form->rules.times. */
 void rcpt_encode_first_times(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                              const struct rcpt_encode_form *form);
 void rcpt_encode_first_gateways(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,

@@ -1,126 +1,20 @@
-/* What the rules of sql/lane/rules read of a batch. Gateway and reason of its receipts are numbered
- * together, since few receipts differ in them. Messages whose receipts name the same are alike: the
- * statement reads the receipts of the first of them, and counts them as often as there are such
- * messages. And which messages' receipts are recognised by the row, and on which
- * days messages were inserted. Called by encode_batch.c.
+/* What the rules of sql/lane/rules read of a batch's receipts. Gateway and reason are numbered
+ * together, since few receipts differ in them; delays are counted by them. And which messages' receipts are
+ * recognised by the row, and on which days messages were inserted. Called by encode_batch.c.
  */
+#include <math.h>
 #include <string.h>
 
 #include "encode_batch.h"
 
 #define NUMBERS ((size_t)RCPT_RECORD_MAX_GATEWAYS)
 #define MOST    (NUMBERS * NUMBERS)
-
-/* ---- messages that are alike ----
- *
- * What the statement counts by a message's own row (campaign, statuses, dimensions) is not known here, so
- * it groups by that itself, and by the number of the first message that is alike. Times differ
- * from receipt to receipt; their minutes do not.
- */
-
-#define MINUTE_US INT64_C(60000000)
-
-/* What receipts of messages that are alike share, by the receipt's number in the batch. */
-typedef int64_t (*read_mark)(const void *context, const struct rcpt_batch *batch, uint32_t event);
-
-struct alike {
-    const struct rcpt_batch *batch;
-    read_mark mark;
-    const void *context;
-    uint32_t *buckets; /* open addressing over messages, 1-based; 0 is free */
-    uint32_t mask;
-};
-
-/* Also of a time before 1970 the minute in which it is. */
-static int64_t minute_of(const void *context, const struct rcpt_batch *batch, uint32_t event)
-{
-    int64_t at_us = batch->events[event].event->at_us;
-    (void)context;
-    return at_us / MINUTE_US - (at_us % MINUTE_US < 0);
-}
-
-static int64_t facet_of(const void *context, const struct rcpt_batch *batch, uint32_t event)
-{
-    const struct rcpt_encode_facets *facets = context;
-    (void)batch;
-    return facets->of_events[event];
-}
-
-/* Of what are_alike() compares. */
-static uint64_t hash_message(const struct alike *alike, uint32_t message)
-{
-    const struct rcpt_batch *batch = alike->batch;
-    uint64_t hash = 0;
-    for (uint32_t at = batch->messages[message].first_event; at < rcpt_batch_end(batch, message);
-         at++) {
-        uint64_t mark = (uint64_t)alike->mark(alike->context, batch, at);
-        uint64_t named = (uint64_t)batch->events[at].code << 32 | batch->events[at].event->flags;
-        hash = (hash ^ mark) * UINT64_C(0x9e3779b97f4a7c15);
-        hash = (hash ^ hash >> 32 ^ named) * UINT64_C(0xff51afd7ed558ccd);
-    }
-    return hash ^ hash >> 32;
-}
-
-/* In the order in which they came: another order is another message, which costs time alone. */
-static bool are_alike(const struct alike *alike, uint32_t left, uint32_t right)
-{
-    const struct rcpt_batch *batch = alike->batch;
-    uint32_t first = batch->messages[left].first_event, other = batch->messages[right].first_event;
-    uint32_t size = rcpt_batch_end(batch, left) - first;
-    if (rcpt_batch_end(batch, right) - other != size)
-        return false;
-    for (uint32_t at = 0; at < size; at++) {
-        const struct rcpt_batch_event *a = &batch->events[first + at];
-        const struct rcpt_batch_event *b = &batch->events[other + at];
-        if (a->code != b->code || a->event->flags != b->event->flags ||
-            alike->mark(alike->context, batch, first + at) !=
-                alike->mark(alike->context, batch, other + at))
-            return false;
-    }
-    return true;
-}
-
-/* Number of the first message that is alike, 1-based; the message itself where none is yet. */
-static uint32_t find_alike(struct alike *alike, uint32_t message)
-{
-    uint32_t bucket = (uint32_t)hash_message(alike, message) & alike->mask;
-    for (; alike->buckets[bucket] != 0; bucket = (bucket + 1) & alike->mask)
-        if (are_alike(alike, alike->buckets[bucket] - 1, message))
-            return alike->buckets[bucket];
-    alike->buckets[bucket] = message + 1;
-    return message + 1;
-}
-
-/* Of each message, in their order. At most half of the buckets are taken, so a search ends soon. */
-static int32_t *find_all(const struct rcpt_batch *batch, read_mark mark, const void *context,
-                         struct rcpt_arena *arena)
-{
-    struct alike alike = {.batch = batch, .mark = mark, .context = context, .mask = 63};
-    int32_t *found = rcpt_arena_alloc(arena, batch->message_count * sizeof(*found));
-    while (alike.mask < batch->message_count * 2)
-        alike.mask = alike.mask * 2 + 1;
-    alike.buckets = rcpt_arena_alloc(arena, ((size_t)alike.mask + 1) * sizeof(*alike.buckets));
-    memset(alike.buckets, 0, ((size_t)alike.mask + 1) * sizeof(*alike.buckets));
-    for (uint32_t message = 0; message < batch->message_count; message++)
-        found[message] = (int32_t)find_alike(&alike, message);
-    return found;
-}
-
-static void mark_reasons(const struct rcpt_batch *batch, int32_t *found)
-{
-    for (uint32_t message = 0; message < batch->message_count; message++) {
-        bool has_reason = false;
-        for (uint32_t at = batch->messages[message].first_event;
-             at < rcpt_batch_end(batch, message); at++)
-            has_reason |= batch->events[at].event->reason != 0;
-        found[message] = has_reason ? -found[message] : found[message];
-    }
-}
+#define BUCKETS 80 /* of delays */
 
 /* ---- facets ---- */
 
 /* Each combination gets the number of its first appearance, found by a table of all there can be. */
-static struct rcpt_encode_facets *number_facets(const struct rcpt_batch *batch,
+struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
                                                 struct rcpt_arena *arena)
 {
     struct rcpt_encode_facets *facets = rcpt_arena_alloc(arena, sizeof(*facets));
@@ -139,18 +33,50 @@ static struct rcpt_encode_facets *number_facets(const struct rcpt_batch *batch,
         }
         facets->of_events[index] = *number;
     }
+    facets->delays = NULL;
+    facets->delayed = NULL;
     return facets;
 }
 
-const struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
-                                                    struct rcpt_arena *arena)
+/* ---- delays ---- */
+
+/* As delay_bucket() in SQL: bucket b ends at 2^(b/2) ms. A time in the future has no delay. */
+static int16_t bucket_of(int64_t delay_us)
 {
-    struct rcpt_encode_facets *facets = number_facets(batch, arena);
-    int32_t *alike = find_all(batch, facet_of, facets, arena);
-    mark_reasons(batch, alike);
-    facets->alike_facets = alike;
-    facets->alike_minutes = find_all(batch, minute_of, NULL, arena);
-    return facets;
+    double ms = (double)delay_us / 1000;
+    double bucket = ms > 1 ? ceil(log(ms) * (2 / log(2))) : 0;
+    return (int16_t)(bucket < BUCKETS - 1 ? bucket : BUCKETS - 1);
+}
+
+/* Of the receipts of a facet, how many are in each bucket. */
+void rcpt_encode_delays(struct rcpt_encode_facets *facets, const struct rcpt_batch *batch,
+                        int64_t now_us, struct rcpt_arena *arena)
+{
+    facets->delays = rcpt_arena_alloc(arena, batch->event_count * sizeof(int16_t));
+    facets->delayed = rcpt_arena_alloc(arena, (size_t)facets->count * BUCKETS * sizeof(int32_t));
+    memset(facets->delayed, 0, (size_t)facets->count * BUCKETS * sizeof(int32_t));
+    for (uint32_t index = 0; index < batch->event_count; index++) {
+        int16_t bucket = bucket_of(now_us - batch->events[index].event->at_us);
+        facets->delays[index] = bucket;
+        facets->delayed[(facets->of_events[index] - 1) * BUCKETS + bucket]++;
+    }
+}
+
+/* The one-dimensional array of those that are there: facet, bucket, how many. */
+void rcpt_encode_delayed(struct rcpt_pg_encoder *encoder, const struct rcpt_encode_facets *facets)
+{
+    size_t cells = facets != NULL && facets->delayed != NULL ? facets->count * BUCKETS : 0, used = 0;
+    for (size_t cell = 0; cell < cells; cell++)
+        used += facets->delayed[cell] > 0;
+    uint8_t *place = rcpt_pg_add_int4_array(encoder, used * 3);
+    for (size_t cell = 0; cell < cells; cell++) {
+        if (facets->delayed[cell] == 0)
+            continue;
+        place = rcpt_pg_write_int4(place, (int32_t)(cell / BUCKETS) + 1);
+        place = rcpt_pg_write_int4(place, (int32_t)(cell % BUCKETS));
+        place = rcpt_pg_write_int4(place, facets->delayed[cell]);
+    }
+    rcpt_pg_end_array(encoder, place);
 }
 
 /* ---- echoes ---- */

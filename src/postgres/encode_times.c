@@ -47,12 +47,12 @@ static void find_times(const struct rcpt_batch *batch, uint32_t message,
 void rcpt_encode_first_times(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                              const struct rcpt_encode_form *form)
 {
-    uint32_t count = form->times != NULL ? batch->message_count : 0;
+    uint32_t count = form->rules.times ? batch->message_count : 0;
     uint8_t *place = rcpt_pg_add_timestamp_array(encoder, (size_t)count * TIMES);
     int16_t codes[TIMES];
     int64_t times[TIMES];
     if (count > 0)
-        read_codes(form->times, codes);
+        read_codes(form->ladder, codes);
     for (uint32_t message = 0; message < count; message++) {
         find_times(batch, message, codes, times);
         for (size_t index = 0; index < TIMES; index++)
@@ -92,11 +92,11 @@ void rcpt_encode_first_gateways(struct rcpt_pg_encoder *encoder, const struct rc
                                 const struct rcpt_encode_form *form,
                                 const struct rcpt_encode_facets *facets)
 {
-    uint32_t count = form->times != NULL ? batch->message_count : 0;
+    uint32_t count = form->rules.times ? batch->message_count : 0;
     uint8_t *place = rcpt_pg_add_int4_array(encoder, count);
     int16_t codes[TIMES];
     if (count > 0)
-        read_codes(form->times, codes);
+        read_codes(form->ladder, codes);
     for (uint32_t message = 0; message < count; message++)
         place = rcpt_pg_write_int4(place, find_gateway(batch, message, codes, form->names, facets));
     rcpt_pg_end_array(encoder, place);

@@ -23,10 +23,15 @@ enum {
     COUNTED = 1 << 4,      /* there are rules */
     RULED = 1 << 5,        /* some of them read receipts */
     DIMENSIONED = 1 << 6,  /* one counts by dimensions */
-    UNDIMENSIONED = 1 << 7,
-    BY_ROW = 1 << 8, /* echoes are recognised by the message's row */
-    TIMED = 1 << 9,  /* the row keeps first times of its message */
-    UNTIMED = 1 << 10,
+    BY_ROW = 1 << 7,       /* echoes are recognised by the message's row */
+    TIMED = 1 << 8,        /* the row keeps first times of its message */
+    UNTIMED = 1 << 9,
+    MINUTED = 1 << 10, /* a rule counts the series */
+    FACETED = 1 << 11, /* one reads reasons or gateways */
+    UNFACETED = 1 << 12,
+    /* What the funnel's delta is the sum of, unless DIMENSIONED. */
+    OF_MINUTES = 1 << 13,
+    OF_GROUPS = 1 << 14,
 };
 #define SUBSCRIBERS ""  /* in place of a file: those of the subscribers */
 #define RULES       "/" /* likewise those of the rules */
@@ -99,7 +104,9 @@ static const struct piece apply_pieces[] = {
     {"lane/apply/25_unchanged", ALWAYS, ONE_STAGE},
     {"lane/apply/25_unchanged_recent", ALWAYS, LATER_STAGES},
     {"lane/apply/30_count", ALWAYS, ANY_STAGES},
-    {"lane/apply/31_delta", UNDIMENSIONED, ANY_STAGES},
+    {"lane/apply/31_minutes", MINUTED, ANY_STAGES},
+    {"lane/apply/31_delta", OF_GROUPS, ANY_STAGES},
+    {"lane/apply/31_delta_minutes", OF_MINUTES, ANY_STAGES},
     {"lane/apply/31_delta_dimensions", DIMENSIONED, ANY_STAGES},
     {"lane/apply/40_unknown", ALWAYS, ANY_STAGES},
     {"lane/apply/45_receipts", RULED, ANY_STAGES},
@@ -107,6 +114,8 @@ static const struct piece apply_pieces[] = {
     {"lane/apply/45_doubtful", BY_ROW, ANY_STAGES},
     {RULES, COUNTED, ANY_STAGES},
     {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
+    {"lane/apply/85_figures", UNFACETED, ANY_STAGES},
+    {"lane/apply/85_figures_ruled", FACETED, ANY_STAGES},
     {"lane/apply/90_answer", ALWAYS, ANY_STAGES},
     {"lane/apply/91_unsubscribed", UNSUBSCRIBED, ANY_STAGES},
     {NULL, 0, ANY_STAGES},
@@ -291,11 +300,14 @@ static void add_statement(struct rcpt_lane_statements *statements, const struct 
 
 static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers)
 {
+    const struct rcpt_lane_rules *read = &variant->read;
     return ALWAYS | (subscribers > 0 ? SUBSCRIBED : PLAIN) |
-           (variant->rule_count > 0 ? COUNTED : 0) |
-           (variant->by_dimensions ? DIMENSIONED : UNDIMENSIONED) |
-           (variant->reads_receipts ? RULED : 0) | (variant->by_row ? BY_ROW : 0) |
-           (variant->timed ? TIMED : UNTIMED);
+           (variant->rule_count > 0 ? COUNTED : 0) | (read->receipts ? RULED : 0) |
+           (read->by_row ? BY_ROW : 0) | (read->times ? TIMED : UNTIMED) |
+           (read->minutes ? MINUTED : 0) | (read->facets ? FACETED : UNFACETED) |
+           (variant->by_dimensions ? DIMENSIONED
+            : read->minutes        ? OF_MINUTES
+                                   : OF_GROUPS);
 }
 
 /* The boundary is an array of one element, for the operator that no plan takes for a range of an index

@@ -37,8 +37,9 @@ struct rcpt_lane_sender {
     rcpt_lane_on_effects on_effects; /* NULL: no observer */
     void *effects_context;
     struct rcpt_lane_names names;
-    bool has_rules, has_keys, has_row_keys, has_days;
-    const struct rcpt_ladder *times;             /* NULL: the row keeps no first times */
+    struct rcpt_lane_rules rules;
+    const struct rcpt_ladder *ladder;
+    bool has_days;
     struct rcpt_lane_subscription *subscription; /* NULL: everything may be */
     uint32_t raw_batches; /* batches still to be sent with their raw events */
 };
@@ -112,13 +113,12 @@ const char *rcpt_lane_name(const struct rcpt_lane_names *names, enum rcpt_facet 
     return names != NULL && names->name != NULL ? names->name(names->context, facet, number) : NULL;
 }
 
-void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender, bool rules, bool keys, bool by_row,
-                                const struct rcpt_ladder *times)
+void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender,
+                                const struct rcpt_lane_rules *rules,
+                                const struct rcpt_ladder *ladder)
 {
-    sender->times = times;
-    sender->has_rules = rules;
-    sender->has_keys = keys;
-    sender->has_row_keys = by_row;
+    sender->rules = *rules;
+    sender->ladder = ladder;
 }
 
 /* Texts change behind what was submitted before, so this holds from the next batch on. */
@@ -211,6 +211,13 @@ static void add_fence(struct submission *submission, const struct rcpt_lane_send
     add_query(submission, "fence", sender->fence);
 }
 
+static int64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 /* The messages of an APPLY or a PROBE. A batch without any only moves positions. */
 static void add_messages(struct submission *submission, const struct rcpt_lane_sender *sender,
                          const struct rcpt_batch *batch, bool unsubscribed)
@@ -222,10 +229,9 @@ static void add_messages(struct submission *submission, const struct rcpt_lane_s
                                           .names = &sender->names,
                                           .raw = sends_raw(sender, batch),
                                           .unsubscribed = unsubscribed,
-                                          .rules = sender->has_rules,
-                                          .keys = sender->has_keys,
-                                          .by_row = sender->has_row_keys,
-                                          .times = sender->times,
+                                          .rules = sender->rules,
+                                          .ladder = sender->ladder,
+                                          .now_us = now_us(),
                                           .days = days};
     rcpt_encode_apply(sender->work, batch, &form);
     add_query(submission,

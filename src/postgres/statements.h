@@ -11,25 +11,34 @@
 #include "connection.h"
 #include "core/engine.h"
 
+/* What the rules of a lane's statements read of batches. */
+struct rcpt_lane_rules {
+    bool receipts; /* some read receipts, so batches bring what each names … */
+    bool keys;     /* … and by what echoes are recognised … */
+    bool by_row;   /* … which the message's row does; a binding has the column */
+    bool minutes;  /* lane/rules/series is among them: in which minutes receipts are */
+    bool facets;   /* lane/rules/reasons or gateways: which reasons and gateways they name */
+    bool delays;   /* lane/rules/gateways: how long they took */
+    bool times;    /* lane/rules/times: the row keeps first times */
+};
+
 /* Who subscribes to transitions, and what else the statements of a lane depend on. `subscribers` are
  * names of embedded files, such as "lane/subscribers/folds", which become part of apply and wake. A
  * subscriber's file sees the rows of that transaction: `u` (id, org, campaign, old, new, gained, at,
  * link), one per changed message, `changed` (org, campaign, old, new, gained, n, link), which is `u` in
  * groups (a group may come in several rows); `steps` (old, new, gained, code, delta), what each kind
  * of transition does to the counters. Parameters are out of its reach: the two
- * statements number them differently. `rules` are such files, too; they see id and at
- * of `u`, receipts of known messages in groups (sql/lane/apply/45_alike.sql) or one by one
- * (45_receipts.sql), and behind the first of them `echoed`, those that do not count. */
+ * statements number them differently. `rules` are such files, too; they see id
+ * of `u`, cells by the minute (sql/lane/apply/31_minutes.sql), receipts of known messages in groups
+ * (45_alike.sql) or one by one (45_receipts.sql), and behind the first of them `echoed`, those that do not
+ * count. */
 struct rcpt_lane_variant {
     const char *const *subscribers;
     size_t count;
     const char *const *
         rules; /* "lane/rules/dedup", behind dedup_store unless by_row, or no_dedup, then the others */
     size_t rule_count;   /* 0: the statements hold nothing of rules */
-    bool reads_receipts; /* any of the rules but those of dimensions and groups does */
-    bool
-        by_row; /* the first one recognises echoes by the message's row; a binding has the column */
-    bool timed; /* lane/rules/times is among the rules: the row keeps first times */
+    struct rcpt_lane_rules read;
     bool by_dimensions; /* lane/rules/dimensions is among the rules */
     /* What the files of dimensions, groups and ranges leave open; none without them. Read by
      * rcpt_lane_statements_new() alone. */
@@ -151,10 +160,10 @@ void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
  * NULL, as at first: never. Copied. */
 void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
                                        const struct rcpt_lane_subscription *subscription);
-/* The statements have rules, so batches bring what each receipt names; with `keys` also by what
- * echoes are recognised; with `times`, a ladder that outlives the sender, also first times. At first: no. */
-void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender, bool rules, bool keys, bool by_row,
-                                const struct rcpt_ladder *times);
+/* At first: nothing. The ladder outlives the sender. */
+void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender,
+                                const struct rcpt_lane_rules *rules,
+                                const struct rcpt_ladder *ladder);
 void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms);
 /* With `insert`: how long a receipt that came under the gateway's id waits for an alias before its
  * row is made. Negative, as at first: not at all. */

@@ -84,8 +84,8 @@ static void make_engine(struct receipts *receipts)
     receipts->decoder = rcpt_decoder_new(config->ladder, config->lanes);
     struct rules rules;
     rules_read(config, &rules);
-    if (rules.reads_receipts)
-        rcpt_decoder_set_rules(receipts->decoder, rules.keys);
+    if (rules.read.receipts)
+        rcpt_decoder_set_rules(receipts->decoder, rules.read.keys);
     if (rules.ranges.on)
         rcpt_decoder_take_ranges(receipts->decoder);
     rcpt_decoder_set_machines(receipts->decoder, &config->machine);

@@ -11,34 +11,37 @@
 static void read_dedup(const struct rcpt_config *config, struct rules *rules)
 {
     const char *column = config->inbox.table == NULL ? "counted" : config->inbox.counted;
-    if (!rules->keys)
+    if (!rules->read.keys)
         return;
-    rules->by_row = column != NULL;
+    rules->read.by_row = column != NULL;
     int64_t days = (config->dedup.window_ms + DAY_MS - 1) / DAY_MS;
     snprintf(rules->window, sizeof(rules->window), "%" PRId64 " hours", days * 24);
     rules->bindings[rules->binding_count++] =
         (struct rcpt_pg_binding){"dedup_window", rules->window};
-    if (rules->by_row)
+    if (rules->read.by_row)
         rules->bindings[rules->binding_count++] = (struct rcpt_pg_binding){"counted", column};
 }
 
 /* The first one says which receipts are echoes; the others count those that are not. */
 static void add_readers(const struct rcpt_config *config, struct rules *rules)
 {
-    if (rules->keys && !rules->by_row)
+    if (rules->read.keys && !rules->read.by_row)
         rules->files[rules->count++] = "lane/rules/dedup_store";
-    rules->files[rules->count++] = rules->keys ? "lane/rules/dedup" : "lane/rules/no_dedup";
-    if (config->counters.series_ms > 0)
+    rules->files[rules->count++] = rules->read.keys ? "lane/rules/dedup" : "lane/rules/no_dedup";
+    rules->read.minutes = config->counters.series_ms > 0;
+    rules->read.delays = config->counters.gateways_ms > 0;
+    rules->read.facets = config->counters.reasons || rules->read.delays;
+    if (rules->read.minutes)
         rules->files[rules->count++] = "lane/rules/series";
     if (config->counters.reasons)
         rules->files[rules->count++] = "lane/rules/reasons";
-    if (config->counters.gateways_ms > 0)
+    if (rules->read.delays)
         rules->files[rules->count++] = "lane/rules/gateways";
-    rules->timed = config->counters.times;
-    if (rules->timed)
+    rules->read.times = config->counters.times;
+    if (rules->read.times)
         rules->files[rules->count++] = "lane/rules/times";
-    rules->reads_receipts = rules->count > 1 || rules->keys;
-    if (!rules->reads_receipts)
+    rules->read.receipts = rules->count > 1 || rules->read.keys;
+    if (!rules->read.receipts)
         rules->count = 0;
 }
 
@@ -48,7 +51,7 @@ static void add_dimensions(const struct rcpt_config *config, struct rules *rules
     if (rules->dimensions.count == 0)
         return;
     rules->files[rules->count++] =
-        rules->keys ? "lane/rules/dimensions_echoes" : "lane/rules/dimensions_no_echoes";
+        rules->read.keys ? "lane/rules/dimensions_echoes" : "lane/rules/dimensions_no_echoes";
     rules->files[rules->count++] = "lane/rules/dimensions";
     for (size_t index = 0; index < rules->dimensions.binding_count; index++)
         rules->bindings[rules->binding_count++] = rules->dimensions.bindings[index];
@@ -74,7 +77,7 @@ static void add_ranges(const struct rcpt_config *config, struct rules *rules)
 
 void rules_read(const struct rcpt_config *config, struct rules *rules)
 {
-    *rules = (struct rules){.keys = config->dedup.window_ms > 0};
+    *rules = (struct rules){.read.keys = config->dedup.window_ms > 0};
     read_dedup(config, rules);
     add_readers(config, rules);
     add_dimensions(config, rules);
@@ -95,6 +98,5 @@ void rules_give(const struct receipts *receipts, struct rcpt_lane_sender *sender
     rules_read(receipts->context->config, &rules);
     rcpt_lane_sender_set_names(sender,
                                &(struct rcpt_lane_names){.name = name_facet, .context = receipts});
-    rcpt_lane_sender_set_rules(sender, rules.reads_receipts, rules.keys, rules.by_row,
-                               rules.timed ? receipts->context->config->ladder : NULL);
+    rcpt_lane_sender_set_rules(sender, &rules.read, receipts->context->config->ladder);
 }

@@ -6,6 +6,7 @@
 #include "config/dimensions.h"
 #include "config/groups.h"
 #include "config/ranges.h"
+#include "postgres/statements.h"
 
 #define RULES_MOST     9
 #define DEDUP_BINDINGS 2
@@ -15,12 +16,9 @@
 /* Not copied: dimensions and groups point into themselves. */
 struct rules {
     const char *files[RULES_MOST];
-    size_t count;        /* 0: none */
-    bool reads_receipts; /* any of them but those of dimensions and groups does */
-    bool keys;           /* they recognise echoes … */
-    bool by_row;         /* … by the message's row */
-    bool timed;          /* the row keeps first times of its message */
-    char window[32];     /* in which they do, as an interval of SQL */
+    size_t count; /* 0: none */
+    struct rcpt_lane_rules read;
+    char window[32]; /* in which echoes are recognised, as an interval of SQL */
     struct rcpt_dimensions dimensions;
     struct rcpt_groups groups;
     struct rcpt_ranges ranges;

@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import itertools
 import json
+import math
 
 from sql_fixture import FLAGS, STATUSES, reads_receipts
 
@@ -88,8 +89,8 @@ def fold(events, lane=0, unknown="park"):
     for event in events:
         messages[event.message_id].append(event)
     ids = sorted(messages, key=lambda i: i.encode())
-    signatures, records = {}, {}
-    columns = {name: [] for name in ("top", "mask", "at", "signature", "first", "org")}
+    signatures, kinds, records = {}, {}, {}
+    columns = {name: [] for name in ("top", "mask", "at", "signature", "kind", "first", "org")}
     raw = []
     for message_id in ids:
         mine = messages[message_id]
@@ -98,19 +99,20 @@ def fold(events, lane=0, unknown="park"):
         for event in mine:
             mask |= event.mask
         gateways = {e.gateway for e in mine}
-        signature = (tuple(sorted(collections.Counter(code for e in mine for code in e.codes).items())),
-                     gateways.pop() if len(gateways) == 1 else "other")
+        signature = tuple(sorted(collections.Counter(code for e in mine for code in e.codes).items()))
+        kind = signature, gateways.pop() if len(gateways) == 1 else "other"
         columns["top"].append(top)
         columns["mask"].append(mask)
         columns["at"].append(min(e.at for e in mine if e.top == top))
         columns["signature"].append(signatures.setdefault(signature, len(signatures)) + 1)
+        columns["kind"].append(kinds.setdefault(kind, len(kinds)) + 1)
         orgs = {e.org for e in mine} - {None}
         held = any(e.part and e.code == 600 or e.machine for e in mine)
         columns["org"].append("" if held else None if not orgs else orgs.pop() if len(orgs) == 1 else "")
         columns["first"].append(len(raw) + 1)
         raw += mine
     columns["first"].append(len(raw) + 1)
-    sizes = [len(s) for s, _ in signatures]
+    sizes = [len(s) for s in signatures]
     payload_ends = list(itertools.accumulate((len(e.payload) for e in raw), initial=1))
     kept = []
     for event in raw:
@@ -123,22 +125,22 @@ def fold(events, lane=0, unknown="park"):
     links = b"".join((link or "").ljust(55).encode() for link in traceparents) if any(traceparents) else b""
     return [
         ids, columns["top"], columns["mask"], columns["at"], columns["signature"],
-        list(itertools.accumulate(sizes, initial=1)), [c for s, _ in signatures for c, _ in s],
-        [n for s, _ in signatures for _, n in s],
+        list(itertools.accumulate(sizes, initial=1)), [c for s in signatures for c, _ in s],
+        [n for s in signatures for _, n in s],
         columns["first"], [e.code for e in raw], [e.at for e in raw], [records[e.record] for e in raw],
         [e.index for e in raw], payload_ends, b"".join([*(e.payload for e in raw), *kept]),
         topics, partitions, offsets, links, lane, unknown,
         [e.marked for e in raw] if any(e.marks for e in raw) else [],
         columns["org"] if any(org is not None for org in columns["org"]) else [],
-        list(itertools.accumulate((len(text) for text in kept), initial=payload_ends[-1])),
+        list(itertools.accumulate((len(text) for text in kept), initial=payload_ends[-1])), columns["kind"],
     ]
 
 
-ARRAYS = ("was", "is", "gained", "signature", "messages", "unknown", "unknown_events", "refused", "refused_events", "retired", "retired_events")
+ARRAYS = ("was", "is", "gained", "kind", "messages", "unknown", "unknown_events", "refused", "refused_events", "retired", "retired_events")
 
 
-WITHOUT_RULES = [[], 0, [], [], [], [], [], [], [], []]  # $25 to $34
-WITHOUT_KEYS = [[], b""]  # $35 and $36
+WITHOUT_RULES = [[], 0] + [[]] * 12  # $26 to $39
+WITHOUT_KEYS = [[], b""]  # $40 and $41
 
 
 def minute_of(at):
@@ -160,26 +162,61 @@ def for_times(messages, facets):
     return [times, gateways]
 
 
-def for_rules(events, timed=False):
-    """What the statement with rules needs beside `fold`: $25 and $26 are read by no rule."""
-    messages = collections.defaultdict(list)
+def delay_bucket(at, now):
+    milliseconds = (now - datetime.datetime.fromisoformat(at)).total_seconds() * 1000
+    return min(79, math.ceil(math.log2(milliseconds) * 2)) if milliseconds > 1 else 0
+
+
+def for_series(parameters, messages):
+    """What a signature ($5 to $8) is where the series is counted, and the minutes ($32 and $33)."""
+    numbers, first, entries, signatures, changes = {}, [1], [], [], []
+    for n, mine in enumerate(messages):
+        receipts = tuple((*e.codes, minute_of(e.at)) for e in mine)
+        if receipts not in numbers:
+            numbers[receipts] = len(numbers) + 1
+            entries += [(code, minute) for *codes, minute in receipts for code in codes]
+            first.append(len(entries) + 1)
+            changes.append(minute_of(parameters[3][n]))
+        signatures.append(numbers[receipts])
+    parameters[4:8] = [signatures, first, [code for code, _ in entries], [1] * len(entries)]
+    return [changes, [minute for _, minute in entries]]
+
+
+def for_facets(parameters, messages):
+    """What a kind ($25) is where reasons or gateways are counted, and what stands for it ($34 and $35)."""
+    numbers, figures, examples, kinds = {}, [], [], []
+    for n, mine in enumerate(messages):
+        receipts = tuple((e.code, e.marked, e.gateway, e.reason) for e in mine)
+        if receipts not in numbers:
+            numbers[receipts] = len(numbers) + 1
+            figures.append(parameters[24][n])
+            examples.append(-(n + 1) if any(e.reason for e in mine) else n + 1)
+        kinds.append(numbers[receipts])
+    parameters[24] = kinds
+    return [figures, examples]
+
+
+def for_rules(parameters, events, rules):
+    """The parameters of `fold` for a statement with rules, and what that needs beside: $26 and $27 are read by no rule."""
+    by_id = collections.defaultdict(list)
     for event in events:
-        messages[event.message_id].append(event)
-    raw = [event for message_id in sorted(messages, key=str.encode) for event in messages[message_id]]
+        by_id[event.message_id].append(event)
+    messages = [by_id[message_id] for message_id in sorted(by_id, key=str.encode)]
+    raw = [event for mine in messages for event in mine]
     facets = {}
     numbers = [facets.setdefault((e.gateway, e.reason), len(facets) + 1) for e in raw]
-    minutes, alike_facets, seen = [], [], {}
-    for n, message_id in enumerate(sorted(messages, key=str.encode), 1):
-        mine = messages[message_id]
-        minutes.append(seen.setdefault(tuple((e.code, e.marked, minute_of(e.at)) for e in mine), n))
-        first = seen.setdefault(tuple((e.code, e.marked, e.gateway, e.reason) for e in mine), n)
-        alike_facets.append(-first if any(e.reason for e in mine) else first)
-    return [[], 0, [e.key for e in raw], numbers, *([facet[part] for facet in facets] for part in range(2)), minutes, alike_facets,
-            *(for_times(messages, facets) if timed else [[], []])]
+    now = datetime.datetime.now(datetime.timezone.utc)
+    buckets = [delay_bucket(e.at, now) for e in raw] if "gateways" in rules else []
+    delays = collections.Counter(zip(numbers, buckets))
+    minutes = for_series(parameters, messages) if "series" in rules else [[], []]
+    kinds = for_facets(parameters, messages) if {"reasons", "gateways"} & set(rules) else [[], []]
+    return [*parameters, [], 0, [e.key for e in raw], numbers, *([facet[part] for facet in facets] for part in range(2)), *minutes, *kinds,
+            buckets, [number for (facet, bucket), n in delays.items() for number in (facet, bucket, n)],
+            *(for_times(by_id, facets) if "times" in rules else [[], []])]
 
 
 def for_rows(events):
-    """And where echoes are recognised by the row: $35 and $36."""
+    """And where echoes are recognised by the row: $40 and $41."""
     messages = collections.defaultdict(list)
     for event in events:
         messages[event.message_id].append(event)
@@ -194,7 +231,7 @@ def for_rows(events):
 
 
 def effects(row):
-    """What apply says became of the messages: {(status before, after, flags gained, signature): messages}."""
+    """What apply says became of the messages: {(status before, after, flags gained, kind): messages}."""
     columns = [[int(v) for v in (row[name] or "{}").strip("{}").split(",") if v] for name in ARRAYS[:5]]
     return {tuple(values[:4]): values[4] for values in zip(*columns)}
 
@@ -213,7 +250,7 @@ def apply(session, events, lane=0, unknown="park", raw=True, days=None):
     with session.transaction():
         parameters = fold(events, lane, "dead-letter" if unknown == "dead-letter" else "park")
         if reads_receipts(session.rules):
-            parameters += for_rules(events, "times" in session.rules) + (for_rows(events) if session.rules[0] == "dedup" else [])
+            parameters = for_rules(parameters, events, session.rules) + (for_rows(events) if session.rules[0] == "dedup" else [])
         name, more = "lane/apply", []
         if days is not None:
             more = [] if reads_receipts(session.rules) else list(WITHOUT_RULES)

@@ -140,17 +140,19 @@ def text_of(name, *subscribers, recent_since=None, recent_column="created_at", r
         elif file in ("14_end", "24_end"):
             files = [*([{"14_end": "14_or_earlier", "24_end": "23_or_earlier"}[file]] if timed else []), file]
         else:
-            others = [f"{file}_{kind}" for kind, wanted in (("subscribed", subscribers), ("dimensions", dimensions), ("times", timed)) if wanted]
+            others = [f"{file}_{kind}" for kind, wanted in (("subscribed", subscribers), ("dimensions", dimensions), ("minutes", by_minutes), ("times", timed),
+                                                            ("ruled", by_facets)) if wanted]
             files = [next((other for other in others if (folder / f"{other}.sql").exists()), file)]
+            files = ["31_minutes", *files] if by_minutes and file == "31_delta" else files
             files += [f"{file}_counted"] if by_row and (folder / f"{file}_counted.sql").exists() else []
         return "".join((folder / f"{part}.sql").read_text() for part in files)
-    by_row, timed = rules[:1] == ("dedup",), "times" in rules
+    by_row, timed, by_minutes, by_facets = rules[:1] == ("dedup",), "times" in rules, "series" in rules, bool({"reasons", "gateways"} & set(rules))
     files = STAGES[name][recent_since is not None].split()
     ruled = [read("45_receipts"), read("45_alike")] if name in SUBSCRIBED and reads_receipts(rules) else []
     ruled += [read("45_doubtful")] if name in SUBSCRIBED and by_row else []
     ruled += [read("45_dimensions")] if name == "lane/wake" and dimensions else []
     ruled += [(SQL / "lane/rules" / f"{rule}.sql").read_text() for rule in rules]
-    text = "".join([*map(read, files), *([*ruled, *subscribers, read("90_answer")] if name in SUBSCRIBED else [])])
+    text = "".join([*map(read, files), *([*ruled, *subscribers, *([read("85_figures")] if name != "lane/wake" else []), read("90_answer")] if name in SUBSCRIBED else [])])
     if dimensions:
         text = bind_dimensions(text, dimensions)
     if "groups" in rules:

@@ -1,5 +1,5 @@
-/* The parameters of apply are known by number: the table in C and the SQL have to agree. And which messages
- * of a batch are alike for rules. */
+/* The parameters of apply are known by number: the table in C and the SQL have to agree. And what
+ * messages of a batch have in common. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static void the_sql_uses_the_types_and_the_number_of_the_table(void **state)
     rcpt_lane_statements_free(statements);
 }
 
-/* ---- messages that are alike ---- */
+/* ---- what messages have in common ---- */
 
 #define MINUTE INT64_C(60000000)
 #define MOST   9u
@@ -117,16 +117,35 @@ static const struct named receipts[] = {
     {7, 600, 0, 7 * MINUTE + 1, 1, 2},
 };
 
-static void messages_are_alike_whose_receipts_name_the_same_in_the_same_minutes(void **state)
+static const struct rcpt_encode_groups *group(struct made *made, struct rcpt_lane_rules rules,
+                                              struct rcpt_arena *arena)
 {
-    static const int32_t expected[] = {1, 1, 3, 4, 5, 6, 6};
+    return rcpt_encode_groups(&made->batch, &rules, rcpt_encode_facets(&made->batch, arena), arena);
+}
+
+static void in_the_same_minutes_the_same_receipts_have_one_signature(void **state)
+{
+    static const int32_t expected[] = {1, 1, 2, 3, 4, 5, 5};
+    static const int32_t entries[] = {1, 2, 3, 5, 6, 8};
+    static const int16_t codes[] = {300, 300, 300, 9003, 600, 300, 600};
+    static const int64_t minutes[] = {5, 6, 5, 5, 5, 5, 7};
+    static const int64_t changes[] = {5, 6, 5, 5, 7};
     struct rcpt_arena arena;
     struct made made;
     (void)state;
     rcpt_arena_init(&arena, 4096);
     make(&made, receipts, MOST);
-    assert_memory_equal(rcpt_encode_facets(&made.batch, &arena)->alike_minutes, expected,
-                        sizeof(expected));
+    for (uint32_t message = 0; message < made.batch.message_count; message++)
+        made.messages[message].at_us = receipts[message < 6 ? message : 8].at_us;
+    made.messages[5].at_us = receipts[6].at_us;
+    const struct rcpt_encode_groups *groups =
+        group(&made, (struct rcpt_lane_rules){.minutes = true}, &arena);
+    assert_int_equal(groups->count, 5);
+    assert_memory_equal(groups->signatures, expected, sizeof(expected));
+    assert_memory_equal(groups->entries, entries, sizeof(entries));
+    assert_memory_equal(groups->codes, codes, sizeof(codes));
+    assert_memory_equal(groups->minutes, minutes, sizeof(minutes));
+    assert_memory_equal(groups->changes, changes, sizeof(changes));
     rcpt_arena_fini(&arena);
 }
 
@@ -136,27 +155,100 @@ static void around_1970_a_minute_is_no_longer_than_others(void **state)
                                          {2, 300, 0, 0, 0, 0},
                                          {3, 300, 0, -MINUTE, 0, 0},
                                          {4, 300, 0, -MINUTE - 1, 0, 0}};
-    static const int32_t expected[] = {1, 2, 1, 4};
+    static const int32_t expected[] = {1, 2, 1, 3};
+    static const int64_t minutes[] = {-1, 0, -2};
     struct rcpt_arena arena;
     struct made made;
     (void)state;
     rcpt_arena_init(&arena, 4096);
     make(&made, named, 4);
-    assert_memory_equal(rcpt_encode_facets(&made.batch, &arena)->alike_minutes, expected,
-                        sizeof(expected));
+    const struct rcpt_encode_groups *groups =
+        group(&made, (struct rcpt_lane_rules){.minutes = true}, &arena);
+    assert_memory_equal(groups->signatures, expected, sizeof(expected));
+    assert_memory_equal(groups->minutes, minutes, sizeof(minutes));
     rcpt_arena_fini(&arena);
 }
 
-static void or_with_the_same_gateways_and_reasons_which_the_sign_tells(void **state)
+static void with_the_same_gateways_and_reasons_they_are_of_one_kind_and_its_sign_says_which(
+    void **state)
 {
-    static const int32_t expected[] = {1, 2, 1, -4, 5, -6, -6};
+    static const int32_t expected[] = {1, 2, 1, 3, 4, 5, 5}, examples[] = {1, 2, -4, 5, -6};
     struct rcpt_arena arena;
     struct made made;
     (void)state;
     rcpt_arena_init(&arena, 4096);
     make(&made, receipts, MOST);
-    assert_memory_equal(rcpt_encode_facets(&made.batch, &arena)->alike_facets, expected,
-                        sizeof(expected));
+    for (uint32_t message = 0; message < made.batch.message_count; message++)
+        made.messages[message].signature = (int32_t)message % 3;
+    const struct rcpt_encode_groups *groups =
+        group(&made, (struct rcpt_lane_rules){.facets = true}, &arena);
+    static const int32_t figures[] = {1, 2, 1, 2, 3};
+    assert_int_equal(groups->kind_count, 5);
+    assert_memory_equal(groups->kinds, expected, sizeof(expected));
+    assert_memory_equal(groups->examples, examples, sizeof(examples));
+    assert_memory_equal(groups->figures, figures, sizeof(figures));
+    rcpt_arena_fini(&arena);
+}
+
+/* The signatures of a batch are by gateway, too; without rules those are its kinds. */
+static void gateways_alone_make_another_kind_and_no_other_signature(void **state)
+{
+    static struct rcpt_batch_signature signatures[] = {{0, 1, 1}, {1, 2, 1}, {3, 1, 2}, {4, 1, 1}};
+    static int16_t codes[] = {300, 300, 600, 300, 300};
+    static int32_t counts[] = {1, 1, 2, 1, 2};
+    static const int32_t expected[] = {1, 2, 1, 3, 1, 2, 1}, kinds[] = {1, 2, 3, 4, 1, 2, 3};
+    static const int32_t entries[] = {1, 2, 4, 5}, found_counts[] = {1, 1, 2, 2};
+    static const int16_t found[] = {300, 300, 600, 300};
+    struct rcpt_arena arena;
+    struct made made;
+    (void)state;
+    rcpt_arena_init(&arena, 4096);
+    make(&made, receipts, MOST);
+    made.batch.signatures = signatures;
+    made.batch.signature_count = 4;
+    made.batch.signature_codes = codes;
+    made.batch.signature_counts = counts;
+    made.batch.signature_code_count = 5;
+    for (uint32_t message = 0; message < made.batch.message_count; message++)
+        made.messages[message].signature = (int32_t)message % 4;
+    const struct rcpt_encode_groups *groups = group(&made, (struct rcpt_lane_rules){0}, &arena);
+    assert_int_equal(groups->count, 3);
+    assert_int_equal(groups->kind_count, 0);
+    assert_memory_equal(groups->signatures, expected, sizeof(expected));
+    assert_memory_equal(groups->kinds, kinds, sizeof(kinds));
+    assert_memory_equal(groups->entries, entries, sizeof(entries));
+    assert_memory_equal(groups->codes, found, sizeof(found));
+    assert_memory_equal(groups->counts, found_counts, sizeof(found_counts));
+    rcpt_arena_fini(&arena);
+}
+
+/* Bucket b ends at 2^(b/2) ms. */
+static void delays_are_counted_by_facet_and_bucket(void **state)
+{
+    static const int64_t delays_us[] = {-5, 1000, 1001, 1414, 1415, 2000, 2001, 4000, INT64_C(1) << 60};
+    static const int16_t expected[] = {0, 0, 1, 1, 2, 2, 3, 4, 79};
+    static const int32_t counted[] = {1, 0, 2, 1, 1, 2, 2, 2, 2, 2, 3, 1, 2, 4, 1, 2, 79, 1};
+    struct named named[MOST];
+    struct rcpt_pg_encoder *encoder = rcpt_pg_encoder_new();
+    struct rcpt_pg_params params;
+    struct rcpt_arena arena;
+    struct made made;
+    (void)state;
+    rcpt_arena_init(&arena, 4096);
+    for (uint32_t at = 0; at < MOST; at++)
+        named[at] = (struct named){at, 300, 0, MINUTE - delays_us[at], at < 4 ? 1 : 2, 0};
+    make(&made, named, MOST);
+    struct rcpt_encode_facets *facets = rcpt_encode_facets(&made.batch, &arena);
+    rcpt_encode_delays(facets, &made.batch, MINUTE, &arena);
+    assert_memory_equal(facets->delays, expected, sizeof(expected));
+    rcpt_encode_delayed(encoder, facets);
+    rcpt_pg_encoder_params(encoder, &params);
+    for (size_t index = 0; index < sizeof(counted) / sizeof(counted[0]); index++) {
+        uint32_t big;
+        memcpy(&big, params.values[0] + 20 + index * 8 + 4, sizeof(big));
+        assert_int_equal(be32toh(big), counted[index]);
+    }
+    rcpt_pg_encoder_free(encoder);
     rcpt_arena_fini(&arena);
 }
 
@@ -200,7 +292,8 @@ static void first_times_are_the_least_of_each_status_and_the_gateway_is_the_firs
     struct rcpt_error error;
     struct rcpt_ladder *ladder = rcpt_ladder_new(rcpt_ladder_default_definition(), &error);
     const struct rcpt_lane_names names = {.name = name_gateway};
-    const struct rcpt_encode_form form = {.rules = true, .times = ladder, .names = &names};
+    const struct rcpt_encode_form form = {
+        .rules = {.receipts = true, .times = true}, .ladder = ladder, .names = &names};
     struct rcpt_pg_encoder *encoder = rcpt_pg_encoder_new();
     struct rcpt_arena arena;
     struct made made;
@@ -226,9 +319,12 @@ static void first_times_are_the_least_of_each_status_and_the_gateway_is_the_firs
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_are_alike_whose_receipts_name_the_same_in_the_same_minutes),
+        cmocka_unit_test(in_the_same_minutes_the_same_receipts_have_one_signature),
         cmocka_unit_test(around_1970_a_minute_is_no_longer_than_others),
-        cmocka_unit_test(or_with_the_same_gateways_and_reasons_which_the_sign_tells),
+        cmocka_unit_test(
+            with_the_same_gateways_and_reasons_they_are_of_one_kind_and_its_sign_says_which),
+        cmocka_unit_test(gateways_alone_make_another_kind_and_no_other_signature),
+        cmocka_unit_test(delays_are_counted_by_facet_and_bucket),
         cmocka_unit_test(
             first_times_are_the_least_of_each_status_and_the_gateway_is_the_first_by_name),
         cmocka_unit_test(the_comment_describes_each_parameter_as_the_table_declares_it),

@@ -42,7 +42,8 @@ static void assert_files(const char *text, const char *const *files)
 #define UPDATE_RULED      UPDATE_SET, RETURNING_RULED, END
 #define UPDATE_SUBSCRIBED UPDATE_SET, RETURNING_RULED, "lane/apply/15_returning_subscribed", END
 #define REST              "lane/apply/30_count", "lane/apply/31_delta", "lane/apply/40_unknown"
-#define ANSWER            "lane/apply/90_answer"
+#define ANSWER            "lane/apply/85_figures", "lane/apply/90_answer"
+#define ANSWER_FACETED    "lane/apply/85_figures_ruled", "lane/apply/90_answer"
 #define WAKE                                                                                       \
     "lane/wake/10_apply", "lane/wake/20_update", "lane/wake/21_set", "lane/wake/22_from",          \
         "lane/wake/24_end", "lane/wake/26_returning", "lane/wake/27_end", "lane/wake/30_count"
@@ -84,13 +85,35 @@ static void rules_see_more_columns_and_none_that_subscribers_alone_read(void **s
     (void)state;
     static const char *const files[] = {"lane/rules/no_dedup", "lane/rules/reasons"};
     const struct rcpt_lane_variant variant = {
-        .rules = files, .rule_count = 2, .reads_receipts = true};
+        .rules = files, .rule_count = 2, .read = {.receipts = true, .facets = true}};
     struct rcpt_lane_statements *ruled = rcpt_lane_statements_new(&variant);
     assert_made_of(text_of(ruled, "apply"), UPDATE_RULED, CHANGED, REST, "lane/apply/45_receipts",
-                   "lane/apply/45_alike", files[0], files[1], ANSWER);
+                   "lane/apply/45_alike", files[0], files[1], ANSWER_FACETED);
     assert_made_of(text_of(ruled, "wake"), WAKE, "lane/wake/45_receipts", "lane/wake/45_alike",
                    files[0], files[1], WAKE_ANSWER);
     rcpt_lane_statements_free(ruled);
+}
+
+static void the_funnel_is_the_sum_of_minutes_where_they_are_counted_and_of_dimensions_before(
+    void **state)
+{
+    (void)state;
+    static const char *const files[] = {"lane/rules/no_dedup", "lane/rules/series"};
+    struct rcpt_lane_variant variant = {
+        .rules = files, .rule_count = 2, .read = {.receipts = true, .minutes = true}};
+    struct rcpt_lane_statements *minutes = rcpt_lane_statements_new(&variant);
+    assert_made_of(text_of(minutes, "apply"), UPDATE_RULED, CHANGED, "lane/apply/30_count",
+                   "lane/apply/31_minutes", "lane/apply/31_delta_minutes", "lane/apply/40_unknown",
+                   "lane/apply/45_receipts", "lane/apply/45_alike", files[0], files[1], ANSWER);
+    rcpt_lane_statements_free(minutes);
+    variant.by_dimensions = true;
+    struct rcpt_lane_statements *both = rcpt_lane_statements_new(&variant);
+    assert_made_of(text_of(both, "apply"), UPDATE_SET, RETURNING_RULED,
+                   "lane/apply/15_returning_dimensions", END, CHANGED, "lane/apply/30_count",
+                   "lane/apply/31_minutes", "lane/apply/31_delta_dimensions",
+                   "lane/apply/40_unknown", "lane/apply/45_receipts", "lane/apply/45_alike",
+                   files[0], files[1], ANSWER);
+    rcpt_lane_statements_free(both);
 }
 
 static void where_the_row_keeps_first_times_they_change_it_too(void **state)
@@ -98,7 +121,7 @@ static void where_the_row_keeps_first_times_they_change_it_too(void **state)
     (void)state;
     static const char *const files[] = {"lane/rules/no_dedup", "lane/rules/times"};
     const struct rcpt_lane_variant variant = {
-        .rules = files, .rule_count = 2, .reads_receipts = true, .timed = true};
+        .rules = files, .rule_count = 2, .read = {.receipts = true, .times = true}};
     struct rcpt_lane_statements *timed = rcpt_lane_statements_new(&variant);
     assert_made_of(text_of(timed, "apply"), "lane/apply/10_update", "lane/apply/11_set_times",
                    "lane/apply/13_from", "lane/apply/14_or_earlier", "lane/apply/14_end",
@@ -209,6 +232,8 @@ int main(void)
         cmocka_unit_test(without_subscribers_statements_have_nothing_of_theirs),
         cmocka_unit_test(subscribers_stand_before_the_answer_and_see_more_columns),
         cmocka_unit_test(rules_see_more_columns_and_none_that_subscribers_alone_read),
+        cmocka_unit_test(
+            the_funnel_is_the_sum_of_minutes_where_they_are_counted_and_of_dimensions_before),
         cmocka_unit_test(where_the_row_keeps_first_times_they_change_it_too),
         cmocka_unit_test(an_unsubscribed_batch_is_without_one_and_makes_sure_that_it_may),
         cmocka_unit_test(

@@ -17,16 +17,19 @@
 -- $24 int4[] first byte in $15, behind the payloads, of eight texts of each raw event (1-based, one more): organisation, account (the
 -- gateway that it names), campaign, the gateway's id where the receipt came under that, class of the reason, key of the event, for figures
 -- the name of the one gateway of its message's receipts, part, total, policy and ms for machines ("2/3//", "//1/5000"); empty: none. Only with raw events.
--- Only with 91_unsubscribed.sql: $25 int2[] statuses of $2, each once, $26 int4 all flags of $3.
--- Only with rules (45_receipts.sql, ../rules), which also need $10, $11 and $22 without raw events: $27 int8[] keys of the raw events, by which echoes
--- are recognised, $28 int4[] facet of each raw event (1-based): $29 text[] gateways, $30 text[] reasons of the facets, NULL: none.
--- $31 int4[] message alike in minutes, of each message: the first one (1-based) whose receipts name the same statuses and flags in the same minutes.
--- $32 int4[] message alike in facets: the first one whose receipts name the same statuses and flags with the same facets; negative: one of them has a reason.
--- Only with 11_set_times.sql, else empty: $33 timestamptz[] least times of each message's receipts that name SENT, DELIVERED, OPENED, CLICKED, four of each message;
--- infinity: none does. $34 int4[] facet with the first gateway by name of these receipts; 0: they name none.
--- Only where echoes are recognised by the row (45_doubtful.sql): $35 int2[] lowest status of each message, if its receipts name statuses alone, each another; else -1.
--- $36 bytea keys of $27, eight bytes each.
--- Only with 10_days.sql, which has all the others, too: $37 int4[] days on which the messages were inserted, in UTC, since 1970-01-01, as receipts have it; NULL: none says so.
+-- $25 int4[] kind of each message's receipts (1-based), for figures: their signature, and the one gateway that they name.
+-- Only with 91_unsubscribed.sql: $26 int2[] statuses of $2, each once, $27 int4 all flags of $3.
+-- Only with rules (45_receipts.sql, ../rules), which also need $10, $11 and $22 without raw events: $28 int8[] keys of the raw events, by which echoes
+-- are recognised, $29 int4[] facet of each raw event (1-based): $30 text[] gateways, $31 text[] reasons of the facets, NULL: none.
+-- With the series (31_minutes.sql) a signature also says in which minutes: $32 int8[] minute of the change that the receipts of each make, since 1970, $33 int8[] minute of each
+-- entry of $7; else both empty. With reasons.sql or gateways.sql a kind also says with which facets, receipt by receipt. $34 int4[] kind without that, of each, as figures have it;
+-- $35 int4[] a message of each kind (1-based), whose receipts stand for those of all; negative: one of them has a reason; else both empty.
+-- $36 int2[] bucket of each raw event's delay until now (delay_bucket()), $37 int4[] delays of all receipts, three of each: facet, bucket, how many; empty unless gateways count them.
+-- Only with 11_set_times.sql, else empty: $38 timestamptz[] least times of each message's receipts that name SENT, DELIVERED, OPENED, CLICKED, four of each message;
+-- infinity: none does. $39 int4[] facet with the first gateway by name of these receipts; 0: they name none.
+-- Only where echoes are recognised by the row (45_doubtful.sql): $40 int2[] lowest status of each message, if its receipts name statuses alone, each another; else -1.
+-- $41 bytea keys of $28, eight bytes each.
+-- Only with 10_days.sql, which has all the others, too: $42 int4[] days on which the messages were inserted, in UTC, since 1970-01-01, as receipts have it; NULL: none says so.
 -- src/postgres/encode_batch.c writes these parameters by one table in the same order; tests/unit/test_encode_batch.c compares the two.
 --
 -- 90_answer.sql says what it returns.

@@ -1,12 +1,13 @@
 -- In place of 31_delta.sql where dimensions are counted: cells, by the message's values of them, as arrays. The sum over all values is the funnel, so its delta has
 -- the same cells, a campaign and status several times. In groups: what a kind of group does to the counters is read once. Messages that did not change
 -- are looked up by their key. Variables: as 15_returning_dimensions.sql.
-, effect AS MATERIALIZED (
+, combinations AS MATERIALIZED (SELECT DISTINCT k.old, k.new, k.gained, k.signature FROM known k),
+effect AS MATERIALIZED (
     SELECT e.old, e.new, e.gained, e.signature, e.code, sum(e.messages)::int4 AS messages, sum(e.events)::int4 AS events
     FROM (SELECT k.old, k.new, k.gained, k.signature, d.code, d.delta AS messages, 0 AS events
-          FROM kinds k JOIN steps d ON d.old = k.old AND d.new = k.new AND d.gained = k.gained
+          FROM combinations k JOIN steps d ON d.old = k.old AND d.new = k.new AND d.gained = k.gained
           UNION ALL
-          SELECT k.old, k.new, k.gained, k.signature, s.code, 0, s.count FROM kinds k JOIN named s ON s.signature = k.signature) e
+          SELECT k.old, k.new, k.gained, k.signature, s.code, 0, s.count FROM combinations k JOIN named s ON s.signature = k.signature) e
     GROUP BY 1, 2, 3, 4, 5
 ),
 cells AS MATERIALIZED (

@@ -3,7 +3,7 @@
 -- Parked are also the receipts of a message that name several organisations, and those beside refused ones that name none:
 -- the wake decides one by one; and those of a message of which a part is delivered, or that may have been opened or clicked by a machine: the wake knows whether all parts are, and when it was delivered. A message that has been deleted is not waited for; of one that was erased nothing is kept.
 , x AS MATERIALIZED (
-    SELECT r.id, r.signature, r.status IS NOT NULL AS known, r.org, e.kept, i AS event,
+    SELECT r.id, ($25::int4[])[r.n] AS kind, r.status IS NOT NULL AS known, r.org, e.kept, i AS event,
            CASE WHEN r.fate = 'other_organisation' AND e.kept[1] IS NULL THEN 'parked'
                 WHEN e.erased IS NOT NULL THEN 'retired_message' ELSE r.fate END AS fate, e.erased IS TRUE AS erased,
            ($16::text[])[e.record] AS topic, ($17::int4[])[e.record] AS partition, ($18::int8[])[e.record] AS at_offset,

@@ -11,11 +11,12 @@
 --   committed transaction has counted.
 , doubtful AS MATERIALIZED (
     SELECT i, k.id, k.campaign, k.old, ($10::int2[])[i] AS code, COALESCE(($22::int4[])[i], 0) AS flags, ($11::timestamptz[])[i] AS at,
-           ($27::int8[])[i] AS event, ($29::text[])[f.n] AS gateway, ($30::text[])[f.n] AS reason, k.counted
+           ($28::int8[])[i] AS event, ($30::text[])[f.n] AS gateway, ($31::text[])[f.n] AS reason, ($36::int2[])[i] AS bucket,
+           k.counted
     FROM (SELECT u.n, u.id, u.campaign, u.old, u.counted FROM u WHERE u.counted IS NOT NULL
           UNION ALL
           SELECT r.n, r.id, r.campaign, r.status,
                  CASE WHEN r.stale THEN counted_keys(r.id, :'counted') ELSE (SELECT string_agg(m.:"counted", '') FROM message_inbox m WHERE m.message_id = r.id) END
           FROM r WHERE r.fate = 'known' AND (NOT r.stale OR message_still_there(r.id))) k,
-         generate_series(($9::int4[])[k.n], ($9::int4[])[k.n + 1] - 1) i, LATERAL (SELECT ($28::int4[])[i] AS n) f
+         generate_series(($9::int4[])[k.n], ($9::int4[])[k.n + 1] - 1) i, LATERAL (SELECT ($29::int4[])[i] AS n) f
 )

@@ -18,7 +18,7 @@ gateway_counts AS (
     WHERE g.code < 9001 AND g.code <> g.old AND NOT p.on_path
     UNION ALL
     SELECT 'gateway_delay', COALESCE(d.gateway, ''), d.bucket, d.n FROM delays d
-    UNION ALL SELECT 'gateway_delay', COALESCE(e.gateway, ''), delay_bucket(now() - e.at), -1 FROM echoed e
+    UNION ALL SELECT 'gateway_delay', COALESCE(e.gateway, ''), e.bucket, -1 FROM echoed e
 ),
 gateways AS (
     INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)

@@ -3,28 +3,32 @@
 -- place before comes from the same UPDATE, never from a join (../apply/10_update.sql says why). The cells are those of time_counts(), added up by bucket before
 -- their keys become text; where a message stays in its bucket they cancel out.
 , moved AS MATERIALIZED (
-    SELECT u.campaign, u.deliver, u.open, COALESCE(u.first_gateway, '') AS gateway, 1 AS n FROM u WHERE u.deliver IS NOT NULL OR u.open IS NOT NULL
+    SELECT u.campaign, COALESCE(u.first_gateway, '') AS gateway, u.deliver, u.open, 1 AS n FROM u WHERE u.was IS NULL AND (u.deliver IS NOT NULL OR u.open IS NOT NULL)
     UNION ALL
-    SELECT u.campaign, NULLIF(split_part(u.was, '/', 1), '')::int2, NULLIF(split_part(u.was, '/', 2), '')::int2,
-           substr(u.was, length(split_part(u.was, '/', 1)) + length(split_part(u.was, '/', 2)) + 3), -1
-    FROM u WHERE u.was IS NOT NULL
+    SELECT u.campaign, c.gateway, CASE WHEN b.gateway <> a.gateway OR b.deliver IS DISTINCT FROM a.deliver THEN c.deliver END,
+           CASE WHEN b.gateway <> a.gateway OR b.open IS DISTINCT FROM a.open THEN c.open END, c.n
+    FROM u,
+         LATERAL (SELECT NULLIF(split_part(u.was, '/', 1), '')::int2 AS deliver, NULLIF(split_part(u.was, '/', 2), '')::int2 AS open,
+                         substr(u.was, length(split_part(u.was, '/', 1)) + length(split_part(u.was, '/', 2)) + 3) AS gateway) b,
+         LATERAL (SELECT u.deliver, u.open, COALESCE(u.first_gateway, '') AS gateway) a,
+         LATERAL (VALUES (a.deliver, a.open, a.gateway, 1), (b.deliver, b.open, b.gateway, -1)) c (deliver, open, gateway, n)
+    WHERE u.was IS NOT NULL
 ),
 times AS (
     INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)
-    SELECT s.kind, array_agg(s.campaign), array_agg('-infinity'::timestamptz), array_agg(s.prefix || time_key(s.bucket)), array_agg(s.status), array_agg(s.n),
-           array_agg(0::int8)
-    FROM (SELECT 'time_to_deliver' AS kind, (SELECT p.code FROM message_status_priority p WHERE p.name = 'DELIVERED') AS status, m.campaign, '' AS prefix,
-                 m.deliver AS bucket, sum(m.n) AS n
-          FROM moved m WHERE m.deliver IS NOT NULL GROUP BY m.campaign, m.deliver
-          UNION ALL
-          SELECT 'gateway_time_to_deliver', (SELECT p.code FROM message_status_priority p WHERE p.name = 'DELIVERED'), '', m.gateway || '/', m.deliver, sum(m.n)
-          FROM moved m WHERE m.deliver IS NOT NULL GROUP BY m.gateway, m.deliver
-          UNION ALL
-          SELECT 'time_to_open', (SELECT p.code FROM message_status_priority p WHERE p.name = 'OPENED'), m.campaign, '', m.open, sum(m.n)
-          FROM moved m WHERE m.open IS NOT NULL GROUP BY m.campaign, m.open
-          UNION ALL
-          SELECT 'gateway_time_to_open', (SELECT p.code FROM message_status_priority p WHERE p.name = 'OPENED'), '', m.gateway || '/', m.open, sum(m.n)
-          FROM moved m WHERE m.open IS NOT NULL GROUP BY m.gateway, m.open) s
-    WHERE s.n <> 0
-    GROUP BY s.kind
+    SELECT 'time_to_deliver', array_agg(c.campaign), array_fill('-infinity'::timestamptz, ARRAY[count(*)::int4]), array_agg(time_key(c.bucket)),
+           array_fill((SELECT p.code FROM message_status_priority p WHERE p.name = 'DELIVERED'), ARRAY[count(*)::int4]), array_agg(c.n), array_fill(0::int8, ARRAY[count(*)::int4])
+    FROM (SELECT m.campaign, m.deliver AS bucket, sum(m.n) AS n FROM moved m WHERE m.deliver IS NOT NULL GROUP BY 1, 2 HAVING sum(m.n) <> 0) c HAVING count(*) > 0
+    UNION ALL
+    SELECT 'gateway_time_to_deliver', array_fill(''::text, ARRAY[count(*)::int4]), array_fill('-infinity'::timestamptz, ARRAY[count(*)::int4]), array_agg(c.gateway || '/' || time_key(c.bucket)),
+           array_fill((SELECT p.code FROM message_status_priority p WHERE p.name = 'DELIVERED'), ARRAY[count(*)::int4]), array_agg(c.n), array_fill(0::int8, ARRAY[count(*)::int4])
+    FROM (SELECT m.gateway, m.deliver AS bucket, sum(m.n) AS n FROM moved m WHERE m.deliver IS NOT NULL GROUP BY 1, 2 HAVING sum(m.n) <> 0) c HAVING count(*) > 0
+    UNION ALL
+    SELECT 'time_to_open', array_agg(c.campaign), array_fill('-infinity'::timestamptz, ARRAY[count(*)::int4]), array_agg(time_key(c.bucket)),
+           array_fill((SELECT p.code FROM message_status_priority p WHERE p.name = 'OPENED'), ARRAY[count(*)::int4]), array_agg(c.n), array_fill(0::int8, ARRAY[count(*)::int4])
+    FROM (SELECT m.campaign, m.open AS bucket, sum(m.n) AS n FROM moved m WHERE m.open IS NOT NULL GROUP BY 1, 2 HAVING sum(m.n) <> 0) c HAVING count(*) > 0
+    UNION ALL
+    SELECT 'gateway_time_to_open', array_fill(''::text, ARRAY[count(*)::int4]), array_fill('-infinity'::timestamptz, ARRAY[count(*)::int4]), array_agg(c.gateway || '/' || time_key(c.bucket)),
+           array_fill((SELECT p.code FROM message_status_priority p WHERE p.name = 'OPENED'), ARRAY[count(*)::int4]), array_agg(c.n), array_fill(0::int8, ARRAY[count(*)::int4])
+    FROM (SELECT m.gateway, m.open AS bucket, sum(m.n) AS n FROM moved m WHERE m.open IS NOT NULL GROUP BY 1, 2 HAVING sum(m.n) <> 0) c HAVING count(*) > 0
 )

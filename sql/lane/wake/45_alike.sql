@@ -1,8 +1,11 @@
--- As apply/45_alike.sql: one by one, since few are woken.
-, minute_changes AS (
-    SELECT u.campaign, floor(date_part('epoch', u.at) / 60)::int8 AS minute, u.old, u.new, u.gained, 1 AS n FROM u
+-- What apply/45_alike.sql and apply/31_minutes.sql give, one by one, since few are woken.
+, minute_cells AS MATERIALIZED (
+    SELECT s.campaign, floor(date_part('epoch', s.at) / 60)::int8 AS minute, s.code, sum(s.messages)::int4 AS messages, sum(s.events)::int4 AS events
+    FROM (SELECT u.campaign, u.at, d.code, d.delta AS messages, 0 AS events FROM u JOIN steps d ON d.old = u.old AND d.new = u.new AND d.gained = u.gained
+          UNION ALL
+          SELECT c.campaign, c.at, k.code, 0, 1 FROM receipts c CROSS JOIN LATERAL receipt_codes(c.code, c.flags) k) s
+    GROUP BY 1, 2, 3
 ),
-minute_receipts AS (SELECT c.campaign, floor(date_part('epoch', c.at) / 60)::int8 AS minute, c.code, c.flags, 1 AS n FROM receipts c),
 gateway_receipts AS (SELECT c.gateway, c.code, c.old, 1 AS n FROM receipts c),
 reason_receipts AS (SELECT c.campaign, c.gateway, c.reason, c.code, 1 AS n FROM receipts c WHERE c.reason IS NOT NULL),
-delays AS (SELECT c.gateway, delay_bucket(now() - c.at) AS bucket, 1 AS n FROM receipts c)
+delays AS (SELECT c.gateway, c.bucket, 1 AS n FROM receipts c)
