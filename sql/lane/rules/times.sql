@@ -2,17 +2,19 @@
 -- (../apply/11_set_times.sql), so neither the order of receipts nor copies change them. A time that gets earlier moves the message from one bucket to another: its
 -- place before comes from the same UPDATE, never from a join (../apply/10_update.sql says why). The cells are those of time_counts(), added up by bucket before
 -- their keys become text; where a message stays in its bucket they cancel out.
-, moved AS MATERIALIZED (
+, placed_before AS MATERIALIZED (
+    SELECT u.campaign, u.deliver, u.open, COALESCE(u.first_gateway, '') AS gateway, NULLIF(split_part(u.was, '/', 1), '')::int2 AS was_deliver,
+           NULLIF(split_part(u.was, '/', 2), '')::int2 AS was_open, substr(u.was, length(split_part(u.was, '/', 1)) + length(split_part(u.was, '/', 2)) + 3) AS was_gateway
+    FROM u WHERE u.was IS NOT NULL AND u.was <> COALESCE(u.deliver::text, '') || '/' || COALESCE(u.open::text, '') || '/' || COALESCE(u.first_gateway, '')
+),
+moved AS MATERIALIZED (
     SELECT u.campaign, COALESCE(u.first_gateway, '') AS gateway, u.deliver, u.open, 1 AS n FROM u WHERE u.was IS NULL AND (u.deliver IS NOT NULL OR u.open IS NOT NULL)
     UNION ALL
-    SELECT u.campaign, c.gateway, CASE WHEN b.gateway <> a.gateway OR b.deliver IS DISTINCT FROM a.deliver THEN c.deliver END,
-           CASE WHEN b.gateway <> a.gateway OR b.open IS DISTINCT FROM a.open THEN c.open END, c.n
-    FROM u,
-         LATERAL (SELECT NULLIF(split_part(u.was, '/', 1), '')::int2 AS deliver, NULLIF(split_part(u.was, '/', 2), '')::int2 AS open,
-                         substr(u.was, length(split_part(u.was, '/', 1)) + length(split_part(u.was, '/', 2)) + 3) AS gateway) b,
-         LATERAL (SELECT u.deliver, u.open, COALESCE(u.first_gateway, '') AS gateway) a,
-         LATERAL (VALUES (a.deliver, a.open, a.gateway, 1), (b.deliver, b.open, b.gateway, -1)) c (deliver, open, gateway, n)
-    WHERE u.was IS NOT NULL
+    SELECT p.campaign, p.gateway, CASE WHEN p.gateway <> p.was_gateway OR p.deliver IS DISTINCT FROM p.was_deliver THEN p.deliver END,
+           CASE WHEN p.gateway <> p.was_gateway OR p.open IS DISTINCT FROM p.was_open THEN p.open END, 1 FROM placed_before p
+    UNION ALL
+    SELECT p.campaign, p.was_gateway, CASE WHEN p.gateway <> p.was_gateway OR p.deliver IS DISTINCT FROM p.was_deliver THEN p.was_deliver END,
+           CASE WHEN p.gateway <> p.was_gateway OR p.open IS DISTINCT FROM p.was_open THEN p.was_open END, -1 FROM placed_before p
 ),
 times AS (
     INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)
