@@ -26,12 +26,12 @@ enum {
     BY_ROW = 1 << 7,       /* echoes are recognised by the message's row */
     TIMED = 1 << 8,        /* the row keeps first times of its message */
     UNTIMED = 1 << 9,
-    MINUTED = 1 << 10, /* a rule counts the series */
-    FACETED = 1 << 11, /* one reads reasons or gateways */
-    UNFACETED = 1 << 12,
-    /* What the funnel's delta is the sum of, unless DIMENSIONED. */
-    OF_MINUTES = 1 << 13,
-    OF_GROUPS = 1 << 14,
+    FACETED = 1 << 10, /* a rule reads reasons or gateways */
+    UNFACETED = 1 << 11,
+    /* What the funnel's delta consists of. */
+    OF_GROUPS = 1 << 12,
+    OF_MINUTES = 1 << 13, /* a rule counts the series */
+    OF_DIMENSIONS = 1 << 14,
 };
 #define SUBSCRIBERS ""  /* in place of a file: those of the subscribers */
 #define RULES       "/" /* likewise those of the rules */
@@ -104,10 +104,10 @@ static const struct piece apply_pieces[] = {
     {"lane/apply/25_unchanged", ALWAYS, ONE_STAGE},
     {"lane/apply/25_unchanged_recent", ALWAYS, LATER_STAGES},
     {"lane/apply/30_count", ALWAYS, ANY_STAGES},
-    {"lane/apply/31_minutes", MINUTED, ANY_STAGES},
+    {"lane/apply/31_dimensions", DIMENSIONED, ANY_STAGES},
     {"lane/apply/31_delta", OF_GROUPS, ANY_STAGES},
     {"lane/apply/31_delta_minutes", OF_MINUTES, ANY_STAGES},
-    {"lane/apply/31_delta_dimensions", DIMENSIONED, ANY_STAGES},
+    {"lane/apply/31_delta_dimensions", OF_DIMENSIONS, ANY_STAGES},
     {"lane/apply/40_unknown", ALWAYS, ANY_STAGES},
     {"lane/apply/45_receipts", RULED, ANY_STAGES},
     {"lane/apply/45_alike", RULED, ANY_STAGES},
@@ -304,10 +304,10 @@ static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers
     return ALWAYS | (subscribers > 0 ? SUBSCRIBED : PLAIN) |
            (variant->rule_count > 0 ? COUNTED : 0) | (read->receipts ? RULED : 0) |
            (read->by_row ? BY_ROW : 0) | (read->times ? TIMED : UNTIMED) |
-           (read->minutes ? MINUTED : 0) | (read->facets ? FACETED : UNFACETED) |
-           (variant->by_dimensions ? DIMENSIONED
-            : read->minutes        ? OF_MINUTES
-                                   : OF_GROUPS);
+           (read->facets ? FACETED : UNFACETED) | (variant->by_dimensions ? DIMENSIONED : 0) |
+           (read->minutes            ? OF_MINUTES
+            : variant->by_dimensions ? OF_DIMENSIONS
+                                     : OF_GROUPS);
 }
 
 /* The boundary is an array of one element, for the operator that no plan takes for a range of an index

@@ -29,8 +29,8 @@ struct rcpt_lane_rules {
  * groups (a group may come in several rows); `steps` (old, new, gained, code, delta), what each kind
  * of transition does to the counters. Parameters are out of its reach: the two
  * statements number them differently. `rules` are such files, too; they see id
- * of `u`, cells by the minute (sql/lane/apply/31_minutes.sql), receipts of known messages in groups
- * (45_alike.sql) or one by one (45_receipts.sql), and behind the first of them `echoed`, those that do not
+ * of `u`, cells by the minute that the delta does not say (sql/lane/apply/31_delta_minutes.sql), receipts
+ * of known messages in groups (45_alike.sql) or one by one (45_receipts.sql), and behind the first of them `echoed`, those that do not
  * count. */
 struct rcpt_lane_variant {
     const char *const *subscribers;

@@ -140,10 +140,10 @@ def text_of(name, *subscribers, recent_since=None, recent_column="created_at", r
         elif file in ("14_end", "24_end"):
             files = [*([{"14_end": "14_or_earlier", "24_end": "23_or_earlier"}[file]] if timed else []), file]
         else:
-            others = [f"{file}_{kind}" for kind, wanted in (("subscribed", subscribers), ("dimensions", dimensions), ("minutes", by_minutes), ("times", timed),
+            others = [f"{file}_{kind}" for kind, wanted in (("subscribed", subscribers), ("minutes", by_minutes), ("dimensions", dimensions), ("times", timed),
                                                             ("ruled", by_facets)) if wanted]
             files = [next((other for other in others if (folder / f"{other}.sql").exists()), file)]
-            files = ["31_minutes", *files] if by_minutes and file == "31_delta" else files
+            files = ["31_dimensions", *files] if dimensions and file == "31_delta" else files
             files += [f"{file}_counted"] if by_row and (folder / f"{file}_counted.sql").exists() else []
         return "".join((folder / f"{part}.sql").read_text() for part in files)
     by_row, timed, by_minutes, by_facets = rules[:1] == ("dedup",), "times" in rules, "series" in rules, bool({"reasons", "gateways"} & set(rules))

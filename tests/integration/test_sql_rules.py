@@ -171,8 +171,11 @@ def test_roll_up_and_trimming_keep_what_they_must(database):
     now = datetime.datetime.now(datetime.timezone.utc)  # NOW may be of the hour before
     apply(session, [Event(f"m{n}", 600, n, at=at(n, now), gateway="g", key=n) for n in range(50)])
     before = tally(session, "hour", "at", "status")
-    assert session.run("control/rollup_tally", 10_000, 0)[0]["rows"] != "0"
-    assert session.query("SELECT count(*) FROM campaign_tally_delta") == [(0,)] and tally(session, "hour", "at", "status") == before
+    minutes = tally(session, "minute", "at", "status")
+    for rollup, deltas in (("control/rollup", "campaign_funnel_delta"), ("control/rollup_tally", "campaign_tally_delta")):
+        assert session.run(rollup, 10_000, 0)[0]["rows"] != "0"
+        assert session.query(f"SELECT count(*) FROM {deltas}") == [(0,)]
+        assert tally(session, "hour", "at", "status") == before and tally(session, "minute", "at", "status") == minutes
     assert 23 <= len({m for m in tally(session, "minute", "at")}) <= 25, "minutes of the last day alone"
     session.run("control/tally_trim", 12 * 3_600_000, 3_600_000, 100_000)
     assert 12 <= len(tally(session, "hour", "at")) <= 13

@@ -94,7 +94,7 @@ static void rules_see_more_columns_and_none_that_subscribers_alone_read(void **s
     rcpt_lane_statements_free(ruled);
 }
 
-static void the_funnel_is_the_sum_of_minutes_where_they_are_counted_and_of_dimensions_before(
+static void where_the_series_is_counted_the_delta_says_in_which_minute(
     void **state)
 {
     (void)state;
@@ -103,14 +103,14 @@ static void the_funnel_is_the_sum_of_minutes_where_they_are_counted_and_of_dimen
         .rules = files, .rule_count = 2, .read = {.receipts = true, .minutes = true}};
     struct rcpt_lane_statements *minutes = rcpt_lane_statements_new(&variant);
     assert_made_of(text_of(minutes, "apply"), UPDATE_RULED, CHANGED, "lane/apply/30_count",
-                   "lane/apply/31_minutes", "lane/apply/31_delta_minutes", "lane/apply/40_unknown",
-                   "lane/apply/45_receipts", "lane/apply/45_alike", files[0], files[1], ANSWER);
+                   "lane/apply/31_delta_minutes", "lane/apply/40_unknown", "lane/apply/45_receipts",
+                   "lane/apply/45_alike", files[0], files[1], ANSWER);
     rcpt_lane_statements_free(minutes);
     variant.by_dimensions = true;
     struct rcpt_lane_statements *both = rcpt_lane_statements_new(&variant);
     assert_made_of(text_of(both, "apply"), UPDATE_SET, RETURNING_RULED,
                    "lane/apply/15_returning_dimensions", END, CHANGED, "lane/apply/30_count",
-                   "lane/apply/31_minutes", "lane/apply/31_delta_dimensions",
+                   "lane/apply/31_dimensions", "lane/apply/31_delta_minutes",
                    "lane/apply/40_unknown", "lane/apply/45_receipts", "lane/apply/45_alike",
                    files[0], files[1], ANSWER);
     rcpt_lane_statements_free(both);
@@ -233,7 +233,7 @@ int main(void)
         cmocka_unit_test(subscribers_stand_before_the_answer_and_see_more_columns),
         cmocka_unit_test(rules_see_more_columns_and_none_that_subscribers_alone_read),
         cmocka_unit_test(
-            the_funnel_is_the_sum_of_minutes_where_they_are_counted_and_of_dimensions_before),
+            where_the_series_is_counted_the_delta_says_in_which_minute),
         cmocka_unit_test(where_the_row_keeps_first_times_they_change_it_too),
         cmocka_unit_test(an_unsubscribed_batch_is_without_one_and_makes_sure_that_it_may),
         cmocka_unit_test(

@@ -21,7 +21,7 @@
 -- Only with 91_unsubscribed.sql: $26 int2[] statuses of $2, each once, $27 int4 all flags of $3.
 -- Only with rules (45_receipts.sql, ../rules), which also need $10, $11 and $22 without raw events: $28 int8[] keys of the raw events, by which echoes
 -- are recognised, $29 int4[] facet of each raw event (1-based): $30 text[] gateways, $31 text[] reasons of the facets, NULL: none.
--- With the series (31_minutes.sql) a signature also says in which minutes: $32 int8[] minute of the change that the receipts of each make, since 1970, $33 int8[] minute of each
+-- With the series (31_delta_minutes.sql) a signature also says in which minutes: $32 int8[] minute of the change that the receipts of each make, since 1970, $33 int8[] minute of each
 -- entry of $7; else both empty. With reasons.sql or gateways.sql a kind also says with which facets, receipt by receipt. $34 int4[] kind without that, of each, as figures have it;
 -- $35 int4[] a message of each kind (1-based), whose receipts stand for those of all; negative: one of them has a reason; else both empty.
 -- $36 int2[] bucket of each raw event's delay until now (delay_bucket()), $37 int4[] delays of all receipts, three of each: facet, bucket, how many; empty unless gateways count them.

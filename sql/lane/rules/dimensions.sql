@@ -1,5 +1,5 @@
 -- Rule: the funnel by the values of columns of the message (counters.by), by the same steps as the funnel, so that the sum over all keys is the funnel.
--- It reads no single receipts: cells (../apply/31_delta_dimensions.sql) are arrays already. A cell may be appended several times: the roll-up
+-- It reads no single receipts: cells (../apply/31_dimensions.sql) are arrays already. A cell may be appended several times: the roll-up
 -- and the view add up. Variable: dimension_kinds, an array of what the values are.
 , dimensions AS (
     INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)

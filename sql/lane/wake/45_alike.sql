@@ -1,6 +1,6 @@
--- What apply/45_alike.sql and apply/31_minutes.sql give, one by one, since few are woken.
+-- What apply/45_alike.sql gives, one by one, since few are woken, and the cells of minutes, which the delta of a wake does not say.
 , minute_cells AS MATERIALIZED (
-    SELECT s.campaign, floor(date_part('epoch', s.at) / 60)::int8 AS minute, s.code, sum(s.messages)::int4 AS messages, sum(s.events)::int4 AS events
+    SELECT s.campaign, floor(date_part('epoch', s.at) / 60)::int8 AS minute, s.code, sum(s.messages) AS messages, sum(s.events) AS events
     FROM (SELECT u.campaign, u.at, d.code, d.delta AS messages, 0 AS events FROM u JOIN steps d ON d.old = u.old AND d.new = u.new AND d.gained = u.gained
           UNION ALL
           SELECT c.campaign, c.at, k.code, 0, 1 FROM receipts c CROSS JOIN LATERAL receipt_codes(c.code, c.flags) k) s

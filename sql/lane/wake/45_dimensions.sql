@@ -1,4 +1,4 @@
--- The cells of apply/31_delta_dimensions.sql: all messages are looked up by their key, since few are woken.
+-- The cells of apply/31_dimensions.sql: all messages are looked up by their key, since few are woken.
 , cells AS MATERIALIZED (
     SELECT array_agg(v.campaign) AS campaign, array_agg(dimension_key(d.value_1)) AS key_1, array_agg(dimension_key(d.value_2)) AS key_2, array_agg(dimension_key(d.value_3)) AS key_3,
            array_agg(v.code) AS code, array_agg(v.messages::int8) AS messages, array_agg(v.events::int8) AS events
