@@ -20,8 +20,8 @@ struct rcpt_encode_form {
                           the messages may reach */
     struct rcpt_lane_rules rules;     /* of the statement */
     const struct rcpt_ladder *ladder; /* of first times */
-    int64_t now_us;               /* until when delays are counted */
-    bool days;  /* it looks in the days first that the messages' receipts name */
+    int64_t now_us;                   /* until when delays are counted */
+    bool days; /* it looks in the days first that the messages' receipts name */
 };
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                        const struct rcpt_encode_form *form);
@@ -54,8 +54,9 @@ struct rcpt_encode_facets {
     int32_t *of_events;              /* of each event, 1-based */
     const struct rcpt_event **first; /* with each number */
     uint32_t count;
-    int16_t *delays;  /* bucket of each event's delay … */
-    int32_t *delayed; /* … and how many of each facet are in each; both NULL until rcpt_encode_delays() */
+    int16_t *delays; /* bucket of each event's delay … */
+    int32_t *
+        delayed; /* … and how many of each facet are in each; both NULL until rcpt_encode_delays() */
 };
 struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
                                               struct rcpt_arena *arena);
@@ -70,9 +71,10 @@ struct rcpt_encode_groups {
     int32_t *entries;    /* first entry of each signature, and the end of the last */
     int16_t *codes;      /* of each entry: what the receipts name … */
     int32_t *counts;     /* … how often … */
-    int64_t *minutes;    /* … and when, in minutes since 1970; NULL unless the series is counted */
-    int64_t *changes;    /* the minute in which a change of each signature's messages counts; likewise */
-    int32_t *kinds;      /* of each message */
+    int64_t *minutes; /* … and when, in minutes since 1970; NULL unless the series is counted */
+    int64_t
+        *changes;   /* the minute in which a change of each signature's messages counts; likewise */
+    int32_t *kinds; /* of each message */
     uint32_t kind_count; /* 0: kinds are what figures have, and the next two are NULL */
     int32_t *figures;    /* the kind that figures have for each */
     int32_t *examples;   /* a message of each kind; negative: one of its receipts has a reason */

@@ -15,7 +15,7 @@
 
 /* Each combination gets the number of its first appearance, found by a table of all there can be. */
 struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
-                                                struct rcpt_arena *arena)
+                                              struct rcpt_arena *arena)
 {
     struct rcpt_encode_facets *facets = rcpt_arena_alloc(arena, sizeof(*facets));
     int32_t *numbers = rcpt_arena_alloc(arena, MOST * sizeof(*numbers));
@@ -65,7 +65,8 @@ void rcpt_encode_delays(struct rcpt_encode_facets *facets, const struct rcpt_bat
 /* The one-dimensional array of those that are there: facet, bucket, how many. */
 void rcpt_encode_delayed(struct rcpt_pg_encoder *encoder, const struct rcpt_encode_facets *facets)
 {
-    size_t cells = facets != NULL && facets->delayed != NULL ? facets->count * BUCKETS : 0, used = 0;
+    size_t cells = facets != NULL && facets->delayed != NULL ? facets->count * BUCKETS : 0,
+           used = 0;
     for (size_t cell = 0; cell < cells; cell++)
         used += facets->delayed[cell] > 0;
     uint8_t *place = rcpt_pg_add_int4_array(encoder, used * 3);

@@ -44,6 +44,7 @@ static int64_t facet_of(const struct alike *alike, uint32_t event)
     return alike->facets->of_events[event];
 }
 
+/* Both halves of a number decide about all bits: codes and minutes differ in few of them. */
 static uint64_t mix(uint64_t hash, uint64_t first, uint64_t second)
 {
     hash = (hash ^ first) * UINT64_C(0x9e3779b97f4a7c15);
@@ -86,8 +87,8 @@ static uint64_t hash_signature(const struct alike *alike, uint32_t item)
     const struct rcpt_batch_signature *signature = &batch->signatures[item];
     uint64_t hash = 0;
     for (uint32_t at = signature->first; at < signature->first + signature->size; at++)
-        hash = mix(hash, (uint64_t)batch->signature_codes[at],
-                   (uint64_t)batch->signature_counts[at]);
+        hash =
+            mix(hash, (uint64_t)batch->signature_codes[at], (uint64_t)batch->signature_counts[at]);
     return hash;
 }
 
@@ -122,8 +123,7 @@ static struct grouping group(const struct alike *alike, uint32_t count, struct r
     memset(buckets, 0, ((size_t)mask + 1) * sizeof(*buckets));
     for (uint32_t item = 0; item < count; item++) {
         uint32_t bucket = (uint32_t)alike->hash(alike, item) & mask;
-        while (buckets[bucket] != 0 &&
-               !alike->same(alike, made.first[buckets[bucket] - 1], item))
+        while (buckets[bucket] != 0 && !alike->same(alike, made.first[buckets[bucket] - 1], item))
             bucket = (bucket + 1) & mask;
         if (buckets[bucket] == 0) {
             made.first[made.count++] = item;
@@ -158,6 +158,8 @@ static void allocate_entries(struct rcpt_encode_groups *groups, uint32_t count, 
     groups->counts = rcpt_arena_alloc(arena, entries * sizeof(*groups->counts));
 }
 
+/* The batch has a signature for each gateway; here those with the same statuses and counts are one. A batch has
+ * few of them, so messages are not compared. */
 static void take_signatures(struct rcpt_encode_groups *groups, const struct rcpt_batch *batch,
                             struct rcpt_arena *arena)
 {
@@ -179,6 +181,7 @@ static void take_signatures(struct rcpt_encode_groups *groups, const struct rcpt
         groups->signatures[message] = made.of_items[batch->messages[message].signature];
 }
 
+/* As many as add_entries() adds for the first message of each signature. */
 static size_t count_entries(const struct rcpt_batch *batch, const struct grouping *made)
 {
     size_t count = 0;
@@ -219,8 +222,8 @@ static void take_minutes(struct rcpt_encode_groups *groups, const struct rcpt_ba
         uint32_t message = made.first[number];
         groups->entries[number] = (int32_t)used + 1;
         groups->changes[number] = minute_at(batch->messages[message].at_us);
-        for (uint32_t at = batch->messages[message].first_event; at < rcpt_batch_end(batch, message);
-             at++)
+        for (uint32_t at = batch->messages[message].first_event;
+             at < rcpt_batch_end(batch, message); at++)
             used = add_entries(groups, &batch->events[at], used);
     }
     groups->entries[made.count] = (int32_t)used + 1;
@@ -238,6 +241,8 @@ static bool has_reason(const struct rcpt_batch *batch, uint32_t message)
     return found;
 }
 
+/* Messages with the same receipts and facets are of one kind. Its first message stands for it: the statement
+ * reads the receipts of that one (sql/lane/apply/45_alike.sql). */
 static void take_facets(struct rcpt_encode_groups *groups, const struct rcpt_batch *batch,
                         const struct rcpt_encode_facets *facets, struct rcpt_arena *arena)
 {
@@ -254,6 +259,7 @@ static void take_facets(struct rcpt_encode_groups *groups, const struct rcpt_bat
     }
 }
 
+/* Without facets, a kind is what figures are counted by. */
 static void take_kinds(struct rcpt_encode_groups *groups, const struct rcpt_batch *batch,
                        struct rcpt_arena *arena)
 {

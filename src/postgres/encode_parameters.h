@@ -12,7 +12,8 @@ static inline void put_text(struct rcpt_pg_encoder *encoder, const char *text)
 }
 
 /* NULL: the record has none, or one that is malformed. */
-static inline void put_traceparent(struct rcpt_pg_encoder *encoder, const struct rcpt_record *record)
+static inline void put_traceparent(struct rcpt_pg_encoder *encoder,
+                                   const struct rcpt_record *record)
 {
     if (record->traceparent[0] == '\0')
         rcpt_pg_put_null(encoder);
@@ -61,7 +62,7 @@ struct content {
 typedef void (*add_parameter)(struct rcpt_pg_encoder *encoder, const struct content *content);
 
 static inline void add_all(struct rcpt_pg_encoder *encoder, const struct content *content,
-                    const add_parameter *parameters, size_t count)
+                           const add_parameter *parameters, size_t count)
 {
     for (size_t index = 0; index < count; index++)
         parameters[index](encoder, content);

@@ -211,6 +211,7 @@ static void add_fence(struct submission *submission, const struct rcpt_lane_send
     add_query(submission, "fence", sender->fence);
 }
 
+/* For delays: the time by this machine's clock, since receipts are counted before PostgreSQL has them. */
 static int64_t now_us(void)
 {
     struct timespec now;

@@ -37,7 +37,7 @@ struct rcpt_lane_variant {
     size_t count;
     const char *const *
         rules; /* "lane/rules/dedup", behind dedup_store unless by_row, or no_dedup, then the others */
-    size_t rule_count;   /* 0: the statements hold nothing of rules */
+    size_t rule_count; /* 0: the statements hold nothing of rules */
     struct rcpt_lane_rules read;
     bool by_dimensions; /* lane/rules/dimensions is among the rules */
     /* What the files of dimensions, groups and ranges leave open; none without them. Read by

@@ -225,7 +225,8 @@ static void gateways_alone_make_another_kind_and_no_other_signature(void **state
 /* Bucket b ends at 2^(b/2) ms. */
 static void delays_are_counted_by_facet_and_bucket(void **state)
 {
-    static const int64_t delays_us[] = {-5, 1000, 1001, 1414, 1415, 2000, 2001, 4000, INT64_C(1) << 60};
+    static const int64_t delays_us[] = {
+        -5, 1000, 1001, 1414, 1415, 2000, 2001, 4000, INT64_C(1) << 60};
     static const int16_t expected[] = {0, 0, 1, 1, 2, 2, 3, 4, 79};
     static const int32_t counted[] = {1, 0, 2, 1, 1, 2, 2, 2, 2, 2, 3, 1, 2, 4, 1, 2, 79, 1};
     struct named named[MOST];

@@ -94,8 +94,7 @@ static void rules_see_more_columns_and_none_that_subscribers_alone_read(void **s
     rcpt_lane_statements_free(ruled);
 }
 
-static void where_the_series_is_counted_the_delta_says_in_which_minute(
-    void **state)
+static void where_the_series_is_counted_the_delta_says_in_which_minute(void **state)
 {
     (void)state;
     static const char *const files[] = {"lane/rules/no_dedup", "lane/rules/series"};
@@ -232,8 +231,7 @@ int main(void)
         cmocka_unit_test(without_subscribers_statements_have_nothing_of_theirs),
         cmocka_unit_test(subscribers_stand_before_the_answer_and_see_more_columns),
         cmocka_unit_test(rules_see_more_columns_and_none_that_subscribers_alone_read),
-        cmocka_unit_test(
-            where_the_series_is_counted_the_delta_says_in_which_minute),
+        cmocka_unit_test(where_the_series_is_counted_the_delta_says_in_which_minute),
         cmocka_unit_test(where_the_row_keeps_first_times_they_change_it_too),
         cmocka_unit_test(an_unsubscribed_batch_is_without_one_and_makes_sure_that_it_may),
         cmocka_unit_test(
