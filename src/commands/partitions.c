@@ -296,7 +296,7 @@ static void warn_late(const struct layout *layout)
             "warning: message_inbox has no partition for messages of now: they go to the default "
             "one; run receiptd maintain, and see why nobody did\n");
     else if (layout->last_ms < layout->now_ms + layout->span_ms)
-        fprintf(stderr, "warning: message_inbox has no partition beyond the present one; run "
+        fprintf(stderr, "warning: the partitions of message_inbox end within a span of now; run "
                         "receiptd maintain, and see why nobody did\n");
 }
 

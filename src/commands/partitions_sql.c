@@ -79,9 +79,14 @@ int64_t layout_span_end(const struct layout *layout, int64_t ms)
     return (ms / layout->span_ms + 1) * layout->span_ms;
 }
 
+/* Partitions that are made ahead are among those that batches may look in: seven short ones, or a week
+ * of longer ones. */
 int64_t layout_horizon(const struct layout *layout)
 {
-    return layout_span_end(layout, layout->now_ms + SPANS_AHEAD * layout->span_ms);
+    int64_t week_ms = 7 * DAY_MS, ahead_ms = SPANS_AHEAD * layout->span_ms;
+    if (ahead_ms > week_ms)
+        ahead_ms = layout->span_ms > week_ms ? layout->span_ms : week_ms;
+    return layout_span_end(layout, layout->now_ms + ahead_ms);
 }
 
 /* By the day where spans are whole days, else by the minute: unique for each start. */

@@ -11,6 +11,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "config/value.h"
 #include "core/id_time.h"
 #include "inbox_check.h"
 #include "postgres/bind.h"
@@ -236,12 +237,16 @@ static void describe_partitions(const struct inbox *inbox)
 
 static void describe_newest(const struct inbox *inbox)
 {
+    const struct rcpt_config *config = inbox->context->config;
+    char span[RCPT_CONFIG_NUMBER_BYTES];
+    rcpt_config_format_number(RCPT_CONFIG_DURATION, config->inbox.partition_span_ms, span);
     printf("partitioned by %s", text_of(inbox, "partition_key"));
-    if (inbox->since != NULL)
-        printf(", batches look in the partitions of messages since %s first%s\n", inbox->since,
-               inbox->context->config->inbox.partitions == RCPT_PARTITIONS_OWN
-                   ? "; a longer inbox.partition_span makes fewer, which costs batches less"
-                   : "");
+    if (inbox->since != NULL && config->inbox.partitions == RCPT_PARTITIONS_OWN)
+        printf(", batches look in the partitions of messages since %s first; new ones are of %s, a "
+               "longer inbox.partition_span makes fewer, which costs batches less\n",
+               inbox->since, span);
+    else if (inbox->since != NULL)
+        printf(", batches look in the partitions of messages since %s first\n", inbox->since);
     else if (inbox->most == 0)
         printf(", no recent set, inbox.recent_rows is 0: each receipt is looked up in all %s "
                "partitions\n",

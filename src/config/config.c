@@ -135,10 +135,13 @@ static bool check_retention(struct loading *loading)
                              "%s", problem);
 }
 
-/* A partition's bounds are made from the time in ids. */
+/* A partition's bounds are made from the time in ids, and its span from the retention. */
 static bool check_partitions(struct loading *loading)
 {
-    const char *problem = rcpt_config_partitions_problem(loading->config);
+    struct rcpt_config *config = loading->config;
+    const char *problem = rcpt_config_partitions_problem(config);
+    if (config->inbox.partition_span_ms == 0)
+        config->inbox.partition_span_ms = rcpt_config_default_span(config);
     return problem == NULL ||
            rcpt_config_error(loading->file.error, loading->file.name,
                              place_of(loading, "inbox.partitions", "inbox.partition_span"), "%s",

@@ -216,8 +216,10 @@ static const struct rcpt_config_row rows[] = {
     {"inbox.ids", RCPT_CONFIG_CHOICE, 0, AT(inbox.ids), .initial = "any", CHOICES(id_kinds),
      .doc = "what message ids are: `uuidv7` (in lower case), `ulid` (in upper case) and `ksuid` "
             "begin with the time, as `inbox.partitions: own` needs; `snowflake` grows with it"},
-    {"inbox.partition_span", RCPT_CONFIG_DURATION, 0, AT(inbox.partition_span_ms), .initial = "1d",
-     .min = HOUR, .max = 31 * DAY, .doc = "time of one partition's messages"},
+    {"inbox.partition_span", RCPT_CONFIG_DURATION, NULLABLE, AT(inbox.partition_span_ms),
+     .min = HOUR, .max = 122 * DAY, .example = "1d",
+     .doc = "time of one partition's messages; not set: the fewest whole days of which 30 hold "
+            "`inbox.retention` (3d for 90d); 1d without it, or if `inbox.partitions` is not `own`"},
     RCPT_CONFIG_LAYOUT_ROWS
 
         RCPT_CONFIG_MACHINE_ROWS

@@ -179,7 +179,7 @@ METRIC(PARTITIONS_UNBOOKED, "receiptd_inbox_partitions_unbooked", GAUGE,
        .help = "Partitions that have left the inbox, or were dropped, and are not booked; absent "
                "without inbox.partitions: external")
 METRIC(PARTITIONS_AHEAD, "receiptd_inbox_partitions_ahead", GAUGE,
-       .help = "Spans (inbox.partition_span; days by default) from now to the end of the last "
+       .help = "Spans (inbox.partition_span) from now to the end of the last "
                "partition; below 0: there is none for messages of now; absent without partitions")
 
 /* the intake */

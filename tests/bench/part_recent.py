@@ -5,6 +5,7 @@ Families are measured one after the other, the cases of each in turns, and each 
   mapped      the same in a table of the platform's
   ordered     ids that begin with the time, flat
   partitions  these in a partition a day, and the largest number also in 30 and 90 days of them, the latter with the recent set, too
+  default     the same in the partitions that receiptd makes for a retention of 90 days, of 3 days each
   weeks       the same in a partition a week
   days        random ids in a table of the platform's with 30 partitions by created_at, with their recent set, and where receipts name the
               day of their message, beside the first of `mapped`
@@ -27,6 +28,7 @@ EVENTS = 200_000
 ROWS = "1000000 10000000"
 RECENT_ROWS = 1_000_000
 FAMILIES = {"random": {}, "mapped": {"mapped": True}, "ordered": {"ordered": True}, "partitions": {"partitions": True},
+            "default": {"partitions": True, "span_days": 3},
             "weeks": {"partitions": True, "span_days": 7},
             "days": {"mapped": True}}
 SPREAD_DAYS = (30, 90)

@@ -47,6 +47,7 @@ def section_dropped(result):
 
 FAMILIES = {"random": "random ids, flat", "mapped": "random ids, a table of the platform's", "ordered": "time-ordered ids, flat",
             "partitions": "time-ordered ids, a partition a day",
+            "default": "time-ordered ids, a partition of 3 days",
             "weeks": "time-ordered ids, a partition a week",
             "days": "random ids, a table of the platform's"}
 

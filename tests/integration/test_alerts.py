@@ -536,7 +536,7 @@ class SmallSite(Site):
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
 def test_each_alert_of_maintenance_fires_and_ends_with_maintain(create_world, tmp_path):
     with ExitStack() as stack:
-        world = create_world(partitions=1, http={"listen": "127.0.0.1:0"}, inbox={"partitions": "own", "ids": "uuidv7", "retention": "90d"})
+        world = create_world(partitions=1, http={"listen": "127.0.0.1:0"}, inbox={"partitions": "own", "ids": "uuidv7", "partition_span": "1d", "retention": "90d"})
         world.installation.command("maintain")
         site = SmallSite(world, tmp_path, stack)
         figure = "receiptd_maintained_timestamp_seconds"

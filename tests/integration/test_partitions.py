@@ -1,4 +1,5 @@
 """Partitions of the own inbox: made ahead, moved into, booked and dropped; a message is counted once at every moment, whoever is killed."""
+import re
 import signal
 import threading
 import time
@@ -227,6 +228,73 @@ def test_a_check_that_a_killed_run_has_left_is_taken_away(own):
     own.run("maintain")
     insert(own, ["order-1"])
     assert parts(own) == {"message_inbox_other": 1}
+
+
+# ---- another span
+
+def ranges(installation):
+    """(from, to, name) of each partition, in ms: each begins where the one before ends."""
+    bounds = installation.query("SELECT pg_get_expr(c.relpartbound, c.oid), c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+                                f" WHERE i.inhparent = '{INBOX}'::regclass AND c.relname <> 'message_inbox_other'")
+    found = sorted((*(int(text.replace("-", ""), 16) for text in re.findall("'(.*?)'", bound)), name) for bound, name in bounds)
+    assert all(one[1] == other[0] for one, other in zip(found, found[1:])), found
+    return found
+
+
+@pytest.mark.parametrize("command", ("maintain", "migrate"))
+@pytest.mark.parametrize("first, then, span", (
+    ({}, {"retention": "90d"}, 3), ({}, {"retention": "365d"}, 13), ({"retention": "365d"}, {"retention": "30d"}, 1),
+    ({"retention": "90d"}, {"partition_span": "6h"}, 0.25), ({"partition_span": "7h"}, {"retention": "90d"}, 3)))
+def test_with_another_span_new_partitions_begin_where_the_last_one_ends(empty, command, first, then, span):
+    """An upgrade, or another retention. Those that are there stay as they are, and so do their messages."""
+    empty.write(inbox=OWN | first)
+    empty.migrate()
+    own, before, span = empty, ranges(empty), int(span * DAY)
+    own.write(inbox=OWN | then)
+    ahead = min(7 * span, max(7 * DAY, span))
+    if before[-1][1] > now() + ahead + span:  # there are enough for a while; then:
+        own.run(command)
+        assert ranges(own) == before
+        for name in made(own)[3:]:
+            own.do(f"DROP TABLE receiptd.{name}")
+        before = before[:2]
+    insert(own, [v7(ms) for low, high, _ in before for ms in (low, high - 1)])
+    assert "partitions: made" in own.run(command).out
+    found = ranges(own)
+    assert found[:len(before)] == before and found[-1][1] > now() + ahead
+    assert all(high % span == 0 and high - low <= span for low, high, _ in found[len(before):])
+    insert(own, [v7(ms) for low, high, _ in found[len(before):] for ms in (low, high - 1)])
+    assert parts(own) == {name: 2 for _, _, name in found}
+    exact(own)
+    assert "made" not in own.run(command).out and "warning" not in own.run("check-config", "--connect").err
+
+
+@pytest.mark.parametrize("days", range(4))
+def test_with_another_span_messages_since_the_last_partition_are_moved_too(own, days):
+    """Nobody ran maintain for some days, so that the last partition ended in the present span of three days, or before it."""
+    drop_spans(own)
+    age(own, days + 1)
+    insert(own, [v7(start_of(-day) + at, day) for day in range(days + 1) for at in (0, DAY - 1)])
+    own.write(inbox=OWN | {"retention": "90d"})
+    assert f"moved {2 * days + 2} messages" in own.run("maintain").out
+    assert "message_inbox_other" not in parts(own) and sum(parts(own).values()) == 2 * days + 2
+    assert all(high - low <= 3 * DAY for low, high, _ in ranges(own))
+    exact(own)
+
+
+def test_partitions_of_another_span_go_as_a_whole(own):
+    """Wide and narrow ones, whatever the span is now."""
+    for days, span in ((70, 1), (69, 3), (66, 13)):
+        low, high = start_of(-days), start_of(-days + span)
+        own.do(f"CREATE TABLE receiptd.{name_of(low)} PARTITION OF {INBOX} FOR VALUES FROM ('{v7(low)[:13]}') TO ('{v7(high)[:13]}')")
+        own.migrate()  # triggers
+        insert(own, [v7(low + n, n) for n in range(20)], days_old=days)
+    before = funnel(own)
+    own.write(inbox=OWN | {"retention": "45d"})
+    said = own.run("maintain").out
+    assert [f"partition {name_of(start_of(-days))}: booked 20 messages and dropped" in said for days in (70, 69, 66)] == [True] * 3
+    assert parts(own) == {} and funnel(own) == before
+    exact(own)
 
 
 # ---- dropped
@@ -503,7 +571,7 @@ def test_the_newest_partitions_are_the_recent_set_and_the_batch_reads_them_first
     said = own.run("maintain").out
     assert f"batches look among the messages since {first} first" in said and "the newest are in 2, the others in 7" in said
     assert own.query("SELECT first_id, since FROM receiptd.inbox_recent") == [(first, None)]
-    assert f"batches look in the partitions of messages since {first} first; a longer inbox.partition_span makes fewer" in own.run("check-config", "--connect").out
+    assert f"batches look in the partitions of messages since {first} first; new ones are of 24h, a longer inbox.partition_span makes fewer" in own.run("check-config", "--connect").out
     for setting in ("plan_cache_mode = force_generic_plan", "enable_seqscan = off", "jit = off", "search_path = receiptd"):
         own.do(f"SET {setting}")
     plans = []

@@ -235,6 +235,35 @@ static void empty_sections_and_null_values_mean_the_default(void **state)
     free(actual);
 }
 
+static void the_span_of_own_partitions_follows_from_retention_unless_it_is_given(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *inbox;
+        int days;
+    } cases[] = {
+        {"partitions: own, ids: ulid", 1},
+        {"partitions: own, ids: ulid, retention: 6h", 1},
+        {"partitions: own, ids: ulid, retention: 30d", 1},
+        {"partitions: own, ids: ulid, retention: 721h", 2},
+        {"partitions: own, ids: ulid, retention: 90d", 3},
+        {"partitions: own, ids: ulid, retention: 365d", 13},
+        {"partitions: own, ids: ulid, retention: 3650d", 122},
+        {"partitions: own, ids: ulid, retention: 90d, partition_span: ~", 3},
+        {"partitions: own, ids: ulid, retention: 90d, partition_span: 1d", 1},
+        {"partitions: own, ids: ulid, retention_overrides: [{org_id: o, keep: 90d}]", 1},
+        {"partitions: external, ids: ulid, retention: 90d", 1},
+        {"retention: 90d", 1},
+    };
+    for (size_t index = 0; index < COUNT_OF(cases); index++) {
+        char text[512];
+        snprintf(text, sizeof(text), SMALLEST "inbox: {%s}\n", cases[index].inbox);
+        struct rcpt_config *config = parse_good(text);
+        assert_int_equal(config->inbox.partition_span_ms, cases[index].days * INT64_C(86400000));
+        rcpt_config_free(config);
+    }
+}
+
 static void a_ladder_in_the_file_replaces_the_default_as_a_whole(void **state)
 {
     (void)state;
@@ -280,6 +309,7 @@ int main(void)
         cmocka_unit_test(every_row_is_declared_whole),
         cmocka_unit_test(properties_are_kept_with_their_places),
         cmocka_unit_test(empty_sections_and_null_values_mean_the_default),
+        cmocka_unit_test(the_span_of_own_partitions_follows_from_retention_unless_it_is_given),
         cmocka_unit_test(a_ladder_in_the_file_replaces_the_default_as_a_whole),
         cmocka_unit_test(a_contradictory_ladder_is_refused_at_its_key),
     };
