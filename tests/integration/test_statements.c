@@ -273,6 +273,7 @@ static int migrate(void **state)
     run_file("tables/005_serve", NULL, 0);
     run_file("tables/006_groups", NULL, 0);
     run_file("tables/006_times", NULL, 0);
+    run_file("tables/006_minutes", NULL, 0);
     run_file("tables/006_parts", NULL, 0);
     run_file("tables/006_ranges", NULL, 0);
     run_file("tables/006_status", NULL, 0);
