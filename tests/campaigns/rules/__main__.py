@@ -27,20 +27,24 @@ class Rounds:
     def run(self, number, count, sides):
         """`count` histories, once in each of these ways: see Arm."""
         histories = Histories(f"{self.seed}.{number}", count, int(time.time() * 1000))
-        anomalies = sum(self.run_arm(histories, number, side) for side in sides)
+        anomalies = sum(self.run_arm(histories, number, side, self.draw(number, side if len(sides) > 1 else "")) for side in sides)
         self.totals.update(histories=count, events=len(histories.events), anomalies=anomalies)
 
-    def run_arm(self, histories, number, side):
+    def draw(self, number, side):
+        """The faults of this round. Where each history comes twice, each of the sides has an order of its own."""
+        self.lab = self.lab or Lab(1, self.seed)
+        table = kinds.load(self.lab.disk)
+        return [table[kinds.draw(f"{self.seed}{side}", self.only or table, number * self.faults + turn)] for turn in range(self.faults)]
+
+    def run_arm(self, histories, number, side, faults):
         """Whether there was an anomaly: it is printed, and its logs are kept."""
         self.lab = self.lab or Lab(1, self.seed)
         directory = self.directory / f"{self.seed}.{number}{side}"
         shutil.rmtree(directory, ignore_errors=True)
-        table = kinds.load(self.lab.disk)
-        chosen = [table[kinds.draw(f"{self.seed} {side}", self.only or table, number * self.faults + turn)] for turn in range(self.faults)]
         arm, anomaly = None, ""
         try:
             arm = Arm(self.lab, histories, f"{histories.seed}/{side}", directory, side == "b")
-            anomaly = arm.run(chosen)
+            anomaly = arm.run(faults)
         except Exception as error:  # an anomaly is reported, the next round goes on
             anomaly = f"{type(error).__name__}: {error}"
         anomaly = self.leave(arm, anomaly)
