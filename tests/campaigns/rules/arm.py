@@ -105,15 +105,16 @@ class Arm(Crew):
     # ---- what flows
 
     def send(self, shares):
-        """Sends a share of the records before each fault and after the last, slowly until the next one may begin: each fault meets receipts."""
+        """Sends a share of the records before each fault and after the last: half of it at once, so that the fault meets batches, the rest slowly until the
+        next one may begin."""
         sender = broker.Sender(self.brokers, str(self.topic), log_level=0, **{"reconnect.backoff.max.ms": 500})
         for place, record in enumerate(self.records):
-            share = place * shares // len(self.records)
+            share, part = divmod(place * shares / len(self.records), 1)
             wait_for(lambda: self.opened >= share, 600, "the share before is over")
             sender.send(record)
-            if self.opened == share:
+            if self.opened == share and part > 0.5:
                 sender.poll()
-                time.sleep(SHARE_SECONDS * shares / len(self.records))
+                time.sleep(2 * SHARE_SECONDS * shares / len(self.records))
         sender.flush()
 
     def read_back(self):

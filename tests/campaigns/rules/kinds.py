@@ -12,7 +12,7 @@ from support.wait import wait_for
 # Not among them: what moves the wall clock (times are what rules read), adds records or refuses rows (the oracle knows neither), or is not about batches.
 NAMES = """
 kill-9 kill-9-of-all sigterm zombie zombies half-a-batch members-come-and-go
-backends-terminated backends-terminated-on-sight backend-killed crashed crashed-twice postmaster-killed restarted promoted restored
+backends-terminated backends-terminated-on-sight backend-killed crashed crashed-twice postmaster-killed restarted promoted old-primary-comes-back restored
 cancelled locked rows-held server-frozen drift revoked read-only disk-full maintenance
 postgres-resets postgres-cut-up postgres-cut-down postgres-half-open postgres-black-hole one-cut-off
 broker-killed broker-stopped broker-frozen kafka-resets kafka-cut kafka-black-hole one-cut-off-from-kafka
