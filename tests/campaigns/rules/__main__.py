@@ -22,6 +22,7 @@ class Rounds:
 
     def __init__(self, seed, faults, directory, only=()):
         self.seed, self.faults, self.directory, self.only = seed, faults, Path(directory), only
+        self.directory.mkdir(parents=True, exist_ok=True)
         self.lab, self.totals, self.played, self.notes = None, Counter(), Counter(), Counter()
 
     def run(self, number, count, sides):
