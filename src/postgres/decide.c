@@ -32,7 +32,7 @@ static const struct {
     {"28", "check user, database and address in postgres.dsn against pg_hba.conf"},
     {"3D000", "the database in postgres.dsn does not exist: create it or correct the name"},
     {"3F000", "the schema is missing: run receiptd migrate"},
-    {"42P01", "a table is missing: run receiptd migrate"},
+    {"42P01", "a table is missing: put it back if it was dropped, else run receiptd migrate"},
     {"42703",
      "a column is missing: run receiptd migrate, or check the mapping of the inbox's columns"},
     {"42883", "a function is missing: run receiptd migrate"},

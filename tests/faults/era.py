@@ -1,33 +1,22 @@
 """One database, one topic and up to three instances, for many cycles; and the judgement over all records so far."""
 
 import json
-import os
 import random
-import re
-import signal
 import threading
 import time
-from pathlib import Path
 
 import psycopg
 
-from faults.lab import SEATS
-from faults.servers import ROLE
+from faults.crew import Crew
 from oracle import broker, rules
 from oracle.compare import Report, compare
 from oracle.ledger import Ledger
 from oracle.traffic import Traffic
-from support.daemon import SANITIZER, Receiptd, binary
-from support.services import Database
-from support.wait import wait_for
-from support.world import Feeder, World
+from support.world import Feeder
 
 RECORD_SIZES = (1, 1, 1, 2, 5, 20, 50)
 EVENTS = 6_000  # the most in a cycle: the feeder stops when the faults have ended
 RATE = 1_500  # events a second
-RSS_LIMIT = 256 * 1024 * 1024
-DESCRIPTOR_LIMIT = 200
-CLEAN = frozenset({0})
 
 # The database refuses rows of these ids, as a platform's own constraint would.
 REFUSAL = """
@@ -43,171 +32,15 @@ REFUSAL = """
 """
 
 
-class LabDatabase(Database):
-    """The era's database on the server that is the primary now; queries outlive outages."""
-
-    name = None  # it is there from the start
-
-    def __init__(self, lab, name):
-        self.lab, self.name, self._connection = lab, name, None
-        self.lock = threading.Lock()
-
-    @property
-    def dsn(self):
-        return self.lab.primary.dsn(self.name)
-
-    def connect(self, **arguments):
-        return psycopg.connect(self.dsn, autocommit=True, **arguments)
-
-    def execute(self, sql, *parameters):
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                with self.lock:
-                    return self.connection.execute(sql, parameters or None)
-            except psycopg.OperationalError:
-                self.forget()
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
-
-    def forget(self):
-        """After a fail-over: the connection may still reach the old server."""
-        if self._connection is not None:
-            self._connection.close()
-
-
-class Seat:
-    """A seat for an instance of receiptd: its links, its configuration, its process."""
-
-    def __init__(self, era, name):
-        self.era, self.name, self.process, self.allowed, self.count = era, name, None, CLEAN, 0
-        self.installation = Receiptd(era.make(name), era.lab.seat_dsn(name, era.database.name),
-                                     era.lab.seat_brokers(name), [era.topic])
-
-    @property
-    def running(self):
-        return self.process is not None and self.process.running
-
-    def start(self, **options):
-        self.count += 1
-        self.allowed = CLEAN
-        self.process = self.installation.start(f"{self.name}{self.count}", **options)
-        return self.process
-
-    def kill(self, number=signal.SIGKILL):
-        """Ends as by a crash."""
-        self.expect(-number)
-        if self.running:
-            self.process.signal(number)
-            self.process.wait()
-
-    def expect(self, *statuses):
-        """Ways to end that are no anomaly."""
-        self.allowed = frozenset(statuses)
-        self.process.expected_status = min(statuses)
-
-    def ended(self, statuses, timeout):
-        """Ends by itself within the time, with one of these."""
-        self.expect(*statuses)
-        status = self.process.wait(timeout)
-        assert status in statuses, f"instance {self.name} ended with {status}, not {statuses}\n{self.process.log_tail(12)}"
-        self.process = None
-
-    def leave(self, in_order=True):
-        """Ends, and is not started again."""
-        if in_order:
-            self.process.stop()
-        else:
-            self.kill()
-        self.process = None
-
-    def settle(self):
-        """Makes it awake and running; if it has ended, returns what is wrong with that end."""
-        if self.process is None:
-            return None
-        if self.process.running:
-            self.process.signal(signal.SIGCONT)
-            return None
-        status, self.process.expected_status = self.process.wait(), self.process.wait()
-        trouble = None if status in self.allowed or self.is_fenced(status) else f"instance {self.name} ended with {status}"
-        tail = "" if trouble is None else "\n" + self.process.log_tail(12)
-        self.process = None
-        return trouble and trouble + tail
-
-    def is_fenced(self, status):
-        """A static member whose answer to a join was lost is fenced by its own next one (librdkafka #3437): its supervisor starts it again."""
-        return status == 75 and self.era.static and "Static consumer fenced" in self.process.log_tail(12)
-
-    def measure(self):
-        """(resident bytes, open descriptors) of the running process."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return (int(re.search(r"VmRSS:\s+(\d+)", status)[1]) * 1024,
-                len(os.listdir(f"/proc/{self.process.pid}/fd")))
-
-
-class Era(World):
+class Era(Crew):
     def __init__(self, lab, seed, directory):
-        self.lab, self.directory, self.random = lab, Path(directory), random.Random(seed)
+        source = random.Random(seed)
         name = f"era_{seed & 0xFFFFFFFF:x}_{time.monotonic_ns() & 0xFFFFFF:x}"
-        with lab.primary.connect() as connection:
-            connection.execute(f"CREATE DATABASE {name} OWNER {ROLE}")
-        self.database = LabDatabase(lab, name)
-        self.topic = lab.create_topic(name, self.random.choice((3, 8, 8)))
-        self.lanes = self.random.choice((1, 8, 8, 32))
-        self.seats = {seat: Seat(self, seat) for seat in SEATS}
-        super().__init__(self.seats["a"].installation, self.database, self.topic, None, self.lanes)
-        self.static = self.random.random() < 0.5
-        settings = self.draw_settings()
-        for seat in self.seats.values():
-            own = {"instance_id": seat.name} if self.static else {}
-            seat.installation.configure(**{**settings, "kafka": {**settings["kafka"], **own}})
-        self.auditor = Receiptd(self.make("audit"), lab.direct_dsn(name), lab.brokers, [self.topic])
-        self.auditor.configure(lanes=self.lanes, postgres={"connections": 1}, **rules.SETTINGS)
-        self.auditor.migrate()
+        super().__init__(lab, name, directory, source, partitions=source.choice((3, 8, 8)), lanes=source.choice((1, 8, 8, 32)))
+        self.equip(rules.SETTINGS)
         self.database.execute(REFUSAL)
         self.ledger, self.read_to, self.first_message = Ledger({}), {}, 0
         self.sender, self.inserter, self.stop_feeding = None, None, threading.Event()
-
-    def draw_settings(self):
-        draw = self.random.choice
-        properties = {"session.timeout.ms": "2000", "heartbeat.interval.ms": "300", "reconnect.backoff.max.ms": "500", "socket.timeout.ms": "8000",
-                      "max.poll.interval.ms": "6000", "topic.metadata.refresh.interval.ms": "1000"}
-        return {
-            **rules.SETTINGS,
-            "lanes": self.lanes,
-            "kafka": {"group": self.database.name, "properties": properties, "on_retention_gap": "halt"},
-            "postgres": {"lock_timeout": "1s", "statement_timeout": "6s", "zombie_timeout": "2s", "retry_max": "1s", "retry_min": "50ms",
-                         "connect_timeout": "2s", "connections": min(self.lanes, draw((1, 2, 4))), "pipeline_depth": draw((1, 2, 3))},
-            "batch": {"max_events": draw((100, 500, 4000))},
-            "memory": {"budget": draw(("256KiB", "16MiB"))},
-            "progress": {"verify_interval": "1s", "idle_interval": "200ms", "rewind_timeout": "2s"},
-            "parked": {"poll_interval": "200ms", "wake_limit": draw((100, 1000))},
-            "shutdown": {"deadline": "4s"},
-            "log": {"stats_interval": "1s"},
-        }
-
-    def make(self, name):
-        path = self.directory / name
-        path.mkdir(parents=True)
-        return path
-
-    # ---- instances
-
-    def occupied(self):
-        return [seat for seat in self.seats.values() if seat.running]
-
-    def occupy(self, count):
-        """Sets the number of instances: starts some, or ends some in good order. Does not wait for partitions to move."""
-        here = self.occupied()
-        for seat in here[count:]:
-            seat.process.signal(signal.SIGTERM)
-        for seat in here[count:]:
-            seat.ended((0,), 10)
-        for seat in self.seats.values():
-            if len(here) < count and not seat.running:
-                seat.start()
-                here.append(seat)
 
     # ---- traffic
 
@@ -293,16 +126,6 @@ class Era(World):
 
     # ---- judgement
 
-    def settle(self):
-        """Wakes or restarts every instance that should run; returns what went wrong with those that had ended."""
-        trouble = [text for seat in self.seats.values() if (text := seat.settle())]
-        if not self.occupied():
-            self.seats["a"].start()
-        return trouble
-
-    def group_log(self):
-        return "\n".join(f"-- {seat.name}\n{seat.process.log_tail(12)}" for seat in self.occupied())
-
     def differences(self):
         records, ends = broker.read_log(self.lab.brokers, str(self.topic), since=self.read_to)
         self.ledger.positions.update(ends)
@@ -324,8 +147,7 @@ class Era(World):
         except AssertionError as error:
             report.add("stuck", f"{error}\n{self.group_log()}")
             return report
-        self.auditor.configure(postgres={"dsn": self.lab.direct_dsn(self.database.name)})
-        audit = self.auditor.command("audit", check=False)
+        audit = self.command("audit", check=False)
         if audit.returncode != 0:
             report.add("audit", f"status {audit.returncode}\n{audit.stdout}{audit.stderr}")
         found = self.differences()
@@ -334,44 +156,3 @@ class Era(World):
             report.examples[name] += found.examples[name]
         self.measure(report)
         return report
-
-    def measure(self, report):
-        if "asan" in str(binary()) or "tsan" in str(binary()):
-            return
-        for seat in self.occupied():
-            resident, descriptors = seat.measure()
-            if resident > RSS_LIMIT:
-                report.add("memory", f"instance {seat.name}: {resident >> 20} MiB resident")
-            if descriptors > DESCRIPTOR_LIMIT:
-                report.add("descriptors", f"instance {seat.name}: {descriptors} open")
-
-    # ---- the end
-
-    def close(self):
-        """Instances end in good order; returns what went wrong, sanitizer reports included."""
-        trouble = []
-        for seat in self.seats.values():
-            try:
-                if seat.running:
-                    seat.process.stop()
-            except AssertionError as error:
-                trouble.append(str(error))
-            for process in seat.installation.processes:
-                if process.running:
-                    process.kill()
-                process._log.close()
-        for path in self.directory.glob("*/*.log"):
-            found = SANITIZER.search(path.read_text(errors="replace"))
-            if found:
-                trouble.append(f"{path}: sanitizer report")
-        self.database.forget()
-        wait_for(self.drop, 30, f"database {self.database.name} dropped")
-        return trouble
-
-    def drop(self):
-        try:
-            with self.lab.primary.connect() as connection:
-                connection.execute(f"DROP DATABASE IF EXISTS {self.database.name} WITH (FORCE)")
-            return True
-        except psycopg.OperationalError:
-            return False

@@ -226,18 +226,19 @@ def poison(cycle):
         seat.start()
 
 
+DRIFTS = (
+    ("ALTER TABLE receiptd.parked_event RENAME TO away", "ALTER TABLE receiptd.away RENAME TO parked_event"),
+    ("ALTER TABLE receiptd.message_inbox RENAME flags TO away", "ALTER TABLE receiptd.message_inbox RENAME away TO flags"),
+    ("ALTER TABLE receiptd.consumer_progress RENAME TO away", "ALTER TABLE receiptd.away RENAME TO consumer_progress"),
+    ("ALTER TABLE receiptd.message_inbox ADD COLUMN more int DEFAULT 7", "ALTER TABLE receiptd.message_inbox DROP COLUMN more"),
+    ("ALTER SCHEMA receiptd RENAME TO away", "ALTER SCHEMA away RENAME TO receiptd"),
+)
+
+
 @kind("F20", "the schema drifts: a table or column is away for a while")
 def drift(cycle):
     cycle.wait_for_receipts()
-    there, back = cycle.random.choice((
-        ("ALTER TABLE receiptd.parked_event RENAME TO away", "ALTER TABLE receiptd.away RENAME TO parked_event"),
-        ("ALTER TABLE receiptd.message_inbox RENAME flags TO away",
-         "ALTER TABLE receiptd.message_inbox RENAME away TO flags"),
-        ("ALTER TABLE receiptd.consumer_progress RENAME TO away", "ALTER TABLE receiptd.away RENAME TO consumer_progress"),
-        ("ALTER TABLE receiptd.message_inbox ADD COLUMN more int DEFAULT 7",
-         "ALTER TABLE receiptd.message_inbox DROP COLUMN more"),
-        ("ALTER SCHEMA receiptd RENAME TO away", "ALTER SCHEMA away RENAME TO receiptd"),
-    ))
+    there, back = cycle.random.choice(DRIFTS + cycle.era.more_drifts)
     with cycle.era.database.connect() as operator:
         operator.execute(there)
         time.sleep(cycle.random.uniform(0.2, 1.5))

@@ -10,6 +10,7 @@ import psycopg
 from confluent_kafka.admin import AdminClient
 
 from support.ports import free_ports
+from support.servers import is_gone
 from support.services import ROOT
 from support.wait import wait_for
 
@@ -143,8 +144,10 @@ class Postgres(Server):
         self.end(signal.SIGQUIT)
 
     def kill(self):
-        """Kills the postmaster alone; the backends notice."""
+        """Kills the postmaster alone; the backends notice, some only at the end of a statement. Until then no other one could start."""
+        backends = self.processes()[1:]
         self.end(signal.SIGKILL)
+        wait_for(lambda: all(map(is_gone, backends)), 60, f"the backends of {self.name} have ended")
 
     def restart_fast(self):
         self.end(signal.SIGINT)
