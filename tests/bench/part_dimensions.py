@@ -1,6 +1,8 @@
 """dimensions: the rate with the funnel also by columns of the message (counters.by), and without, of the same databases in one run."""
 
-from lab import ROOT, copy_messages, say
+import re
+
+from lab import copy_messages, say
 from meter import summary
 from runs import run_receiptd
 from stream import Stream
@@ -30,9 +32,10 @@ def make(lab, stream, count):
     receiptd.configure(counters={"by": list(BY[:count])})
     receiptd.migrate()
     copy_messages(database, stream)
-    for name in ("rollup", "rollup_tally"):  # what COPY has counted
-        text = (ROOT / f"sql/control/{name}.sql").read_text().replace("$1::int4", "10000").replace("$2::int8", "0")
-        database.execute("SET search_path = receiptd; " + text)
+    prepared = receiptd.command("generate", "sql").stdout
+    for name in ("rollup", "rollup_tally"):  # what COPY has counted, as this build does it
+        text = re.search(rf'^PREPARE "control/{name}" AS\n(.*?;)$', prepared, re.MULTILINE | re.DOTALL)[1]
+        database.execute("SET search_path = receiptd; " + text.replace("$1::int4", "10000").replace("$2::int8", "0"))
     database.execute("RESET search_path")
     database.execute("VACUUM (FREEZE, ANALYZE)")
     return database

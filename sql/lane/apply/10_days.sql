@@ -5,7 +5,7 @@
 -- may wait for each other in a circle, and PostgreSQL ends one, which is sent again.
 -- typed: parameters of other forms, so that they have a type here.
 WITH
-typed AS (SELECT $26::int2[], $27::int4, $28::int8[], $29::int4[], $30::text[], $31::text[], $34::int4[], $32::int8[], $35::int4[],
-                 $33::int8[], $36::int2[], $37::int4[], $38::timestamptz[], $39::int4[], $40::int2[], $41::bytea),
+typed AS (SELECT $26::int2[], $27::int4, $28::int8[], $29::int4[], $30::text[], $31::text[], $32::int8[], $33::int8[],
+                 $34::int4[], $35::int4[], $36::int2[], $37::int4[], $38::timestamptz[], $39::int4[], $40::int2[], $41::bytea),
 on_day AS (
     UPDATE message_inbox m
