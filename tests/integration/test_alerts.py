@@ -466,9 +466,18 @@ def serve_errors(site):
             codes = pool.map(lambda _: reader.get(site.process, "/campaigns", site.token).status, range(30))
         assert set(codes) == {503}
     blockers = "SELECT DISTINCT unnest(pg_blocking_pids(pid)) FROM pg_stat_activity"
-    asking = threading.Thread(target=reader.get, args=(site.process, "/campaigns", site.token))
+    named = threading.Event()
+
+    def ask():
+        while not named.is_set():
+            reader.get(site.process, "/campaigns", site.token)
+
+    asking = threading.Thread(target=ask)
     asking.start()
-    site.wait(lambda: [(operator.info.backend_pid,)] == site.execute(blockers), "the runbook's query names who holds the lock")
+    try:
+        site.wait(lambda: (operator.info.backend_pid,) in site.execute(blockers), "the runbook's query names who holds the lock")
+    finally:
+        named.set()
     site.execute("SELECT pg_terminate_backend(%s)", operator.info.backend_pid)
     asking.join()
     operator.close()
