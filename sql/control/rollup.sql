@@ -11,37 +11,35 @@ taken AS (
     WHERE id = ANY (ARRAY(SELECT d.id FROM campaign_funnel_delta d WHERE d.id > $2::int8 ORDER BY d.id LIMIT $1::int4))
     RETURNING id, campaign_id, minute, status, messages, events
 ),
+-- minute: where deltas say in which one they count, for the series. Minutes are kept for a day.
+cells AS MATERIALIZED (
+    SELECT a.campaign_id, a.minute, a.status, sum(a.messages)::int8 AS messages, sum(a.events)::int8 AS events
+    FROM taken d, unnest(d.campaign_id, d.minute, d.status, d.messages, d.events) AS a (campaign_id, minute, status, messages, events)
+    GROUP BY a.campaign_id, a.minute, a.status
+),
 moved AS (
     INSERT INTO campaign_funnel_total AS t (campaign_id, status, messages, events)
-    SELECT a.campaign_id, a.status, sum(a.messages), sum(a.events)
-    FROM taken d, unnest(d.campaign_id, d.status, d.messages, d.events) AS a (campaign_id, status, messages, events)
-    GROUP BY a.campaign_id, a.status
-    ORDER BY a.campaign_id COLLATE "C", a.status
+    SELECT c.campaign_id, c.status, sum(c.messages), sum(c.events) FROM cells c
+    GROUP BY c.campaign_id, c.status
+    ORDER BY c.campaign_id COLLATE "C", c.status
     ON CONFLICT (campaign_id, status) DO UPDATE
     SET messages = t.messages + excluded.messages, events = t.events + excluded.events
-),
--- The series, where deltas say in which minute they count. Minutes are kept for a day.
-minutes AS MATERIALIZED (
-    SELECT a.campaign_id, a.minute, a.status, sum(a.messages) AS messages, sum(a.events) AS events
-    FROM taken d, unnest(d.campaign_id, d.minute, d.status, d.messages, d.events) AS a (campaign_id, minute, status, messages, events)
-    WHERE d.minute IS NOT NULL
-    GROUP BY a.campaign_id, a.minute, a.status
 ),
 series AS (
     INSERT INTO campaign_tally_total AS t (campaign_id, kind, at, key, status, messages, events)
     SELECT s.campaign_id, s.kind, s.at, '', s.status, s.messages, s.events
-    FROM (SELECT m.campaign_id, 'hour' AS kind, to_timestamp(m.minute / 60 * 3600) AS at, m.status, sum(m.messages) AS messages, sum(m.events) AS events
-          FROM minutes m GROUP BY m.campaign_id, m.minute / 60, m.status
+    FROM (SELECT c.campaign_id, 'hour' AS kind, to_timestamp(c.minute / 60 * 3600) AS at, c.status, sum(c.messages) AS messages, sum(c.events) AS events
+          FROM cells c WHERE c.minute IS NOT NULL GROUP BY c.campaign_id, c.minute / 60, c.status
           UNION ALL
-          SELECT m.campaign_id, 'minute', to_timestamp(m.minute * 60), m.status, m.messages, m.events
-          FROM minutes m WHERE m.minute > date_part('epoch', now()) / 60 - 1440) s
+          SELECT c.campaign_id, 'minute', to_timestamp(c.minute * 60), c.status, c.messages, c.events
+          FROM cells c WHERE c.minute > date_part('epoch', now()) / 60 - 1440) s
     ORDER BY s.campaign_id COLLATE "C", s.kind, s.at, s.status
     ON CONFLICT (campaign_id, kind, at, key, status) DO UPDATE
     SET messages = t.messages + excluded.messages, events = t.events + excluded.events
 ),
 noted AS (
     INSERT INTO campaign_changed (campaign_id)
-    SELECT DISTINCT a.campaign_id COLLATE "C" FROM taken d, unnest(d.campaign_id) AS a (campaign_id) ORDER BY 1
+    SELECT DISTINCT c.campaign_id COLLATE "C" FROM cells c ORDER BY 1
     ON CONFLICT (campaign_id) DO UPDATE SET changed_at = now()
 )
 SELECT count(*) AS rows, COALESCE(max(id), 0) AS last FROM taken;

@@ -135,13 +135,10 @@ static bool check_retention(struct loading *loading)
                              "%s", problem);
 }
 
-/* A partition's bounds are made from the time in ids, and its span from the retention. */
+/* A partition's bounds are made from the time in ids. */
 static bool check_partitions(struct loading *loading)
 {
-    struct rcpt_config *config = loading->config;
-    const char *problem = rcpt_config_partitions_problem(config);
-    if (config->inbox.partition_span_ms == 0)
-        config->inbox.partition_span_ms = rcpt_config_default_span(config);
+    const char *problem = rcpt_config_partitions_problem(loading->config);
     return problem == NULL ||
            rcpt_config_error(loading->file.error, loading->file.name,
                              place_of(loading, "inbox.partitions", "inbox.partition_span"), "%s",
@@ -182,7 +179,8 @@ static bool check_ranges(struct loading *loading)
  * filled in. */
 static bool check_together(struct loading *loading)
 {
-    const struct rcpt_config *config = loading->config;
+    struct rcpt_config *config = loading->config;
+    rcpt_config_follow(config);
     return check_lanes(loading) &&
            check_order(loading, "postgres.retry_min", config->postgres.retry_min_ms,
                        "postgres.retry_max", config->postgres.retry_max_ms) &&

@@ -38,11 +38,20 @@ const char *rcpt_config_retention_problem(const struct rcpt_config *config)
 
 /* The number of partitions costs batches, their size does not (docs/performance.md). What somebody
  * else makes does not follow from the retention. */
-int64_t rcpt_config_default_span(const struct rcpt_config *config)
+static int64_t default_span(const struct rcpt_config *config)
 {
     int64_t whole = 30 * DAY, retention_ms = config->inbox.retention_ms;
     bool follows = config->inbox.partitions == RCPT_PARTITIONS_OWN && retention_ms > 0;
     return follows ? (retention_ms + whole - 1) / whole * DAY : DAY;
+}
+
+/* First times make a row half as long again, after it was inserted. */
+void rcpt_config_follow(struct rcpt_config *config)
+{
+    if (config->inbox.partition_span_ms == 0)
+        config->inbox.partition_span_ms = default_span(config);
+    if (config->inbox.fillfactor == 0)
+        config->inbox.fillfactor = config->counters.times ? 40 : 50;
 }
 
 const char *rcpt_config_partitions_problem(const struct rcpt_config *config)

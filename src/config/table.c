@@ -197,10 +197,11 @@ static const struct rcpt_config_row rows[] = {
      .initial = "0s", .min = 0, .max = 3650 * DAY,
      .doc = "age from which `receiptd retire` deletes aliases whose message has gone and is no "
             "longer remembered; 0s: they stay"},
-    {"inbox.fillfactor", RCPT_CONFIG_INTEGER, 0, AT(inbox.fillfactor), .initial = "50", .min = 10,
-     .max = 100,
-     .doc = "how full the pages of the own table are made; 50 leaves space for one more version of "
-            "each row, so that updates need no new index entries"},
+    {"inbox.fillfactor", RCPT_CONFIG_INTEGER, NULLABLE, AT(inbox.fillfactor), .min = 10, .max = 100,
+     .example = "50",
+     .doc = "how full the pages of the own table are made; not set: 50, which leaves space for one "
+            "more version of each row, so that updates need no new index entries; 40 with "
+            "`counters.times`, whose columns make rows longer"},
     {"inbox.recent_rows", RCPT_CONFIG_INTEGER, 0, AT(inbox.recent_rows), .initial = "2000000",
      .min = 0, .max = 1000000000,
      .doc =

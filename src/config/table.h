@@ -92,8 +92,8 @@ const char *rcpt_config_type_name(enum rcpt_config_type type);
 const char *rcpt_config_retention_problem(const struct rcpt_config *config);
 /* The same for partitions of its own. */
 const char *rcpt_config_partitions_problem(const struct rcpt_config *config);
-/* inbox.partition_span where it is not set, in ms. */
-int64_t rcpt_config_default_span(const struct rcpt_config *config);
+/* Fills in what is not set and follows from other keys: inbox.partition_span, inbox.fillfactor. */
+void rcpt_config_follow(struct rcpt_config *config);
 
 /* Whether inbox.expiry fits the ladder. */
 RCPT_MUST_CHECK bool rcpt_config_check_expiry(const struct rcpt_config *config,

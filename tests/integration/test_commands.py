@@ -508,6 +508,9 @@ def test_the_fillfactor_follows_the_configuration(installed):
     assert installed.query("SELECT reloptions::text LIKE '%%fillfactor=70%%' FROM pg_class "
                            "WHERE oid = 'receiptd.message_inbox'::regclass") == [(True,)]
     assert installed.migrate().out == "nothing to do\n"
+    installed.write(inbox={}, counters={"times": True})
+    assert "set fillfactor of message_inbox to 40" in installed.migrate().out
+    assert installed.migrate().out == "nothing to do\n"
 
 
 def test_the_trigger_goes_and_comes_with_inbox_targeted(installed):

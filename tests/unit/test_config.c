@@ -264,6 +264,27 @@ static void the_span_of_own_partitions_follows_from_retention_unless_it_is_given
     }
 }
 
+static void rows_with_first_times_get_more_space(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys;
+        unsigned fillfactor;
+    } cases[] = {
+        {"counters: {times: false}", 50},
+        {"counters: {times: true}", 40},
+        {"counters: {times: true}\ninbox: {fillfactor: ~}", 40},
+        {"counters: {times: true}\ninbox: {fillfactor: 50}", 50},
+    };
+    for (size_t index = 0; index < COUNT_OF(cases); index++) {
+        char text[512];
+        snprintf(text, sizeof(text), SMALLEST "%s\n", cases[index].keys);
+        struct rcpt_config *config = parse_good(text);
+        assert_int_equal(config->inbox.fillfactor, cases[index].fillfactor);
+        rcpt_config_free(config);
+    }
+}
+
 static void a_ladder_in_the_file_replaces_the_default_as_a_whole(void **state)
 {
     (void)state;
@@ -310,6 +331,8 @@ int main(void)
         cmocka_unit_test(properties_are_kept_with_their_places),
         cmocka_unit_test(empty_sections_and_null_values_mean_the_default),
         cmocka_unit_test(the_span_of_own_partitions_follows_from_retention_unless_it_is_given),
+        cmocka_unit_test(rows_with_first_times_get_more_space),
+        cmocka_unit_test(rows_with_first_times_get_more_space),
         cmocka_unit_test(a_ladder_in_the_file_replaces_the_default_as_a_whole),
         cmocka_unit_test(a_contradictory_ladder_is_refused_at_its_key),
     };
