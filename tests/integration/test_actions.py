@@ -609,8 +609,12 @@ def test_limits_of_organisations_and_pipelines_are_set_listed_and_cleared(create
     process.stop()
 
 
-def test_what_another_instance_has_stored_is_heard_of_where_nobody_knows_it(create_actions, receiver):
-    world = create_actions([{"name": "skipped", "on": "SKIPPED", "webhook": "crm"}])
+EVERY_RULE = {"dedup": {"window": "7d"}, "counters": {"series": "90d", "reasons": True, "gateways": "90d", "times": True}}
+
+
+@pytest.mark.parametrize("rules", ({}, EVERY_RULE), ids=("no rules", "every rule"))
+def test_what_another_instance_has_stored_is_heard_of_where_nobody_knows_it(create_actions, receiver, rules):
+    world = create_actions([{"name": "skipped", "on": "SKIPPED", "webhook": "crm"}], **rules)
     world.database.execute(f"ALTER DATABASE {world.database.name} SET track_functions = 'pl'")
     world.insert_ids("m", "n", *(f"q{n}" for n in range(1000)))
     process = world.installation.start()
@@ -622,6 +626,9 @@ def test_what_another_instance_has_stored_is_heard_of_where_nobody_knows_it(crea
         return world.database.value(sent) > 0
 
     world.wait(is_quiet, process, LONG, "batches are sent without what is for pipelines")
+    for _ in range(2):
+        world.topic.send(receipt("q999", "SENT", gateway="g", event_id="e"))
+        world.wait_until_consumed(process)
     world.database.execute("INSERT INTO receiptd.pipeline_trigger (pipeline_id, code, wakes) SELECT id, 600, false FROM receiptd.pipeline")
     world.topic.send(receipt("m", "OPENED"), receipt("n", "SENT"))
     wait_for_runs(world, process, {"done": 1})
@@ -630,8 +637,14 @@ def test_what_another_instance_has_stored_is_heard_of_where_nobody_knows_it(crea
     world.topic.send(receipt("n", "SKIPPED"))
     world.topic.send(receipt("n", "DELIVERED"))
     wait_for_runs(world, process, {"done": 2})
+    world.wait_until_consumed(process)
     process.stop()
     assert overlaps(world) == 0
+    world.audit()
+    funnel = world.database.query("SELECT status, sum(messages)::int, sum(events)::int FROM receiptd.campaign_funnel WHERE status > 0 GROUP BY 1 ORDER BY 1")
+    tally = "SELECT status, sum(messages)::int, sum(events)::int FROM receiptd.campaign_tally WHERE kind = %s GROUP BY 1 ORDER BY 1"
+    if rules:
+        assert world.database.query(tally, "hour") == funnel and world.database.query(tally, "duplicate") == [(300, 0, 1)]
 
 
 def test_a_reload_brings_pipelines_and_takes_them_away(create_actions, receiver):
