@@ -63,7 +63,7 @@ static bool check(const struct layout *layout, const char *upper)
     return good;
 }
 
-/* The bound is spans ahead, so that no new message meets it meanwhile. */
+/* The bound is days ahead, so that no new message meets it meanwhile. */
 static bool prove(const struct layout *layout, const char *upper)
 {
     const struct rcpt_pg_binding bindings[] = {
@@ -107,7 +107,7 @@ static bool swap(const struct layout *layout, const char *upper)
 static bool adopt_flat(const struct layout *layout, bool dry_run)
 {
     char upper[RCPT_ID_BOUND_SIZE];
-    rcpt_id_bound(layout->ids, layout_horizon(layout), upper);
+    rcpt_id_bound(layout->ids, layout_adopted_end(layout), upper);
     if (!check(layout, upper))
         return false;
     if (dry_run)

@@ -28,6 +28,8 @@ bool layout_is(const struct layout *layout, const char *column); /* of state.sql
 int64_t layout_span_end(const struct layout *layout, int64_t ms);
 /* Up to where partitions are to be there: a week from now, or some spans. */
 int64_t layout_horizon(const struct layout *layout);
+/* Where an adopted table ends: the horizon, or sooner, a week ahead. */
+int64_t layout_adopted_end(const struct layout *layout);
 /* message_inbox_p20261124, or with the hour where spans are not whole days. */
 void layout_name(const struct layout *layout, int64_t start_ms, char name[64]);
 

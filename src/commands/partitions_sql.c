@@ -89,6 +89,12 @@ int64_t layout_horizon(const struct layout *layout)
     return layout_span_end(layout, layout->now_ms + ahead_ms);
 }
 
+int64_t layout_adopted_end(const struct layout *layout)
+{
+    int64_t horizon_ms = layout_horizon(layout), week_ms = (layout->now_ms / DAY_MS + 8) * DAY_MS;
+    return horizon_ms < week_ms ? horizon_ms : week_ms;
+}
+
 /* By the day where spans are whole days, else by the minute: unique for each start. */
 void layout_name(const struct layout *layout, int64_t start_ms, char name[64])
 {

@@ -624,6 +624,20 @@ def test_a_flat_inbox_becomes_a_partition_and_empties_by_its_retention(flat):
     assert all(after[campaign, status] in (n, n + 3) for campaign, status, n in before)
 
 
+def test_an_adopted_inbox_ends_in_a_week_and_partitions_follow_it(flat):
+    """However long spans are: until then nothing goes as a whole."""
+    flat.write(inbox=OWN | {"retention": "365d"})
+    week = (start_of(8), start_of(9))
+    flat.run("adopt")
+    found = flat.query(f"SELECT pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+                       f" WHERE i.inhparent = '{INBOX}'::regclass AND c.relname <> 'message_inbox_other'")
+    ends = sorted(int(re.findall("'(.*?)'", bound)[-1].replace("-", ""), 16) for bound, in found)
+    assert ends[0] in week and len(ends) > 1 and all(end % (13 * DAY) == 0 for end in ends[1:]) and ends[-1] > now() + 13 * DAY
+    insert(flat, [v7(ends[0] + n) for n in (-1, 0)])
+    assert parts(flat)["message_inbox_before"] == 20001 and "message_inbox_other" not in parts(flat)
+    exact(flat)
+
+
 @pytest.mark.parametrize("what, why", (
     (f"INSERT INTO {INBOX} (message_id) VALUES ('order-1')", "no UUIDv7, for example order-1"),
     (f"INSERT INTO {INBOX} (message_id) VALUES ('{v7(start_of(900))}')", "ids of a time in the future"),

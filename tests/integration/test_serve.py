@@ -797,7 +797,12 @@ def test_metrics_say_what_readers_asked_and_how_long_it_took(create_site, comman
     streams = [reader.Stream(site.process, token=site.token) for _ in range(4)]
     for stream in streams:
         wait_for(lambda: campaigns(stream), what="it begins")
-    found = metrics(port)
+
+    def settled():
+        found = metrics(port)
+        return found if found["receiptd_serve_question_seconds_count",] == found["receiptd_serve_wait_seconds_count",] else None
+
+    found = wait_for(settled, what="no question of a stream is under way")
     requests = {key[1:]: value for key, value in found.items() if key[0] == "receiptd_serve_requests_total"}
     assert requests == {("200", "/campaigns"): 3, ("400", "/campaigns"): 1, ("401", "/campaigns"): 1, ("404", "none"): 1, ("200", "page"): 1,
                         ("200", "/campaigns/{campaign}/recipients"): 1, ("200", "/stream"): 4}
@@ -805,7 +810,7 @@ def test_metrics_say_what_readers_asked_and_how_long_it_took(create_site, comman
     assert found["receiptd_serve_viewers",] == 4 and found["receiptd_serve_events_total",] >= 4
     states = {key[1]: value for key, value in found.items() if key[0] == "receiptd_serve_connections"}
     assert sum(states.values()) == 2 and states["down"] == 0 and found["receiptd_serve_questions_waiting",] == 0
-    assert found["receiptd_serve_question_seconds_count",] == found["receiptd_serve_wait_seconds_count",] >= 10
+    assert found["receiptd_serve_question_seconds_count",] >= 10
     assert found["receiptd_serve_questions_dropped_total",] == 0 == found["receiptd_serve_viewers_cut_total",]
     assert ("receiptd_records_received_total",) in found if command == "run" else ("receiptd_records_received_total",) not in found
     for stream in streams:
