@@ -4,7 +4,7 @@ import re
 
 from lab import copy_messages, say
 from meter import summary
-from runs import run_receiptd
+from runs import run_between, run_receiptd
 from stream import Stream
 
 CAMPAIGNS, VARIANTS = 10_000, 4
@@ -57,16 +57,18 @@ def part_dimensions(lab, options):
     stream = Stream("mix", min(EVENTS, 4 * options.events), campaigns=CAMPAIGNS)
     topic = lab.topic(stream)
     templates = {count: make(lab, stream, count) for count in CASES}
-    runs = {count: [] for count in CASES}
-    for number in range(options.repeat):
-        for count in CASES if number % 2 == 0 else reversed(CASES):
-            runs[count].append(run(lab, stream, topic, templates[count], count))
-            say(f"    {count} dimensions {runs[count][-1]['events_per_second']:>9,.0f} events/s")
+
+    def one(count):
+        made = run(lab, stream, topic, templates[count], count)
+        say(f"    {count} dimensions {made['events_per_second']:>9,.0f} events/s")
+        return made
+
+    runs, shares = run_between(one, CASES[1:], CASES[0], options.repeat)
     results = []
     for count, made in runs.items():
         templates[count].drop()
         found = {name: summary([run[name] for run in made]) for name in FIGURES}
-        share = summary([run["events_per_second"] / first["events_per_second"] for run, first in zip(made, runs[0])])
+        share = summary(shares[count])
         results.append({"dimensions": count, "figures": found, "share": share})
         say(f"  {count} dimensions: {found['events_per_second']['median']:,.0f} events/s, {share['median']:.2f} of the rate without, "
             f"{found['wal_bytes_per_event']['median']:.0f} bytes of WAL an event")

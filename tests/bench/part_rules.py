@@ -1,11 +1,10 @@
-"""rules: the rate with each rule alone, and with all of them, as shares of the rate without: each run stands between two without, since the host's
-speed changes from one minute to the next."""
+"""rules: the rate with each rule alone, and with all of them, as shares of the rate without."""
 
 import datetime
 
 from lab import say
 from meter import summary
-from runs import run_receiptd
+from runs import run_between, run_receiptd
 from stream import Stream
 
 EVENTS = 2_000_000  # so many that plans and cells that are made once hardly count
@@ -31,18 +30,11 @@ def part_rules(lab, options):
         times = ON[case].get("counters", {}).get("times")
         return run_receiptd(lab, stream, topic, settings=ON[case], fillfactor=40 if times else None)
 
-    runs, shares = {case: [] for case in ON}, {case: [] for case in ON}
-    runs["none"].append(run("none"))
-    for number in range(options.repeat):
-        for case in [case for case in (ON if number % 2 == 0 else reversed(ON)) if case != "none"]:
-            runs[case].append(run(case))
-            runs["none"].append(run("none"))
-            beside = sum(none["events_per_second"] for none in runs["none"][-2:]) / 2
-            shares[case].append(runs[case][-1]["events_per_second"] / beside)
+    runs, shares = run_between(run, [case for case in ON if case != "none"], "none", options.repeat)
     results = []
     for case, made in runs.items():
         found = {name: summary([run[name] for run in made]) for name in FIGURES}
-        share = summary(shares[case] or [1.0])
+        share = summary(shares[case])
         results.append({"rule": case, "figures": found, "share": share})
         say(f"  {case}: {found['events_per_second']['median']:,.0f} events/s, {share['median']:.2f}, server {found['server_us_per_event']['median']:.1f} us,"
             f" daemon {found['daemon_us_per_event']['median']:.1f} us, {found['wal_bytes_per_event']['median']:.0f} bytes of WAL an event")

@@ -118,6 +118,20 @@ def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, time
     }
 
 
+def run_between(run, cases, base, repeat):
+    """Each run of a case stands between two of `base`, since the host's speed changes from one minute to the next: the runs of each case, and what
+    share of its neighbours' mean rate each run has."""
+    runs, shares = {case: [] for case in (base, *cases)}, {case: [] for case in cases}
+    runs[base].append(run(base))
+    for number in range(repeat):
+        for case in cases if number % 2 == 0 else reversed(cases):
+            runs[case].append(run(case))
+            runs[base].append(run(base))
+            beside = sum(made["events_per_second"] for made in runs[base][-2:]) / 2
+            shares[case].append(runs[case][-1]["events_per_second"] / beside)
+    return runs, {base: [1.0], **shares}
+
+
 def _wait_for_start(process):
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
