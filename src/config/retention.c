@@ -45,7 +45,7 @@ static int64_t default_span(const struct rcpt_config *config)
     return follows ? (retention_ms + whole - 1) / whole * DAY : DAY;
 }
 
-/* First times make a row half as long again, after it was inserted. */
+/* First times make a row longer after it was inserted. */
 void rcpt_config_follow(struct rcpt_config *config)
 {
     if (config->inbox.partition_span_ms == 0)
