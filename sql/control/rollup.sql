@@ -11,10 +11,11 @@ taken AS (
     WHERE id = ANY (ARRAY(SELECT d.id FROM campaign_funnel_delta d WHERE d.id > $2::int8 ORDER BY d.id LIMIT $1::int4))
     RETURNING id, campaign_id, minute, status, messages, events
 ),
--- minute: where deltas say in which one they count, for the series. Minutes are kept for a day.
+-- minute: where deltas say in which one they count, for the series. Minutes are kept for a day. unnest() in FROM would store each array's rows first.
 cells AS MATERIALIZED (
     SELECT a.campaign_id, a.minute, a.status, sum(a.messages)::int8 AS messages, sum(a.events)::int8 AS events
-    FROM taken d, unnest(d.campaign_id, d.minute, d.status, d.messages, d.events) AS a (campaign_id, minute, status, messages, events)
+    FROM (SELECT unnest(d.campaign_id) AS campaign_id, unnest(d.minute) AS minute, unnest(d.status) AS status, unnest(d.messages) AS messages, unnest(d.events) AS events
+          FROM taken d) a
     GROUP BY a.campaign_id, a.minute, a.status
 ),
 moved AS (

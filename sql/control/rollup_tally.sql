@@ -10,9 +10,11 @@ taken AS (
     RETURNING id, kind, campaign_id, at, key, status, messages, events
 ),
 count AS MATERIALIZED (
-    SELECT a.campaign_id, d.kind, a.at, a.key, a.status, sum(a.messages) AS messages, sum(a.events) AS events, min(d.id) AS id
-    FROM taken d, unnest(d.campaign_id, d.at, d.key, d.status, d.messages, d.events) AS a (campaign_id, at, key, status, messages, events)
-    GROUP BY a.campaign_id, d.kind, a.at, a.key, a.status
+    SELECT a.campaign_id, a.kind, a.at, a.key, a.status, sum(a.messages) AS messages, sum(a.events) AS events, min(a.id) AS id
+    FROM (SELECT d.id, d.kind, unnest(d.campaign_id) AS campaign_id, unnest(d.at) AS at, unnest(d.key) AS key, unnest(d.status) AS status, unnest(d.messages) AS messages,
+                 unnest(d.events) AS events
+          FROM taken d) a
+    GROUP BY a.campaign_id, a.kind, a.at, a.key, a.status
 ),
 fresh AS MATERIALIZED (
     SELECT k.campaign_id, k.kind, k.key, row_number() OVER (PARTITION BY k.campaign_id, k.kind ORDER BY k.id, k.key COLLATE "C") AS n

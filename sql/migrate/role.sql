@@ -20,12 +20,12 @@ GRANT EXECUTE ON FUNCTION
 GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO :"receiptd_role";
 GRANT INSERT (message_id, org_id, campaign_id) ON message_inbox TO :"receiptd_role";
 GRANT UPDATE (status, prev_status, flags, prev_flags, status_at, updated_at) ON message_inbox TO :"receiptd_role";
-GRANT INSERT, DELETE ON campaign_funnel_delta, campaign_tally_delta, group_delta, parked_event, dead_letter, message_timeline TO :"receiptd_role";
+GRANT INSERT, DELETE ON campaign_funnel_delta, campaign_tally_delta, campaign_time_delta, group_delta, parked_event, dead_letter, message_timeline TO :"receiptd_role";
 GRANT DELETE ON inbox_partition, retired_message TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON message_part, range_receipt TO :"receiptd_role";
 GRANT UPDATE (message_id, gateway_id, lane, part, parts, event_key) ON parked_event TO :"receiptd_role";
 GRANT UPDATE (message_id) ON message_timeline TO :"receiptd_role";
-GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq, campaign_tally_delta_id_seq, group_delta_id_seq TO :"receiptd_role";
+GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq, campaign_tally_delta_id_seq, campaign_time_delta_id_seq, group_delta_id_seq TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON campaign_tally_total, instance_status, message_group TO :"receiptd_role";
 GRANT TRUNCATE ON receipt_counted_0, receipt_counted_1, receipt_counted_2, receipt_counted_3, receipt_counted_4, receipt_counted_5, receipt_counted_6, receipt_counted_7,
     receipt_counted_8, receipt_counted_9, receipt_counted_10, receipt_counted_11, receipt_counted_12, receipt_counted_13, receipt_counted_14, receipt_counted_15

@@ -1,3 +1,12 @@
+-- The messages whose place in the histograms of times is not rolled up yet (campaign_time_delta), with n = 1, and the places that they left, with n = -1. deliver, open: buckets.
+CREATE OR REPLACE VIEW campaign_time AS
+SELECT d.id, unnest(d.campaign_id) AS campaign_id, unnest(d.gateway) AS gateway, unnest(d.deliver) AS deliver, unnest(d.open) AS open, 1 AS n
+FROM campaign_time_delta d
+UNION ALL
+SELECT l.id, l.campaign_id, substr(l.place, length(split_part(l.place, '/', 1)) + length(split_part(l.place, '/', 2)) + 3),
+       NULLIF(split_part(l.place, '/', 1), '')::int2, NULLIF(split_part(l.place, '/', 2), '')::int2, -1
+FROM (SELECT d.id, unnest(d.left_campaign_id) AS campaign_id, unnest(d.left_place) AS place FROM campaign_time_delta d) l;
+
 -- What rules counted (sql/lane/rules), exact at every moment: totals and deltas in one snapshot. at: NULL: not by time.
 CREATE OR REPLACE VIEW campaign_tally AS
 SELECT c.campaign_id, c.kind, NULLIF(c.at, '-infinity') AS at, c.key, c.status, COALESCE(p.name, c.status::text) AS status_name,
@@ -15,6 +24,16 @@ FROM (
     SELECT a.campaign_id, 'minute', to_timestamp(a.minute * 60), '', a.status, a.messages, a.events
     FROM campaign_funnel_delta d, unnest(d.campaign_id, d.minute, d.status, d.messages, d.events) AS a (campaign_id, minute, status, messages, events)
     WHERE d.minute IS NOT NULL AND a.minute > date_part('epoch', now()) / 60 - 1440
+    UNION ALL
+    -- As time_counts() and control/rollup_times.sql. The key is that of time_key(), which not every reader may execute.
+    SELECT t.campaign_id, t.kind, '-infinity', t.gateway || CASE WHEN t.bucket < 0 THEN 'negative' ELSE round(power(2::float8, t.bucket / 2.0::float8))::int8::text END,
+           p.code, t.n, 0
+    FROM (SELECT m.campaign_id, 'time_to_deliver' AS kind, 'DELIVERED' AS status, '' AS gateway, m.deliver AS bucket, m.n FROM campaign_time m
+          UNION ALL SELECT m.campaign_id, 'time_to_open', 'OPENED', '', m.open, m.n FROM campaign_time m
+          UNION ALL SELECT '', 'gateway_time_to_deliver', 'DELIVERED', m.gateway || '/', m.deliver, m.n FROM campaign_time m
+          UNION ALL SELECT '', 'gateway_time_to_open', 'OPENED', m.gateway || '/', m.open, m.n FROM campaign_time m) t
+    JOIN message_status_priority p ON p.name = t.status
+    WHERE t.bucket IS NOT NULL
 ) c
 LEFT JOIN message_status_priority p ON p.code = c.status
 GROUP BY c.campaign_id, c.kind, c.at, c.key, c.status, p.name

@@ -17,7 +17,7 @@
 #define TRIM_EVERY  10000
 #define TRIM_ROWS   10000
 #define TRIMS       7
-#define PASSES      3
+#define PASSES      4
 
 #define LONGEST_WINDOW_MS INT64_C(604800000)  /* of dedup.window */
 #define PARTS_KEEP_MS     INT64_C(2592000000) /* 30 days */
@@ -142,6 +142,7 @@ static const struct {
     {"rollup", "roll-up of counters", REST},
     {"rollup_groups", "roll-up of groups of messages", REST},
     {"rollup_tally", "roll-up of what rules counted", TALLY_REST},
+    {"rollup_times", "roll-up of histograms of times", TALLY_REST},
 };
 
 static const struct {

@@ -27,6 +27,7 @@ EXPECTED = {
     "campaign_retired": READ | {"INSERT"},
     "retired_message": READ | {"DELETE"},
     "campaign_tally_delta": READ | {"INSERT", "DELETE"},
+    "campaign_time_delta": READ | {"INSERT", "DELETE"},
     "campaign_tally_total": READ | {"INSERT", "UPDATE", "DELETE"},
     "instance_status": READ | {"INSERT", "UPDATE", "DELETE"},
     "receipt_counted": READ | {"INSERT"},

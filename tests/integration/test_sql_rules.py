@@ -283,7 +283,8 @@ def audit_times(session, campaigns, end="audit_dimension/90_list", booked=False)
 def fresh_times(database, *rules):
     session = ruled(database, *rules)
     session.do("DELETE FROM message_inbox;"
-               " TRUNCATE campaign_tally_delta, campaign_tally_total, receipt_counted, parked_event, campaign_retired, retired_message, campaign_funnel_delta, campaign_funnel_total")
+               " TRUNCATE campaign_tally_delta, campaign_tally_total, campaign_time_delta, receipt_counted, parked_event, campaign_retired, retired_message,"
+               " campaign_funnel_delta, campaign_funnel_total")
     return session
 
 
@@ -309,7 +310,10 @@ def test_times_to_deliver_and_open_are_those_of_the_first_receipts_in_any_order_
             assert audit_times(session, ["a", "b", ""]) == []
             assert {gateway: tuple(rest) for gateway, *rest in session.query("SELECT * FROM gateway_time")} == expected_percentiles(expected)
             assert session.query("SELECT count(*) FROM message_inbox WHERE COALESCE(first_sent_at, first_delivered_at, first_opened_at, first_clicked_at) IS NOT NULL") == [(len(firsts),)]
-            session.do("UPDATE campaign_tally_delta SET messages[1] = messages[1] + 1 + (id % 3) WHERE kind ~ '^(gateway_)?time_to_' AND id % 2 = 0")
+            while session.run("control/rollup_times", 2, 0)[0]["rows"] == "2":
+                assert stored_times(session) == expected, "some are rolled up, some wait"
+            assert session.query("SELECT count(*) FROM campaign_time_delta") == [(0,)] and stored_times(session) == expected
+            session.do("UPDATE campaign_tally_total SET messages = messages + 1 + length(key) % 3 WHERE kind ~ '^(gateway_)?time_to_' AND ascii(right(key, 1)) % 2 = 0")
             off = audit_times(session, ["a", "b", ""])
             assert audit_times(session, ["a", "b", ""], "audit_times_repair") == len(off)
             assert stored_times(session) == expected and audit_times(session, ["a", "b", ""]) == []
@@ -340,7 +344,8 @@ def test_forgotten_times_stay_in_the_histograms(database):
     session.do("DELETE FROM message_inbox")
     assert stored_times(session) == before
     assert audit_times(session, ["c"]) == []
-    session.do("UPDATE campaign_tally_delta SET messages = '{2}' WHERE kind IN ('time_to_deliver', 'gateway_time_to_deliver')")
+    assert session.run("control/rollup_times", 10_000, 0)[0]["rows"] == "1" and stored_times(session) == before
+    session.do("UPDATE campaign_tally_total SET messages = 2 WHERE kind IN ('time_to_deliver', 'gateway_time_to_deliver')")
     assert audit_times(session, ["c"]) == [("time_to_deliver", "c", "1", 1), ("gateway_time_to_deliver", "", "/1", 1)]
     assert audit_times(session, ["d"]) == [("gateway_time_to_deliver", "", "/1", 1)], "gateways are of all campaigns"
     surplus = stored_times(session)
@@ -368,7 +373,7 @@ def test_deltas_are_compressed_with_lz4_where_the_server_has_it(database):
     session = database.session()
     known = session.query("SELECT enumvals FROM pg_settings WHERE name = 'default_toast_compression'")
     used = session.query("SELECT DISTINCT attcompression::text FROM pg_attribute WHERE attndims > 0 AND attnum > 0 AND attrelid IN"
-                         " ('campaign_funnel_delta'::regclass, 'campaign_tally_delta'::regclass, 'group_delta'::regclass)")
+                         " ('campaign_funnel_delta'::regclass, 'campaign_tally_delta'::regclass, 'campaign_time_delta'::regclass, 'group_delta'::regclass)")
     assert used == [("l" if known and "lz4" in known[0][0] else "",)]
 
 

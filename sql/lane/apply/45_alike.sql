@@ -5,14 +5,15 @@
     FROM kinds k, LATERAL (SELECT abs(($35::int4[])[k.kind]) AS n) f, generate_series(($9::int4[])[f.n], ($9::int4[])[f.n + 1] - 1) i
 ),
 reason_receipts AS (
-    SELECT a.campaign, ($30::text[])[f.n] AS gateway, ($31::text[])[f.n] AS reason, ($10::int2[])[i] AS code, a.n
-    FROM (SELECT k.campaign, -k.first AS first, count(*)::int4 AS n
-          FROM (SELECT u.campaign, ($35::int4[])[u.kind] AS first FROM u
-                UNION ALL
-                SELECT r.campaign, ($35::int4[])[($25::int4[])[r.n]] FROM r WHERE r.fate = 'known' AND (NOT r.stale OR message_still_there(r.id))) k
-          WHERE k.first < 0
-          GROUP BY 1, 2) a,
-         generate_series(($9::int4[])[a.first], ($9::int4[])[a.first + 1] - 1) i, LATERAL (SELECT ($29::int4[])[i] AS n) f
+    SELECT a.campaign, ($30::text[])[f.n] AS gateway, ($31::text[])[f.n] AS reason, ($10::int2[])[a.i] AS code, a.n
+    FROM (SELECT k.campaign, k.n, generate_series(($9::int4[])[k.first], ($9::int4[])[k.first + 1] - 1) AS i
+          FROM (SELECT k.campaign, -k.first AS first, count(*)::int4 AS n
+                FROM (SELECT u.campaign, ($35::int4[])[u.kind] AS first FROM u
+                      UNION ALL
+                      SELECT r.campaign, ($35::int4[])[($25::int4[])[r.n]] FROM r WHERE r.fate = 'known' AND (NOT r.stale OR message_still_there(r.id))) k
+                WHERE k.first < 0
+                GROUP BY 1, 2) k) a,
+         LATERAL (SELECT ($29::int4[])[a.i] AS n) f
     WHERE ($31::text[])[f.n] IS NOT NULL
 ),
 -- Where all messages are known, each as one row, all receipts count, and their delays need not be read one by one. Each message is in u or in r.
