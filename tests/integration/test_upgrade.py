@@ -99,10 +99,11 @@ def test_the_schema_of_the_release_before_is_brought_forward_whole(create_world,
     world = create_world(5_000, seed=73, migrate=False)
     subprocess.run(["psql", "-q", "-X", "-v", "ON_ERROR_STOP=1", "-d", database.dsn, "-f", release.newest() / "schema.sql"],
                    check=True, stdout=subprocess.DEVNULL, env=dict(os.environ))
+    world.insert(world.stream.early)
+    assert world.database.value("SELECT count(*) FROM receiptd.campaign_funnel_delta") > 0, "deltas of the release before wait to be rolled up"
     world.installation.migrate()
     again = world.installation.command("migrate", "--dry-run")
     assert "nothing to do" in again.stdout
-    world.insert(world.stream.early)
     world.insert(world.stream.late)
     world.produce()
     process = world.installation.start()
