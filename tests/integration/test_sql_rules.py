@@ -4,11 +4,12 @@ import dataclasses
 import datetime
 import json
 import random
+import threading
 
 import pytest
 
 from sql_batch import Event, add_messages, apply, drift, expected_funnel, path, stored_funnel, stored_rows, expected_rows
-from sql_fixture import STATUSES, database, fill_in, literal, sql_server, text_of  # noqa: F401
+from sql_fixture import STATUSES, SqlError, database, fill_in, literal, sql_server, text_of  # noqa: F401
 
 ALL = ("dedup", "series", "reasons", "gateways")
 NOW = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
@@ -318,6 +319,38 @@ def test_times_to_deliver_and_open_are_those_of_the_first_receipts_in_any_order_
             assert audit_times(session, ["a", "b", ""], "audit_times_repair") == len(off)
             assert stored_times(session) == expected and audit_times(session, ["a", "b", ""]) == []
             assert drift(session) == []
+
+
+def test_readers_see_exact_histograms_while_two_sessions_roll_them_up(database):
+    rng, inbox, events = times_history(3, n_events=600)
+    session = fresh_times(database, "no_dedup", "times")
+    add_messages(session, inbox)
+    done, failures, taken = threading.Event(), [], collections.Counter()
+
+    def roll(name):
+        roller = database.session(name)
+        try:
+            while not done.is_set():
+                taken[name] += int(roller.one("control/rollup_times", 2, 0)["rows"])
+        except SqlError as error:
+            failures.append(error)
+
+    rollers = [threading.Thread(target=roll, args=(f"roller {n}",)) for n in range(2)]
+    for roller in rollers:
+        roller.start()
+    applied = []
+    for batch in batches_of(rng, [dataclasses.replace(e, offset=n) for n, e in enumerate(events)]):
+        apply(session, batch)
+        applied += batch
+        assert stored_times(session) == expected_times(inbox, applied)[0]
+    done.set()
+    for roller in rollers:
+        roller.join()
+    assert failures == [] and sum(taken.values()) > 0
+    while session.one("control/rollup_times", 100, 0)["rows"] != "0":
+        pass
+    assert stored_times(session) == expected_times(inbox, events)[0] and audit_times(session, ["a", "b", ""]) == []
+    assert session.query("SELECT count(*) FROM campaign_time_delta") == [(0,)]
 
 
 def test_a_time_that_gets_earlier_moves_one_count(database):
