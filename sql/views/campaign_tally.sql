@@ -25,15 +25,18 @@ FROM (
     FROM campaign_funnel_delta d, unnest(d.campaign_id, d.minute, d.status, d.messages, d.events) AS a (campaign_id, minute, status, messages, events)
     WHERE d.minute IS NOT NULL AND a.minute > date_part('epoch', now()) / 60 - 1440
     UNION ALL
-    -- As time_counts() and control/rollup_times.sql. The key is that of time_key(), which not every reader may execute.
+    -- As time_counts() and control/rollup_times.sql: counted before keys become text. The key is that of time_key(), which not every reader may execute.
     SELECT t.campaign_id, t.kind, '-infinity', t.gateway || CASE WHEN t.bucket < 0 THEN 'negative' ELSE round(power(2::float8, t.bucket / 2.0::float8))::int8::text END,
            p.code, t.n, 0
-    FROM (SELECT m.campaign_id, 'time_to_deliver' AS kind, 'DELIVERED' AS status, '' AS gateway, m.deliver AS bucket, m.n FROM campaign_time m
-          UNION ALL SELECT m.campaign_id, 'time_to_open', 'OPENED', '', m.open, m.n FROM campaign_time m
-          UNION ALL SELECT '', 'gateway_time_to_deliver', 'DELIVERED', m.gateway || '/', m.deliver, m.n FROM campaign_time m
-          UNION ALL SELECT '', 'gateway_time_to_open', 'OPENED', m.gateway || '/', m.open, m.n FROM campaign_time m) t
+    FROM (SELECT m.campaign_id, 'time_to_deliver' AS kind, 'DELIVERED' AS status, '' AS gateway, m.deliver AS bucket, sum(m.n) AS n
+          FROM campaign_time m WHERE m.deliver IS NOT NULL GROUP BY m.campaign_id, m.deliver
+          UNION ALL
+          SELECT m.campaign_id, 'time_to_open', 'OPENED', '', m.open, sum(m.n) FROM campaign_time m WHERE m.open IS NOT NULL GROUP BY m.campaign_id, m.open
+          UNION ALL
+          SELECT '', 'gateway_time_to_deliver', 'DELIVERED', m.gateway || '/', m.deliver, sum(m.n) FROM campaign_time m WHERE m.deliver IS NOT NULL GROUP BY m.gateway, m.deliver
+          UNION ALL
+          SELECT '', 'gateway_time_to_open', 'OPENED', m.gateway || '/', m.open, sum(m.n) FROM campaign_time m WHERE m.open IS NOT NULL GROUP BY m.gateway, m.open) t
     JOIN message_status_priority p ON p.name = t.status
-    WHERE t.bucket IS NOT NULL
 ) c
 LEFT JOIN message_status_priority p ON p.code = c.status
 GROUP BY c.campaign_id, c.kind, c.at, c.key, c.status, p.name
