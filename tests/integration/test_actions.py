@@ -322,7 +322,8 @@ def test_calls_share_connections_over_http2(create_actions, tmp_path):
     receiver = Http2Receiver(authority.issue("known", "known", "IP:127.0.0.1"))
     try:
         world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}],
-                               {"endpoints": [{"name": "crm", "url": receiver.url, "timeout": "5s"}], "ca_file": str(authority.path)})
+                               {"endpoints": [{"name": "crm", "url": receiver.url, "timeout": "60s"}],
+                                "ca_file": str(authority.path), "lease": "150s"})  # long enough that none is called twice
         ids = [f"m{n}" for n in range(200)]
         world.insert_ids(*ids)
         process = world.installation.start()

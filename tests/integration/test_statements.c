@@ -279,6 +279,7 @@ static int migrate(void **state)
     run_file("tables/006_status", NULL, 0);
     run_file("tables/006_partitions", NULL, 0);
     run_file("tables/006_counted", NULL, 0);
+    run_file("tables/006_histograms", NULL, 0);
     run_file("tables/006_packing", NULL, 0);
     run_file("functions/check_counted", NULL, 0);
     run_file("functions/check_inbox_columns", NULL, 0);
