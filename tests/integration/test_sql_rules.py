@@ -316,7 +316,7 @@ def test_times_to_deliver_and_open_are_those_of_the_first_receipts_in_any_order_
             assert session.query("SELECT count(*) FROM campaign_time_delta") == [(0,)] and stored_times(session) == expected
             session.do("UPDATE campaign_tally_total SET messages = messages + 1 + length(key) % 3 WHERE kind ~ '^(gateway_)?time_to_' AND ascii(right(key, 1)) % 2 = 0")
             off = audit_times(session, ["a", "b", ""])
-            assert audit_times(session, ["a", "b", ""], "audit_times_repair") == len(off)
+            assert off != [] and audit_times(session, ["a", "b", ""], "audit_times_repair") == len(off)
             assert stored_times(session) == expected and audit_times(session, ["a", "b", ""]) == []
             assert drift(session) == []
 
@@ -339,13 +339,15 @@ def test_readers_see_exact_histograms_while_two_sessions_roll_them_up(database):
     for roller in rollers:
         roller.start()
     applied = []
-    for batch in batches_of(rng, [dataclasses.replace(e, offset=n) for n, e in enumerate(events)]):
-        apply(session, batch)
-        applied += batch
-        assert stored_times(session) == expected_times(inbox, applied)[0]
-    done.set()
-    for roller in rollers:
-        roller.join()
+    try:
+        for batch in batches_of(rng, [dataclasses.replace(e, offset=n) for n, e in enumerate(events)]):
+            apply(session, batch)
+            applied += batch
+            assert stored_times(session) == expected_times(inbox, applied)[0]
+    finally:
+        done.set()
+        for roller in rollers:
+            roller.join()
     assert failures == [] and sum(taken.values()) > 0
     while session.one("control/rollup_times", 100, 0)["rows"] != "0":
         pass
