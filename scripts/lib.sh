@@ -291,28 +291,38 @@ room_in_memory() {
     } | awk '$1 < 10 * 1024 * 1024 { exit 1 }'
 }
 
-# Prints the directory of all services. Those of tests lie in memory, since copying a database makes hundreds of files. A checkout below
-# /root (or another closed directory) cannot be entered by the service's user: then the data lies in /var/tmp. In both cases build/services is a link.
+# Prints the directory of all services. One process makes it, since tracks of tests and scripts/services may start together.
 services_base() {
-    sb_base=$BUILD/services
-    [ "${RECEIPTD_TEST_FSYNC:-on}" = on ] || [ -L "$sb_base" ] || rmdir "$sb_base" 2> /dev/null || true
-    if [ ! -d "$sb_base/." ]; then
-        rm -f "$sb_base"
-        mkdir -p "$sb_base"
-        sb_other=
-        if room_in_memory; then
-            sb_other=/dev/shm
-        elif ! as_service test -x "$sb_base"; then
-            sb_other=/var/tmp
-        fi
-        if [ -n "$sb_other" ]; then
-            rmdir "$sb_base"
-            sb_dir=$(mktemp -d "$sb_other/receiptd-services.XXXXXX")
-            chmod 755 "$sb_dir"
-            ln -s "$sb_dir" "$sb_base"
-        fi
+    [ -d "$BUILD/services/." ] || (
+        mkdir -p "$BUILD"
+        exec 8> "$BUILD/services.lock"
+        flock 8
+        [ -d "$BUILD/services/." ] || make_services_base
+    )
+    readlink -f "$BUILD/services"
+}
+
+# The directory appears whole, by one rename. Services of tests lie in memory, since copying a database makes hundreds of files. A checkout
+# below /root (or another closed directory) cannot be entered by the service's user: then the data lies in /var/tmp. In both cases
+# build/services is a link.
+make_services_base() {
+    rm -f "$BUILD/services"
+    ms_dir=$(mktemp -d "$BUILD/services.XXXXXX")
+    chmod 755 "$ms_dir"
+    ms_other=
+    if room_in_memory; then
+        ms_other=/dev/shm
+    elif ! as_service test -x "$ms_dir"; then
+        ms_other=/var/tmp
     fi
-    readlink -f "$sb_base"
+    if [ -n "$ms_other" ]; then
+        rmdir "$ms_dir"
+        ms_dir=$(mktemp -d "$ms_other/receiptd-services.XXXXXX")
+        chmod 755 "$ms_dir"
+        ln -s "$ms_dir" "$BUILD/services"
+    else
+        mv "$ms_dir" "$BUILD/services"
+    fi
 }
 
 # Puts the jars where the service's user can read them.
