@@ -50,9 +50,16 @@ def seconds_of(text):
     return int(number) * {"s": 1, "m": 60}[unit]
 
 
+def kustomize():
+    """The command that builds an overlay."""
+    if not any(shutil.which(tool) for tool in ("kustomize", "kubectl", "go")):
+        pytest.skip("neither kustomize nor kubectl, nor go to build it with: Debian has no package of either")
+    return library("fetch_kustomize").split()
+
+
 class Overlay:
     def __init__(self, name, path=None):
-        command = library("fetch_kustomize").split()
+        command = kustomize()
         self.name, self.part = name, name if name in PARTS else None
         self.text = subprocess.run([*command, path or ROOT / f"config/kubernetes/overlays/{name}"], check=True, text=True,
                                    capture_output=True).stdout
@@ -81,8 +88,6 @@ class Overlay:
 
 @pytest.fixture(scope="module")
 def overlays():
-    if not any(shutil.which(tool) for tool in ("kustomize", "kubectl", "go")):
-        pytest.skip("neither kustomize nor kubectl, nor go to build it with: Debian has no package of either")
     return {name: Overlay(name) for name in OVERLAYS}
 
 

@@ -5,11 +5,17 @@ import gzip
 import http.client
 import json
 import re
+import resource
 import socket
 from urllib.parse import quote
 
+import pytest
+
 LISTENS = r"serve listens on \S+ \(port (\d+)"
 BASE = "/api/v1"
+# psycopg waits by select(), which takes descriptors below 1024 only, and a test may have a thousand viewers. So they stand above.
+LOWEST_OF_VIEWERS = 1500
+MOST_DESCRIPTORS = 4096
 
 def start(installation, command="serve"):
     """Starts it and waits until the database answers; the port is in `.port`."""
@@ -68,13 +74,21 @@ def fill(path, values):
     """{name} in a path of openapi.json, put in and quoted."""
     return re.sub(r"\{(\w+)\}", lambda match: quote(values[match[1]], safe=""), path)
 
+def allow_high_descriptors():
+    """Raises the soft limit of descriptors to what the tests with the most viewers take; skips where the hard one is below."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY != hard < MOST_DESCRIPTORS:
+        pytest.skip(f"the hard limit of descriptors is {hard}, and viewers take up to {MOST_DESCRIPTORS}")
+    if resource.RLIM_INFINITY != soft < MOST_DESCRIPTORS:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (MOST_DESCRIPTORS, hard))
+
 class Stream:
     """A viewer: events as they come."""
 
     def __init__(self, process, path="/stream", token=None):
+        allow_high_descriptors()
         made = socket.create_connection(("127.0.0.1", process.port), 60)
-        # A high descriptor: psycopg waits by select(), which takes those below 1024 only, and a test may have a thousand viewers.
-        self.socket = socket.socket(fileno=fcntl.fcntl(made.fileno(), fcntl.F_DUPFD_CLOEXEC, 1500))
+        self.socket = socket.socket(fileno=fcntl.fcntl(made.fileno(), fcntl.F_DUPFD_CLOEXEC, LOWEST_OF_VIEWERS))
         made.close()
         lines = [f"GET {BASE}{path} HTTP/1.1", f"Host: 127.0.0.1:{process.port}"]
         if token:
