@@ -95,6 +95,21 @@ struct standing positions_standing(const struct positions *positions,
     return standing;
 }
 
+/* ---- the server ---- */
+
+struct rcpt_session_rows *positions_query(struct positions *positions, const char *file)
+{
+    return rcpt_session_query(positions->context.session, rcpt_sql(file), 0, NULL,
+                              &positions->context.error);
+}
+
+struct rcpt_pg_server positions_server_in(const struct rcpt_session_rows *rows, size_t row)
+{
+    return (struct rcpt_pg_server){
+        strtoull(rcpt_session_rows_text(rows, row, "system_identifier"), NULL, 10),
+        (int32_t)rcpt_session_rows_int(rows, row, "timeline")};
+}
+
 /* ---- show ---- */
 
 static void add_known(struct report *report, int64_t value)
@@ -105,18 +120,21 @@ static void add_known(struct report *report, int64_t value)
         report_add(report, NULL);
 }
 
-static void add_standing(struct report *report, const char *reader, const char *topic,
-                         const struct standing *standing)
+static void add_standing(struct report *report, const struct positions *positions,
+                         const char *topic, const struct standing *standing)
 {
     const struct rcpt_kafka_place *place = standing->place;
-    int64_t high = place != NULL ? place->high : -1, position = standing->position;
-    report_add(report, reader);
+    int64_t position = standing->position;
+    report_add(report, positions->reader);
     report_add(report, topic);
     report_add_int(report, standing->partition);
     add_known(report, position);
     add_known(report, place != NULL ? place->low : -1);
-    add_known(report, high);
-    add_known(report, high < 0 || position < 0 ? -1 : high > position ? high - position : 0);
+    add_known(report, place != NULL ? place->high : -1);
+    add_known(report, place == NULL ? -1
+                                    : rcpt_kafka_place_lag(
+                                          place, position,
+                                          rcpt_pg_server_wrote(positions->server, place->note)));
     report_add(report, place != NULL && place->owner == RCPT_KAFKA_OWNER_NOBODY ? "nobody"
                        : place != NULL                                          ? place->member
                                                                                 : NULL);
@@ -148,7 +166,7 @@ static bool show_reader(struct positions *positions, const char *reader, struct 
     bool good = count == 0 || positions_survey(positions, topics, count);
     for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
         struct standing standing = positions_standing(positions, rows, row);
-        add_standing(report, reader, rcpt_session_rows_text(rows, row, "topic"), &standing);
+        add_standing(report, positions, rcpt_session_rows_text(rows, row, "topic"), &standing);
     }
     rcpt_kafka_survey_free(&positions->survey);
     free(topics);
@@ -166,7 +184,11 @@ static int show(struct positions *positions, enum command_format format)
     static const char *const readers[] = {"receipts", "folds", "actions"};
     const char *only = command_option(positions->call, "reader");
     struct report report;
-    bool good = true;
+    struct rcpt_session_rows *server = positions_query(positions, "command/server_identity");
+    bool good = server != NULL;
+    if (good)
+        positions->server = positions_server_in(server, 0);
+    rcpt_session_rows_free(server);
     report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
     for (size_t index = 0; good && index < sizeof(readers) / sizeof(readers[0]); index++)
         if (only == NULL || strcmp(only, readers[index]) == 0)

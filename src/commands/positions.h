@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "kafka/survey.h"
+#include "postgres/lineage.h"
 
 /* Between a position and the log. All but the first stop the daemon. */
 enum log_fit {
@@ -22,6 +23,7 @@ struct positions {
     const char *reader, *topic;
     struct rcpt_kafka_property *properties;
     struct rcpt_kafka_survey survey;
+    struct rcpt_pg_server server; /* that we are connected to; of show */
 };
 
 struct standing {                         /* of one partition */
@@ -49,6 +51,12 @@ RCPT_MUST_CHECK struct rcpt_session_rows *positions_read(struct positions *posit
 /* A row against the survey. */
 struct standing positions_standing(const struct positions *positions,
                                    const struct rcpt_session_rows *rows, size_t row);
+
+/* A file of sql/ without parameters. The caller frees the rows; NULL: the error is set. */
+RCPT_MUST_CHECK struct rcpt_session_rows *positions_query(struct positions *positions,
+                                                          const char *file);
+/* system_identifier and timeline of a row. */
+struct rcpt_pg_server positions_server_in(const struct rcpt_session_rows *rows, size_t row);
 
 /* ---- positions_change.c ---- */
 /* set; `target` NULL: skip-gap. Returns the exit code. */

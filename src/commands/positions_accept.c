@@ -8,30 +8,16 @@
 #include <sysexits.h>
 
 #include "positions.h"
-#include "postgres/lineage.h"
 #include "postgres/sql.h"
-
-static struct rcpt_session_rows *query(struct positions *positions, const char *file)
-{
-    return rcpt_session_query(positions->context.session, rcpt_sql(file), 0, NULL,
-                              &positions->context.error);
-}
-
-static struct rcpt_pg_server server_in(const struct rcpt_session_rows *rows, size_t row)
-{
-    return (struct rcpt_pg_server){
-        strtoull(rcpt_session_rows_text(rows, row, "system_identifier"), NULL, 10),
-        (int32_t)rcpt_session_rows_int(rows, row, "timeline")};
-}
 
 /* On the server that the dsn leads to: with several hosts that is the first one that can be written
  * to, so its address is said. */
 static bool find_server(struct positions *positions, struct rcpt_pg_server *now)
 {
-    struct rcpt_session_rows *rows = query(positions, "command/server_identity");
+    struct rcpt_session_rows *rows = positions_query(positions, "command/server_identity");
     if (rows == NULL)
         return false;
-    *now = server_in(rows, 0);
+    *now = positions_server_in(rows, 0);
     printf("connected: server at %s port %s, system %" PRIu64 ", timeline %" PRId32 "\n",
            rcpt_session_rows_text(rows, 0, "address"), rcpt_session_rows_text(rows, 0, "port"),
            now->system_identifier, now->timeline);
@@ -41,11 +27,11 @@ static bool find_server(struct positions *positions, struct rcpt_pg_server *now)
 
 static bool find_accepted(struct positions *positions, struct rcpt_pg_lineage *accepted)
 {
-    struct rcpt_session_rows *rows = query(positions, "command/database_accepted");
+    struct rcpt_session_rows *rows = positions_query(positions, "command/database_accepted");
     if (rows == NULL)
         return false;
     for (size_t row = 0; row < rcpt_session_rows_count(rows); row++)
-        rcpt_pg_lineage_add(accepted, server_in(rows, row));
+        rcpt_pg_lineage_add(accepted, positions_server_in(rows, row));
     rcpt_session_rows_free(rows);
     return true;
 }

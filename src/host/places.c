@@ -288,8 +288,10 @@ bool app_places_get(const struct app_places *places, size_t index, struct app_pl
     }
     if (is_fresh(places, places->read_ms))
         place->position = places->positions[index];
-    if (place->high >= 0 && place->position >= 0)
-        place->lag = place->high > place->position ? place->high - place->position : 0;
+    if (place->high >= 0)
+        place->lag = rcpt_kafka_place_lag(
+            found, place->position,
+            rcpt_pg_server_wrote(places->settings.context->lineage.current, found->note));
     return true;
 }
 

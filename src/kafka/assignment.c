@@ -382,6 +382,7 @@ static void move(struct rcpt_kafka *kafka, struct partition *partition, int64_t 
 {
     partition->state = PARTITION_MOVING;
     partition->next = offset;
+    partition->end = 0;
     partition->oversized.searching = false;
     partition->epoch = ++kafka->epochs;
     kafka->moves_pending = true;
@@ -399,6 +400,7 @@ void rcpt_kafka_seek_now(struct rcpt_kafka *kafka, struct partition *partition, 
     rd_kafka_topic_partition_list_destroy(list);
     partition->state = PARTITION_ACTIVE;
     partition->next = offset;
+    partition->end = 0;
     partition->oversized.searching = false;
     rcpt_kafka_again(kafka);
 }

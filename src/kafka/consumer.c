@@ -293,6 +293,14 @@ int64_t rcpt_kafka_high_watermark(struct rcpt_kafka *kafka, const char *topic, i
     return high >= 0 ? high : -1;
 }
 
+int64_t rcpt_kafka_stands_at(struct rcpt_kafka *kafka, const char *topic, int32_t number,
+                             int64_t applied)
+{
+    const struct partition *partition = rcpt_kafka_find(kafka, topic, number);
+    bool all_applied = partition != NULL && applied >= partition->next;
+    return all_applied && partition->end > applied ? partition->end : applied;
+}
+
 /* ---- beginning and end ---- */
 
 /* The handle of the first lookup: made here so that librdkafka's checks across properties speak at

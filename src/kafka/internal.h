@@ -54,6 +54,7 @@ struct partition {
     void *tag;
     rd_kafka_queue_t *queue;
     int64_t next; /* last offset handed out + 1, or where it starts */
+    int64_t end;  /* where the log ended when all before was handed out; 0: not reached yet */
     int64_t retry_at_ms;
     unsigned retries;
     uint64_t epoch;   /* another one after each assign and each move: late answers are recognised */

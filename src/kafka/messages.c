@@ -141,6 +141,13 @@ static bool is_refused(struct rcpt_kafka *kafka, struct partition *partition, in
     return verdict != RCPT_INFLATE_NOT_REFUSED;
 }
 
+/* The search for a batch's end fetches elsewhere: what it reaches is not the partition's end. */
+static void on_end(struct partition *partition, int64_t offset)
+{
+    if (!partition->oversized.searching && offset >= partition->next)
+        partition->end = offset;
+}
+
 /* Out of range and refused batches have ways of their own; the rest is damage, fetched again, or
  * trouble that librdkafka mends. */
 static void on_partition_error(struct rcpt_kafka *kafka, struct partition *partition,
@@ -151,6 +158,10 @@ static void on_partition_error(struct rcpt_kafka *kafka, struct partition *parti
     int64_t offset = place != NULL ? place->offset : -1;
     if (place != NULL)
         rd_kafka_topic_partition_destroy(place);
+    if (code == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+        on_end(partition, offset);
+        return;
+    }
     if (code == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET && partition->oversized.searching) {
         if (rcpt_kafka_is_behind(kafka, partition))
             rcpt_kafka_seek_now(kafka, partition, partition->next);

@@ -57,7 +57,7 @@ static const struct refusal refusals[] = {
      "new partitions begin at their first record; set kafka.on_retention_gap for lost ones"},
     {"allow.auto.create.topics", "a mistyped topic would be created and read as empty",
      "create the topic with the partitions it is to have"},
-    {"enable.partition.eof", "receiptd does not use the end of a partition", "remove it"},
+    {"enable.partition.eof", "lags are read from the end of a partition", "remove it"},
     {"log.queue", internal_reason, internal_hint},
     {"enabled_events", internal_reason, internal_hint},
     {"plugin.library.paths", foreign_reason, internal_hint},
@@ -71,9 +71,9 @@ static const struct refusal refusals[] = {
 
 /* The protocol's own: all of them are refused above. */
 static const struct rcpt_kafka_property fixed[] = {
-    {"enable.auto.commit", "false"},   {"enable.auto.offset.store", "false"},
-    {"auto.offset.reset", "error"},    {"allow.auto.create.topics", "false"},
-    {"enable.partition.eof", "false"}, {"log.queue", "true"},
+    {"enable.auto.commit", "false"},  {"enable.auto.offset.store", "false"},
+    {"auto.offset.reset", "error"},   {"allow.auto.create.topics", "false"},
+    {"enable.partition.eof", "true"}, {"log.queue", "true"},
 };
 
 /* The user's own replace these. */

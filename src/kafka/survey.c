@@ -73,6 +73,8 @@ static void ask_notes(rd_kafka_t *handle, struct rcpt_kafka_survey *survey)
         const rd_kafka_topic_partition_t *entry = &list->elems[index];
         struct rcpt_kafka_place *place = find(survey, entry->topic, entry->partition);
         code = entry->err;
+        if (place != NULL && entry->offset >= 0)
+            place->committed = entry->offset;
         if (place != NULL && entry->metadata_size > 0)
             place->note = rcpt_strndup(entry->metadata, entry->metadata_size);
     }
@@ -190,8 +192,11 @@ static void add_places(struct rcpt_kafka_survey *survey, const char *topic, int3
     size_t count = survey->count + (size_t)(partitions > 0 ? partitions : 0);
     survey->places = rcpt_realloc(survey->places, (count + 1) * sizeof(*survey->places));
     for (int32_t partition = 0; partition < partitions; partition++)
-        survey->places[survey->count++] = (struct rcpt_kafka_place){
-            .topic = rcpt_strdup(topic), .partition = partition, .low = -1, .high = -1};
+        survey->places[survey->count++] = (struct rcpt_kafka_place){.topic = rcpt_strdup(topic),
+                                                                    .partition = partition,
+                                                                    .low = -1,
+                                                                    .high = -1,
+                                                                    .committed = -1};
 }
 
 void rcpt_kafka_survey_free(struct rcpt_kafka_survey *survey)
@@ -204,6 +209,15 @@ void rcpt_kafka_survey_free(struct rcpt_kafka_survey *survey)
     free(survey->places);
     free(survey->cluster_id);
     *survey = (struct rcpt_kafka_survey){0};
+}
+
+int64_t rcpt_kafka_place_lag(const struct rcpt_kafka_place *place, int64_t position,
+                             bool offset_holds)
+{
+    if (place->high < 0 || position < 0)
+        return -1;
+    int64_t stands_at = offset_holds && place->committed > position ? place->committed : position;
+    return place->high > stands_at ? place->high - stands_at : 0;
 }
 
 /* ---- the connection ---- */

@@ -18,6 +18,7 @@ struct rcpt_kafka_place {
     char *topic;
     int32_t partition;
     int64_t low, high; /* of the log; -1: not known */
+    int64_t committed; /* the group's offset, which is advisory; -1: none, or not known */
     enum rcpt_kafka_owner owner;
     char *member; /* who has it: client.id and host; NULL: nobody, or not known */
     char *note;   /* NULL: none */
@@ -43,5 +44,10 @@ RCPT_MUST_CHECK bool rcpt_kafka_survey_now(const struct rcpt_kafka_settings *set
                                            struct rcpt_kafka_survey *survey,
                                            struct rcpt_error *error);
 void rcpt_kafka_survey_free(struct rcpt_kafka_survey *survey);
+
+/* Records that are not applied; -1: not known. The group's offset may be ahead of the position, by
+ * records that no consumer gets. `offset_holds`: it was written beside this position's database. */
+int64_t rcpt_kafka_place_lag(const struct rcpt_kafka_place *place, int64_t position,
+                             bool offset_holds);
 
 #endif

@@ -69,3 +69,11 @@ bool rcpt_pg_server_read(const char *note, struct rcpt_pg_server *server)
     *server = found;
     return true;
 }
+
+bool rcpt_pg_server_wrote(struct rcpt_pg_server server, const char *note)
+{
+    struct rcpt_pg_server before;
+    return note == NULL || (rcpt_pg_server_read(note, &before) &&
+                            before.system_identifier == server.system_identifier &&
+                            before.timeline == server.timeline);
+}

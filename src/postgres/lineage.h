@@ -39,5 +39,7 @@ const struct rcpt_pg_server *rcpt_pg_lineage_contradiction(const struct rcpt_pg_
 /* As a note beside Kafka's group offsets. False: it is no such note. */
 void rcpt_pg_server_write(struct rcpt_pg_server server, char note[RCPT_PG_NOTE_BYTES]);
 bool rcpt_pg_server_read(const char *note, struct rcpt_pg_server *server);
+/* Whether what stands beside the note holds for this server; without a note (NULL) it does. */
+bool rcpt_pg_server_wrote(struct rcpt_pg_server server, const char *note);
 
 #endif

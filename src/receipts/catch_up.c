@@ -20,7 +20,7 @@ static enum standing standing_of(struct receipts *receipts, uint32_t slot, int64
     int64_t age_ms = view.newest_ms >= 0 ? now_ms - view.newest_ms : -1;
     if (high < 0)
         return STANDING_FRESH; /* not known yet */
-    if (high > view.committed)
+    if (high > consume_stands_at(receipts, slot))
         return age_ms < BEHIND_MS ? STANDING_FRESH : STANDING_BEHIND;
     return age_ms >= 0 && age_ms < IDLE_MS ? STANDING_FRESH : STANDING_IDLE;
 }

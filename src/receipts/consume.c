@@ -357,8 +357,7 @@ void consume_commit(struct receipts *receipts)
     for (uint32_t slot = 0; slot < slots; slot++) {
         if (!rcpt_engine_is_assigned(receipts->engine, slot))
             continue;
-        partitions[count++] =
-            partition_of(receipts, slot, rcpt_engine_committed(receipts->engine, slot));
+        partitions[count++] = partition_of(receipts, slot, consume_stands_at(receipts, slot));
     }
     if (count > 0)
         rcpt_kafka_commit(receipts->kafka, partitions, count, note);
@@ -408,6 +407,16 @@ int64_t consume_fetched_high(const struct receipts *receipts, uint32_t slot)
                                            rcpt_engine_slot_partition(receipts->engine, slot));
 }
 
+int64_t consume_stands_at(const struct receipts *receipts, uint32_t slot)
+{
+    int64_t applied = rcpt_engine_committed(receipts->engine, slot);
+    return receipts->kafka == NULL
+               ? applied
+               : rcpt_kafka_stands_at(receipts->kafka,
+                                      rcpt_engine_slot_topic(receipts->engine, slot),
+                                      rcpt_engine_slot_partition(receipts->engine, slot), applied);
+}
+
 /* The last survey proves that the end of the log is known; a fetch may know a later one. */
 int64_t receipts_partition_lag(const struct receipts *receipts, uint32_t slot)
 {
@@ -418,8 +427,8 @@ int64_t receipts_partition_lag(const struct receipts *receipts, uint32_t slot)
         return -1;
     int64_t fetched = consume_fetched_high(receipts, slot);
     int64_t high = fetched > place.high ? fetched : place.high;
-    int64_t committed = rcpt_engine_committed(receipts->engine, slot);
-    return high > committed ? high - committed : 0;
+    int64_t stands_at = consume_stands_at(receipts, slot);
+    return high > stands_at ? high - stands_at : 0;
 }
 
 int64_t receipts_lag(const struct receipts *receipts)

@@ -110,14 +110,18 @@ static void put_moves(const struct topics_reader *reader, struct rcpt_pg_encoder
     free(moved);
 }
 
-/* For lag tools; the consumer limits how often it really does. */
-static void commit(const struct topics_reader *reader)
+/* The consumer limits how often it really does. Called by the tick, too: records that no consumer
+ * gets make no batch. */
+void topics_batch_commit(const struct topics_reader *reader)
 {
     struct rcpt_kafka_partition *places = rcpt_calloc(reader->partition_count + 1, sizeof(*places));
-    for (size_t index = 0; index < reader->partition_count; index++)
-        places[index] = (struct rcpt_kafka_partition){reader->partitions[index].topic,
-                                                      reader->partitions[index].number,
-                                                      reader->partitions[index].expected};
+    for (size_t index = 0; index < reader->partition_count; index++) {
+        const struct topics_partition *partition = &reader->partitions[index];
+        int64_t stands_at = rcpt_kafka_stands_at(reader->kafka, partition->topic, partition->number,
+                                                 partition->expected);
+        places[index] =
+            (struct rcpt_kafka_partition){partition->topic, partition->number, stands_at};
+    }
     rcpt_kafka_commit(reader->kafka, places, reader->partition_count, NULL);
     free(places);
 }
@@ -149,7 +153,7 @@ static void on_sent(void *context, struct rcpt_pg_rows *const *rows, size_t row_
                         "records of topics are applied again");
         for (size_t index = 0; index < reader->partition_count; index++)
             reader->partitions[index].expected = reader->partitions[index].sent;
-        commit(reader);
+        topics_batch_commit(reader);
         reader->settings.on_committed(reader->settings.owner, rows[0]);
         topics_batch_send(reader);
         topics_batch_continue(reader);

@@ -79,8 +79,9 @@ void topics_positions_on_out_of_range(void *context, void *tag, const char *topi
 bool topics_batch_wants(void *context, const char *topic, int32_t number, void *tag);
 void topics_batch_on_message(void *context, void *tag, const struct rcpt_kafka_message *message);
 void topics_batch_on_round(void *context);
-void topics_batch_send(struct topics_reader *reader);     /* if there is anything, and it may */
-void topics_batch_continue(struct topics_reader *reader); /* to take in, if it was refused */
+void topics_batch_send(struct topics_reader *reader);         /* if there is anything, and it may */
+void topics_batch_continue(struct topics_reader *reader);     /* to take in, if it was refused */
+void topics_batch_commit(const struct topics_reader *reader); /* advisory offsets to Kafka */
 /* Two parameters: topics and partitions. */
 void topics_batch_put(struct rcpt_pg_encoder *encoder, const struct rcpt_kafka_partition *places,
                       size_t count);

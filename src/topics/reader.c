@@ -217,6 +217,7 @@ void topics_tick(struct topics_reader *reader)
     topics_positions_tick(reader);
     topics_batch_send(reader);
     topics_batch_continue(reader);
+    topics_batch_commit(reader);
 }
 
 /* ---- the connection ---- */

@@ -83,12 +83,24 @@ static void a_note_is_read_as_it_was_written(void **state)
         assert_false(rcpt_pg_server_read(others[index], &read));
 }
 
+static void a_note_holds_for_the_server_that_wrote_it(void **state)
+{
+    (void)state;
+    struct rcpt_pg_server server = {7, 2};
+    assert_true(rcpt_pg_server_wrote(server, NULL));
+    assert_true(rcpt_pg_server_wrote(server, "receiptd postgres 7/2"));
+    assert_false(rcpt_pg_server_wrote(server, "receiptd postgres 7/1"));
+    assert_false(rcpt_pg_server_wrote(server, "receiptd postgres 8/2"));
+    assert_false(rcpt_pg_server_wrote(server, "somebody else's"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_follows_its_own_past_and_what_was_accepted),
         cmocka_unit_test(the_newest_timeline_of_each_system_stays),
         cmocka_unit_test(a_note_is_read_as_it_was_written),
+        cmocka_unit_test(a_note_holds_for_the_server_that_wrote_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
