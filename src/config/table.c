@@ -39,7 +39,7 @@ static const struct rcpt_config_row rows[] = {
          "dead letter"},
     {"kafka.commit_interval", RCPT_CONFIG_DURATION, 0, AT(kafka.commit_interval_ms),
      .initial = "5s", .min = 100, .max = HOUR,
-     .doc = "how often positions are committed to Kafka, for lag tools; receiptd goes on from none of them"},
+     .doc = "how often positions are committed to Kafka, for figures of lag only"},
     {"kafka.on_retention_gap", RCPT_CONFIG_CHOICE, 0, AT(kafka.on_retention_gap), .initial = "halt",
      CHOICES(gap_policies),
      .doc = "when retention has deleted receipts that were never read: `halt` stops and says so, "

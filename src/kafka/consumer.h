@@ -156,9 +156,9 @@ void rcpt_kafka_commit(struct rcpt_kafka *kafka, const struct rcpt_kafka_partiti
                        size_t count, const char *note);
 /* High watermark as of the last fetch, -1 if unknown; for lag. */
 int64_t rcpt_kafka_high_watermark(struct rcpt_kafka *kafka, const char *topic, int32_t partition);
-/* Where a partition stands whose records before `applied` are applied: there, or at the end of its log
- * where only control records and records of aborted transactions follow, which no consumer gets. For
- * figures and advisory commits: never a position to go on at. */
+/* Where a partition stands whose records before `applied` are applied: there, or at the end of its
+ * log where only records follow that no consumer gets: control records and those of aborted
+ * transactions. For figures and advisory commits, never a position to go on at. */
 int64_t rcpt_kafka_stands_at(struct rcpt_kafka *kafka, const char *topic, int32_t partition,
                              int64_t applied);
 /* Stops polling messages; rebalances go on. */

@@ -67,7 +67,7 @@ void consume_assign(void *context, const struct rcpt_assignment_start *starts, s
 void consume_seek(void *context, uint32_t slot, int64_t offset);
 void consume_reassign(void *context, uint32_t slot, int64_t offset);
 int64_t consume_fetched_high(const struct receipts *receipts, uint32_t slot);
-/* Where the partition stands in its log: behind what is applied, and behind what no consumer gets. */
+/* Where the partition stands in its log: behind what is applied and what no consumer gets. */
 int64_t consume_stands_at(const struct receipts *receipts, uint32_t slot);
 /* Memory may have become free: polls what was left alone. */
 void consume_continue(struct receipts *receipts);
