@@ -38,7 +38,7 @@ static void enter(struct rcpt_assignment *assignment, enum rcpt_assignment_state
 
 enum event_kind {
     EVENT_START,   /* the group gave partitions */
-    EVENT_REFRESH, /* the positions of everything assigned have to be read again */
+    EVENT_REFRESH, /* the positions of partitions that are consumed have to be read again */
     EVENT_REVOKE,  /* the group takes partitions away */
     EVENT_TICK,
     EVENT_READ,     /* answer to READING */
@@ -50,7 +50,7 @@ enum event_kind {
 
 struct event {
     int64_t now_ms;
-    const uint32_t *slots; /* START */
+    const uint32_t *slots; /* START, REFRESH */
     size_t count;
     const struct rcpt_assignment_answer *answer; /* READ */
     const int64_t *lows;                         /* LOWS */
@@ -112,18 +112,37 @@ static void start(struct rcpt_assignment *assignment, const struct event *event)
     begin(assignment, slots, event->count, false, event);
 }
 
-/* Reads the positions of everything assigned again. Kafka need not answer the group: range_go_on
- * moves each partition. */
+/* Reads the positions of some partitions again. Kafka need not answer the group: range_go_on moves
+ * each of them. */
 static void refresh(struct rcpt_assignment *assignment, const struct event *event)
 {
-    uint32_t known = rcpt_engine_slot_count(assignment->engine);
-    uint32_t *slots = rcpt_calloc(known + 1, sizeof(*slots));
-    size_t count = 0;
-    for (uint32_t slot = 0; slot < known; slot++) {
-        if (rcpt_engine_is_assigned(assignment->engine, slot))
-            slots[count++] = slot;
-    }
-    begin(assignment, slots, count, true, event);
+    uint32_t *slots = rcpt_calloc(event->count + 1, sizeof(*slots));
+    memcpy(slots, event->slots, event->count * sizeof(*slots));
+    begin(assignment, slots, event->count, true, event);
+}
+
+static bool includes(const struct rcpt_assignment *assignment, uint32_t slot)
+{
+    for (size_t index = 0; index < assignment->count; index++)
+        if (assignment->slots[index] == slot)
+            return true;
+    return false;
+}
+
+/* Begins anew with the partitions that are read again already and those that are asked for. An
+ * assignment of the group reads its partitions in any case. */
+static void widen(struct rcpt_assignment *assignment, const struct event *event)
+{
+    uint32_t *slots = rcpt_calloc(assignment->count + event->count + 1, sizeof(*slots));
+    size_t count = assignment->count;
+    memcpy(slots, assignment->slots, count * sizeof(*slots));
+    for (size_t index = 0; index < event->count; index++)
+        if (!includes(assignment, event->slots[index]))
+            slots[count++] = event->slots[index];
+    if (assignment->refresh && count > assignment->count)
+        begin(assignment, slots, count, true, event);
+    else
+        free(slots);
 }
 
 /* Also a revocation: the group takes back an assignment that was not answered yet, and its answers
@@ -239,31 +258,30 @@ static void take_inserted(struct rcpt_assignment *assignment, const struct event
     read_now(assignment, event);
 }
 
-/* An empty cell is a bug: answers reach only the state that asked (rcpt_assignment_awaits). REFRESH
- * is ignored where an assignment is under way, which reads the rows in any case. */
+/* An empty cell is a bug: answers reach only the state that asked (rcpt_assignment_awaits). */
 static const handler handlers[RCPT_ASSIGNMENT_STATE__COUNT][EVENT__COUNT] = {
     [RCPT_ASSIGNMENT_IDLE] = {[EVENT_START] = start,
                               [EVENT_REFRESH] = refresh,
                               [EVENT_REVOKE] = end,
                               [EVENT_TICK] = ignore},
     [RCPT_ASSIGNMENT_WAITING] = {[EVENT_START] = start,
-                                 [EVENT_REFRESH] = ignore,
+                                 [EVENT_REFRESH] = widen,
                                  [EVENT_REVOKE] = end,
                                  [EVENT_TICK] = read_when_due},
     [RCPT_ASSIGNMENT_READING] = {[EVENT_START] = start,
-                                 [EVENT_REFRESH] = ignore,
+                                 [EVENT_REFRESH] = widen,
                                  [EVENT_REVOKE] = end,
                                  [EVENT_TICK] = ignore,
                                  [EVENT_READ] = take_answer,
                                  [EVENT_FAILED] = read_later},
     [RCPT_ASSIGNMENT_QUERYING] = {[EVENT_START] = start,
-                                  [EVENT_REFRESH] = ignore,
+                                  [EVENT_REFRESH] = widen,
                                   [EVENT_REVOKE] = end,
                                   [EVENT_TICK] = ignore,
                                   [EVENT_LOWS] = take_lows,
                                   [EVENT_FAILED] = read_later},
     [RCPT_ASSIGNMENT_INSERTING] = {[EVENT_START] = start,
-                                   [EVENT_REFRESH] = ignore,
+                                   [EVENT_REFRESH] = widen,
                                    [EVENT_REVOKE] = end,
                                    [EVENT_TICK] = ignore,
                                    [EVENT_INSERTED] = take_inserted,
@@ -304,15 +322,15 @@ void rcpt_assignment_revoke(struct rcpt_assignment *assignment, const uint32_t *
     }
 }
 
-/* The reading begins only from IDLE; the caller learns whether it did. */
-bool assignment_refresh(struct rcpt_assignment *assignment, int64_t now_ms)
+bool assignment_refresh(struct rcpt_assignment *assignment, uint32_t slot, int64_t now_ms)
 {
-    bool idle = assignment->state == RCPT_ASSIGNMENT_IDLE;
-    dispatch(assignment, EVENT_REFRESH, &(struct event){.now_ms = now_ms});
-    return idle;
+    dispatch(assignment, EVENT_REFRESH,
+             &(struct event){.now_ms = now_ms, .slots = &slot, .count = 1});
+    return assignment->refresh && assignment->state != RCPT_ASSIGNMENT_REFUSED;
 }
 
-/* Noted once for each reading, not for each partition that asks for it. */
+/* The positions of everything assigned: whoever raises a generation may have moved them all. Noted
+ * once for each reading, not for each partition that asks for it. */
 void rcpt_assignment_refresh(struct rcpt_assignment *assignment, uint32_t slot, int64_t now_ms)
 {
     if (assignment->state == RCPT_ASSIGNMENT_IDLE)
@@ -322,7 +340,15 @@ void rcpt_assignment_refresh(struct rcpt_assignment *assignment, uint32_t slot, 
                 .event = RCPT_NOTE_REFRESH,
                 .topic = rcpt_engine_slot_topic(assignment->engine, slot),
                 .partition = rcpt_engine_slot_partition(assignment->engine, slot)});
-    (void)assignment_refresh(assignment, now_ms);
+    uint32_t known = rcpt_engine_slot_count(assignment->engine);
+    uint32_t *slots = rcpt_calloc(known + 1, sizeof(*slots));
+    size_t count = 0;
+    for (uint32_t each = 0; each < known; each++)
+        if (rcpt_engine_is_assigned(assignment->engine, each))
+            slots[count++] = each;
+    dispatch(assignment, EVENT_REFRESH,
+             &(struct event){.now_ms = now_ms, .slots = slots, .count = count});
+    free(slots);
 }
 
 void rcpt_assignment_tick(struct rcpt_assignment *assignment, int64_t now_ms)
@@ -369,6 +395,12 @@ bool rcpt_assignment_on_failed(struct rcpt_assignment *assignment, uint32_t seri
 enum rcpt_assignment_state rcpt_assignment_state(const struct rcpt_assignment *assignment)
 {
     return assignment->state;
+}
+
+bool rcpt_assignment_is_unread(const struct rcpt_assignment *assignment)
+{
+    return assignment->state != RCPT_ASSIGNMENT_IDLE &&
+           (assignment->state == RCPT_ASSIGNMENT_REFUSED || !assignment->refresh);
 }
 
 /* ---- life ---- */

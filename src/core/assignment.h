@@ -142,6 +142,9 @@ int32_t rcpt_assignment_topic_partitions(const struct rcpt_assignment *assignmen
                                          const char *name);
 const char *rcpt_assignment_cluster(const struct rcpt_assignment *assignment); /* NULL: not known */
 enum rcpt_assignment_state rcpt_assignment_state(const struct rcpt_assignment *assignment);
+/* Whether partitions wait for the positions that they begin at. Those that are consumed while their
+ * positions are read again do not. */
+bool rcpt_assignment_is_unread(const struct rcpt_assignment *assignment);
 /* Whether it does so until an operator has set its position; then refresh moves it on. */
 bool rcpt_assignment_stands_still(const struct rcpt_assignment *assignment, uint32_t slot);
 /* Whether a partition waits because the log does not have its position. */

@@ -20,6 +20,8 @@ struct range { /* of one partition, by slot */
     int64_t asked_low; /* rows were read again because the log begins here; 0: they were not … */
     int64_t asked_at;  /* … above this position … */
     int64_t since_ms;  /* … which has not changed since */
+    bool lacking;      /* the log lacked the position when it was asked last … */
+    int64_t lacked_ms; /* … at this time */
 };
 
 struct topic {
@@ -57,8 +59,9 @@ struct rcpt_assignment {
 };
 
 /* ---- assignment.c ---- */
-/* Reads the positions of everything assigned again. False: an assignment is under way already. */
-bool assignment_refresh(struct rcpt_assignment *assignment, int64_t now_ms);
+/* Reads the positions of the partition again, beside what is read already. False: an assignment of
+ * the group is under way, which reads its own. */
+bool assignment_refresh(struct rcpt_assignment *assignment, uint32_t slot, int64_t now_ms);
 
 /* ---- assignment_rows.c ---- */
 enum pins_verdict {

@@ -12,7 +12,8 @@
 #include "assignment_internal.h"
 #include "engine_internal.h"
 
-#define RETRY_MS 1000 /* between two readings while the log lacks the offset */
+#define RETRY_MS  1000 /* between two readings while the log lacks the offset */
+#define LACKED_MS 5000 /* Kafka has not said for so long that the log lacks it */
 
 static const bool legal[RANGE_STATE__COUNT][RANGE_STATE__COUNT] = {
     [RANGE_FOLLOWED] =
@@ -52,6 +53,16 @@ static void note(struct rcpt_assignment *assignment, enum rcpt_assignment_event 
 
 /* ---- moving in the log ---- */
 
+/* Whether the log lacks the partition's position decides whether the instance is ready. */
+static void set_lacking(struct rcpt_assignment *assignment, uint32_t slot, bool lacking)
+{
+    struct range *range = range_of(assignment, slot);
+    bool was = range->lacking;
+    range->lacking = lacking;
+    if (was != lacking)
+        assignment->ports.changed(assignment->ports.context);
+}
+
 /* From here on the partition is read from this offset, whatever it waited for before. */
 static void reassign(struct rcpt_assignment *assignment, uint32_t slot, int64_t offset)
 {
@@ -88,6 +99,8 @@ void range_begin(struct rcpt_assignment *assignment, uint32_t slot)
 void range_go_on(struct rcpt_assignment *assignment, uint32_t slot, int64_t offset)
 {
     follow(assignment, slot);
+    if (offset >= range_of(assignment, slot)->asked_low)
+        set_lacking(assignment, slot, false);
     reassign(assignment, slot, offset);
 }
 
@@ -134,11 +147,13 @@ static bool read_again(struct rcpt_assignment *assignment, uint32_t slot, int64_
     struct range *range = range_of(assignment, slot);
     if (range->asked_low == 0 || requested > range->asked_at)
         range->since_ms = now_ms;
+    range->lacked_ms = now_ms;
+    set_lacking(assignment, slot, true);
     bool moved = range->asked_low < low || requested > range->asked_at;
-    if (moved && assignment_refresh(assignment, now_ms)) {
+    if (moved && assignment_refresh(assignment, slot, now_ms)) {
         range->asked_low = low;
         range->asked_at = requested;
-    } else if (assignment->state == RCPT_ASSIGNMENT_IDLE) {
+    } else if (!rcpt_assignment_is_unread(assignment)) {
         if (range->state != RANGE_STANDS_STILL)
             enter(range, RANGE_WAITING);
         range->retry_at_ms = now_ms + RETRY_MS;
@@ -152,12 +167,14 @@ void range_tick(struct rcpt_assignment *assignment, int64_t now_ms)
 {
     for (uint32_t slot = 0; slot < assignment->range_count; slot++) {
         struct range *range = &assignment->ranges[slot];
+        if (range->lacking && now_ms - range->lacked_ms > LACKED_MS)
+            set_lacking(assignment, slot, false);
         if (range->state != RANGE_WAITING || now_ms < range->retry_at_ms)
             continue;
         enter(range, RANGE_FOLLOWED);
         if (assignment->engine->stopped || !rcpt_engine_is_assigned(assignment->engine, slot))
             continue;
-        (void)assignment_refresh(assignment, now_ms);
+        (void)assignment_refresh(assignment, slot, now_ms);
         reassign(assignment, slot, range->asked_at);
     }
 }
@@ -165,8 +182,7 @@ void range_tick(struct rcpt_assignment *assignment, int64_t now_ms)
 bool rcpt_assignment_waits_for_log(const struct rcpt_assignment *assignment)
 {
     for (uint32_t slot = 0; slot < assignment->range_count; slot++)
-        if (assignment->ranges[slot].state == RANGE_WAITING &&
-            rcpt_engine_is_assigned(assignment->engine, slot))
+        if (assignment->ranges[slot].lacking && rcpt_engine_is_assigned(assignment->engine, slot))
             return true;
     return false;
 }
@@ -175,6 +191,7 @@ bool rcpt_assignment_waits_for_log(const struct rcpt_assignment *assignment)
 static void go_on_at(struct rcpt_assignment *assignment, uint32_t slot, int64_t low, int64_t now_ms)
 {
     rcpt_engine_skip_to(assignment->engine, slot, low, now_ms);
+    set_lacking(assignment, slot, false);
     reassign(assignment, slot, low);
 }
 
@@ -186,6 +203,7 @@ static void stand_still(struct rcpt_assignment *assignment, uint32_t slot, int64
     struct range *range = range_of(assignment, slot);
     struct rcpt_error error;
     enter(range, RANGE_STANDS_STILL);
+    set_lacking(assignment, slot, false);
     *range = (struct range){.state = RANGE_STANDS_STILL};
     if (requested < low) {
         rcpt_error_fatal(&error, EX_DATAERR,
@@ -217,6 +235,7 @@ void rcpt_assignment_on_out_of_range(struct rcpt_assignment *assignment, uint32_
                                      int64_t requested, int64_t low, int64_t high, int64_t now_ms)
 {
     if (low < 0 || (requested >= low && requested <= high)) {
+        set_lacking(assignment, slot, false);
         reassign(assignment, slot, requested); /* a broker's passing answer */
     } else if (requested < low && low <= rcpt_engine_committed(assignment->engine, slot)) {
         /* Only what was applied is gone, and with it the record to compare with: nothing is

@@ -202,7 +202,8 @@ void rcpt_engine_connection_down(struct rcpt_engine *engine, uint32_t connection
 
 /* Compares one row with what the lane believes. A row at or above `expected` covers three cases
  * (our own commit, a batch that was never sent, another instance's commit); below it the database
- * has gone back. */
+ * has gone back. A transaction of ours may outlive the epoch in which it was sent, and is no conflict
+ * with anybody. */
 static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t slot,
                        int64_t current, int64_t now_ms)
 {
@@ -212,7 +213,7 @@ static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t s
             engine->stats.resync_same++;
         else
             engine->stats.resync_ahead++;
-        if (current > position->expected && lane->fences > 0)
+        if (current > position->expected && current > position->ours && lane->fences > 0)
             engine->stats.contended++;
         lane_drop(engine, lane, slot, current);
         position->expected = current;
@@ -222,7 +223,7 @@ static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t s
     }
     engine->stats.resync_back++;
     lane_drop(engine, lane, slot, INT64_MAX);
-    position->expected = position->accepted = current;
+    position->expected = position->accepted = position->ours = current;
     engine_rewind(engine, slot, current, now_ms);
 }
 

@@ -22,6 +22,7 @@ enum lane_state {
 struct lane_position { /* of one lane in one partition */
     int64_t expected;  /* the next batch starts here: what we believe the row says */
     int64_t accepted;  /* next offset to take in */
+    int64_t ours;      /* the furthest that a transaction of ours has moved the row to */
     uint32_t queued;   /* records in the lane's queue, those in flight included */
     int64_t oldest_ms; /* timestamp of the first of them, or of the last one before it */
 };

@@ -337,10 +337,13 @@ static void advance_positions(struct rcpt_engine *engine, struct lane *lane, int
 {
     for (uint32_t index = 0; index < lane->batch.move_count; index++) {
         const struct rcpt_batch_move *move = &lane->batch.moves[index];
+        struct lane_position *position = &lane->positions[move->slot];
+        if (move->next > position->ours)
+            position->ours = move->next;
         /* A move that was sealed in an earlier epoch says nothing about the present positions. */
         if (slot_is_assigned(&engine->slots[move->slot]) &&
             engine->slots[move->slot].epoch == move->epoch)
-            lane->positions[move->slot].expected = move->next;
+            position->expected = move->next;
     }
     if (lane->batch.kind == RCPT_BATCH_APPLY)
         lane->moved_ms = now_ms;

@@ -110,9 +110,8 @@ static void on_control_down(void *context, struct rcpt_pg *pg, const struct rcpt
 {
     struct receipts *receipts = context;
     (void)pg;
+    app_count_lost(receipts->context, "control", receipts->control.up);
     receipts->control.up = false;
-    rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
-                     RCPT_LABELS("control"), 1);
     app_set_reason(receipts->database_reason, "PostgreSQL is not connected", error);
     app_update_readiness(receipts->context);
 }
@@ -351,7 +350,7 @@ unsigned receipts_reasons(const struct receipts *receipts,
         reasons[count++] = text_or(receipts->kafka_reason, "connecting to Kafka");
     else if (!receipts->joined)
         reasons[count++] = "joining the consumer group";
-    if (rcpt_assignment_state(receipts->assignment) != RCPT_ASSIGNMENT_IDLE)
+    if (rcpt_assignment_is_unread(receipts->assignment))
         reasons[count++] = receipts->context->recalled
                                ? "reading positions"
                                : "asking Kafka which PostgreSQL server the group's offsets name";

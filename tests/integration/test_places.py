@@ -94,3 +94,31 @@ def test_the_topics_of_folds_are_seen_as_well(create_world, create_topic):
     assert pages.figures().get_one("receiptd_topic_partitions", reader="folds", topic=str(events)) == 3
     process.stop()
 
+
+
+def test_a_retention_gap_is_one_reason_and_leaves_the_other_partitions_alone(create_world):
+    world = create_world(partitions=4, postgres={"zombie_timeout": "6s"})
+    world.insert_ids("m", *[f"n{number}" for number in range(2000)])
+    process, pages = begin(world, on_retention_gap="skip")
+    world.topic.send(*[[{"message_id": "m", "status": "SENT"}]] * 3, partition=0)
+    process.wait_for(lambda: places(pages)[0]["position"] == 3, 30, "applied")
+    process.stop()
+    world.topic.send(*[[{"message_id": "m", "status": "DELIVERED"}]] * 7, partition=0)
+    broker.delete_records(world.brokers, str(world.topic), {0: 6})
+    process = world.installation.start("b")
+    pages = Operations(process)
+    sent, done = 0, "SELECT min(next_offset) FROM receiptd.consumer_progress WHERE partition = 0"
+    while world.database.value(done) < 10:
+        for partition in (1, 2, 3):
+            world.topic.send([{"message_id": f"n{sent % 2000}", "status": "DELIVERED"}], partition=partition)
+            sent += 1
+    pages.wait_until_ready()
+    world.wait_until_consumed(process)
+    lines = process.log()
+    assert sent > 30 and len(re.findall('msg="not ready: the log of a partition begins above', lines)) == 1, lines
+    assert len(re.findall('msg="ready', lines)) <= 2, lines
+    figures = pages.figures()
+    assert figures.get_one("receiptd_exclusivity_conflicts_total") == figures.get_one("receiptd_fence_conflicts_total") == 0
+    assert world.database.value("SELECT sum(events)::int FROM receiptd.campaign_funnel") == 3 + 4 + sent
+    world.audit()
+    process.stop()

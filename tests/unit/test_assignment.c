@@ -22,7 +22,8 @@ struct world {
     int64_t low;                            /* of the first of them */
     size_t assigned;                        /* partitions, in the last answer to the group */
     int64_t started_at, sought, reassigned; /* offsets; -1: none */
-    uint32_t refusals;
+    uint32_t refusals, read_first;
+    size_t read_count;
     enum rcpt_assignment_refusal why;
     char reason[512];
     uint32_t notes[RCPT_NOTE_WENT_ON + 1];
@@ -44,9 +45,10 @@ static void ask(struct world *world, int what, uint32_t serial)
 
 static void on_read(void *context, uint32_t serial, const uint32_t *slots, size_t count)
 {
-    (void)slots;
-    (void)count;
-    ask(context, ASKED_READ, serial);
+    struct world *world = context;
+    world->read_count = count;
+    world->read_first = count > 0 ? slots[0] : UINT32_MAX;
+    ask(world, ASKED_READ, serial);
 }
 
 static void on_query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *wanted)
@@ -536,6 +538,46 @@ static void a_refresh_moves_what_is_consumed_and_answers_no_group(void **state)
     close_world(&world);
 }
 
+/* Two partitions, of which the log of one lacks the position. */
+static void only_the_partition_whose_log_lacks_something_is_read_again(void **state)
+{
+    (void)state;
+    struct world world;
+    open_assigned(&world, false);
+    uint32_t other = rcpt_engine_slot(world.engine, TOPIC, 1);
+    const int64_t next[LANES] = {40, 40};
+    rcpt_engine_assign(world.engine, other, 7, next, NULL, world.now_ms);
+    rcpt_assignment_on_out_of_range(world.assignment, other, 40, 50, 60, world.now_ms);
+    assert_int_equal(world.read_count, 1);
+    assert_int_equal(world.read_first, other);
+    assert_false(rcpt_assignment_is_unread(world.assignment));
+    assert_true(rcpt_assignment_waits_for_log(world.assignment));
+    refresh(&world); /* a generation was raised meanwhile: the reading grows */
+    assert_int_equal(world.read_count, 2);
+    uint32_t questions = world.questions;
+    refresh(&world);
+    assert_int_equal(world.questions, questions);
+    close_world(&world);
+}
+
+static void a_log_that_lacked_a_position_is_forgotten_when_it_says_nothing_more(void **state)
+{
+    (void)state;
+    struct world world;
+    open_assigned(&world, false);
+    rcpt_assignment_on_out_of_range(world.assignment, world.slot, 40, 50, 60, world.now_ms);
+    assert_true(rcpt_assignment_waits_for_log(world.assignment));
+    answer_with(&world, world.serial, &good_pin, LANES, 40);
+    assert_true(rcpt_assignment_waits_for_log(world.assignment)); /* nobody has moved it */
+    world.now_ms += 6000;
+    tick(&world);
+    assert_false(rcpt_assignment_waits_for_log(world.assignment));
+    rcpt_assignment_on_out_of_range(world.assignment, world.slot, 40, 55, 60, world.now_ms);
+    answer_with(&world, world.serial, &good_pin, LANES, 57); /* another instance has */
+    assert_false(rcpt_assignment_waits_for_log(world.assignment));
+    close_world(&world);
+}
+
 /* ---- the log lacks what is wanted ---- */
 
 static void out_of_range(struct world *world, int64_t wanted, int64_t low, int64_t high)
@@ -724,6 +766,8 @@ int main(void)
         cmocka_unit_test(nothing_is_consumed_where_rows_of_one_partition_are_missing),
         cmocka_unit_test(a_partition_begins_at_the_anchor_of_the_lane_that_is_furthest_behind),
         cmocka_unit_test(a_refresh_moves_what_is_consumed_and_answers_no_group),
+        cmocka_unit_test(only_the_partition_whose_log_lacks_something_is_read_again),
+        cmocka_unit_test(a_log_that_lacked_a_position_is_forgotten_when_it_says_nothing_more),
         cmocka_unit_test(a_passing_answer_of_a_broker_moves_nothing),
         cmocka_unit_test(where_only_applied_records_are_gone_it_goes_on_at_the_beginning),
         cmocka_unit_test(rows_are_read_again_until_patience_ends),

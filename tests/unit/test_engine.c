@@ -579,6 +579,36 @@ static void only_a_fence_makes_a_row_ahead_a_conflict(void **state)
     }
 }
 
+/* The transaction is sent, the rows are read before its commit, and the epoch begins with what they
+ * said. */
+static void a_transaction_of_an_ended_epoch_is_no_conflict(void **state)
+{
+    (void)state;
+    struct world world;
+    char id[16];
+    uint32_t slot = open_lane_zero(&world, id);
+    const struct rcpt_engine_position row = {slot, 1, 1, true}, further = {slot, 2, 1, true};
+    deliver(&world, slot, 0, id);
+    rcpt_engine_tick(world.engine, 1);
+    assert_non_null(world.flying[0]);
+    assign(&world, 0, NULL);
+    commit(&world, 0);
+    deliver(&world, slot, 0, id);
+    rcpt_engine_tick(world.engine, 2);
+    fail_batch(&world, 0, RCPT_ENGINE_FENCED, 2);
+    rcpt_engine_tick(world.engine, 1000);
+    rcpt_engine_on_positions(world.engine, 0, &row, 1, 1000);
+    assert_int_equal(rcpt_engine_get_stats(world.engine)->resync_ahead, 1);
+    assert_int_equal(rcpt_engine_get_stats(world.engine)->contended, 0);
+    deliver(&world, slot, 1, id); /* and now somebody else does */
+    rcpt_engine_tick(world.engine, 1001);
+    fail_batch(&world, 0, RCPT_ENGINE_FENCED, 1001);
+    rcpt_engine_tick(world.engine, 3000);
+    rcpt_engine_on_positions(world.engine, 0, &further, 1, 3000);
+    assert_int_equal(rcpt_engine_get_stats(world.engine)->contended, 1);
+    close_world(&world);
+}
+
 static void deliver_value(struct world *world, uint32_t slot, const char *value)
 {
     struct rcpt_record_input input = input_of(value, strlen(value));
@@ -802,6 +832,7 @@ int main(void)
         cmocka_unit_test(nothing_begins_while_it_is_held),
         cmocka_unit_test(the_oldest_of_what_waits_is_seen),
         cmocka_unit_test(only_a_fence_makes_a_row_ahead_a_conflict),
+        cmocka_unit_test(a_transaction_of_an_ended_epoch_is_no_conflict),
         cmocka_unit_test(a_letter_holds_the_bytes_of_its_element),
         cmocka_unit_test(a_refused_row_becomes_a_letter_with_its_bytes),
         cmocka_unit_test(a_refused_row_says_what_postgresql_said),
