@@ -278,9 +278,8 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 {
     struct app_actions *actions = context;
     (void)pg;
+    app_count_lost(actions->context, "actions", actions->asker.up);
     actions->asker.up = false;
-    rcpt_metrics_add(actions->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
-                     RCPT_LABELS("actions"), 1);
     (void)error; /* logged by the connection */
     actions_step(actions);
 }

@@ -19,7 +19,8 @@
 #define LOOK_UPS (1 + RCPT_ID_FORM__COUNT)
 
 enum why {
-    WHY_RETIRED, /* after the forms: RCPT_ID_FORM__COUNT is the first of these */
+    WHY_HELD, /* after the forms: RCPT_ID_FORM__COUNT is the first of these */
+    WHY_RETIRED,
     WHY_ALIAS_ELSEWHERE,
     WHY_NOTHING,
     WHY__COUNT,
@@ -52,6 +53,7 @@ static const char *why_text(size_t why)
         [RCPT_ID_FORM_DECIMAL_TO_HEX] = "matches as hex",
     };
     static const char *const others[WHY__COUNT] = {
+        [WHY_HELD] = "its message is there: it is woken soon, or a rule holds it",
         [WHY_RETIRED] = "its message was deleted",
         [WHY_ALIAS_ELSEWHERE] = "its alias leads to an id without a message",
         [WHY_NOTHING] = "no form of it is known",
@@ -62,6 +64,8 @@ static const char *why_text(size_t why)
 static size_t why_of(const struct rcpt_session_rows *found, size_t row)
 {
     size_t first = row * LOOK_UPS;
+    if (rcpt_session_rows_bool(found, first, "known"))
+        return RCPT_ID_FORM__COUNT + WHY_HELD;
     for (size_t form = 0; form < RCPT_ID_FORM__COUNT; form++) {
         size_t at = first + 1 + form;
         if (rcpt_session_rows_bool(found, at, "known") ||

@@ -142,11 +142,10 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 {
     struct app_folds *folds = context;
     (void)pg;
+    app_count_lost(folds->context, "folds", folds->asker.up);
     folds->asker.up = false;
     for (uint32_t index = 0; index < FOLDS_SHARDS; index++)
         folds_shard_down(&folds->shards[index]);
-    rcpt_metrics_add(folds->context->metrics, RCPT_METRIC_CONNECTION_FAILURES, RCPT_LABELS("folds"),
-                     1);
     (void)error; /* logged by the connection */
 }
 

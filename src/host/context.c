@@ -7,6 +7,13 @@
 #include <string.h>
 #include <time.h>
 
+void app_count_lost(const struct app_context *context, const char *connection, bool was_up)
+{
+    if (was_up)
+        rcpt_metrics_add(context->metrics, RCPT_METRIC_CONNECTION_FAILURES, RCPT_LABELS(connection),
+                         1);
+}
+
 int64_t app_now(const struct app_context *context)
 {
     return (int64_t)uv_now(context->loop);

@@ -70,6 +70,8 @@ struct app_context {
     char instance[APP_INSTANCE_BYTES];
 };
 
+/* Counts a loss of the connection that `was_up`; a failed attempt is none. */
+void app_count_lost(const struct app_context *context, const char *connection, bool was_up);
 int64_t app_now(const struct app_context *context); /* of the loop, in milliseconds */
 int64_t app_wall_ms(void);                          /* since 1970 */
 static inline bool app_is_stopping(const struct app_context *context)

@@ -154,7 +154,7 @@ METRIC(CONNECTION_UP, "receiptd_postgres_connection_up", GAUGE, LABELS("connecti
        .help = "1 while the connection is ready: control, or the lanes' by number")
 METRIC(CONNECTION_FAILURES, "receiptd_postgres_connection_failures_total", COUNTER,
        LABELS("connection"), .most = MOST_CONNECTIONS,
-       .help = "Times that the connection was lost or could not be made")
+       .help = "Times that the connection was lost; attempts to make it again do not count")
 METRIC(SNAPSHOT_AGE, "receiptd_postgres_oldest_xmin_age_seconds", GAUGE, SECONDS,
        .help = "Age of the oldest transaction that keeps dead rows alive (backend_xmin)")
 METRIC(BACKENDS, "receiptd_postgres_server_connections", GAUGE,

@@ -270,9 +270,8 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     if (connection->up)
         rcpt_engine_connection_down(receipts->engine, connection->index,
                                     app_now(receipts->context));
+    app_count_lost(receipts->context, connection->name, connection->up);
     connection->up = false;
-    rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
-                     RCPT_LABELS(connection->name), 1);
     app_set_reason(receipts->database_reason, "PostgreSQL is not connected", error);
     app_update_readiness(receipts->context);
     app_check_drain(receipts->context);

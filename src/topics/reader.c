@@ -237,9 +237,8 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 {
     struct topics_reader *reader = context;
     (void)pg;
+    app_count_lost(reader->settings.context, reader->settings.connection, reader->up);
     reader->up = reader->asker.up = false;
-    rcpt_metrics_add(reader->settings.context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
-                     RCPT_LABELS(reader->settings.connection), 1);
     (void)error; /* logged by the connection */
 }
 

@@ -38,10 +38,12 @@ def test_aliases_deleted_messages_and_other_sources_are_told_apart(installed):
     park(installed, "G7", 2, gateway="other")  # no account: another's alias is not its own
     park(installed, "lost", 3, account="acme")
     park(installed, "gone", 4)
+    add(installed, "there")
+    park(installed, "there", 5)
     rows = json.loads(installed.run("parked", "--why", "--format", "json").out)
     assert [(row["source"], row["why"]) for row in rows] == [
         ("acme", "matches in lower case"), ("other", "no form of it is known"), ("acme", "its alias leads to an id without a message"),
-        ("t", "its message was deleted")]
+        ("t", "its message was deleted"), ("t", "its message is there: it is woken soon, or a rule holds it")]
     assert "message_id_form" not in installed.run("parked", "--why", "--source", "other").out
     assert len(json.loads(installed.run("parked", "--topic", "t", "--limit", "2", "--format", "json").out)) == 2
     assert "why" not in json.loads(installed.run("parked", "--format", "json").out)[0]
