@@ -9,7 +9,7 @@ SELECT m.message_id, m.org_id, m.campaign_id, m.status, COALESCE(s.name, m.statu
        to_char(m.status_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS status_at,
        to_char(m.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS updated_at,
        (SELECT format('%s of %s delivered: %s', cardinality(p.delivered), p.parts, array_to_string(p.delivered, ' '))
-        FROM message_part p WHERE p.message_id = m.message_id) AS parts
+        FROM message_part p WHERE p.message_id = m.message_id COLLATE "default") AS parts
 FROM message_inbox m
 LEFT JOIN message_status_priority s ON s.code = m.status
 LEFT JOIN message_status_priority b ON b.code = m.prev_status

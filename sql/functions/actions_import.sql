@@ -15,7 +15,7 @@ BEGIN
                             'the database knows none until receiptd run has started with pipelines');
     END IF;
     SELECT u.org, u.message INTO crossing
-    FROM unnest(orgs, messages) AS u (org, message)
+    FROM unnest(orgs, messages COLLATE "default") AS u (org, message)
     WHERE u.message IS NOT NULL AND action_crosses(p.org_field, u.org, u.message)
     LIMIT 1;
     IF FOUND THEN
@@ -33,7 +33,7 @@ BEGIN
                      COALESCE(u.data, '{}') || jsonb_strip_nulls(jsonb_build_object(
                          'org_id', u.org, 'subject', u.subject, p.subject_field, u.subject, 'campaign_id', u.campaign, 'message_id', u.message))
                          AS fields
-              FROM unnest(orgs, subjects, campaigns, messages, rows) AS u (org, subject, campaign, message, data)) w
+              FROM unnest(orgs, subjects, campaigns, messages COLLATE "default", rows) AS u (org, subject, campaign, message, data)) w
     ),
     -- In the order of the keys: two transactions that begin the same runs never deadlock.
     once AS (

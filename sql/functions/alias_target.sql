@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION alias_target(account text, gateway_id text) RETURNS text LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_variable
 DECLARE
-    target text := gateway_id;
+    target text COLLATE "default" := gateway_id; -- it gives way to the collation of the inbox's key
     next text;
 BEGIN
     FOR step IN 1 .. 9 LOOP

@@ -10,7 +10,7 @@ WITH RECURSIVE account (name) AS (
 found (message_id, found_by) AS (
     SELECT $2::text, 'id'
     UNION ALL
-    SELECT a.message_id, 'alias of ' || c.name
+    SELECT a.message_id COLLATE "default", 'alias of ' || c.name
     FROM account c JOIN message_alias a ON a.channel_account = c.name AND a.gateway_id = $2::text
 )
 SELECT json_build_object('messages', COALESCE(json_agg(json_build_object(

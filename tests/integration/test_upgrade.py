@@ -94,11 +94,32 @@ def test_a_roll_back_under_load_is_exact(create_old_world, before):
         process.stop()
 
 
-def test_the_schema_of_the_release_before_is_brought_forward_whole(create_world, database):
+def load_old_schema(database):
     """The dump needs no old binary: what it holds is what stands in databases out there."""
-    world = create_world(5_000, seed=73, migrate=False)
     subprocess.run(["psql", "-q", "-X", "-v", "ON_ERROR_STOP=1", "-d", database.dsn, "-f", release.newest() / "schema.sql"],
                    check=True, stdout=subprocess.DEVNULL, env=dict(os.environ))
+
+
+def test_message_ids_of_runs_get_the_collation_that_gives_way_and_rights_on_their_view_stay(receiptd, database):
+    load_old_schema(database)
+    database.execute("GRANT SELECT ON receiptd.action_deferred TO pg_monitor WITH GRANT OPTION; GRANT SELECT ON receiptd.action_deferred TO PUBLIC")
+    rights = "SELECT relacl::text, relowner FROM pg_class WHERE oid = 'receiptd.action_deferred'::regclass"
+    before = database.query(rights)
+    database.execute("INSERT INTO receiptd.action (run_id, pipeline_id, step, lane, subject_hash, org_id, message_id, awaits, perform_at)"
+                     " VALUES (1, 1, 0, 0, 0, 'o', 'm', 700, now())")
+    receiptd.migrate()
+    collations = """SELECT l.collname FROM pg_attribute a JOIN pg_collation l ON l.oid = a.attcollation
+                    WHERE a.attrelid = ANY ('{receiptd.run,receiptd.action,receiptd.action_deferred,receiptd.run_intent}'::regclass[])
+                      AND a.attname IN ('message_id', 'messages')"""
+    assert database.query(collations) == [("default",)] * 4
+    assert database.query(rights) == before
+    assert database.value("SELECT message_id FROM receiptd.action WHERE message_id = 'm' COLLATE \"C\" AND status = 'pending' AND awaits IS NOT NULL") == "m"
+    assert "nothing to do" in receiptd.command("migrate", "--dry-run").stdout
+
+
+def test_the_schema_of_the_release_before_is_brought_forward_whole(create_world, database):
+    world = create_world(5_000, seed=73, migrate=False)
+    load_old_schema(database)
     world.insert(world.stream.early)
     assert world.database.value("SELECT count(*) FROM receiptd.campaign_funnel_delta") > 0, "deltas of the release before wait to be rolled up"
     world.installation.migrate()

@@ -1,0 +1,33 @@
+-- Pipelines on a table of the platform's. No variables; search_path = the schema.
+
+-- Message ids get the default collation, which gives way: compared with the inbox's key, whatever collation that has, the key's own counts,
+-- and its index is used, as with parked_event. The view on the table is made again with its rights; its file stays as it is.
+DO $$
+DECLARE
+    deferred regclass := to_regclass('action_deferred');
+    definition text := pg_get_viewdef(deferred);
+    owner name := (SELECT c.relowner::regrole FROM pg_class c WHERE c.oid = deferred);
+    rights text[] := ARRAY(SELECT format('GRANT %s ON action_deferred TO %s%s', x.privilege_type,
+                                         CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END,
+                                         CASE WHEN x.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+                           FROM pg_class c, aclexplode(c.relacl) x WHERE c.oid = deferred AND x.grantee <> c.relowner);
+    one text;
+BEGIN
+    DROP VIEW IF EXISTS action_deferred;
+    DROP INDEX action_awaits;
+    ALTER TABLE run_intent ALTER COLUMN messages TYPE text[] COLLATE "default";
+    ALTER TABLE run ALTER COLUMN message_id TYPE text COLLATE "default";
+    ALTER TABLE action ALTER COLUMN message_id TYPE text COLLATE "default";
+    -- Looked up with COLLATE "C", as the key of receiptd's own inbox would have it.
+    CREATE INDEX action_awaits ON action (message_id COLLATE "C") WHERE status = 'pending' AND awaits IS NOT NULL;
+    IF definition IS NOT NULL THEN
+        EXECUTE 'CREATE VIEW action_deferred AS ' || definition;
+        EXECUTE format('ALTER VIEW action_deferred OWNER TO %s', owner);
+        FOREACH one IN ARRAY rights LOOP
+            EXECUTE one;
+        END LOOP;
+    END IF;
+END
+$$;
+
+INSERT INTO schema_version (version) VALUES (7) ON CONFLICT DO NOTHING;
