@@ -39,12 +39,13 @@ BEGIN
     END IF;
     PERFORM actions_settle_awaits(busy, now_at);
     share := GREATEST(due_limit / cardinality(busy), 4);
+    PERFORM actions_end_leases(busy, now_at, share);
     PERFORM actions_release_held(busy, open_endpoints, share);
     SELECT p.due, p.crowded INTO due, crowded FROM actions_pick_due(busy, now_at, due_limit, share) p;
     drained := cardinality(shards) - cardinality(crowded);
     due := actions_hold(due, open_endpoints);
     SELECT d.undecided, d.decided INTO due, went_on FROM actions_decide(due, now_at) d;
-    SELECT * INTO ready FROM actions_rank(due, busy, now_at, open_endpoints, targets, capacities, claim_limit);
+    SELECT * INTO ready FROM actions_rank(due, targets, capacities, claim_limit);
     SELECT * INTO granted FROM actions_charge(ready.ids, ready.orgs, ready.tags, org_interval, org_burst, org_concurrency,
                                               all_interval, all_burst, all_concurrency);
     deferred := cardinality(ready.ids) - cardinality(granted.ids);

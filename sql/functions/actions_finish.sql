@@ -1,5 +1,6 @@
 -- Stores the results of claimed actions, one entry of the arrays each, and lets their runs go on. Idempotent: a result whose token is not
--- the action's any more changes nothing, since another instance has claimed the action.
+-- the action's any more changes nothing, since another instance has claimed the action. One that comes after its lease counts as long as
+-- nobody has.
 -- me: the instance. ids, tokens: as claimed. results: done, retry (after waits, in ms), dead, back (was not tried). classes, statuses,
 -- answers: how the attempt ended, for people.
 -- finished: how many results counted; overlapped: how many actions ran twice at the same time.
@@ -25,13 +26,14 @@ BEGIN
                                        ELSE a.perform_at END,
             wait_ms = CASE w.result WHEN 'retry' THEN w.wait_ms ELSE a.wait_ms END,
             attempt = a.attempt - (w.result = 'back')::int4,
-            lease_until = NULL,
+            lease_until = NULL, held_by = NULL,
             ended_at = CASE WHEN w.result IN ('done', 'dead') THEN clock_timestamp() END,
             class = CASE WHEN w.result = 'back' THEN a.class ELSE w.class END,
             answer_status = CASE WHEN w.result = 'back' THEN a.answer_status ELSE w.status END,
             answer = CASE WHEN w.result = 'back' THEN a.answer ELSE w.answer END
         FROM w
-        WHERE a.id = w.id AND a.id = ANY (ids) AND a.token = w.token AND a.status = 'running'
+        WHERE a.id = w.id AND a.id = ANY (ids) AND a.token = w.token
+          AND (a.status = 'running' OR (a.status IN ('pending', 'held') AND a.lease_until IS NOT NULL))
         RETURNING a.run_id, a.pipeline_id, a.step, w.result
     )
     SELECT array_agg(f.run_id) FILTER (WHERE f.result = 'done'), array_agg(f.pipeline_id) FILTER (WHERE f.result = 'done'),

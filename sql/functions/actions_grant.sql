@@ -2,6 +2,7 @@
 -- org; requested: attempts; default_interval (us between two attempts), default_burst, default_concurrency: the configuration's limits,
 -- where org_limit has none of its own. NULL or 0: no limit.
 -- allowed: how many attempts it may make now; at: the time at which they were charged, so that the stored time is the counted one.
+-- A call holds its place until its result is stored or its lease is over: a process that is gone keeps none.
 -- Claims that ask for the same row wait for each other here, so the count below is complete.
 CREATE OR REPLACE FUNCTION actions_grant(org text, requested int4, default_interval int8, default_burst int8, default_concurrency int4,
                               OUT allowed int4, OUT at timestamptz)
@@ -29,13 +30,15 @@ BEGIN
     depth := COALESCE(l.burst, default_burst, 1);
     parallel := COALESCE(l.concurrency, default_concurrency, 0);
     now_us := (extract(epoch FROM at) * 1000000)::int8;
-    full_us := GREATEST(l.full_at_us, now_us);
+    -- Not further ahead than an empty bucket of today's limit: it counts at once, and a clock that went back stops nothing for long.
+    full_us := LEAST(GREATEST(l.full_at_us, now_us), now_us + depth * gap);
     IF gap > 0 THEN
         granted_now := LEAST(granted_now, GREATEST((now_us + depth * gap - full_us) / gap, 0));
     END IF;
     IF parallel > 0 THEN
         granted_now := LEAST(granted_now, GREATEST(parallel - (
-            SELECT count(*) FROM action a WHERE a.status = 'running' AND (a.org_id = org OR org = '*')), 0));
+            SELECT count(*) FROM action a
+            WHERE a.status = 'running' AND a.lease_until >= at AND (a.org_id = org OR org = '*')), 0));
     END IF;
     UPDATE org_limit o
     SET full_at_us = full_us + granted_now * gap, granted = o.granted + granted_now,

@@ -15,7 +15,12 @@ BEGIN
             (SELECT true FROM action a WHERE a.lane = l.lane AND a.settle IS NOT NULL LIMIT 1),
             (SELECT true FROM action a WHERE a.lane = l.lane AND a.status = 'held' ORDER BY a.held_by LIMIT 1),
             (SELECT true FROM action a WHERE a.lane = l.lane AND a.status = 'running' AND a.lease_until < now_at
-             ORDER BY a.lease_until LIMIT 1)) AS busy
+             ORDER BY a.lease_until LIMIT 1),
+            -- Claimed before the clock went back: see actions_end_leases().
+            (SELECT true
+             FROM (SELECT a.started_at, a.lease_until FROM action a WHERE a.lane = l.lane AND a.status = 'running'
+                   ORDER BY a.lease_until DESC LIMIT 1) a
+             WHERE a.started_at - now_at > a.lease_until - a.started_at)) AS busy
         FROM action_lane l WHERE l.lane = ANY (shards) AND l.owner = me
     ) s;
     IF owned IS NULL THEN

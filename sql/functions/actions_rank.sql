@@ -1,11 +1,10 @@
--- Part of actions_claim(): picks what may run, the first action of each subject of which none is running, and those
--- whose lease ran out. Where targets have not the capacity for all, organisations take turns: the n-th action of each comes n / weight turns
--- after its first, and a lot, drawn by weight, says who is first, so that none is last each time.
--- due: ids; shards: locked ones; now_at: the time of the round. open_endpoints: nothing of theirs runs again. targets, capacities: see
--- actions_claim(). claim_limit: so many at most.
+-- Part of actions_claim(): picks what may run, the first action of each subject of which none is running. Where targets have not the capacity
+-- for all, organisations take turns: the n-th action of each comes n / weight turns after its first, and a lot, drawn by weight, says who is
+-- first, so that none is last each time.
+-- due: ids. targets, capacities: see actions_claim(). claim_limit: so many at most.
 -- ids, orgs, tags: the actions by organisation and rank; tags: the rank among all, smallest first. '{}' if there is none.
-CREATE OR REPLACE FUNCTION actions_rank(due int8[], shards int4[], now_at timestamptz, open_endpoints text[], targets text[],
-                                        capacities int4[], claim_limit int4, OUT ids int8[], OUT orgs text[], OUT tags float8[])
+CREATE OR REPLACE FUNCTION actions_rank(due int8[], targets text[], capacities int4[], claim_limit int4,
+                                        OUT ids int8[], OUT orgs text[], OUT tags float8[])
 LANGUAGE plpgsql AS $$
 BEGIN
     SELECT COALESCE(array_agg(f.id ORDER BY f.org_id, f.tag, f.id), '{}'),
@@ -19,25 +18,16 @@ BEGIN
             FROM (
                 SELECT x.*, (row_number() OVER g - 1 - ln(1 - first_value(random()) OVER g)) / COALESCE(o.weight, 1) AS tag
                 FROM (
-                    (SELECT DISTINCT ON (a.subject_hash) a.id, a.org_id, a.perform_at, s.op || ':' || s.target AS target
-                     FROM unnest(due) AS d (id)
-                     CROSS JOIN LATERAL (SELECT c.* FROM action c WHERE c.id = d.id OFFSET 0) a
-                     JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
-                     WHERE a.status = 'pending'
-                       -- A range in order is looked up by subject under all estimates of how many actions run.
-                       AND (SELECT b.id FROM action b
-                            WHERE b.subject_hash >= a.subject_hash AND b.subject_hash <= a.subject_hash AND b.status = 'running'
-                            ORDER BY b.subject_hash LIMIT 1) IS NULL
-                     ORDER BY a.subject_hash, a.perform_at, a.id)
-                    UNION ALL
-                    (SELECT a.id, a.org_id, a.perform_at, a.target
-                     FROM unnest(shards) AS l (lane)
-                     CROSS JOIN LATERAL (SELECT c.id, c.org_id, c.perform_at, s.op || ':' || s.target AS target
-                                         FROM action c
-                                         JOIN pipeline_step s ON s.pipeline_id = c.pipeline_id AND s.step = c.step
-                                         WHERE c.lane = l.lane AND c.status = 'running' AND c.lease_until < now_at
-                                           AND NOT (s.op = 'webhook' AND s.target = ANY (open_endpoints))
-                                         ORDER BY c.lease_until LIMIT claim_limit) a)
+                    SELECT DISTINCT ON (a.subject_hash) a.id, a.org_id, a.perform_at, s.op || ':' || s.target AS target
+                    FROM unnest(due) AS d (id)
+                    CROSS JOIN LATERAL (SELECT c.* FROM action c WHERE c.id = d.id OFFSET 0) a
+                    JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
+                    WHERE a.status = 'pending'
+                      -- A range in order is looked up by subject under all estimates of how many actions run.
+                      AND (SELECT b.id FROM action b
+                           WHERE b.subject_hash >= a.subject_hash AND b.subject_hash <= a.subject_hash AND b.status = 'running'
+                           ORDER BY b.subject_hash LIMIT 1) IS NULL
+                    ORDER BY a.subject_hash, a.perform_at, a.id
                 ) x
                 LEFT JOIN org_limit o ON o.org_id = x.org_id
                 WINDOW g AS (PARTITION BY x.target, x.org_id ORDER BY x.perform_at, x.id)

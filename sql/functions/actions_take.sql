@@ -15,8 +15,7 @@ BEGIN
         SET status = 'running', token = l.token + c.n, attempt = a.attempt + 1, instance = me, settle = NULL,
             lease_until = clock_timestamp() + lease_ms * interval '1 millisecond', started_at = c.at
         FROM unnest(ids, charged_at) WITH ORDINALITY AS c (id, at, n), action_lane l
-        WHERE a.id = c.id AND a.id = ANY (ids) AND l.lane = a.lane
-          AND (a.status = 'pending' OR (a.status = 'running' AND a.lease_until < now_at))
+        WHERE a.id = c.id AND a.id = ANY (ids) AND l.lane = a.lane AND a.status = 'pending'
         RETURNING a.*
     )
     SELECT t.id, t.token, t.attempt, t.run_id, p.name, s.stage, s.op, s.target,

@@ -30,4 +30,7 @@ BEGIN
 END
 $$;
 
+-- Replaced by one with fewer parameters.
+DROP FUNCTION IF EXISTS actions_rank(int8[], int4[], timestamptz, text[], text[], int4[], int4);
+
 INSERT INTO schema_version (version) VALUES (7) ON CONFLICT DO NOTHING;

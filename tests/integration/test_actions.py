@@ -564,6 +564,41 @@ def test_every_run_ends_once_over_crashes(create_actions, receiver, how):
         assert overlaps(world) == 0
 
 
+@pytest.mark.parametrize("limit", ["org_concurrency", "concurrency"])
+@pytest.mark.parametrize("how", ["kill", "stop", "database"])
+def test_a_process_that_goes_with_the_limit_full_leaves_its_place_to_others(create_actions, receiver, how, limit):
+    world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}], {limit: 1, "lease": "2s", "endpoints": [
+        {"name": "crm", "url": receiver.url, "timeout": "1s"}]})
+    world.insert_ids(*(f"m{n}" for n in range(4)))
+    first = world.installation.start("a")
+    first.wait_for_log("pipelines are in effect", LONG)
+    gone = []
+
+    def answer(call):
+        if not gone:
+            gone.append(call)
+            if how == "database":
+                world.database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+                                       " AND application_name LIKE 'receiptd/%'")
+            else:
+                first.kill() if how == "kill" else first.signal(signal.SIGSTOP)
+        return 200, {}, 0
+
+    receiver.answer = answer
+    world.topic.send(*(receipt(f"m{n}", "SENT") for n in range(4)))
+    world.wait(lambda: gone, None, LONG, "a call is under way")
+    if how == "database":
+        wait_for_runs(world, first, {"done": 4})
+    else:
+        second = world.installation.start("b")
+        wait_for_runs(world, second, {"done": 4})
+        second.stop()
+    if how == "stop":
+        first.signal(signal.SIGCONT)
+    if how != "kill":
+        first.stop()
+
+
 def test_limits_can_be_changed_and_work_be_paused_while_it_runs(create_actions, receiver):
     world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}])
     world.insert({f"m{n}": Row(f"org{n % 2}", "c") for n in range(20)})
@@ -575,6 +610,20 @@ def test_limits_can_be_changed_and_work_be_paused_while_it_runs(create_actions, 
     assert {a["because"] for a in because} == {"the organisation is paused"} and len(because) == 10
     world.installation.command("ctl", "org", "resume", "org0")
     wait_for_runs(world, process, {"done": 20})
+    process.stop()
+
+
+@pytest.mark.parametrize("whose", ["acme", "*"])
+def test_a_raised_limit_counts_at_once(create_actions, receiver, whose):
+    world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}])
+    world.insert({f"m{n}": Row("acme", "c") for n in range(90)})
+    ctl = world.installation.command
+    ctl("ctl", "org", "set", whose, "--rate", "1", "--burst", "60")
+    process = world.installation.start()
+    world.topic.send(*[receipt(f"m{n}", "SENT") for n in range(90)])
+    wait_for_runs(world, process, {"done": 60, "active": 30})
+    ctl("ctl", "org", "set", whose, "--rate", "6000")
+    wait_for_runs(world, process, {"done": 90})
     process.stop()
 
 

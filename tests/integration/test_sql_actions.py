@@ -9,6 +9,7 @@ import pytest
 
 from sql_batch import TOPIC, Event, add_messages, apply, fold
 from sql_fixture import FLAGS, SQL, STATUSES, database, sql_server  # noqa: F401
+from support.wait import wait_for
 
 SENT, DELIVERED, OPENED = 300, 600, 700
 
@@ -247,6 +248,160 @@ def test_the_ceiling_of_all_is_shared_by_organisations_too(store):
     assert all(turns.count(org) >= 15 for org in "abc")
     granted = dict(session.query("SELECT org_id, granted::int FROM org_limit"))
     assert granted == {"*": 120} | {org: turns.count(org) for org in "abc"}  # what was charged beyond it went back
+
+
+# ---- limits let go -----------------------------------------------------------------------------------------------------
+
+FULL = {"org": {"org": (0, 1, 1)}, "all": {"total": (0, 1, 1)}, "both": {"org": (0, 1, 1), "total": (0, 1, 1)}}
+
+
+@pytest.mark.parametrize("limits", FULL.values(), ids=FULL)
+def test_a_call_of_a_dead_process_keeps_its_place_no_longer_than_its_lease(store, limits):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 3, org="a")
+    begin(session, 3, org="b", prefix="t")
+    orgs = 2 if "total" not in limits else 1
+    old = claim_all(session, lease_ms=60_000, **limits)
+    assert len(old) == orgs and claim_all(session, **limits) == []
+    session.do("UPDATE action SET lease_until = clock_timestamp() WHERE status = 'running'")  # the process is gone
+    new = claim_all(session, **limits)
+    assert len(new) == orgs and claim_all(session, **limits) == []
+    for _ in range(6):
+        finish(session, new)
+        new = claim_all(session, **limits)
+    assert session.query("SELECT status, count(*)::int FROM run GROUP BY status") == [("done", 6)]
+
+
+def test_calls_in_shards_that_nobody_has_keep_no_place_after_their_lease(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 20)
+    assert len(claim_all(session, org=(0, 1, 4), total=(0, 1, 4))) == 4
+    session.do("UPDATE action SET lease_until = clock_timestamp() WHERE status = 'running'")
+    session.do("UPDATE action_lane SET owner = NULL WHERE lane IN (SELECT lane FROM action WHERE status = 'running')")
+    assert len(claim_all(session, org=(0, 1, 4), total=(0, 1, 4))) == 4
+
+
+@pytest.mark.parametrize("pause, resume", [
+    ("UPDATE org_limit SET paused = true WHERE org_id = 'o'", "UPDATE org_limit SET paused = false"),
+    ("INSERT INTO pipeline_pause (name) VALUES ('p')", "DELETE FROM pipeline_pause"),
+])
+def test_what_a_dead_process_called_is_held_by_a_pause_and_goes_on_afterwards(store, pause, resume):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 2)
+    (old,) = claim_all(session, org=(0, 1, 1))
+    session.do("UPDATE action SET lease_until = clock_timestamp() WHERE status = 'running'")
+    session.do(pause)
+    assert claim_all(session, org=(0, 1, 1)) == []
+    assert session.query("SELECT status, count(*)::int FROM action GROUP BY status") == [("held", 2)]
+    session.do(resume)
+    assert len(claim_all(session)) == 2
+    assert session.query("SELECT attempt FROM action WHERE id = %s", [old[0]]) == [(2,)]
+
+
+def test_a_result_after_its_lease_counts_until_the_action_is_claimed_again(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 1)
+    begin(session, 1)
+    late = claim_all(session, lease_ms=0)
+    assert claim_all(session, shut=["x"]) == []
+    assert session.query("SELECT status, count(*)::int FROM action GROUP BY status") == [("held", 2)]
+    assert finish(session, late) == (1, 0) and finish(session, late) == (0, 0)
+    assert session.query("SELECT status, count(*)::int FROM action GROUP BY status ORDER BY 1") == [("done", 1), ("held", 1)]
+
+
+def test_a_call_that_was_cancelled_or_retried_gives_its_place_back(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 3)
+    full = {"org": (0, 1, 1)}
+    (first,) = claim_all(session, **full)
+    assert session.one("command/actions_cancel", first[0], None, None, 1)["rows"] == "1"
+    (second,) = claim_all(session, **full)
+    assert finish(session, [first]) == (0, 0) and claim_all(session, **full) == []
+    finish(session, [second], "retry")
+    assert len(claim_all(session, **full)) == 1
+
+
+def test_a_clock_that_went_back_delays_a_lost_call_by_no_more_than_its_lease(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 2)
+    (old,) = claim_all(session, lease_ms=10_000, org=(0, 1, 1))
+    session.do("UPDATE action SET started_at = started_at + interval '1 day', lease_until = lease_until + interval '1 day' WHERE status = 'running'")
+    assert claim_all(session, org=(0, 1, 1)) == []
+    assert session.query("SELECT count(*)::int FROM action WHERE lease_until BETWEEN now() + interval '9 s' AND now() + interval '11 s'") == [(1,)]
+    session.do("UPDATE action SET lease_until = clock_timestamp() WHERE status = 'running'")
+    assert [id for id, _ in claim_all(session, org=(0, 1, 1))] == [old[0]]
+
+
+def test_a_clock_that_went_back_keeps_no_shard_and_no_instance_alive(database):
+    session = database.session()
+
+    def own(me):
+        return [int(r["actions_own"]) for r in session.run("actions/own", me, 10_000)]
+
+    assert own("dead") == list(range(16))
+    session.do("UPDATE action_lane SET lease_until = lease_until + interval '1 day'; UPDATE action_instance SET seen_at = seen_at + interval '1 day'")
+    assert own("b") == []
+    assert session.query("SELECT max(lease_until) <= now() + interval '10 s' FROM action_lane") == [(True,)]
+    assert session.query("SELECT max(seen_at) <= now() FROM action_instance") == [(True,)]
+    session.do("UPDATE action_lane SET lease_until = now() - interval '1 s' WHERE owner = 'dead'")
+    session.do("UPDATE action_instance SET seen_at = now() - interval '11 s' WHERE instance = 'dead'")
+    assert own("b") == list(range(16))
+
+
+MINUTE = 60_000_000
+
+
+def wait_us(session, org="o"):
+    """How far ahead of now an organisation's bucket is full, and of all together ('*')."""
+    return session.query("SELECT (full_at_us - extract(epoch FROM clock_timestamp()) * 1000000)::int8 FROM org_limit WHERE org_id = %s", [org])[0][0]
+
+
+def spend(session, **limits):
+    begin(session, 200, prefix=str(time.monotonic_ns()))
+    return len(claim_all(session, **limits))
+
+
+SLOW, FAST = (MINUTE, 60, 0), (10_000, 60, 0)  # 1 and 6 000 a minute
+
+
+@pytest.mark.parametrize("which, org", [("org", "o"), ("total", "*")])
+def test_a_raised_rate_counts_at_once_whatever_the_old_one_has_left_behind(store, which, org):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    assert spend(session, **{which: SLOW}) == 60 and spend(session, **{which: SLOW}) == 0
+    assert wait_us(session, org) > 59 * MINUTE
+    began = time.monotonic()
+    calls = 0
+    while calls < 60:  # the bucket is empty, and fills at today's rate
+        calls += spend(session, **{which: FAST})
+        assert time.monotonic() - began < 60
+    assert wait_us(session, org) <= 60 * 10_000
+
+
+@pytest.mark.parametrize("which, org", [("org", "o"), ("total", "*")])
+@pytest.mark.parametrize("today, ahead, calls", [
+    ((MINUTE, 200, 0), 200, 140),  # a larger burst: what is above the old one, at once
+    ((MINUTE, 5, 0), 5, 0),  # a smaller burst: an empty bucket of today's
+    ((0, 60, 0), 0, 200),  # no rate any more
+], ids=["burst raised", "burst lowered", "rate removed"])
+def test_what_is_stored_ahead_is_bounded_by_todays_limit(store, which, org, today, ahead, calls):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    assert spend(session, **{which: SLOW}) == 60
+    session.do("INSERT INTO org_limit (org_id) VALUES (%s) ON CONFLICT DO NOTHING", [org])
+    assert spend(session, **{which: today}) >= calls
+    assert wait_us(session, org) <= ahead * MINUTE
+    if not today[0]:  # and set back: a full bucket
+        assert spend(session, **{which: SLOW}) == 60
+
+
+def test_a_lowered_rate_that_is_set_back_counts_at_once(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    hour = 60 * MINUTE
+    assert spend(session, org=FAST) >= 60
+    spend(session, org=(hour, 60, 0))
+    session.do("UPDATE org_limit SET full_at_us = full_at_us + 3600 * 1000000::int8 * 24 * 365")  # or the clock went back by a year
+    spend(session, org=FAST)
+    assert wait_us(session) <= 60 * 10_000
+    wait_for(lambda: spend(session, org=FAST) > 0, 30, "calls at the fast rate")
 
 
 @pytest.mark.parametrize("on", [200, SENT, 440, DELIVERED, OPENED, 9001, 9003])
