@@ -4,6 +4,7 @@ SELECT a.id, a.run_id, p.name AS pipeline, s.stage, s.op, s.target, a.org_id, r.
        to_char(a.perform_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS perform_at,
        CASE WHEN a.status IN ('pending', 'held', 'running')
             THEN (SELECT d.because FROM action_deferred d WHERE d.id = a.id)
+            WHEN a.class = 'message_gone' THEN 'its message was deleted'
             WHEN a.class = 'forbidden' THEN 'forbidden: its address is not public, and actions.allow_private is not set'
             ELSE a.class END AS because,
        NULLIF(a.answer_status, 0) AS answer_status, a.answer

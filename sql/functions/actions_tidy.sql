@@ -29,6 +29,10 @@ BEGIN
           AND q.status IN ('done', 'cancelled')
         LIMIT most));
     GET DIAGNOSTICS more = ROW_COUNT;
+    gone := GREATEST(gone, more);
+    DELETE FROM run_begun b WHERE once_ms > 0 AND b.ctid = ANY (ARRAY(
+        SELECT c.ctid FROM run_begun c WHERE c.begun_at < now() - GREATEST(keep_ms, once_ms) * interval '1 millisecond' LIMIT most));
+    GET DIAGNOSTICS more = ROW_COUNT;
     RETURN GREATEST(gone, more);
 END
 $$;

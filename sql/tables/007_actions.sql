@@ -30,6 +30,27 @@ BEGIN
 END
 $$;
 
+-- A pipeline's `on` fires once for each message: which pairs have fired, by two hashes of pipeline, organisation and message
+-- (actions_begun_key()). Runs are tidied up, these stay, for as long as once_per remembers.
+CREATE TABLE run_begun (
+    first bigint,
+    second bigint,
+    begun_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (first, second)
+) WITH (autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 1);
+CREATE INDEX run_begun_age ON run_begun USING brin (begun_at) WITH (pages_per_range = 32);
+
+-- The runs that are there already. An import, which `on` does not concern, has data.
+INSERT INTO run_begun (first, second, begun_at)
+SELECT hashtextextended(k.key COLLATE "C", 0), hashtextextended(k.key COLLATE "C", 1), min(k.started_at)
+FROM (SELECT concat_ws(E'\x1f', p.name, r.org_id, r.message_id) AS key, r.started_at
+      FROM run r JOIN pipeline p ON p.id = r.pipeline_id
+      WHERE r.message_id IS NOT NULL AND r.data IS NULL AND p.org_field = 'org_id') k
+GROUP BY 1, 2;
+
+-- Whether the run's message had a row when the run began: then a row that is missing was deleted.
+ALTER TABLE run ADD COLUMN had_row boolean NOT NULL DEFAULT false;
+
 -- Replaced by one with fewer parameters.
 DROP FUNCTION IF EXISTS actions_rank(int8[], int4[], timestamptz, text[], text[], int4[], int4);
 

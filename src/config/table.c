@@ -475,8 +475,8 @@ static const struct rcpt_config_row rows[] = {
      .doc = "how long actions and runs that are done are kept; dead ones stay"},
     {"actions.once_retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.once_retention_ms),
      .initial = "0s", .min = 0, .max = 3650 * DAY,
-     .doc = "how long once_per remembers a run that is done, at least actions.retention; then its "
-            "values may begin another; 0s: without limit"},
+     .doc = "how long once_per remembers a run that is done, and on a message for which it has "
+            "fired, at least actions.retention; then these may begin another; 0s: without limit"},
 
     {"ladder.statuses", RCPT_CONFIG_RECORDS, RELOADABLE,
      LIST_AT(ladder_definition.statuses, ladder_definition.status_count), .min = 1,

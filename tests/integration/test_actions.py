@@ -730,6 +730,86 @@ def test_a_reload_brings_pipelines_and_takes_them_away(create_actions, receiver)
     process.stop()
 
 
+def test_a_message_that_leaves_a_status_and_comes_back_is_called_for_once(create_actions, receiver):
+    """Also over a reload that changes the pipeline, one that takes it away meanwhile, and a restart."""
+    def delivered(wait):
+        return [{"name": "p", "on": "DELIVERED", "stages": [{"name": "s", "actions": [{"wait": wait}, {"webhook": "crm"}]}]}]
+
+    world = create_actions(delivered("1ms"), {"retention": "1s"})
+    ids = ["at once", "changed", "away", "restarted"]
+    world.insert_ids(*ids)
+    process = world.installation.start()
+
+    def send(*receipts):
+        world.topic.send(*receipts)
+        world.wait_until_consumed(process)
+
+    def come_back(id):
+        send(receipt(id, "BOUNCED_HARD", channel="email"))
+        send(receipt(id, "OPENED"))
+
+    def reload(pipelines):
+        done = process.log().count("reload: applied")
+        world.installation.configure(pipelines=pipelines)
+        process.signal(signal.SIGHUP)
+        process.wait_for(lambda: process.log().count("reload: applied") > done, LONG, "the reload is over")
+
+    send(*(receipt(id, "DELIVERED") for id in ids))
+    come_back("at once")
+    world.wait(lambda: len(receiver.seen()) == len(ids), process, LONG, "a call for each message")
+    world.wait(lambda: runs(world) == {}, process, LONG, "the runs are tidied up")
+    reload(delivered("2ms"))
+    come_back("changed")
+    reload([])
+    send(receipt("away", "BOUNCED_HARD", channel="email"))
+    reload(delivered("2ms"))
+    process.wait_for(lambda: process.log().count("pipelines are in effect") >= 3, LONG, "the pipeline is back")
+    send(receipt("away", "OPENED"))
+    process.stop()
+    process = world.installation.start()
+    come_back("restarted")
+    world.insert_ids("last")
+    send(receipt("last", "DELIVERED"))
+    world.wait(lambda: [call for call in receiver.seen() if call.body["message_id"] == "last"], process, LONG, "a call of a run that began after all others")
+    process.stop()
+    assert sorted(call.body["message_id"] for call in receiver.seen()) == sorted([*ids, "last"])
+
+
+GONE = {"delete": "DELETE FROM crm.messages WHERE message_id = 'm'", "drop": "DROP TABLE crm.old",
+        "detach": "ALTER TABLE crm.messages DETACH PARTITION crm.old", "retire": None, "erase": None}
+
+
+@pytest.mark.parametrize("how", GONE)
+def test_a_waiting_run_makes_no_call_for_a_message_that_is_gone(create_actions, receiver, how):
+    pipelines = [{"name": "p", "on": "SENT", "subject": "campaign_id", "stages": [
+        {"name": "s", "actions": [{"await": {"status": "OPENED", "within": "1h"}}, {"webhook": "crm"}]}]}]
+    world = create_actions(pipelines, migrate=False, inbox={"table": "crm.messages", "retention": "300d", "columns": {"created_at": "created_at"}})
+    world.database.execute("""
+        CREATE SCHEMA crm;
+        CREATE TABLE crm.messages (message_id text, org_id text, campaign_id text, created_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (message_id, created_at))
+            PARTITION BY RANGE (created_at);
+        CREATE TABLE crm.old PARTITION OF crm.messages FOR VALUES FROM (MINVALUE) TO ('2020-01-01');
+        CREATE TABLE crm.new PARTITION OF crm.messages FOR VALUES FROM ('2020-01-01') TO (MAXVALUE)""")
+    world.installation.migrate()
+    world.database.execute("INSERT INTO crm.messages VALUES ('m', 'o', 'old', '2019-01-01'), ('n', 'o', 'new', now())")
+    process = world.installation.start()
+    world.topic.send(receipt("m", "SENT"), receipt("n", "SENT"))
+    world.wait_until_consumed(process)
+    world.wait(lambda: runs(world) == {"active": 2}, process, LONG, "both wait")
+    if GONE[how]:
+        world.database.execute(GONE[how])
+    else:
+        world.installation.command(*(["retire"] if how == "retire" else ["erase", "--message", "m"]))
+    world.database.execute("UPDATE receiptd.action SET perform_at = now()")
+    expected = {"done": 1} | ({} if how == "erase" else {"cancelled": 1})
+    wait_for_runs(world, process, expected)
+    process.stop()
+    assert [call.body["message_id"] for call in receiver.seen()] == ["n"]
+    if how != "erase":
+        (action,) = world.installation.json("actions", "list", "--status", "cancelled")
+        assert action["because"] == "its message was deleted"
+
+
 def test_a_column_that_the_inbox_does_not_have_is_refused(create_actions, receiver):
     """It would be empty in each run, and with once_per one run would begin, ever."""
     wrong = {"name": "p", "on": "SENT", "webhook": "crm", "once_per": ["org_id", "custmer_id"]}

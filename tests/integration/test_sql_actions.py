@@ -1,5 +1,6 @@
 """The functions of sql/functions/actions_*.sql alone: who schedules, who may run, what may be spent, and the races between them."""
 
+import itertools
 import json
 import threading
 import time
@@ -8,7 +9,7 @@ import psycopg
 import pytest
 
 from sql_batch import TOPIC, Event, add_messages, apply, fold
-from sql_fixture import FLAGS, SQL, STATUSES, database, sql_server  # noqa: F401
+from sql_fixture import FLAGS, SQL, STATUSES, database, sql_server, wait_for_lock  # noqa: F401
 from support.wait import wait_for
 
 SENT, DELIVERED, OPENED = 300, 600, 700
@@ -248,6 +249,221 @@ def test_the_ceiling_of_all_is_shared_by_organisations_too(store):
     assert all(turns.count(org) >= 15 for org in "abc")
     granted = dict(session.query("SELECT org_id, granted::int FROM org_limit"))
     assert granted == {"*": 120} | {org: turns.count(org) for org in "abc"}  # what was charged beyond it went back
+
+
+# ---- once for each message -----------------------------------------------------------------------------------------------
+
+BOUNCED = 650  # BOUNCED_HARD_EMAIL: the message leaves DELIVERED
+offsets = itertools.count(1000)
+
+
+def goes(session, id, *codes):
+    for code in codes:
+        apply(session, [Event(id, code, next(offsets))])
+
+
+def comes_back(session, id="m"):
+    """Through DELIVERED, out of it, and into it again by what implies it."""
+    goes(session, id, DELIVERED, BOUNCED, OPENED)
+
+
+def started(session):
+    return session.query("SELECT count(*)::int FROM run")[0][0]
+
+
+CALL = step(0, "webhook", target="x")
+
+
+@pytest.mark.parametrize("once_per", [None, ["message_id"], ["campaign_id"], ["message_id", "status"]])
+def test_a_pipeline_begins_once_for_a_message_that_leaves_its_status_and_comes_back(store, once_per):
+    session = store(pipeline("p", CALL, on=DELIVERED, once_per=once_per), pipeline("q", CALL, on=BOUNCED), pipeline("r", CALL, on=9001))
+    add_messages(session, {"m": "c", "n": "d"})
+    comes_back(session)
+    make_runs(session)
+    comes_back(session, "n")
+    make_runs(session)
+    assert session.query("SELECT p.name, r.message_id FROM run r JOIN pipeline p ON p.id = r.pipeline_id ORDER BY 1, 2") == [
+        ("p", "m"), ("p", "n"), ("q", "m"), ("q", "n")]
+    assert session.query("SELECT count(*)::int FROM run_begun") == [(4,)]
+
+
+def test_a_message_that_comes_back_begins_nothing_after_its_run_was_tidied_up_or_cancelled(store):
+    session = store(pipeline("p", CALL, on=DELIVERED))
+    add_messages(session, {"m": "c", "n": "c"})
+    goes(session, "m", DELIVERED), goes(session, "n", DELIVERED)
+    make_runs(session)
+    (first, _), *rest = claimed = claim_all(session)
+    session.one("command/actions_cancel", first, None, None, 1)
+    finish(session, claimed)
+    session.do("UPDATE action SET ended_at = now() - interval '1 day'; UPDATE run SET ended_at = now() - interval '1 day'")
+    session.run("actions/tidy", 1000, 1000, 0)
+    assert started(session) == 0
+    for id in "mn":
+        goes(session, id, BOUNCED, OPENED)
+    make_runs(session)
+    assert started(session) == 0
+
+
+def test_pairs_that_have_begun_are_remembered_as_long_as_once_per_is(store):
+    session = store(pipeline("p", CALL, on=DELIVERED))
+    add_messages(session, {"m": "c"})
+    goes(session, "m", DELIVERED)
+    make_runs(session)
+    session.do("UPDATE run_begun SET begun_at = now() - interval '1 hour'")
+    session.run("actions/tidy", 1000, 1000, 0)
+    session.run("actions/tidy", 1000, 1000, 2 * 3_600_000)
+    assert session.query("SELECT count(*)::int FROM run_begun") == [(1,)]
+    session.run("actions/tidy", 1000, 1000, 1000)
+    assert session.query("SELECT count(*)::int FROM run_begun") == [(0,)]
+
+
+def test_a_message_that_comes_back_begins_nothing_in_another_wording_nor_after_its_pipeline_was_away(store):
+    first, other = pipeline("p", CALL, on=DELIVERED), pipeline("p", CALL, CALL | {"step": 1}, on=DELIVERED)
+    session = store(first)
+    add_messages(session, {"m": "c", "n": "c"})
+    for id in "mn":
+        goes(session, id, DELIVERED)
+    make_runs(session)
+    session.do("SELECT pipelines_store(%s)", (json.dumps([other]),))
+    comes_back(session, "m")
+    session.do("SELECT pipelines_store('[]')")
+    goes(session, "n", BOUNCED)
+    session.do("SELECT pipelines_store(%s)", (json.dumps([first]),))
+    goes(session, "n", OPENED)
+    make_runs(session)
+    assert started(session) == 2
+
+
+def test_two_instances_that_make_runs_of_one_message_begin_one(store, database):
+    session = store(pipeline("p", CALL, on=DELIVERED))
+    add_messages(session, {"m": "c", "n": "c"})
+    for id in "mn":
+        goes(session, id, DELIVERED)
+    for id in "nm":
+        goes(session, id, BOUNCED, OPENED)
+    others = [database.session(f"instance-{n}") for n in range(3)]
+    threads = [threading.Thread(target=lambda other=other: [make_runs(other, rows=1) for _ in range(4)]) for other in others]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert started(session) == 2 and session.query("SELECT count(*)::int FROM run_intent") == [(0,)]
+
+
+def test_an_instance_waits_for_the_one_that_begins_a_run_of_the_same_message(store, database):
+    session = store(pipeline("p", CALL, on=DELIVERED))
+    add_messages(session, {"m": "c"})
+    goes(session, "m", DELIVERED)
+    first, second = database.session("first"), database.session("second")
+    with first.transaction():
+        make_runs(first)
+        goes(session, "m", BOUNCED, OPENED)
+        waiting = threading.Thread(target=lambda: make_runs(second))
+        waiting.start()
+        wait_for_lock(session, second)
+    waiting.join()
+    assert started(session) == 1
+
+
+def test_rows_of_one_id_in_two_organisations_are_two_messages(store):
+    session = store(pipeline("p", CALL, on=DELIVERED))
+    session.do("INSERT INTO run_intent (org_id, pipeline_id, messages, orgs, campaigns) SELECT '', id, '{m,m,m}', '{a,b,a}', '{c,c,c}' FROM pipeline")
+    make_runs(session)
+    assert session.query("SELECT org_id FROM run ORDER BY 1") == [("a",), ("b",)]
+
+
+def test_an_import_begins_a_run_for_a_message_whatever_on_has_begun(store):
+    session = store(pipeline("p", CALL, on=DELIVERED))
+    add_messages(session, {"m": "c"})
+    goes(session, "m", DELIVERED)
+    make_runs(session)
+    assert session.one("actions/import", "p", json.dumps([{"subject": "s", "message_id": "m"}]))["rows"] == "1"
+    assert started(session) == 2
+
+
+# ---- messages that are deleted ---------------------------------------------------------------------------------------------
+
+AWAIT = [step(0, "await", awaits=OPENED, within_ms=3_600_000, next_step=1, else_step=1), step(1, "webhook", target="x")]
+WAITS = {"call": [CALL], "wait": [step(0, "wait", next_delay_ms=0), CALL | {"step": 1, "next_step": 2}], "await": AWAIT,
+         "unless": [CALL | {"unless": [9001]}], "record": [step(0, "produce", target="t")]}
+
+
+@pytest.mark.parametrize("steps", WAITS.values(), ids=WAITS)
+@pytest.mark.parametrize("delete", ["DELETE FROM message_inbox WHERE message_id = 'm'", "TRUNCATE message_inbox",
+                                    "SELECT erase_messages('{m}', NULL, NULL)"], ids=["delete", "truncate", "erase"])
+def test_a_run_whose_message_was_deleted_calls_no_more(store, steps, delete):
+    session = store(pipeline("p", *steps))
+    add_messages(session, {"m": "c"})
+    goes(session, "m", SENT)
+    make_runs(session)
+    session.do(delete)
+    session.do("UPDATE action SET perform_at = now()")
+    for _ in range(3):
+        assert claim_all(session) == []
+    left = [] if "erase" in delete else [("cancelled", "message_gone", "cancelled")]
+    assert session.query("SELECT a.status, a.class, r.status FROM action a JOIN run r ON r.id = a.run_id") == left
+
+
+def test_a_run_is_made_of_a_message_that_was_deleted_meanwhile_and_ends(store):
+    session = store(pipeline("p", CALL, subject="campaign_id"))
+    add_messages(session, {"m": "c"})
+    goes(session, "m", SENT)
+    session.do("DELETE FROM message_inbox")
+    make_runs(session)
+    assert claim_all(session) == [] and session.query("SELECT status FROM run") == [("cancelled",)]
+
+
+@pytest.mark.parametrize("how", ["retry", "lease", "held", "dead"])
+def test_another_attempt_is_not_made_for_a_message_that_was_deleted(store, how):
+    session = store(pipeline("p", CALL))
+    add_messages(session, {"m": "c"})
+    goes(session, "m", SENT)
+    make_runs(session)
+    if how == "held":
+        assert claim_all(session, shut=["x"]) == []
+    else:
+        claimed = claim_all(session, lease_ms=0 if how == "lease" else 60_000)
+        if how != "lease":
+            finish(session, claimed, how)
+    session.do("DELETE FROM message_inbox")
+    if how == "dead":
+        session.one("command/actions_retry", None, None, None, 1)
+    assert claim_all(session) == [] and claim_all(session) == []
+    assert session.query("SELECT a.status, r.status FROM action a JOIN run r ON r.id = a.run_id") == [("cancelled", "cancelled")]
+
+
+def test_a_call_in_flight_while_its_message_is_deleted_is_the_last(store):
+    session = store(pipeline("p", CALL, CALL | {"step": 1, "next_step": 2}))
+    add_messages(session, {"m": "c"})
+    goes(session, "m", SENT)
+    make_runs(session)
+    claimed = claim_all(session)
+    session.do("DELETE FROM message_inbox")
+    assert finish(session, claimed) == (1, 0) and claim_all(session) == []
+    assert session.query("SELECT status FROM run") == [("cancelled",)]
+
+
+def test_an_import_may_come_before_its_message_and_ends_with_it(store):
+    session = store(pipeline("p", CALL | {"next_delay_ms": 0}, CALL | {"step": 1, "next_step": 2}, on=None))
+    add_messages(session, {"there": "c"})
+    session.one("actions/import", "p", json.dumps([{"subject": id, "message_id": id} for id in ("there", "later")] + [{"subject": "none"}]))
+    first = claim_all(session)
+    assert len(first) == 3
+    add_messages(session, {"later": "c"})
+    session.do("DELETE FROM message_inbox")
+    finish(session, first)
+    assert len(claim_all(session)) == 1
+    assert session.query("SELECT subject, status FROM run ORDER BY 1") == [("later", "cancelled"), ("none", "active"), ("there", "cancelled")]
+
+
+def test_of_two_rows_of_one_id_one_may_go(store):
+    session = store(pipeline("p", CALL))
+    session.do("ALTER TABLE message_inbox DROP CONSTRAINT message_inbox_pkey; CREATE INDEX ON message_inbox (message_id)")
+    session.do("INSERT INTO message_inbox (message_id, org_id, campaign_id, created_at) VALUES ('m', 'o', 'c', now()), ('m', 'o', 'c', now() - interval '1 day')")
+    goes(session, "m", SENT)
+    make_runs(session)
+    session.do("DELETE FROM message_inbox WHERE created_at > now() - interval '1 hour'")
+    assert len(claim_all(session)) == 1
 
 
 # ---- limits let go -----------------------------------------------------------------------------------------------------
