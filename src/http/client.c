@@ -9,9 +9,12 @@
 #include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <time.h>
 
 #include "base/buffer.h"
 #include "base/network.h"
+#include "base/text.h"
 #include "base/version.h"
 
 /* Bounds of what a receiver may send back and of what is kept for the next call. A Retry-After
@@ -31,6 +34,7 @@ struct rcpt_client_call {
     uint64_t started_ns;
     struct rcpt_buffer answer;
     size_t max_answer_bytes, header_bytes;
+    int64_t retry_after_s;
     bool public_only, cut, forbidden;
     char error[CURL_ERROR_SIZE];
 };
@@ -68,13 +72,42 @@ static size_t on_bytes(char *bytes, size_t one, size_t count, void *context)
     return taken < size ? 0 : size;
 }
 
-/* Headers are not kept; libcurl itself reads status and Retry-After. Only their size is bounded. */
+/* No form of a date is longer than 64 bytes. libcurl knows all of them. */
+int64_t rcpt_retry_after_s(const char *value, size_t size, int64_t now_s)
+{
+    char text[65];
+    struct rcpt_text trimmed = rcpt_text_trim((struct rcpt_text){value, size});
+    if (trimmed.size == 0 || trimmed.size >= sizeof(text))
+        return 0;
+    memcpy(text, trimmed.at, trimmed.size);
+    text[trimmed.size] = '\0';
+    int64_t asked = 0;
+    if (strspn(text, "0123456789") == trimmed.size) {
+        for (const char *digit = text; *digit != '\0' && asked <= MAX_RETRY_AFTER_S; digit++)
+            asked = asked * 10 + (*digit - '0');
+    } else {
+        asked = (int64_t)curl_getdate(text, NULL) - now_s; /* -1, no date, has passed, too */
+    }
+    if (asked < 0)
+        return 0;
+    return asked > MAX_RETRY_AFTER_S ? MAX_RETRY_AFTER_S : asked;
+}
+
+/* Of the headers, Retry-After of the last answer alone is kept: CURLINFO_RETRY_AFTER differs between
+ * releases of libcurl. Their size is bounded. */
 static size_t on_header(const char *bytes, size_t one, size_t count, void *context)
 {
+    static const char name[] = "retry-after:", status_line[] = "http/";
     struct rcpt_client_call *call = context;
-    (void)bytes;
-    call->header_bytes += one * count;
-    return call->header_bytes > MAX_HEADER_BYTES ? 0 : one * count;
+    size_t size = one * count, length = sizeof(name) - 1;
+    call->header_bytes += size;
+    if (size > length && strncasecmp(bytes, name, length) == 0)
+        call->retry_after_s =
+            rcpt_retry_after_s(bytes + length, size - length, (int64_t)time(NULL));
+    else if (size > sizeof(status_line) - 1 &&
+             strncasecmp(bytes, status_line, sizeof(status_line) - 1) == 0)
+        call->retry_after_s = 0;
+    return call->header_bytes > MAX_HEADER_BYTES ? 0 : size;
 }
 
 /* Checks the address itself, not the name: a name may resolve to another one at each call. */
@@ -236,20 +269,15 @@ static void fill_answer(const struct rcpt_client_call *call, CURLcode code,
                         struct rcpt_client_answer *answer)
 {
     long status = 0;
-    curl_off_t retry_after_s = 0;
-    if (!call->forbidden) {
+    if (!call->forbidden)
         curl_easy_getinfo(call->curl, CURLINFO_RESPONSE_CODE, &status);
-        curl_easy_getinfo(call->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
-    }
-    if (retry_after_s < 0 || retry_after_s > MAX_RETRY_AFTER_S)
-        retry_after_s = MAX_RETRY_AFTER_S;
     *answer = (struct rcpt_client_answer){
         .failure = failure_of(call, code, status),
         .status = status >= 200 ? (int)status : 0,
         .body = call->answer.bytes != NULL ? call->answer.bytes : "",
         .size = call->answer.size,
         .cut = call->cut,
-        .retry_after_ms = retry_after_s * 1000,
+        .retry_after_ms = call->retry_after_s * 1000,
         .took_ms = (int64_t)((uv_hrtime() - call->started_ns) / 1000000),
         .error = call->error,
     };

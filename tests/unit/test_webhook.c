@@ -106,6 +106,52 @@ static bool is_public(const char *text)
     return rcpt_address_is_public(&address);
 }
 
+/* 1 795 780 800 is Fri, 27 Nov 2026 12:00:00 GMT. */
+static void a_time_that_has_passed_or_is_none_asks_for_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        int64_t seconds;
+    } rows[] = {
+        {"0", 0},
+        {"120", 120},
+        {" \t007 \r\n", 7},
+        {"20270101", 20270101}, /* no date: seconds */
+        {"31536000", 31536000},
+        {"31536001", 31536000},
+        {"99999999999999999999999999999", 31536000},
+        {"-1", 0},
+        {"-99999999999999999999", 0},
+        {"+5", 0},
+        {"1.5", 0},
+        {"5 minutes", 0},
+        {"", 0},
+        {" ", 0},
+        {"soon", 0},
+        {"Fri, 27 Nov 2026 12:01:30 GMT", 90},
+        {"Fri, 27 Nov 2026 12:00:00 GMT", 0},
+        {"Fri, 27 Nov 2026 11:59:59 GMT", 0},
+        {"Sun, 06 Nov 1994 08:49:37 GMT", 0},
+        {"Thu, 01 Jan 1970 00:00:00 GMT", 0},
+        {"Wed, 31 Dec 1969 23:59:59 GMT", 0},
+        {"Fri, 31 Dec 9999 23:59:59 GMT", 31536000},
+        {"Friday, 27-Nov-26 12:01:30 GMT", 90},
+        {"Friday, 27-Nov-26 11:59:59 GMT", 0},
+        {"Sunday, 06-Nov-94 08:49:37 GMT", 0},
+        {"Fri Nov 27 12:01:30 2026", 90},
+        {"Fri Nov 27 11:59:59 2026", 0},
+        {"Sun Nov  6 08:49:37 1994", 0},
+        {"Fri, 27 Nov 2026 25:61:61 GMT", 0},
+        {"Fri, 27 Nov", 0},
+        {"Fri, 27 Nov 2026 12:01:30 GMT Fri, 27 Nov 2026 12:01:30 GMT Fri, 27 Nov", 0},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (rcpt_retry_after_s(rows[i].value, strlen(rows[i].value), 1795780800) !=
+            rows[i].seconds)
+            fail_msg("Retry-After: %s", rows[i].value);
+}
+
 static void addresses_inside_are_told_from_those_outside(void **state)
 {
     (void)state;
@@ -196,6 +242,9 @@ static void on_hook(void *context, struct rcpt_http_request *request)
     struct rcpt_http_answer answer = {.status = status,
                                       .headers = status == 302   ? "Location: /hook/200\r\n"
                                                  : status == 503 ? "Retry-After: 99999999\r\n"
+                                                 : status == 502
+                                                     ? "Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+                                                 : status == 504 ? "retry-after: -1\r\n"
                                                                  : NULL,
                                       .retry_after_s = status == 429 ? 7 : 0,
                                       .body = "0123456789abcdefghij",
@@ -352,17 +401,19 @@ static void answers_are_told_apart(void **state)
     (void)state;
     struct fixture *fixture = begin(true);
     assert_int_equal(ask(fixture, "/hook/503"), RCPT_WEBHOOK_SERVER_ERROR);
-    /* At most a year; newer releases of libcurl cut it to six hours. */
-    assert_in_range(fixture->answer.retry_after_ms, INT64_C(6) * 3600 * 1000,
-                    INT64_C(365) * 86400 * 1000);
+    assert_int_equal(fixture->answer.retry_after_ms, INT64_C(365) * 86400 * 1000);
+    assert_int_equal(ask(fixture, "/hook/502"), RCPT_WEBHOOK_SERVER_ERROR);
+    assert_int_equal(fixture->answer.retry_after_ms, 0);
+    assert_int_equal(ask(fixture, "/hook/504"), RCPT_WEBHOOK_SERVER_ERROR);
+    assert_int_equal(fixture->answer.retry_after_ms, 0);
     assert_int_equal(ask(fixture, "/hook/404"), RCPT_WEBHOOK_REFUSED);
     assert_int_equal(ask(fixture, "/hook/302"), RCPT_WEBHOOK_REFUSED); /* not followed */
     assert_int_equal(fixture->answer.status, 302);
     assert_int_equal(ask(fixture, "/hook/429"), RCPT_WEBHOOK_BUSY);
     assert_int_equal(fixture->answer.retry_after_ms, 7000);
     /* One connection served them all. */
-    assert_int_equal(rcpt_http_stats(fixture->server)->requests, 4);
-    assert_true(rcpt_http_stats(fixture->server)->accepted < 4);
+    assert_int_equal(rcpt_http_stats(fixture->server)->requests, 6);
+    assert_true(rcpt_http_stats(fixture->server)->accepted < 6);
     end(fixture);
 }
 
@@ -627,6 +678,7 @@ int main(void)
         cmocka_unit_test(secrets_of_another_form_are_refused),
         cmocka_unit_test(what_a_status_means),
         cmocka_unit_test(the_receiver_is_given_the_time_it_asks_for),
+        cmocka_unit_test(a_time_that_has_passed_or_is_none_asks_for_nothing),
         cmocka_unit_test(addresses_inside_are_told_from_those_outside),
         cmocka_unit_test(urls_and_headers_that_say_more_than_they_seem_are_refused),
         cmocka_unit_test(a_call_says_who_and_is_signed_with_every_secret),
