@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <time.h>
 
 #include "base/json.h"
 #include "base/text.h"
 #include "command.h"
+#include "config/pipelines.h"
 #include "csv.h"
 #include "postgres/sql.h"
 #include "report.h"
@@ -20,6 +22,9 @@
 #define LIST_MOST 1000000
 /* Lines of one transaction, as the limit of POST /runs. */
 #define IMPORT_ROWS 1000
+/* How long an import waits for its pipeline, and how often it asks in a second. */
+#define STORED_WAIT_S 30u
+#define STORED_ASKS   5
 /* Receivers see act_109 for the action 109. */
 #define RECEIVERS_PREFIX "act_"
 
@@ -289,6 +294,34 @@ static int import_open(struct import *import)
     return good ? command_printed(EX_OK) : command_fail(&import->context.error);
 }
 
+/* receiptd run stores its pipelines a moment after it has started or was reloaded. A pipeline that the
+ * configuration names is waited for, before the file is read: without one that it does not name, or
+ * after STORED_WAIT_S, the first transaction says what there is. */
+static bool await_pipeline(struct import *import)
+{
+    struct command_context *context = &import->context;
+    bool configured = pipelines_have(context->config, import->pipeline);
+    for (unsigned asked = 0; configured && asked < STORED_WAIT_S * STORED_ASKS; asked++) {
+        const struct timespec pause = {.tv_nsec = 1000000000L / STORED_ASKS};
+        struct rcpt_session_rows *rows =
+            rcpt_session_query(context->session, rcpt_sql("command/pipeline_stored"), 1,
+                               &import->pipeline, &context->error);
+        if (rows == NULL)
+            return false;
+        bool stored = strcmp(rcpt_session_rows_text(rows, 0, "stored"), "t") == 0;
+        rcpt_session_rows_free(rows);
+        if (stored)
+            break;
+        if (asked == 0)
+            fprintf(stderr,
+                    "receiptd: no instance of receiptd run has stored pipeline %s yet: waiting "
+                    "for it, %u s at most\n",
+                    import->pipeline, STORED_WAIT_S);
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 /* `-` is the standard input. */
 static int import_file(const struct command_call *call, const char *path)
 {
@@ -308,7 +341,8 @@ static int import_file(const struct command_call *call, const char *path)
     csv_init(&import->csv, in);
     if (command_open(&import->context, call, false, &exit_code)) {
         rcpt_error_clear(&import->context.error);
-        exit_code = import_open(import);
+        exit_code = await_pipeline(import) ? import_open(import)
+                                           : command_fail(&import->context.error);
         command_close(&import->context);
     }
     for (size_t index = 0; index < import->title_count; index++)

@@ -7,6 +7,7 @@
 #include <sysexits.h>
 
 #include "command.h"
+#include "config/pipelines.h"
 #include "postgres/sql.h"
 #include "report.h"
 
@@ -14,9 +15,9 @@
 /* Bytes of a number's text. */
 #define NUMBER 24
 
-/* Runs one statement. With `pipeline` the statement says whether such a pipeline exists. */
+/* Runs one statement. */
 static int run(const struct command_call *call, const char *file, size_t count,
-               const char *const *values, const char *pipeline)
+               const char *const *values)
 {
     struct command_context context;
     int exit_code;
@@ -24,8 +25,25 @@ static int run(const struct command_call *call, const char *file, size_t count,
         return exit_code;
     struct rcpt_session_rows *rows =
         rcpt_session_query(context.session, rcpt_sql(file), count, values, &context.error);
+    exit_code = rows != NULL ? EX_OK : command_fail(&context.error);
+    rcpt_session_rows_free(rows);
+    command_close(&context);
+    return exit_code;
+}
+
+/* A pipeline that the configuration names may be paused before receiptd run has stored it. */
+static int run_for_pipeline(const struct command_call *call, const char *file, const char *pipeline)
+{
+    struct command_context context;
+    int exit_code;
+    if (!command_open(&context, call, false, &exit_code))
+        return exit_code;
+    const char *const values[] = {pipeline,
+                                  pipelines_have(context.config, pipeline) ? "true" : "false"};
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(context.session, rcpt_sql(file), 2, values, &context.error);
     bool done = rows != NULL;
-    if (done && pipeline != NULL && rcpt_session_rows_int(rows, 0, "known") == 0) {
+    if (done && rcpt_session_rows_int(rows, 0, "known") == 0) {
         done = rcpt_error_fatal(&context.error, EX_USAGE, "there is no pipeline %.100s", pipeline);
         rcpt_error_hint(&context.error, "receiptd ctl pipeline list shows those that there are");
     }
@@ -87,7 +105,7 @@ static int set(const struct command_call *call, const char *org)
         return EX_USAGE;
     if (values[1] == NULL && values[2] == NULL && values[3] == NULL && values[4] == NULL)
         return command_usage(call, "set what? --rate, --burst, --concurrency, --weight");
-    return run(call, "command/org_set", 6, values, NULL);
+    return run(call, "command/org_set", 6, values);
 }
 
 /* The columns show limits, then how far they are used; `*` is the row of all organisations
@@ -110,14 +128,14 @@ int command_org(const struct command_call *call, enum command_format format)
         return set(call, org);
     /* The organisation falls back to the configuration's limits. */
     if (strcmp(verb, "clear") == 0)
-        return run(call, "command/org_clear", 1, &org, NULL);
+        return run(call, "command/org_clear", 1, &org);
     /* A pause is one more value of the organisation's row; the limits stay. */
     bool pause = strcmp(verb, "pause") == 0;
     if (!pause && strcmp(verb, "resume") != 0)
         return command_usage(call, "unknown verb \"%.40s\": list, set, clear, pause or resume",
                              verb);
     const char *const values[] = {org, NULL, NULL, NULL, NULL, pause ? "true" : "false"};
-    return run(call, "command/org_set", 6, values, NULL);
+    return run(call, "command/org_set", 6, values);
 }
 
 /* A pause stops claims of all instances with their next round; calls in flight end as usual. */
@@ -133,8 +151,8 @@ int command_pipeline(const struct command_call *call, enum command_format format
     if (name == NULL)
         return command_usage(call, "which pipeline?");
     if (strcmp(verb, "pause") == 0)
-        return run(call, "command/pipeline_pause", 1, &name, name);
+        return run_for_pipeline(call, "command/pipeline_pause", name);
     if (strcmp(verb, "resume") == 0)
-        return run(call, "command/pipeline_resume", 1, &name, name);
+        return run_for_pipeline(call, "command/pipeline_resume", name);
     return command_usage(call, "unknown verb \"%.40s\": list, pause or resume", verb);
 }

@@ -920,6 +920,43 @@ def test_a_property_that_no_record_can_be_sent_with_is_said_at_a_start_and_at_a_
     process.stop()
 
 
+def test_an_import_waits_for_a_pipeline_that_is_configured_and_not_stored_yet(create_actions, receiver, tmp_path):
+    """Before a start, right after it, and after a reload that brings the pipeline."""
+    world = create_actions(API)
+    (tmp_path / "people.csv").write_text("subject\nann\nbob\n")
+
+    def imported(name):
+        return world.installation.command("actions", "import", str(tmp_path / "people.csv"), "--pipeline", name)
+
+    assert runs(world) == {}  # the database is there
+    with ThreadPoolExecutor() as pool:
+        early = pool.submit(imported, "p")
+        sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%%FROM pipeline p%%' AND pid <> pg_backend_pid()"
+        world.wait(lambda: world.database.value(sessions) > 0, None, LONG, "the import asks for its pipeline")
+        process = world.installation.start()
+        done = early.result(timeout=LONG)
+    assert done.stdout == "2 lines read, 2 runs began\n" and "no instance of receiptd run has stored pipeline p yet" in done.stderr
+    wait_for_runs(world, process, {"done": 2})
+    world.installation.configure(pipelines=[*API, {**API[0], "name": "second"}])
+    process.signal(signal.SIGHUP)
+    assert imported("second").stdout == "2 lines read, 2 runs began\n"
+    wait_for_runs(world, process, {"done": 4})
+    process.stop()
+
+
+def test_a_pipeline_can_be_paused_before_the_first_start(create_actions, receiver, tmp_path):
+    world = create_actions(API)
+    (tmp_path / "people.csv").write_text("subject\nann\n")
+    assert "there is no pipeline typo" in world.installation.command("ctl", "pipeline", "pause", "typo", check=False).stderr
+    world.installation.command("ctl", "pipeline", "pause", "p")
+    process = world.installation.start()
+    world.installation.command("actions", "import", str(tmp_path / "people.csv"), "--pipeline", "p")
+    world.wait(lambda: states(world) == {"held": 1}, process, LONG, "the action is held")
+    world.installation.command("ctl", "pipeline", "resume", "p")
+    wait_for_runs(world, process, {"done": 1})
+    process.stop()
+
+
 def test_an_import_that_ends_in_the_middle_says_how_far_it_came(create_actions, receiver):
     world = create_actions([{"name": "p", "on": "api", "once_per": ["subject"], "webhook": "crm"}])
     process = world.installation.start()
