@@ -1,12 +1,13 @@
 -- The rules of the configuration, $1 text: a JSON array of them. Rules that are not among them are removed: their open groups are due
--- at once. A removed rule that is among them again goes on. Returns removed (rules), open (their open
+-- at once. A removed rule that is among them again goes on. What groups and calls wait for is no later than today's rule has it: a window or the
+-- longest wait was made shorter, or the server's clock has gone back. Returns removed (rules), open (their open
 -- groups), unknown (columns that the inbox does not have; NULL: none).
 WITH
 given AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset($1::text::jsonb) AS r (
         rule text, source text, topic text, match jsonb, by_campaign boolean, by_org boolean, by_status boolean,
         by_prev_status boolean, by_flags boolean, key_columns text[], columns text[], kinds jsonb, fields jsonb, "window" interval, max_hold interval, max_events bigint, max_values integer, funnel boolean, target text,
-        destination text, message_key text)
+        destination text, message_key text, longest_wait interval)
 ),
 stored AS (
     INSERT INTO fold_rule AS s (rule, source, topic, match, by_campaign, by_org, by_status, by_prev_status, by_flags, key_columns,
@@ -35,6 +36,21 @@ revived AS (
     FROM given g
     WHERE c.rule = g.rule AND g.target = 'webhook' AND c.failed_at IS NOT NULL
       AND c.error = 'its rule is no longer configured'
+),
+sooner AS (
+    UPDATE fold_group g
+    SET first_at = LEAST(g.first_at, now()), last_at = LEAST(g.last_at, now()), due_at = l.latest
+    FROM (SELECT f.rule, f.key,
+                 CASE WHEN f.events >= r.max_events THEN now()
+                      ELSE LEAST(LEAST(f.last_at, now()) + r."window", LEAST(f.first_at, now()) + r.max_hold) END AS latest
+          FROM fold_group f JOIN given r ON r.rule = f.rule
+          WHERE f.due_at IS NOT NULL) l
+    WHERE g.rule = l.rule AND g.key = l.key AND g.due_at > l.latest
+),
+called AS (
+    UPDATE fold_call c SET retry_at = now() + r.longest_wait
+    FROM given r
+    WHERE c.rule = r.rule AND c.failed_at IS NULL AND c.retry_at > now() + r.longest_wait
 ),
 due AS (
     UPDATE fold_group g SET due_at = now()

@@ -51,7 +51,11 @@ GROUP BY 1, 2;
 -- Whether the run's message had a row when the run began: then a row that is missing was deleted.
 ALTER TABLE run ADD COLUMN had_row boolean NOT NULL DEFAULT false;
 
--- Replaced by one with fewer parameters.
+-- What waits for another attempt: never longer than an attempt may wait (actions_tidy()).
+CREATE INDEX action_retry ON action (perform_at) WHERE status = 'pending' AND attempt > 0;
+
+-- Replaced by others with more or fewer parameters.
+DROP FUNCTION IF EXISTS actions_tidy(int8, int4, int8);
 DROP FUNCTION IF EXISTS actions_rank(int8[], int4[], timestamptz, text[], text[], int4[], int4);
 
 INSERT INTO schema_version (version) VALUES (7) ON CONFLICT DO NOTHING;

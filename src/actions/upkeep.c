@@ -29,6 +29,7 @@ static void tidy(struct app_actions *actions)
     rcpt_pg_add_int8(encoder, config->actions.retention_ms);
     rcpt_pg_add_int4(encoder, TIDY_ROWS);
     rcpt_pg_add_int8(encoder, config->actions.once_retention_ms);
+    rcpt_pg_add_int8(encoder, config->actions.retry_max_ms);
     rcpt_ask_send(&actions->tidy);
 }
 

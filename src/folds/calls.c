@@ -7,15 +7,11 @@
 
 #include "internal.h"
 
-/* A claimed call is leased for MOST_TIMEOUT_MS + MARGIN_MS. The configuration allows no longer
- * time-out, so the lease of a call cannot end while its attempt still runs. */
-#define MOST_CALLS      32
-#define MARGIN_MS       5000 /* the lease is longer than the longest attempt by this */
-#define MOST_TIMEOUT_MS 60000
-#define POLL_MS         200
-#define NO_RULE_MS      5000 /* between claims while no rule has a webhook */
-#define NO_RULE         "its rule is no longer configured" /* as in sql/fold/rules.sql */
-#define ANSWER_BYTES    1024
+#define MOST_CALLS   32
+#define POLL_MS      200
+#define NO_RULE_MS   5000 /* between claims while no rule has a webhook */
+#define NO_RULE      "its rule is no longer configured" /* as in sql/fold/rules.sql */
+#define ANSWER_BYTES 1024
 
 /* A webhook as one version of the configuration wrote it; a reload adds another in front. */
 struct folds_endpoint {
@@ -203,7 +199,7 @@ void folds_calls_tick(struct folds_calls *calls, uint32_t shard)
     calls->due_ms[shard] = now + (calls->endpoints != NULL ? POLL_MS : NO_RULE_MS);
     rcpt_pg_add_int4(encoder, (int32_t)shard);
     rcpt_pg_add_int4(encoder, MOST_CALLS);
-    rcpt_pg_add_int8(encoder, MOST_TIMEOUT_MS + MARGIN_MS);
+    rcpt_pg_add_int8(encoder, FOLDS_CALL_LEASE_MS);
     rcpt_ask_send(&calls->claim);
 }
 

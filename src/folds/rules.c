@@ -166,6 +166,11 @@ static void write_rule(struct rcpt_json *json, const struct rcpt_fold_config *fo
     write_collect(json, fold);
     write_interval(json, "window", fold->window_ms);
     write_interval(json, "max_hold", fold->max_hold_ms);
+    /* No wait of a call is longer, and neither is one for the answer of a call in flight. */
+    write_interval(json, "longest_wait",
+                   fold->publish.webhook.retry_max_ms > FOLDS_CALL_LEASE_MS
+                       ? fold->publish.webhook.retry_max_ms
+                       : FOLDS_CALL_LEASE_MS);
     rcpt_json_put_int(json, "max_events", (int64_t)fold->max_events);
     rcpt_json_put_int(json, "max_values", (int64_t)fold->max_values);
     rcpt_json_put_bool(json, "funnel", fold->funnel);

@@ -13,6 +13,7 @@ from sql_fixture import FLAGS, SQL, STATUSES, database, sql_server, wait_for_loc
 from support.wait import wait_for
 
 SENT, DELIVERED, OPENED = 300, 600, 700
+HOUR = 3_600_000
 
 
 def step(number, op, **fields):
@@ -296,7 +297,7 @@ def test_a_message_that_comes_back_begins_nothing_after_its_run_was_tidied_up_or
     session.one("command/actions_cancel", first, None, None, 1)
     finish(session, claimed)
     session.do("UPDATE action SET ended_at = now() - interval '1 day'; UPDATE run SET ended_at = now() - interval '1 day'")
-    session.run("actions/tidy", 1000, 1000, 0)
+    session.run("actions/tidy", 1000, 1000, 0, HOUR)
     assert started(session) == 0
     for id in "mn":
         goes(session, id, BOUNCED, OPENED)
@@ -310,10 +311,10 @@ def test_pairs_that_have_begun_are_remembered_as_long_as_once_per_is(store):
     goes(session, "m", DELIVERED)
     make_runs(session)
     session.do("UPDATE run_begun SET begun_at = now() - interval '1 hour'")
-    session.run("actions/tidy", 1000, 1000, 0)
-    session.run("actions/tidy", 1000, 1000, 2 * 3_600_000)
+    session.run("actions/tidy", 1000, 1000, 0, HOUR)
+    session.run("actions/tidy", 1000, 1000, 2 * HOUR, HOUR)
     assert session.query("SELECT count(*)::int FROM run_begun") == [(1,)]
-    session.run("actions/tidy", 1000, 1000, 1000)
+    session.run("actions/tidy", 1000, 1000, 1000, HOUR)
     assert session.query("SELECT count(*)::int FROM run_begun") == [(0,)]
 
 
@@ -564,6 +565,22 @@ def test_a_clock_that_went_back_keeps_no_shard_and_no_instance_alive(database):
     assert own("b") == list(range(16))
 
 
+def test_another_attempt_waits_no_longer_than_the_longest_wait_of_today(store):
+    """It was made shorter since, or the clock went back. What waits for another reason is left alone."""
+    session = store(pipeline("p", step(0, "webhook", target="x")), pipeline("later", step(0, "webhook", target="x"), first_delay_ms=3 * HOUR, on=None))
+    begin(session, 3)
+    begin(session, 1, name="later", prefix="t")
+    claimed = claim_all(session)
+    finish(session, claimed, "retry")
+    session.do("UPDATE action SET perform_at = now() + id * interval '40 minutes' WHERE attempt > 0")
+    waits = "SELECT attempt, round(extract(epoch FROM perform_at - now()) / 60)::int FROM action ORDER BY perform_at"
+    assert session.query(waits) == [(1, 40), (1, 80), (1, 120), (0, 180)]
+    session.run("actions/tidy", HOUR, 1000, 0, HOUR)
+    assert session.query(waits) == [(1, 40), (1, 60), (1, 60), (0, 180)]
+    session.run("actions/tidy", HOUR, 1000, 0, 60_000)
+    assert session.query(waits) == [(1, 1), (1, 1), (1, 1), (0, 180)]
+
+
 MINUTE = 60_000_000
 
 
@@ -661,7 +678,7 @@ def test_once_per_counts_what_it_refuses_and_batches_do_not_block_each_other(sto
     apply(session, [Event(f"m{n}", SENT, n) for n in range(20, 30)])
     assert make_runs(session) == 2
     assert session.query("SELECT started::int, repeated::int FROM pipeline_count") == [(3, 27)]
-    session.run("actions/tidy", 0, 1000, 0)
+    session.run("actions/tidy", 0, 1000, 0, HOUR)
     assert session.query("SELECT started::int, repeated::int FROM pipeline_count") == [(3, 27)]
 
 
@@ -670,9 +687,9 @@ def test_once_per_is_remembered_for_ever_or_for_as_long_as_is_said(store):
     assert begin(session, 5) == "5" and begin(session, 5) == "0"
     finish(session, claim_all(session))
     session.do("UPDATE run SET ended_at = now() - interval '1 hour' WHERE subject <> 's0'")
-    session.run("actions/tidy", 0, 1000, 0)
+    session.run("actions/tidy", 0, 1000, 0, HOUR)
     assert begin(session, 5) == "0"
-    session.run("actions/tidy", 0, 1000, 60_000)
+    session.run("actions/tidy", 0, 1000, 60_000, HOUR)
     assert session.query("SELECT subject FROM run") == [("s0",)]
     assert begin(session, 5) == "4"
 

@@ -282,3 +282,42 @@ def test_a_gathering_counts_whatever_number_of_statuses_meet_in_a_group(database
         found = session.query("SELECT collected -> 'v' -> '', key FROM fold_group")
         assert len(found) == 1 and json.loads(found[0][1]) == {"campaign_id": "c"}
         assert {name: n for name, n in found[0][0].items() if n} == {name: n for name, n in expected.items() if n}
+
+
+# ---- what groups and calls wait for ----------------------------------------------------------------------------------------
+
+def rule(**changes):
+    fields = {"rule": "r", "source": "transitions", "match": {}, "by_campaign": True, "by_org": False, "by_status": False, "by_prev_status": False,
+              "by_flags": False, "key_columns": [], "columns": [], "kinds": {"": "tally"}, "fields": {}, "window": "3600000 ms", "max_hold": "7200000 ms", "max_events": 1_000_000,
+              "max_values": 1000, "funnel": False, "target": "kafka", "destination": "out", "message_key": "group", "longest_wait": "3600000 ms"}
+    return json.dumps([fields | changes])
+
+
+@pytest.mark.parametrize("changes, seconds", [
+    ({}, 3600), ({"window": "60000 ms"}, 60), ({"max_hold": "30000 ms", "window": "30000 ms"}, 30), ({"max_events": 5}, 0), ({"window": "7200000 ms"}, 3600),
+], ids=["the same", "window", "max_hold", "max_events", "longer"])
+def test_an_open_group_is_due_no_later_than_todays_rule_has_it(database, changes, seconds):
+    session = database.session()
+    session.one("fold/rules", rule())
+    add_groups(session, "g", 3, due=False)
+    session.one("fold/rules", rule(**changes))
+    assert session.query("SELECT DISTINCT round(extract(epoch FROM due_at - now()) / 5)::int * 5 FROM fold_group") == [(seconds,)]
+
+
+def test_a_group_from_before_the_clock_went_back_is_due_as_if_its_last_event_had_just_come(database):
+    session = database.session()
+    session.one("fold/rules", rule())
+    add_groups(session, "g", 3, due=False)
+    session.do("UPDATE fold_group SET first_at = first_at + interval '1 day', last_at = last_at + interval '1 day', due_at = due_at + interval '1 day'")
+    session.one("fold/rules", rule())
+    assert session.query("SELECT bool_and(due_at BETWEEN now() + interval '59 min' AND now() + interval '1 hour' AND last_at <= now() AND first_at <= now())"
+                         " FROM fold_group") == [(True,)]
+
+
+def test_a_call_waits_no_longer_than_the_longest_wait_of_today(database):
+    session = database.session()
+    session.one("fold/rules", rule(target="webhook"))
+    session.do("INSERT INTO fold_call (id, lane, rule, payload, retry_at, failed_at) SELECT n::text, 0, 'r', '{}', now() + n * interval '10 min', CASE WHEN n = 9 THEN now() END"
+               " FROM unnest('{1, 5, 9}'::int[]) n")
+    session.one("fold/rules", rule(target="webhook", longest_wait="1200000 ms"))
+    assert session.query("SELECT id, round(extract(epoch FROM retry_at - now()) / 60)::int FROM fold_call ORDER BY id") == [("1", 10), ("5", 20), ("9", 90)]
