@@ -6,6 +6,7 @@ SELECT (SELECT true FROM message_inbox m WHERE m.message_id = w.id LIMIT 1) IS N
        a.target IS NOT NULL AND (SELECT true FROM message_inbox m WHERE m.message_id = a.target LIMIT 1) IS NULL AS elsewhere,
        message_is_retired(w.id) AS retired
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (id, account, n)
-CROSS JOIN LATERAL (SELECT (SELECT x.message_id COLLATE "default" FROM message_alias x WHERE x.channel_account = w.account AND x.gateway_id = w.id) AS target
+CROSS JOIN LATERAL (SELECT (SELECT x.message_id COLLATE "default" FROM message_alias x
+                            WHERE x.channel_account = w.account AND x.gateway_id = w.id) AS target
                     OFFSET 0) a
 ORDER BY w.n;

@@ -1,7 +1,7 @@
 -- The rules of the configuration, $1 text: a JSON array of them. Rules that are not among them are removed: their open groups are due
--- at once. A removed rule that is among them again goes on. What groups and calls wait for is no later than today's rule has it: a window or the
--- longest wait was made shorter, or the server's clock has gone back. Returns removed (rules), open (their open
--- groups), unknown (columns that the inbox does not have; NULL: none).
+-- at once. A removed rule that is among them again goes on. Groups and calls wait no longer than today's rule says: a
+-- window or the longest wait may have been made shorter, and the server's clock may have gone back. Returns removed
+-- (rules), open (their open groups), unknown (columns that the inbox does not have; NULL: none).
 WITH
 given AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset($1::text::jsonb) AS r (
@@ -42,7 +42,8 @@ sooner AS (
     SET first_at = LEAST(g.first_at, now()), last_at = LEAST(g.last_at, now()), due_at = l.latest
     FROM (SELECT f.rule, f.key,
                  CASE WHEN f.events >= r.max_events THEN now()
-                      ELSE LEAST(LEAST(f.last_at, now()) + r."window", LEAST(f.first_at, now()) + r.max_hold) END AS latest
+                      ELSE LEAST(LEAST(f.last_at, now()) + r."window", LEAST(f.first_at, now()) + r.max_hold)
+                 END AS latest
           FROM fold_group f JOIN given r ON r.rule = f.rule
           WHERE f.due_at IS NOT NULL) l
     WHERE g.rule = l.rule AND g.key = l.key AND g.due_at > l.latest

@@ -1,8 +1,9 @@
 -- Part of actions_claim(): ends due actions that need no call (moves, awaits, steps whose condition does not hold) and lets their runs go
 -- on. Decisions have no effect outside, so they are made here.
--- Runs end here, whatever comes next in them, whose message was deleted since: it had a row when the run began, or is known as deleted. A message
--- that never had a row is none of these: an import may come before it.
--- due: ids; now_at: the time of the round. undecided: the ids that need a call. decided: how many runs went on, or ended.
+-- Runs end here, whatever comes next in them, whose message was deleted since: it had a row when the run began, or is
+-- known as deleted. A message that never had a row is none of these: an import may come before it.
+-- due: ids; now_at: the time of the round. undecided: the ids that need a call. decided: how many runs went on, or
+-- ended.
 CREATE OR REPLACE FUNCTION actions_decide(due int8[], now_at timestamptz, OUT undecided int8[], OUT decided int8) LANGUAGE plpgsql AS $$
 DECLARE
     runs int8[];
@@ -27,7 +28,8 @@ BEGIN
         FROM unnest(due) AS d (id)
         CROSS JOIN LATERAL (SELECT e.* FROM action e WHERE e.id = d.id OFFSET 0) a
         JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
-        LEFT JOIN LATERAL (SELECT true AS found, i.flags, (SELECT array_agg(p.ancestor) FROM status_path p WHERE p.code = i.status) AS path
+        LEFT JOIN LATERAL (SELECT true AS found, i.flags,
+                                  (SELECT array_agg(p.ancestor) FROM status_path p WHERE p.code = i.status) AS path
                            FROM message_inbox i WHERE i.message_id = a.message_id LIMIT 1) m ON true
     ),
     choice AS MATERIALIZED (
@@ -38,7 +40,8 @@ BEGIN
     done AS (
         UPDATE action a
         SET status = CASE WHEN d.gone THEN 'cancelled' ELSE 'done' END, ended_at = now_at, settle = NULL,
-            class = CASE WHEN d.gone THEN 'message_gone' WHEN NOT d.holds THEN 'passed_over' WHEN d.op <> 'await' THEN d.op
+            class = CASE WHEN d.gone THEN 'message_gone'
+                         WHEN NOT d.holds THEN 'passed_over' WHEN d.op <> 'await' THEN d.op
                          WHEN d.good THEN 'reached' ELSE 'not_reached' END
         -- Read row by row, then updated by its place. A transition that has just woken the row has moved it: then the next round decides.
         FROM choice d
@@ -51,8 +54,11 @@ BEGIN
         UPDATE run r SET status = 'cancelled', ended_at = now_at
         WHERE r.id = ANY (ARRAY(SELECT done.run_id FROM done WHERE done.gone)) AND r.status = 'active'
     )
-    SELECT array_agg(done.run_id) FILTER (WHERE NOT done.gone), array_agg(done.pipeline_id) FILTER (WHERE NOT done.gone),
-           array_agg(done.step) FILTER (WHERE NOT done.gone), array_agg(done.delay) FILTER (WHERE NOT done.gone), count(*),
+    SELECT array_agg(done.run_id) FILTER (WHERE NOT done.gone),
+           array_agg(done.pipeline_id) FILTER (WHERE NOT done.gone),
+           array_agg(done.step) FILTER (WHERE NOT done.gone),
+           array_agg(done.delay) FILTER (WHERE NOT done.gone),
+           count(*),
            ARRAY(SELECT d FROM unnest(due) d WHERE d NOT IN (SELECT x.id FROM choice x))
     INTO runs, pipelines, steps, delays, decided, undecided
     FROM done;

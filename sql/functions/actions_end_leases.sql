@@ -1,18 +1,23 @@
--- Part of actions_claim(): makes actions pending again whose lease is over, since the process that called them may be gone. They may be held,
--- decided, ranked and charged like all others. The row keeps lease_until: until the action is claimed again, its old result still counts.
+-- Part of actions_claim(): makes actions pending again whose lease is over, since the process that called them may be
+-- gone. They may be held, decided, ranked and charged like all others. The row keeps lease_until: until the action is
+-- claimed again, its old result still counts.
 -- shards: locked ones; now_at: the time of the round; share: so many rows at most of each shard.
 --
--- Where the server's clock has gone back by more than a lease, the leases from before would last as much longer: they begin again.
-CREATE OR REPLACE FUNCTION actions_end_leases(shards int4[], now_at timestamptz, share int4) RETURNS void LANGUAGE plpgsql AS $$
+-- Where the server's clock has gone back by more than a lease, the leases from before would last as much longer: they
+-- begin again.
+CREATE OR REPLACE FUNCTION actions_end_leases(shards int4[], now_at timestamptz, share int4) RETURNS void
+LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE action a SET status = 'pending'
-    WHERE a.id = ANY (ARRAY(SELECT b.id
-                            FROM unnest(shards) AS s (lane)
-                            CROSS JOIN LATERAL (SELECT c.id FROM action c
-                                                WHERE c.lane = s.lane AND c.status = 'running' AND c.lease_until < now_at
-                                                ORDER BY c.lease_until LIMIT share) b))
+    WHERE a.id = ANY (ARRAY(
+            SELECT b.id
+            FROM unnest(shards) AS s (lane)
+            CROSS JOIN LATERAL (SELECT c.id FROM action c
+                                WHERE c.lane = s.lane AND c.status = 'running' AND c.lease_until < now_at
+                                ORDER BY c.lease_until LIMIT share) b))
       AND a.status = 'running';
-    -- The last lease to end tells whether there are such: its action was claimed before the clock went back, or none was.
+    -- The last lease to end tells whether there are such: its action was claimed before the clock went back, or none
+    -- was.
     IF EXISTS (SELECT FROM unnest(shards) AS s (lane)
                CROSS JOIN LATERAL (SELECT c.started_at, c.lease_until FROM action c
                                    WHERE c.lane = s.lane AND c.status = 'running' ORDER BY c.lease_until DESC LIMIT 1) b

@@ -30,7 +30,8 @@ BEGIN
     depth := COALESCE(l.burst, default_burst, 1);
     parallel := COALESCE(l.concurrency, default_concurrency, 0);
     now_us := (extract(epoch FROM at) * 1000000)::int8;
-    -- Not further ahead than an empty bucket of today's limit: it counts at once, and a clock that went back stops nothing for long.
+    -- Not further ahead than an empty bucket of today's limit: it counts at once, and a clock that went back stops
+    -- nothing for long.
     full_us := LEAST(GREATEST(l.full_at_us, now_us), now_us + depth * gap);
     IF gap > 0 THEN
         granted_now := LEAST(granted_now, GREATEST((now_us + depth * gap - full_us) / gap, 0));

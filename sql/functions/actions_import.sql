@@ -25,7 +25,8 @@ BEGIN
     SELECT * INTO s FROM pipeline_step x WHERE x.pipeline_id = p.id AND x.step = p.first_step;
     WITH starts AS MATERIALIZED (
         SELECT w.org, w.subject, w.campaign, w.message, w.data,
-               w.message IS NOT NULL AND (SELECT true FROM message_inbox m WHERE m.message_id = w.message LIMIT 1) IS NOT NULL AS had_row,
+               w.message IS NOT NULL
+                   AND (SELECT true FROM message_inbox m WHERE m.message_id = w.message LIMIT 1) IS NOT NULL AS had_row,
                CASE WHEN p.once_fields IS NOT NULL THEN
                    action_once_key((
                        SELECT jsonb_build_array(p.name) || COALESCE(jsonb_agg(COALESCE(w.fields ->> f.name, '') ORDER BY f.n), '[]')
@@ -34,11 +35,13 @@ BEGIN
                      COALESCE(u.data, '{}') || jsonb_strip_nulls(jsonb_build_object(
                          'org_id', u.org, 'subject', u.subject, p.subject_field, u.subject, 'campaign_id', u.campaign, 'message_id', u.message))
                          AS fields
-              FROM unnest(orgs, subjects, campaigns, messages COLLATE "default", rows) AS u (org, subject, campaign, message, data)) w
+              FROM unnest(orgs, subjects, campaigns, messages COLLATE "default", rows)
+                   AS u (org, subject, campaign, message, data)) w
     ),
     -- In the order of the keys: two transactions that begin the same runs never deadlock.
     once AS (
-        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, had_row, data, status, ended_at, once_key)
+        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, had_row, data,
+                              status, ended_at, once_key)
         SELECT p.id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.campaign, w.message, w.had_row, w.data,
                CASE WHEN s.op = 'end' THEN 'done' ELSE 'active' END, CASE WHEN s.op = 'end' THEN clock_timestamp() END, w.once
         FROM starts w
@@ -48,7 +51,8 @@ BEGIN
         RETURNING r.id, r.org_id, r.subject_hash, r.message_id
     ),
     always AS (
-        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, had_row, data, status, ended_at)
+        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, had_row, data,
+                              status, ended_at)
         SELECT p.id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.campaign, w.message, w.had_row, w.data,
                CASE WHEN s.op = 'end' THEN 'done' ELSE 'active' END, CASE WHEN s.op = 'end' THEN clock_timestamp() END
         FROM starts w

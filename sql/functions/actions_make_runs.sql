@@ -1,5 +1,6 @@
 -- Part of actions_begin(): makes the runs of these rows of run_intent, and the first action of each.
--- places: the rows, locked. runs: how many runs they ask for (once_per may have had them already), without those of messages for which the pipeline has begun one. oldest_ms: age of the oldest row.
+-- places: the rows, locked. runs: how many runs they ask for, without those of messages for which the
+-- pipeline has begun one (once_per may have had the others already). oldest_ms: age of the oldest row.
 --
 -- A run begins at the time of its transition, not when its row is made. Fields of the inbox are read here. What the first step
 -- awaits may have come already: it is set up like any other await.
@@ -20,8 +21,8 @@ BEGIN
     ),
     -- `on` fires once for each message, also for one that left the status and comes back.
     fired AS MATERIALIZED (
-        SELECT DISTINCT ON (k.first, k.second) i.pipeline_id, i.begun_at, w.message, COALESCE(w.org, i.org_id) AS org, w.campaign,
-               k.first, k.second
+        SELECT DISTINCT ON (k.first, k.second) i.pipeline_id, i.begun_at, w.message, COALESCE(w.org, i.org_id) AS org,
+               w.campaign, k.first, k.second
         FROM i JOIN p ON p.id = i.pipeline_id
         CROSS JOIN LATERAL unnest(i.messages, i.orgs, i.campaigns) AS w (message, org, campaign)
         CROSS JOIN LATERAL actions_begun_key(p.name, COALESCE(w.org, i.org_id), w.message) k
@@ -35,10 +36,13 @@ BEGIN
         RETURNING b.first, b.second
     ),
     f AS (
-        SELECT p.id AS pipeline_id, p.name, p.org_field, p.subject_field, p.once_fields, h.begun_at, h.message, h.org, h.campaign,
-               CASE WHEN p.reads_row THEN (SELECT to_jsonb(m.*) FROM message_inbox m WHERE m.message_id = h.message LIMIT 1) END AS row
+        SELECT p.id AS pipeline_id, p.name, p.org_field, p.subject_field, p.once_fields, h.begun_at,
+               h.message, h.org, h.campaign,
+               CASE WHEN p.reads_row
+                    THEN (SELECT to_jsonb(m.*) FROM message_inbox m WHERE m.message_id = h.message LIMIT 1) END AS row
         FROM fired h JOIN p ON p.id = h.pipeline_id
-        -- A hashed subplan: a join would be planned as a loop over both, since a plan takes every array for ten elements.
+        -- A hashed subplan: a join would be planned as a loop over both, since a plan takes every array for ten
+        -- elements.
         WHERE COALESCE((h.first, h.second) IN (SELECT x.first, x.second FROM fresh x), false)
     ),
     g AS (
@@ -56,8 +60,10 @@ BEGIN
         FROM g
     ),
     once AS (
-        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, once_key, message_id, campaign_id, had_row, started_at)
-        SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.once, w.message, w.campaign, true, w.begun_at
+        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, once_key, message_id, campaign_id, had_row,
+                              started_at)
+        SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.once, w.message, w.campaign,
+               true, w.begun_at
         FROM starts w WHERE w.once IS NOT NULL ORDER BY w.once, w.begun_at
         ON CONFLICT (once_key) WHERE once_key IS NOT NULL DO NOTHING
         RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at
@@ -65,7 +71,8 @@ BEGIN
     -- Apart from those with a key: ON CONFLICT where none can be would write each row twice.
     always AS (
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, message_id, campaign_id, had_row, started_at)
-        SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.message, w.campaign, true, w.begun_at
+        SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.message, w.campaign, true,
+               w.begun_at
         FROM starts w WHERE w.once IS NULL
         RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at
     ),

@@ -10,7 +10,8 @@ DECLARE
 BEGIN
     INSERT INTO action_instance (instance, seen_at) VALUES (me, now_at)
     ON CONFLICT (instance) DO UPDATE SET seen_at = EXCLUDED.seen_at;
-    -- Times from before the server's clock went back would keep dead instances alive: no lease ends later than one that begins now.
+    -- Times from before the server's clock went back would keep dead instances alive: no lease ends later than one that
+    -- begins now.
     UPDATE action_instance i SET seen_at = now_at WHERE i.seen_at > now_at;
     DELETE FROM action_instance i WHERE i.seen_at < now_at - 10 * lease_ms * interval '1 millisecond';
     SELECT ceil((SELECT count(*) FROM action_lane)::float8 / count(*))::int8 INTO share

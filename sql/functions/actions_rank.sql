@@ -1,6 +1,6 @@
--- Part of actions_claim(): picks what may run, the first action of each subject of which none is running. Where targets have not the capacity
--- for all, organisations take turns: the n-th action of each comes n / weight turns after its first, and a lot, drawn by weight, says who is
--- first, so that none is last each time.
+-- Part of actions_claim(): picks what may run, the first action of each subject of which none is running. Where targets
+-- have not the capacity for all, organisations take turns: the n-th action of each comes n / weight turns after its
+-- first, and a lot, drawn by weight, says who is first, so that none is last each time.
 -- due: ids. targets, capacities: see actions_claim(). claim_limit: so many at most.
 -- ids, orgs, tags: the actions by organisation and rank; tags: the rank among all, smallest first. '{}' if there is none.
 CREATE OR REPLACE FUNCTION actions_rank(due int8[], targets text[], capacities int4[], claim_limit int4,
@@ -25,7 +25,8 @@ BEGIN
                     WHERE a.status = 'pending'
                       -- A range in order is looked up by subject under all estimates of how many actions run.
                       AND (SELECT b.id FROM action b
-                           WHERE b.subject_hash >= a.subject_hash AND b.subject_hash <= a.subject_hash AND b.status = 'running'
+                           WHERE b.subject_hash >= a.subject_hash AND b.subject_hash <= a.subject_hash
+                             AND b.status = 'running'
                            ORDER BY b.subject_hash LIMIT 1) IS NULL
                     ORDER BY a.subject_hash, a.perform_at, a.id
                 ) x

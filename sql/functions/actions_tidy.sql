@@ -1,7 +1,7 @@
--- Adds up appended counts, deletes what ended long ago, and brings forward what waits for another attempt for longer than an attempt may wait
--- now: the longest wait was made shorter, or the server's clock has gone back.
--- keep_ms: for how long to keep it; most: rows at most; once_ms: how long once_per remembers, 0: without end; retry_ms: the longest wait.
--- Returns how many rows it changed: `most` if there may be more.
+-- Adds up appended counts, deletes what ended long ago, and brings forward attempts that wait longer than they may
+-- today. The longest wait was made shorter, or the server's clock has gone back.
+-- keep_ms: for how long to keep it; most: rows at most; once_ms: how long once_per remembers, 0: without end; retry_ms:
+-- the longest wait. Returns how many rows it changed: `most` if there may be more.
 CREATE OR REPLACE FUNCTION actions_tidy(keep_ms int8, most int4, once_ms int8, retry_ms int8) RETURNS int8
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
@@ -32,13 +32,16 @@ BEGIN
     GET DIAGNOSTICS more = ROW_COUNT;
     gone := GREATEST(gone, more);
     DELETE FROM run_begun b WHERE once_ms > 0 AND b.ctid = ANY (ARRAY(
-        SELECT c.ctid FROM run_begun c WHERE c.begun_at < now() - GREATEST(keep_ms, once_ms) * interval '1 millisecond' LIMIT most));
+        SELECT c.ctid FROM run_begun c
+        WHERE c.begun_at < now() - GREATEST(keep_ms, once_ms) * interval '1 millisecond' LIMIT most));
     GET DIAGNOSTICS more = ROW_COUNT;
     gone := GREATEST(gone, more);
     UPDATE action a SET perform_at = now() + retry_ms * interval '1 millisecond'
-    WHERE a.id = ANY (ARRAY(SELECT b.id FROM action b
-                            WHERE b.status = 'pending' AND b.attempt > 0 AND b.perform_at > now() + retry_ms * interval '1 millisecond'
-                            ORDER BY b.perform_at DESC LIMIT most))
+    WHERE a.id = ANY (ARRAY(
+            SELECT b.id FROM action b
+            WHERE b.status = 'pending' AND b.attempt > 0
+              AND b.perform_at > now() + retry_ms * interval '1 millisecond'
+            ORDER BY b.perform_at DESC LIMIT most))
       AND a.status = 'pending';
     GET DIAGNOSTICS more = ROW_COUNT;
     RETURN GREATEST(gone, more);

@@ -9,7 +9,8 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA :"schema" FROM PUBLIC, :"receiptd_role";
 GRANT USAGE ON SCHEMA :"schema" TO :"receiptd_role";
 GRANT EXECUTE ON FUNCTION
     action_crosses, action_field, action_json, action_lane_of, action_once_key, action_path, action_reached, action_subject_hash,
-    actions_begin, actions_begun_key, actions_charge, actions_claim, actions_counts, actions_decide, actions_end_leases, actions_finish, actions_go_on,
+    actions_begin, actions_begun_key, actions_charge, actions_claim, actions_counts, actions_decide,
+    actions_end_leases, actions_finish, actions_go_on,
     actions_grant, actions_hold, actions_import, actions_leave, actions_lock, actions_make_runs, actions_own,
     actions_pick_due, actions_pick_fair, actions_rank, actions_release_held, actions_settle_awaits, actions_take,
     actions_tidy, actions_topic, actions_unsubscribed, alias_target, batch_texts, campaign_recount, counted_keys, dedup_slot, dedup_trim, delay_bucket, detached_messages, detached_times, dimension_key, fence, fold_as_of, fold_check_gone, fold_columns,
@@ -20,7 +21,8 @@ GRANT EXECUTE ON FUNCTION
 GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO :"receiptd_role";
 GRANT INSERT (message_id, org_id, campaign_id) ON message_inbox TO :"receiptd_role";
 GRANT UPDATE (status, prev_status, flags, prev_flags, status_at, updated_at) ON message_inbox TO :"receiptd_role";
-GRANT INSERT, DELETE ON run_begun, campaign_funnel_delta, campaign_tally_delta, campaign_time_delta, group_delta, parked_event, dead_letter, message_timeline TO :"receiptd_role";
+GRANT INSERT, DELETE ON run_begun TO :"receiptd_role";
+GRANT INSERT, DELETE ON campaign_funnel_delta, campaign_tally_delta, campaign_time_delta, group_delta, parked_event, dead_letter, message_timeline TO :"receiptd_role";
 GRANT DELETE ON inbox_partition, retired_message TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON message_part, range_receipt TO :"receiptd_role";
 GRANT UPDATE (message_id, gateway_id, lane, part, parts, event_key) ON parked_event TO :"receiptd_role";

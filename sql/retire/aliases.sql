@@ -5,7 +5,8 @@ WITH gone AS (
     DELETE FROM message_alias a
     WHERE a.ctid = ANY (ARRAY(
         SELECT t.ctid
-        FROM message_alias t CROSS JOIN LATERAL (SELECT t.message_id COLLATE "default" AS id) k -- it gives way to the collation of the inbox's key
+        FROM message_alias t
+        CROSS JOIN LATERAL (SELECT t.message_id COLLATE "default" AS id) k -- gives way to that of the inbox's key
         WHERE t.ctid >= $1::tid AND t.ctid < $2::tid AND t.created_at < now() - $3::int8 * interval '1 millisecond'
           AND (SELECT true FROM message_inbox m WHERE m.message_id = k.id LIMIT 1) IS NULL
           AND (SELECT true FROM inbox_detached d WHERE d.message_id = t.message_id) IS NULL

@@ -45,7 +45,8 @@ SELECT json_build_object(
         'id', a.id, 'run', a.run_id, 'pipeline', p.name, 'stage', q.stage, 'op', q.op, 'status', a.status, 'attempt', a.attempt,
         'perform_at', to_char(a.perform_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) ORDER BY a.id), '[]')
         FROM action a JOIN pipeline p ON p.id = a.pipeline_id JOIN pipeline_step q ON q.pipeline_id = a.pipeline_id AND q.step = a.step
-        WHERE a.message_id = $2::text COLLATE "C" AND a.status = 'pending' AND a.awaits IS NOT NULL AND ($1::text IS NULL OR a.org_id = $1::text)))::text AS body
+        WHERE a.message_id = $2::text COLLATE "C" AND a.status = 'pending' AND a.awaits IS NOT NULL
+          AND ($1::text IS NULL OR a.org_id = $1::text)))::text AS body
 FROM message_inbox m
 LEFT JOIN message_status_priority s ON s.code = m.status
 WHERE m.message_id = $2::text AND ($1::text IS NULL OR m.org_id = $1::text);

@@ -1,7 +1,8 @@
 -- Pipelines on a table of the platform's. No variables; search_path = the schema.
 
--- Message ids get the default collation, which gives way: compared with the inbox's key, whatever collation that has, the key's own counts,
--- and its index is used, as with parked_event. The view on the table is made again with its rights; its file stays as it is.
+-- Message ids get the default collation, which gives way: compared with the inbox's key, whatever collation that has,
+-- the key's own counts, and its index is used, as with parked_event. The view on the table is made again with its
+-- rights; its file stays as it is.
 DO $$
 DECLARE
     deferred regclass := to_regclass('action_deferred');
@@ -30,8 +31,8 @@ BEGIN
 END
 $$;
 
--- A pipeline's `on` fires once for each message: which pairs have fired, by two hashes of pipeline, organisation and message
--- (actions_begun_key()). Runs are tidied up, these stay, for as long as once_per remembers.
+-- A pipeline's `on` fires once for each message: which pairs have fired, by two hashes of pipeline, organisation and
+-- message (actions_begun_key()). Runs are tidied up, these stay, for as long as once_per remembers.
 CREATE TABLE run_begun (
     first bigint,
     second bigint,

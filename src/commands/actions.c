@@ -294,9 +294,9 @@ static int import_open(struct import *import)
     return good ? command_printed(EX_OK) : command_fail(&import->context.error);
 }
 
-/* receiptd run stores its pipelines a moment after it has started or was reloaded. A pipeline that the
- * configuration names is waited for, before the file is read: without one that it does not name, or
- * after STORED_WAIT_S, the first transaction says what there is. */
+/* receiptd run stores its pipelines a moment after it has started or was reloaded. A pipeline that
+ * the configuration names is waited for, before the file is read: without one that it does not
+ * name, or after STORED_WAIT_S, the first transaction says what there is. */
 static bool await_pipeline(struct import *import)
 {
     struct command_context *context = &import->context;
@@ -341,8 +341,8 @@ static int import_file(const struct command_call *call, const char *path)
     csv_init(&import->csv, in);
     if (command_open(&import->context, call, false, &exit_code)) {
         rcpt_error_clear(&import->context.error);
-        exit_code = await_pipeline(import) ? import_open(import)
-                                           : command_fail(&import->context.error);
+        exit_code =
+            await_pipeline(import) ? import_open(import) : command_fail(&import->context.error);
         command_close(&import->context);
     }
     for (size_t index = 0; index < import->title_count; index++)

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/document.h"
 #include "value.h"
 
 /* ---- actions ---- */
@@ -471,23 +470,6 @@ struct pipelines *pipelines_take(struct rcpt_config *config)
     struct pipelines *taken = config->compiled;
     config->compiled = NULL;
     return taken;
-}
-
-bool pipelines_have(const struct rcpt_config *config, const char *name)
-{
-    const char *reason;
-    struct rcpt_arena arena;
-    bool found = false;
-    if (config->compiled == NULL)
-        return false;
-    rcpt_arena_init(&arena, 64 * 1024);
-    const struct rcpt_node *root =
-        rcpt_document_parse(rcpt_text_of(config->compiled->definitions), &arena, &reason);
-    RCPT_ASSERT(root != NULL && root->type == RCPT_NODE_ARRAY);
-    for (const struct rcpt_node *one = root->first; one != NULL && !found; one = one->next)
-        found = rcpt_text_is(rcpt_node_text_of(one, "name"), name);
-    rcpt_arena_fini(&arena);
-    return found;
 }
 
 void pipelines_free(struct pipelines *pipelines)

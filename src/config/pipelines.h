@@ -31,8 +31,8 @@ RCPT_MUST_CHECK struct pipelines *pipelines_compile(const char *name, yaml_docum
 /* Those of a configuration, which were compiled when it was loaded; the caller owns them from here
  * on. NULL: there are none, or they were taken before. */
 struct pipelines *pipelines_take(struct rcpt_config *config);
-/* Whether one of them has that name, before they were taken. The database knows it from the moment at
- * which receiptd run, which has read the same configuration, has stored it. */
+/* Whether one of them has that name, before they were taken. The database knows it from the moment
+ * at which receiptd run, which has read the same configuration, has stored it. */
 bool pipelines_have(const struct rcpt_config *config, const char *name);
 void pipelines_free(struct pipelines *pipelines); /* NULL is fine */
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/document.h"
 #include "base/text.h"
 
 const char *pipelines_op_name(enum op op)
@@ -149,4 +150,22 @@ void pipelines_write(struct compiler *compiler, struct rcpt_json *json)
     rcpt_json_put_text(json, "hash", hash);
     write_members(compiler, json);
     rcpt_json_end_object(json);
+}
+
+/* What has been written is read again. */
+bool pipelines_have(const struct rcpt_config *config, const char *name)
+{
+    const char *reason;
+    struct rcpt_arena arena;
+    bool found = false;
+    if (config->compiled == NULL)
+        return false;
+    rcpt_arena_init(&arena, 64 * 1024);
+    const struct rcpt_node *root =
+        rcpt_document_parse(rcpt_text_of(config->compiled->definitions), &arena, &reason);
+    RCPT_ASSERT(root != NULL && root->type == RCPT_NODE_ARRAY);
+    for (const struct rcpt_node *one = root->first; one != NULL && !found; one = one->next)
+        found = rcpt_text_is(rcpt_node_text_of(one, "name"), name);
+    rcpt_arena_fini(&arena);
+    return found;
 }

@@ -28,8 +28,8 @@
 #include "topics/topics.h"
 
 #define FOLDS_SHARDS 2u /* as sql/tables/001_folds.sql has them */
-/* A claimed call is leased for so long. The configuration allows no time-out above 60 s, so the lease
- * of a call cannot end while its attempt still runs. */
+/* A claimed call is leased for so long. The configuration allows no time-out above 60 s, so the
+ * lease of a call cannot end while its attempt still runs. */
 #define FOLDS_CALL_LEASE_MS 65000
 
 /* What a shard awaits, and the callback that ends it:

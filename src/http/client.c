@@ -93,8 +93,8 @@ int64_t rcpt_retry_after_s(const char *value, size_t size, int64_t now_s)
     return asked > MAX_RETRY_AFTER_S ? MAX_RETRY_AFTER_S : asked;
 }
 
-/* Of the headers, Retry-After of the last answer alone is kept: CURLINFO_RETRY_AFTER differs between
- * releases of libcurl. Their size is bounded. */
+/* Headers are not kept, apart from the last answer's Retry-After, and their size is bounded.
+ * CURLINFO_RETRY_AFTER differs between releases of libcurl. */
 static size_t on_header(const char *bytes, size_t one, size_t count, void *context)
 {
     static const char name[] = "retry-after:", status_line[] = "http/";

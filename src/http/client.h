@@ -55,9 +55,9 @@ struct rcpt_client_answer { /* valid during the callback */
     const char *error; /* what went wrong below HTTP; "" if there was an answer */
 };
 
-/* The seconds from `now_s`, since 1970, that the value of a Retry-After asks for: digits, or a date in
- * any of the forms of RFC 9110, 5.6.7. Never less than 0, and a year at most; 0 as well for a date
- * that has passed and for anything else. */
+/* The seconds from `now_s`, since 1970, that the value of a Retry-After asks for: digits, or a
+ * date in any of the forms of RFC 9110, 5.6.7. Never less than 0, and a year at most; 0 as well
+ * for a date that has passed and for anything else. */
 int64_t rcpt_retry_after_s(const char *value, size_t size, int64_t now_s);
 
 /* Called exactly once per call, never from inside rcpt_client_send. New calls may be made from

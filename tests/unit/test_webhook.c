@@ -147,8 +147,7 @@ static void a_time_that_has_passed_or_is_none_asks_for_nothing(void **state)
         {"Fri, 27 Nov 2026 12:01:30 GMT Fri, 27 Nov 2026 12:01:30 GMT Fri, 27 Nov", 0},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
-        if (rcpt_retry_after_s(rows[i].value, strlen(rows[i].value), 1795780800) !=
-            rows[i].seconds)
+        if (rcpt_retry_after_s(rows[i].value, strlen(rows[i].value), 1795780800) != rows[i].seconds)
             fail_msg("Retry-After: %s", rows[i].value);
 }
 
@@ -239,16 +238,16 @@ static void on_hook(void *context, struct rcpt_http_request *request)
         append(fixture->seen, request, names[i]);
     snprintf(fixture->seen + strlen(fixture->seen), 64, "%s", rcpt_http_body(request).bytes);
     int status = atoi(rcpt_http_rest(request).bytes + 1);
-    struct rcpt_http_answer answer = {.status = status,
-                                      .headers = status == 302   ? "Location: /hook/200\r\n"
-                                                 : status == 503 ? "Retry-After: 99999999\r\n"
-                                                 : status == 502
-                                                     ? "Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
-                                                 : status == 504 ? "retry-after: -1\r\n"
-                                                                 : NULL,
-                                      .retry_after_s = status == 429 ? 7 : 0,
-                                      .body = "0123456789abcdefghij",
-                                      .body_size = status == 201 ? 20 : 10};
+    struct rcpt_http_answer answer = {
+        .status = status,
+        .headers = status == 302   ? "Location: /hook/200\r\n"
+                   : status == 503 ? "Retry-After: 99999999\r\n"
+                   : status == 502 ? "Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+                   : status == 504 ? "retry-after: -1\r\n"
+                                   : NULL,
+        .retry_after_s = status == 429 ? 7 : 0,
+        .body = "0123456789abcdefghij",
+        .body_size = status == 201 ? 20 : 10};
     rcpt_http_answer(request, &answer);
 }
 

@@ -21,10 +21,10 @@ action_intent AS (
 -- lookup by message, always: a join with the waiting actions would sooner or later be planned as a scan of all of them.
 action_woken AS (
     UPDATE action a SET perform_at = clock_timestamp(), settle = NULL
-    WHERE a.id = ANY (ARRAY(SELECT w.id
-                            FROM action_hit h JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained
-                            CROSS JOIN LATERAL (SELECT b.id, b.pipeline_id, b.awaits FROM action b
-                                                WHERE b.message_id = u.id COLLATE "C" AND b.status = 'pending' AND b.awaits IS NOT NULL OFFSET 0) w
-                            WHERE h.wakes AND w.awaits = h.code AND w.pipeline_id = h.pipeline_id))
+    WHERE a.id = ANY (ARRAY(
+            SELECT w.id FROM action_hit h JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained
+            CROSS JOIN LATERAL (SELECT b.id, b.pipeline_id, b.awaits FROM action b WHERE b.message_id = u.id COLLATE "C"
+                                AND b.status = 'pending' AND b.awaits IS NOT NULL OFFSET 0) w
+            WHERE h.wakes AND w.awaits = h.code AND w.pipeline_id = h.pipeline_id))
       AND COALESCE(a.status, '') = 'pending' AND a.perform_at > clock_timestamp()
 )
