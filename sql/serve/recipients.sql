@@ -1,6 +1,7 @@
 -- GET /campaigns/{campaign}/recipients, one page: $1 text organisation (NULL: all), $2 text campaign, $3 text status or flag (NULL: any),
 -- $4 text form (csv, json), $5 text last message shown (NULL: none), $6 int4 most. One row: body (the page's lines or objects), last (NULL:
--- this is the last page), is_campaign (text true: there are messages or, where they are retired, counters of it), is_status (text true: the ladder has it). A spreadsheet takes a text that begins with = + - @ for a formula, so it gets a quote in front.
+-- this is the last page), is_campaign (text true: there are messages or, where they are retired, counters of it), is_status (text true: the ladder has it). A spreadsheet would take some ids for formulas: they get a quote in front
+-- (src/commands/report.c has the same list).
 WITH page AS (
     SELECT m.message_id, COALESCE(s.name, m.status::text) AS status,
            to_char(m.status_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS status_at,
@@ -16,7 +17,7 @@ WITH page AS (
     LIMIT $6::int4
 )
 SELECT CASE $4::text
-    WHEN 'csv' THEN string_agg(format(E'"%s%s",%s,%s,%s,%s\r\n', CASE WHEN p.message_id ~ '^[=+@\t\r-]' THEN '''' END,
+    WHEN 'csv' THEN string_agg(format(E'"%s%s",%s,%s,%s,%s\r\n', CASE WHEN p.message_id ~ '^[=+@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20-]' THEN '''' END,
                                       replace(p.message_id, '"', '""'), p.status, p.status_at, p.flags, p.updated_at), '' ORDER BY p.message_id)
     ELSE string_agg(json_build_object('message_id', p.message_id, 'status', p.status, 'status_at', p.status_at,
                                       'flags', COALESCE(string_to_array(p.flags, ' '), '{}'), 'updated_at', p.updated_at)::text,

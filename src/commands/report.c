@@ -127,14 +127,27 @@ void report_print_table(const struct report *report, FILE *out)
     free(widths);
 }
 
+/* A spreadsheet would take the text for a formula (OWASP, "CSV injection"). sql/serve/recipients.sql has
+ * the same list. */
+static bool is_formula(const char *text)
+{
+    static const char *const beginnings[] = {"=",      "+",      "-",      "@",      "\t", "\r", "\n",
+                                             "\uff1d", "\uff0b", "\uff0d", "\uff20"};
+    for (size_t index = 0; index < sizeof(beginnings) / sizeof(beginnings[0]); index++)
+        if (strncmp(text, beginnings[index], strlen(beginnings[index])) == 0)
+            return true;
+    return false;
+}
+
 /* RFC 4180: quotes where needed, doubled inside, lines end with CR LF. */
-static void print_csv_cell(const char *text, bool last, FILE *out)
+static void print_csv_cell(const char *text, enum report_kind kind, bool last, FILE *out)
 {
     text = text != NULL ? text : "";
+    const char *guard = kind == REPORT_TEXT && is_formula(text) ? "'" : "";
     if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, out);
+        fprintf(out, "%s%s", guard, text);
     } else {
-        fputc('"', out);
+        fprintf(out, "\"%s", guard);
         for (; *text != '\0'; text++) {
             if (*text == '"')
                 fputc('"', out);
@@ -149,9 +162,13 @@ void report_print_csv(const struct report *report, FILE *out)
 {
     RCPT_ASSERT(report->column_count > 0);
     for (size_t column = 0; column < report->column_count; column++)
-        print_csv_cell(report->columns[column].name, column + 1 == report->column_count, out);
-    for (size_t index = 0; index < report->cell_count; index++)
-        print_csv_cell(report->cells[index], (index + 1) % report->column_count == 0, out);
+        print_csv_cell(report->columns[column].name, REPORT_TEXT,
+                       column + 1 == report->column_count, out);
+    for (size_t index = 0; index < report->cell_count; index++) {
+        size_t column = index % report->column_count;
+        print_csv_cell(report->cells[index], report->columns[column].kind,
+                       column + 1 == report->column_count, out);
+    }
 }
 
 /* Numbers stay numbers; PostgreSQL's text form of one is valid JSON. */

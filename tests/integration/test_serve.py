@@ -155,9 +155,37 @@ def test_recipients_are_all_of_them_in_csv_and_json(site):
     assert {row["message_id"] for row in rows if row["message_id"].startswith("'")} == {"'=1+1", "'@a\"b,c", "'-x"}
     found = site.json("/campaigns/many/recipients?format=json")["recipients"]
     assert [row["message_id"] for row in found] == truth
+    assert not any(row["message_id"].startswith("'") for row in found)
     failed = site.json("/campaigns/alpha-campaign/recipients?format=json&status=FAILED")["recipients"]
     assert len(failed) == 9 and {row["status"] for row in failed} == {"FAILED"}
     assert [row["message_id"] for row in site.json("/campaigns/alpha-campaign/recipients?format=json&status=COMPLAINED")["recipients"]] == ["alpha-m5"]
+
+
+FORMULAS = ("=1+1", "+1", "-1+x", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20SUM(A1)", '="a"",b"', "=1,2")
+TEXTS = ("1+1", " x", "a=b", "'=1", "\u00e9", "x\n=1", "\uff1c1")
+
+
+def test_no_csv_has_a_formula(site):
+    """Neither the lists of the interface nor those of commands: campaigns, organisations, topics, ids and reasons come from others."""
+    rows = [(text, "alpha-org", text) for text in FORMULAS + TEXTS]
+    with site.database.connect() as connection, connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id) VALUES (%s, %s, 'many')", [row[:2] for row in rows])
+        cursor.executemany("INSERT INTO receiptd.campaign_funnel_delta (campaign_id, status, messages, events) VALUES (ARRAY[%s], '{300}', '{1}', '{1}')",
+                           [row[2:] for row in rows])
+        cursor.executemany('INSERT INTO receiptd.parked_event (topic, partition, "offset", index, lane, message_id, status, at, payload) VALUES'
+                           " (%s, 7, %s, 0, 0, %s, 600, now(), '')", [(text, number, text) for number, text in enumerate(FORMULAS + TEXTS)])
+        cursor.executemany('INSERT INTO receiptd.dead_letter (topic, partition, "offset", index, lane, reason, detail, payload) VALUES'
+                           " (%s, 7, %s, 0, 0, 'unknown_message', %s, '')", [(text, number, text) for number, text in enumerate(FORMULAS + TEXTS)])
+        connection.commit()
+    # The command's output comes with its line ends translated.
+    cells = lambda text: {cell.replace("\r", "\n") for row in csv.reader(io.StringIO(text, newline="")) for cell in row}  # noqa: E731
+    lists = [site.get("/campaigns/many/recipients?format=csv").plain.decode()]
+    lists += [site.receiptd.command(*words, "--format", "csv").stdout for words in (("parked",), ("dead-letters",), ("funnel",))]
+    for found in map(cells, lists):
+        for text in FORMULAS:
+            assert text not in found and "'" + text.replace("\r", "\n") in found, repr(text)
+        for text in TEXTS:
+            assert text in found, repr(text)
 
 
 def test_an_empty_list_of_recipients_means_that_there_are_none(site):

@@ -98,6 +98,36 @@ static void a_spreadsheet_gets_each_cell_back(void **state)
     report_fini(&report);
 }
 
+/* Of a number the sign is no formula's. */
+static void a_spreadsheet_gets_no_formula(void **state)
+{
+    static const char *const cells[][3] = {
+        {"=1+1", "-1", "+x"},
+        {"-x", "1", "@x"},
+        {"\t=", "-0.5", "\uff1d1"},
+        {"\n=", NULL, "\r="},
+        {"\uff0b\uff20", "2", "\uff0d"},
+        {"\uff20", "3", "\uff1ca"},
+        {"'=", "4", " ="},
+    };
+    struct report report;
+    (void)state;
+    report_init(&report, columns, 3);
+    for (size_t row = 0; row < sizeof(cells) / sizeof(cells[0]); row++)
+        for (size_t column = 0; column < 3; column++)
+            report_add(&report, cells[row][column]);
+    expect(report_print_csv, &report,
+           "name,sum,note\r\n"
+           "'=1+1,-1,'+x\r\n"
+           "'-x,1,'@x\r\n"
+           "'\t=,-0.5,'\uff1d1\r\n"
+           "\"'\n=\",,\"'\r=\"\r\n"
+           "'\uff0b\uff20,2,'\uff0d\r\n"
+           "'\uff20,3,\uff1ca\r\n"
+           "'=,4, =\r\n");
+    report_fini(&report);
+}
+
 static void a_program_gets_numbers_as_numbers(void **state)
 {
     struct report report;
@@ -144,6 +174,7 @@ int main(void)
         cmocka_unit_test(a_table_is_aligned_by_characters_and_does_not_steer_the_terminal),
         cmocka_unit_test(no_control_character_reaches_the_terminal),
         cmocka_unit_test(a_spreadsheet_gets_each_cell_back),
+        cmocka_unit_test(a_spreadsheet_gets_no_formula),
         cmocka_unit_test(a_program_gets_numbers_as_numbers),
         cmocka_unit_test(no_row_is_no_table_but_still_columns),
         cmocka_unit_test(more_cells_than_expected_have_room),
