@@ -1,5 +1,8 @@
 -- GET /status, what the database knows: $1 text organisation (of no use here but to hide what belongs to none).
--- Numbers of parked receipts and dead letters are PostgreSQL's estimates.
+-- parked, letters: exact up to 10 000, above it estimates, which parked_is_estimate and letters_is_estimate say (held_count).
+WITH held AS MATERIALIZED (
+    SELECT c.what, c.rows, c.is_estimate FROM held_count c WHERE $1::text IS NULL
+)
 SELECT json_build_object(
     'instance', NULL, 'ready', true,
     'partitions', (SELECT COALESCE(json_agg(json_build_object(
@@ -8,8 +11,8 @@ SELECT json_build_object(
         ORDER BY p.topic, p.partition), '[]')
         FROM (SELECT c.topic, c.partition, min(c.next_offset) AS position, max(c.anchor_timestamp) AS newest
               FROM consumer_progress c WHERE $1::text IS NULL GROUP BY c.topic, c.partition) p),
-    'parked', CASE WHEN $1::text IS NULL THEN (SELECT GREATEST(c.reltuples, 0)::int8 FROM pg_class c WHERE c.oid = to_regclass('parked_event')) END,
-    'letters', CASE WHEN $1::text IS NULL THEN (SELECT GREATEST(c.reltuples, 0)::int8 FROM pg_class c WHERE c.oid = to_regclass('dead_letter')) END,
+    'parked', (SELECT h.rows FROM held h WHERE h.what = 'parked'), 'parked_is_estimate', (SELECT h.is_estimate FROM held h WHERE h.what = 'parked'),
+    'letters', (SELECT h.rows FROM held h WHERE h.what = 'letters'), 'letters_is_estimate', (SELECT h.is_estimate FROM held h WHERE h.what = 'letters'),
     'daemons', (SELECT COALESCE(json_agg(json_build_object('instance', d.instance, 'sessions', d.sessions) ORDER BY d.instance), '[]')
         FROM (SELECT split_part(a.application_name, '/', 2) AS instance, count(*) AS sessions FROM pg_stat_activity a
               WHERE $1::text IS NULL AND a.datname = current_database() AND a.application_name ~ '^receiptd/[^/]*/(control|lane-)' GROUP BY 1) d),

@@ -94,6 +94,10 @@ void command_close(struct command_context *context);
  * for receiptd's own. Returns the exit code. */
 int command_end_as_owner(const struct command_call *call, struct command_context *context,
                          bool good, const char *grants);
+/* Under a table of `shown` rows: how many there are, if there are more. `what` as in
+ * views/held_count.sql. False: the count failed. */
+RCPT_MUST_CHECK bool command_print_held(struct command_context *context, const char *what,
+                                        size_t shown);
 /* Flushes stdout. Returns `exit_code`, or EX_IOERR if the output did not get through. */
 int command_printed(int exit_code);
 

@@ -1,5 +1,6 @@
 /* Parts that several commands share: errors, protection of memory, sessions, the end of the
  * output. */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "command.h"
 #include "config/expand.h"
+#include "postgres/sql.h"
 
 /* LeakSanitizer attaches to its own process as a debugger does, which command_protect() forbids. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -153,6 +155,21 @@ void command_close(struct command_context *context)
     rcpt_session_close(context->session);
     free(context->dsn);
     rcpt_config_free(context->config);
+}
+
+bool command_print_held(struct command_context *context, const char *what, size_t shown)
+{
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context->session, rcpt_sql("command/held_count"), 1, &what, &context->error);
+    if (rows == NULL)
+        return false;
+    bool is_estimate = rcpt_session_rows_bool(rows, 0, "is_estimate");
+    int64_t count = rcpt_session_rows_int(rows, 0, "rows");
+    if (count > (int64_t)shown)
+        printf("\n%zu of %s%" PRId64 "%s: --limit shows more\n", shown, is_estimate ? "about " : "",
+               count, is_estimate ? " (an estimate)" : "");
+    rcpt_session_rows_free(rows);
+    return true;
 }
 
 /* A full disk or a closed pipe shows only at the flush. */

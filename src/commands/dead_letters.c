@@ -60,7 +60,12 @@ static int list(const struct command_call *call, enum command_format format, int
         context.session, rcpt_sql("command/dead_letters_list"), 3, values, &context.error);
     if (rows != NULL) {
         print_letters(rows, payload, format);
-        exit_code = command_printed(EX_OK);
+        /* With one reason alone it is not known how many there are. */
+        size_t shown = rcpt_session_rows_count(rows);
+        bool counts = format == COMMAND_FORMAT_TABLE && values[0] == NULL && (int64_t)shown == limit;
+        exit_code = counts && !command_print_held(&context, "letters", shown)
+                        ? command_fail(&context.error)
+                        : command_printed(EX_OK);
     } else {
         exit_code = command_fail(&context.error);
     }

@@ -228,6 +228,10 @@ static bool show(const struct command_call *call, struct command_context *contex
         good = (found = look_up(context, rows)) != NULL;
     if (good)
         print(rows, found, format);
+    /* Of a source or topic alone it is not known how many there are. */
+    if (good && format == COMMAND_FORMAT_TABLE && values[0] == NULL && values[1] == NULL &&
+        (int64_t)rcpt_session_rows_count(rows) == strtoll(limit, NULL, 10))
+        good = command_print_held(context, "parked", rcpt_session_rows_count(rows));
     rcpt_session_rows_free(rows);
     rcpt_session_rows_free(found);
     return good;

@@ -91,9 +91,9 @@ static const struct {
     {"Redriven", "what was moved; next: ask again with it as after",
      "redriven: integer, receipts: integer, left: integer, letters_left: Left[], next: text?"},
     {"Left", "a letter that was not moved", "id: text, why: text, detail: text"},
-    {"State", "what the database knows; parked and letters are estimates",
+    {"State", "what the database knows; parked and letters are exact up to 10 000",
      "instance: text?, ready: boolean, partitions: Partition[], parked: integer?, "
-     "letters: integer?, daemons: Daemon[], instances: Instance[], as_of: time?, "
+     "parked_is_estimate: boolean?, letters: integer?, letters_is_estimate: boolean?, daemons: Daemon[], instances: Instance[], as_of: time?, "
      "behind_s: number?"},
     {"Partition", "how far a partition is applied",
      "topic: text, partition: integer, position: integer, lag: integer?, newest_at: time?"},

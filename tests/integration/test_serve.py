@@ -957,3 +957,27 @@ def test_run_answers_readers_where_it_is_enabled(create_site):
     wait_for(lambda: campaigns(stream), what="a stream")
     site.process.stop()
     assert json.dumps(stream.read())
+
+
+def test_what_is_held_is_counted_up_to_ten_thousand_and_estimated_above(site):
+    """Without statistics, too: nobody has run ANALYZE."""
+    held = lambda: {name: site.json("/status")[name] for name in ("parked", "parked_is_estimate", "letters", "letters_is_estimate")}  # noqa: E731
+    site.database.execute("TRUNCATE receiptd.dead_letter, receiptd.parked_event")
+    assert held() == {"parked": 0, "parked_is_estimate": False, "letters": 0, "letters_is_estimate": False}
+    site.database.execute("ALTER TABLE receiptd.dead_letter SET (autovacuum_enabled = off)")
+    bury(site, 5)
+    park = ('INSERT INTO receiptd.parked_event (topic, partition, "offset", index, lane, message_id, status, at, payload) SELECT \'t\', 0, i, 0, 0, \'m\' || i, 600,'
+            " now(), '' FROM generate_series(%s::int8, %s) i")
+    site.database.execute(park, 1, 2)
+    assert held() == {"parked": 2, "parked_is_estimate": False, "letters": 5, "letters_is_estimate": False}
+    bury(site, 9995, 5)
+    wait_for(lambda: (held()["letters"], held()["letters_is_estimate"]) == (10000, False), what="ten thousand are counted")
+    bury(site, 1, 10000)
+    wait_for(lambda: (held()["letters"], held()["letters_is_estimate"]) == (10001, True), what="one more is an estimate")
+    listed = [site.receiptd.command(*words).stdout for words in (("dead-letters",), ("dead-letters", "--limit", "1"), ("parked",), ("parked", "--limit", "1"),
+                                                                  ("parked", "--limit", "2"))]
+    assert listed[0].endswith("\n100 of about 10001 (an estimate): --limit shows more\n")
+    assert "1 of about 10001 (an estimate)" in listed[1]
+    assert "of 2:" not in listed[2] + listed[4] and listed[3].endswith("\n1 of 2: --limit shows more\n")
+    alpha = reader.make_token(site.receiptd, "alpha", "operate", "--org", "alpha-org")
+    assert [site.json("/status", alpha)[name] for name in ("parked", "parked_is_estimate", "letters")] == [None] * 3

@@ -72,13 +72,19 @@ export function operate(app) {
         const { answer, error } = state.status;
         if (!answer)
             return error ? problem(error) : h("div", { class: "card empty" });
-        const { instances = [], ready, instance, ...rest } = answer;
+        const { instances = [], ready, instance, parked_is_estimate, letters_is_estimate, ...rest } = answer;
+        Object.assign(rest, { parked: held(rest.parked, parked_is_estimate), letters: held(rest.letters, letters_is_estimate) });
         return [
             error && problem(error),
             card("Status", h("p", { class: "sum" }, readiness(answer, instances)), facts(plainOf(rest))),
             instances.map(daemon),
             Object.entries(rest).filter(([, value]) => isRows(value)).map(([name, rows]) => card(words(name), table(words(name), rows))),
         ];
+    }
+
+    // Counted up to some thousands; above it the database only estimates.
+    function held(rows, isEstimate) {
+        return isEstimate ? `about ${count(rows)} (estimate)` : rows;
     }
 
     // One instance, as it describes itself: what needs attention first.
