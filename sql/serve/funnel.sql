@@ -1,15 +1,20 @@
 -- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text reason, variant, channel, gateway,
--- time_to_deliver or time_to_open: with the funnel by this, too (NULL: without), $4 text true: with pending, $5 text rules of inbox.expiry as in sql/expiry (NULL: there are none). From the
--- counters alone, but pending reads the campaign's rows of the inbox. customers and logical (counters.groups): as the last roll-up left them; NULL: the campaign has none.
+-- time_to_deliver or time_to_open: with the funnel by this, too (NULL: without), $4 text answer of pending.sql (NULL: it was not asked). From the
+-- counters alone. customers and logical (counters.groups): as the last roll-up left them; NULL: the campaign has none.
 -- The stream asks for those of many viewers at once: with the variable many = many, $2 is JSON, [{"n": …, "campaign_id": …, "organisation": …}, …], and the
 -- others are NULL. Returns body and n. No row: no such campaign, or one of another organisation.
-WITH wanted AS MATERIALIZED (
-    SELECT 0 AS n, $2::text AS campaign_id, $1::text AS organisation
-    WHERE :'many' <> 'many'
-    UNION ALL
-    SELECT w.n, w.campaign_id, w.organisation
-    FROM jsonb_to_recordset(CASE WHEN :'many' = 'many' THEN $2::text::jsonb END) AS w (n int4, campaign_id text, organisation text)
-    WHERE :'many' = 'many'
+WITH wanted AS MATERIALIZED ( -- without those of another organisation: they cost as much as campaigns that are not there
+    SELECT a.n, a.campaign_id, o.org_id
+    FROM (
+        SELECT 0 AS n, $2::text AS campaign_id, $1::text AS organisation
+        WHERE :'many' <> 'many'
+        UNION ALL
+        SELECT w.n, w.campaign_id, w.organisation
+        FROM jsonb_to_recordset(CASE WHEN :'many' = 'many' THEN $2::text::jsonb END) AS w (n int4, campaign_id text, organisation text)
+        WHERE :'many' = 'many'
+    ) a
+    CROSS JOIN LATERAL (SELECT (SELECT g.org_id FROM campaign_org g WHERE g.campaign_id = a.campaign_id) AS org_id OFFSET 0) o -- by its key: not joined
+    WHERE a.organisation IS NULL OR o.org_id = a.organisation
 ),
 counted AS MATERIALIZED (
     SELECT r.campaign_id, r.status, sum(r.messages)::int8 AS messages, sum(r.events)::int8 AS events
@@ -78,25 +83,13 @@ rated AS (
     FROM rates r
     WHERE r.above IS NOT NULL AND r.below IS NOT NULL
     GROUP BY r.campaign_id
-),
-pending AS (
-    -- sql/expiry/pending.sql, of a campaign that has a name: so the index on it serves. Not executed unless it is asked for.
-    SELECT json_build_object('messages', count(*),
-                             'until', to_char(max(e.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) AS found
-    FROM message_inbox m
-    CROSS JOIN LATERAL (
-        SELECT r.* FROM jsonb_to_recordset($5::jsonb) AS r (n int4, "column" text, value text, low int2, high int2, after int8)
-        WHERE r."column" IS NULL OR to_jsonb(m) ->> r."column" = r.value ORDER BY r.n LIMIT 1
-    ) r
-    CROSS JOIN LATERAL (SELECT m.updated_at + NULLIF(r.after, 0) * interval '1 millisecond' AS at) e
-    WHERE m.campaign_id = $2::text AND m.status >= r.low AND m.status < r.high AND e.at IS NOT NULL
 )
 SELECT json_build_object(
-    'campaign_id', g.campaign_id, 'org_id', o.org_id,
+    'campaign_id', g.campaign_id, 'org_id', w.org_id,
     'as_of', (SELECT to_char(to_timestamp(max(c.anchor_timestamp) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
               FROM consumer_progress c),
     'behind_s', (SELECT b.behind_s FROM counters_behind b),
-    'pending', CASE WHEN $4::text = 'true' AND $5::text IS NOT NULL THEN (SELECT p.found FROM pending p) END,
+    'pending', $4::text::json,
     'statuses', s.statuses, 'flags', COALESCE(s.flags, '[]'), 'rates', COALESCE(r.rates, '[]'),
     'by', (SELECT COALESCE(json_agg(json_build_object('key', b.key, 'statuses', b.statuses) ORDER BY b.messages DESC, b.key), '[]')
            FROM (SELECT t.key, max(t.messages) AS messages, json_agg(json_build_object('code', t.status, 'name', t.status_name, 'messages', t.messages,
@@ -108,6 +101,4 @@ SELECT json_build_object(
 FROM wanted w
 JOIN campaign g ON g.campaign_id = w.campaign_id
 JOIN shown s ON s.campaign_id = w.campaign_id
-LEFT JOIN rated r ON r.campaign_id = w.campaign_id
-CROSS JOIN LATERAL (SELECT (SELECT a.org_id FROM campaign_org a WHERE a.campaign_id = w.campaign_id) AS org_id OFFSET 0) o -- by its key: not joined
-WHERE w.organisation IS NULL OR o.org_id = w.organisation;
+LEFT JOIN rated r ON r.campaign_id = w.campaign_id;

@@ -44,9 +44,10 @@
          0,                                                                                        \
          AT(serve.connections),                                                                    \
          .initial = "2",                                                                           \
-         .min = 1,                                                                                 \
+         .min = 2,                                                                                 \
          .max = 8,                                                                                 \
-         .doc = "connections that read: so many questions are answered at a time"},                \
+         .doc = "connections that read: so many questions are answered at a time, of one caller "  \
+                "one less"},                                                                       \
         {"serve.statement_timeout",                                                                \
          RCPT_CONFIG_DURATION,                                                                     \
          0,                                                                                        \

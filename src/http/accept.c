@@ -66,6 +66,7 @@ void connection_accept(struct rcpt_http_server *server)
         connection->tls = tls_session_new(server->tls);
     connection_set_state(connection, CONNECTION_HEAD);
     connection_read(connection);
-    if (!allowed || server->stats.connections > server->settings.max_connections)
+    bool full = server->stats.connections > server->settings.max_connections;
+    if (!allowed || (full && !server->evict_share(server, connection)))
         turn_away(connection);
 }

@@ -60,11 +60,21 @@ void connection_set_state(struct connection *connection, enum connection_state s
     connection->deadline_ms = deadline_of(connection, state);
 }
 
+/* Its answer lies here, and its client takes nothing of it. */
+static bool is_stuck(const struct connection *connection)
+{
+    const struct rcpt_http_server *server = connection->server;
+    int64_t took_ms = connection->write_deadline_ms - server->settings.write_timeout_ms;
+    return connection->writing_bytes > 0 && http_now(server) - took_ms >= SLOW_MS;
+}
+
 /* Slow heads and slow bodies come from clients that never complete a request: one that has
  * completed a request is worth more, also while it rests. */
 enum connection_worth connection_worth(const struct connection *connection)
 {
     bool asks = connection->state == CONNECTION_HEAD || connection->state == CONNECTION_BODY;
+    if (connection->state != CONNECTION_CLOSED && is_stuck(connection))
+        return CONNECTION_SLOW;
     if (connection->owed > 0 || connection->out.size > 0 || connection->writing_bytes > 0 ||
         connection->state == CONNECTION_CLOSED)
         return CONNECTION_KEPT;

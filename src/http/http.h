@@ -7,7 +7,7 @@
  *
  * Codes that the server gives by itself: 400 (not HTTP, no Host, damaged gzip), 401 (bearer token),
  * 404 (no route), 405 (method), 408 (slow), 411 (POST without a length), 413, 414, 415 (encoding),
- * 417, 429 (rate of one source), 431, 501 (transfer coding), 503 (no memory, no connection), 505.
+ * 417, 421 (another name), 429 (rate of one source), 431, 501 (transfer coding), 503 (no memory, no connection), 505.
  */
 #ifndef RECEIPTD_HTTP_HTTP_H
 #define RECEIPTD_HTTP_HTTP_H
@@ -62,6 +62,8 @@ struct rcpt_http_settings { /* 0 or NULL: the default in brackets */
     size_t
         max_connections;   /* [4096] above it the least useful is closed, or the new one gets 503 */
     size_t max_per_source; /* connections of one address [no limit] */
+    bool share_connections; /* above max_connections the address that has most gives up its oldest for
+                               one that has fewer, whatever it is owed */
     size_t max_header_bytes;   /* request line and headers [16 KiB] */
     size_t max_body_bytes;     /* as sent and after decompression [1 MiB]; what is decompressed and
                                   above 64 KiB is at most 100 times what was sent */
@@ -71,6 +73,7 @@ struct rcpt_http_settings { /* 0 or NULL: the default in brackets */
                                   see rcpt_http_give_back */
     bool spare_neighbours;     /* rate_per_source does not count for addresses of private networks
                                   that are no trusted proxies */
+    bool own_names_only;       /* requests for another name than one of this machine get 421 */
     int64_t header_timeout_ms; /* first byte, or connecting, to end of headers [10 s] */
     int64_t body_timeout_ms;   /* end of headers to end of body [30 s] */
     int64_t idle_timeout_ms;   /* between two requests, the first being answered and taken [75 s] */
@@ -130,6 +133,12 @@ size_t rcpt_http_header_count(const struct rcpt_http_request *request);
 void rcpt_http_header_at(const struct rcpt_http_request *request, size_t index,
                          struct rcpt_http_text *name, struct rcpt_http_text *value);
 struct rcpt_http_text rcpt_http_body(const struct rcpt_http_request *request);
+/* The address to listen on is one of this machine alone. */
+bool rcpt_http_is_loopback(const char *listen);
+/* The request asks for one of these names (separated by commas), or, where the server listens on a
+ * loopback address, for a name of this machine. `names` NULL: elsewhere for any. */
+bool rcpt_http_asks_for(const struct rcpt_http_request *request, bool is_loopback,
+                        const char *names);
 /* Address of the client as text: behind a trusted proxy the one that it names. */
 const char *rcpt_http_source(const struct rcpt_http_request *request);
 /* The connection is that of a trusted proxy, so its other headers may be believed too. */
@@ -138,6 +147,12 @@ uint64_t rcpt_http_received_ns(const struct rcpt_http_request *request); /* uv_h
 
 /* The request was a welcome one: it does not count in rate_per_source. */
 void rcpt_http_give_back(struct rcpt_http_request *request);
+/* For routes of unlimited_rate that count by themselves: whether the source of the request is within
+ * rate_per_source, and one more that counts. */
+bool rcpt_http_is_within_rate(const struct rcpt_http_request *request);
+void rcpt_http_charge(struct rcpt_http_request *request);
+/* The connection that it came by, to be compared with those of others; NULL: it is gone. */
+const void *rcpt_http_connection(const struct rcpt_http_request *request);
 
 /* ---- answers ---- */
 void rcpt_http_answer(struct rcpt_http_request *request, const struct rcpt_http_answer *answer);

@@ -11,6 +11,7 @@
  * answer.c      what goes back, whole or in pieces
  * body.c        collected bodies, within the server's budget; gzip undone
  * source.c      who the client is, and how often it may ask
+ * host.c        the name that it asks for
  * tls.c         OpenSSL between the socket and the parser
  */
 #ifndef RECEIPTD_HTTP_INTERNAL_H
@@ -21,6 +22,7 @@
 #include "base/buffer.h"
 #include "base/log.h"
 #include "base/network.h"
+#include "base/text.h"
 #include "http.h"
 
 #define HTTP_MAX_HEADERS 100u
@@ -162,6 +164,8 @@ struct rcpt_http_server {
     /* server.c, for the files below it. evict_body makes space for a body of `receiver`'s; false:
      * there is none. */
     bool (*evict_body)(struct rcpt_http_server *server, const struct connection *receiver);
+    /* Makes space for this connection by one of a source that has more of them. */
+    bool (*evict_share)(struct rcpt_http_server *server, const struct connection *newcomer);
     void (*free)(struct rcpt_http_server *server);
 };
 
@@ -184,7 +188,7 @@ bool connection_waits_for_client(const struct connection *connection);
 /* Who goes first when there are too many; CONNECTION_KEPT: not at all. */
 enum connection_worth {
     CONNECTION_UNPROVEN, /* has not brought one whole request yet */
-    CONNECTION_SLOW,     /* has been at its request for long */
+    CONNECTION_SLOW,     /* has been at its request for long, or takes nothing of its answer */
     CONNECTION_RESTING,  /* asks for nothing now */
     CONNECTION_KEPT,     /* is owed an answer, or at its request */
 };
@@ -253,6 +257,8 @@ void source_table_free(struct source_table *table);
 /* One more connection of this address (or one less). False: it has as many as it may. */
 bool source_connect(struct rcpt_http_server *server, const struct rcpt_address *address);
 void source_disconnect(struct rcpt_http_server *server, const struct rcpt_address *address);
+/* How many it has now. */
+uint32_t source_connections(struct rcpt_http_server *server, const struct rcpt_address *address);
 /* Whether it is an address of our own network, and no trusted proxy's. */
 bool source_is_near(const struct rcpt_http_server *server, const struct rcpt_address *address);
 /* False: this address has asked too often; `wait_s` says when to come again. */

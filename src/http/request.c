@@ -94,6 +94,11 @@ const char *rcpt_http_source(const struct rcpt_http_request *request)
     return text;
 }
 
+const void *rcpt_http_connection(const struct rcpt_http_request *request)
+{
+    return request->connection;
+}
+
 uint64_t rcpt_http_received_ns(const struct rcpt_http_request *request)
 {
     return request->received_ns;
@@ -224,6 +229,9 @@ static void check_form(struct rcpt_http_request *request, const llhttp_t *parser
         request_refuse(request, 400);
     if (sends && !request->chunked && request->length_count == 0)
         request_refuse(request, 411);
+    if (request->refused == 0 && request->server->settings.own_names_only &&
+        !rcpt_http_asks_for(request, true, NULL))
+        request_refuse(request, 421);
 }
 
 /* Authorisation comes last: a wrong method or path says nothing about the token. */
@@ -296,6 +304,19 @@ void rcpt_http_give_back(struct rcpt_http_request *request)
         return;
     request->counted = false;
     source_charge(request->server, &request->counted_for, -1);
+}
+
+bool rcpt_http_is_within_rate(const struct rcpt_http_request *request)
+{
+    const struct rcpt_address source = source_of(request);
+    unsigned wait_s;
+    return source_admit(request->server, &source, &wait_s);
+}
+
+void rcpt_http_charge(struct rcpt_http_request *request)
+{
+    const struct rcpt_address source = source_of(request);
+    source_charge(request->server, &source, 1);
 }
 
 /* A declared length is refused before its body comes, and "100 Continue" is sent only for a body

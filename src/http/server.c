@@ -172,6 +172,7 @@ static bool prepare(struct rcpt_http_server *server, struct rcpt_error *error)
 }
 
 static bool evict_body(struct rcpt_http_server *server, const struct connection *receiver);
+static bool evict_share(struct rcpt_http_server *server, const struct connection *newcomer);
 
 /* The strings that are needed later are copied; those in `settings` may go. */
 struct rcpt_http_server *rcpt_http_new(const struct rcpt_http_settings *settings,
@@ -182,6 +183,7 @@ struct rcpt_http_server *rcpt_http_new(const struct rcpt_http_settings *settings
     server->references = 1;
     server->free = free_server;
     server->evict_body = evict_body;
+    server->evict_share = evict_share;
     fill_defaults(&server->settings);
     snprintf(server->name, sizeof(server->name), "%s",
              settings->name != NULL ? settings->name : "http");
@@ -248,6 +250,29 @@ static bool evict(struct rcpt_http_server *server)
             (worth == least && victim != NULL && each->since_ms < victim->since_ms)) {
             victim = each;
             least = worth;
+        }
+    }
+    if (victim == NULL)
+        return false;
+    server->stats.evicted_connections++;
+    connection_close(victim);
+    return true;
+}
+
+/* Each source keeps its share, however many connections another one opens. False: the newcomer's has
+ * as many as any. */
+static bool evict_share(struct rcpt_http_server *server, const struct connection *newcomer)
+{
+    struct connection *victim = NULL;
+    uint32_t most = source_connections(server, &newcomer->address);
+    if (!server->settings.share_connections)
+        return false;
+    for (struct connection *each = server->connections; each != NULL; each = each->next) {
+        uint32_t count = source_connections(server, &each->address);
+        if (count > most ||
+            (count == most && victim != NULL && each->since_ms < victim->since_ms)) {
+            victim = each;
+            most = count;
         }
     }
     if (victim == NULL)

@@ -196,21 +196,25 @@ static struct source *find_source(struct rcpt_http_server *server,
 /* Where the table has no place left, the connection is allowed: the server's own limits remain. */
 bool source_connect(struct rcpt_http_server *server, const struct rcpt_address *address)
 {
-    if (server->settings.max_per_source == 0)
-        return true;
     struct source *source = find_source(server, address);
     if (source == NULL)
         return true;
-    return ++source->connections <= server->settings.max_per_source;
+    source->connections++;
+    return server->settings.max_per_source == 0 ||
+           source->connections <= server->settings.max_per_source;
 }
 
 void source_disconnect(struct rcpt_http_server *server, const struct rcpt_address *address)
 {
-    if (server->settings.max_per_source == 0)
-        return;
     struct source *source = find_source(server, address);
     if (source != NULL && source->connections > 0)
         source->connections--;
+}
+
+uint32_t source_connections(struct rcpt_http_server *server, const struct rcpt_address *address)
+{
+    const struct source *source = find_source(server, address);
+    return source != NULL ? source->connections : 0;
 }
 
 /* Refills by the time that has passed. A first request has the whole burst. */

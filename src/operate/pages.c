@@ -136,6 +136,7 @@ struct rcpt_http_server *pages_open(struct pages *pages, uv_loop_t *loop, const 
         .max_body_bytes = 1024,
         .max_memory_bytes = 4 * RUNS_BYTES,
         .header_timeout_ms = 5000,
+        .own_names_only = config->http.token == NULL && rcpt_http_is_loopback(listen),
     };
     struct rcpt_http_server *http = rcpt_http_new(&settings, error);
     if (http == NULL)

@@ -97,7 +97,8 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, cons
         {.name = "pipelines"}, {.name = "pipeline"},
         {.name = "actions"},   {.name = "dead_letters"},
         {.name = "status"},    {.name = "timeline"},
-        {.name = "gateways"},  {.name = "messages_of_customer"},
+        {.name = "gateways"},  {.name = "pending"},
+        {.name = "messages_of_customer"},
     };
     const struct rcpt_pg_binding bindings[] = {{"customer", customer}, {"newest", newest}};
     const struct rcpt_pg_binding one = {"many", "one"}, many = {"many", "many"};

@@ -10,6 +10,7 @@
 #define MOST_QUEUED (16u * 1024 * 1024) /* a page of the longest ids */
 #define LOW_QUEUED  (128u * 1024)       /* below it the next page is asked for */
 #define MOST_LISTS  16u
+#define MOST_OF_ONE 4u /* of one caller */
 #define PATIENCE    100 /* ticks for which the database may be away */
 
 struct serve_export {
@@ -115,7 +116,12 @@ static void ask(struct serve_export *list)
                                   list->is_json ? "json" : "csv",
                                   list->last,
                                   PAGE_ROWS};
-    list->asked = serve_ask(request->serve, "recipients", values, 6, on_answer, list);
+    const struct serve_question question = {.statement = "recipients",
+                                            .values = values,
+                                            .count = 6,
+                                            .caller = request->caller,
+                                            .costly = true};
+    list->asked = serve_ask(request->serve, &question, on_answer, list);
     list->refused = list->asked ? 0 : list->refused + 1;
 }
 
@@ -158,13 +164,16 @@ void serve_exports_tick(struct rcpt_serve *serve)
 void serve_export_begin(struct serve_request *request)
 {
     struct rcpt_serve *serve = request->serve;
-    size_t count = 0;
-    for (const struct serve_export *each = serve->exports; each != NULL; each = each->next)
+    size_t count = 0, of_caller = 0;
+    for (const struct serve_export *each = serve->exports; each != NULL; each = each->next) {
         count++;
-    if (count >= MOST_LISTS || !serve_pool_is_up(serve->pool)) {
+        of_caller += each->request->caller == request->caller;
+    }
+    bool full = count >= MOST_LISTS || of_caller >= MOST_OF_ONE;
+    if (full || !serve_pool_is_up(serve->pool)) {
         serve_answer_problem(request, 503, "%s",
-                             count >= MOST_LISTS ? "as many lists as may be are under way"
-                                                 : "the database is away");
+                             full ? "as many lists as may be are under way"
+                                  : "the database is away");
         serve_request_free(request);
         return;
     }

@@ -5,13 +5,18 @@
  * openapi.c   the same table as OpenAPI
  * schemas.c   what bodies look like
  * access.c    who asks: token, signed link, proxy
+ * tokens.c    whose tokens these are, asked for many at once
  * link.c      signed links and hashes of tokens
- * pool.c      questions to the database: a queue and a few connections
+ * pool.c      questions to the database: a few connections
+ * queue.c     what waits for one: callers take turns
+ * kept.c      answers of costly questions, kept for a while
  * stats.c     what is counted, for the metrics
+ * row.c       routes that a statement answers with one row
  * answer.c    how answers look: headers, problems, ETag, gzip
  * export.c    lists without an end: page after page, as the client takes them
  * redrive.c   dead letters are tried again: the only request that writes
- * stream.c    server-sent events: one poll for all viewers (stream_text.c: their text)
+ * stream.c    server-sent events: one poll for all viewers (stream_text.c: their text; viewers.c:
+ *             who they are)
  * page.c      the embedded page
  */
 #ifndef RECEIPTD_SERVE_INTERNAL_H
@@ -48,12 +53,15 @@ struct serve_parameter {
     int64_t least, most;
     const char *doc;
     const char *statement; /* given, it has this statement answer, where `is_on`; otherwise 501 */
+    /* "true": this costly statement (organisation, campaign, settings) is asked first, and its answer
+     * takes the value's place. Otherwise, or where there are no settings, the value is NULL. */
+    const char *first;
     bool (*is_on)(const struct rcpt_config *config);
     const char *off;
 };
 
 enum serve_kind {
-    SERVE_ROW,     /* its statement answers with one row, whose first column is the body */
+    SERVE_ROW,     /* row.c: its statement answers with one row, whose first column is the body */
     SERVE_EXPORT,  /* export.c */
     SERVE_STREAM,  /* stream.c */
     SERVE_REDRIVE, /* redrive.c */
@@ -61,8 +69,7 @@ enum serve_kind {
     SERVE_OPENAPI, /* openapi.c */
 };
 
-/* The parameters of its statement: the organisation, those of the table in order, and what `settings`
- * gives. */
+/* The parameters of its statement: the organisation, and those of the table in order. */
 struct serve_route {
     enum rcpt_http_method method;
     const char *path; /* "/campaigns/{campaign}/funnel" */
@@ -71,10 +78,11 @@ struct serve_route {
     bool one_of;  /* exactly one of its parameters has to be given */
     enum serve_kind kind;
     const char *statement;
+    bool costly; /* may take long: not on all connections at once, and its answer is kept */
     bool (*is_on)(const struct rcpt_config *config); /* NULL: always; otherwise 501, too */
     const char *off;
     struct serve_parameter parameters[SERVE_MOST_VALUES];
-    char *(*settings)(const struct rcpt_config *config); /* one more parameter; freed */
+    char *(*settings)(const struct rcpt_config *config); /* of what is asked first; freed */
     const char *gives, *takes; /* components of schemas.c: answer; body, NULL: none */
     const char *doc;
 };
@@ -92,6 +100,8 @@ struct serve_request {
     struct rcpt_arena arena;
     const char *values[SERVE_MOST_VALUES]; /* of the parameters, decoded; NULL: absent */
     const char *organisation;              /* NULL: all */
+    uint64_t caller;                       /* who shares with nobody: serve_caller() */
+    const char *settings; /* while what comes first is asked; otherwise NULL */
     unsigned scopes;
     const char *token;    /* name of the token in the Authorization header; NULL: another way */
     const char *campaign; /* that a link is for; NULL: there is none */
@@ -121,10 +131,30 @@ void serve_schema_put(struct rcpt_json *json, struct rcpt_text type);
 void serve_access(struct serve_request *request);
 /* serve.c: who asks is known. */
 void serve_admitted(struct serve_request *request);
-/* Whether the request asks for a name that is ours. */
-bool serve_host_is_ours(const struct rcpt_serve *serve, const struct rcpt_http_request *http);
-/* The address is one of this machine alone. */
-bool serve_is_loopback(const char *listen);
+/* The key of a caller: a token's hash, a link, an organisation of a proxy, an address. */
+uint64_t serve_caller(const char *kind, struct rcpt_text who);
+
+/* ---- tokens.c ---- */
+struct serve_tokens;
+struct serve_tokens *serve_tokens_new(struct rcpt_serve *serve);
+void serve_tokens_free(struct serve_tokens *tokens); /* nothing waits any more */
+/* Finds the token, then calls serve_admitted() or answers. */
+void serve_tokens_ask(struct serve_request *request, struct rcpt_text token);
+void serve_tokens_tick(struct serve_tokens *tokens);
+unsigned serve_tokens_waiting(const struct serve_tokens *tokens); /* that are not asked yet */
+bool serve_tokens_are_idle(const struct serve_tokens *tokens);
+
+/* ---- kept.c ---- */
+struct serve_question;
+struct serve_kept;
+struct serve_kept *serve_kept_new(void);
+void serve_kept_free(struct serve_kept *kept);
+/* The answer to this question that is kept, until the next call; NULL: there is none. */
+const char *serve_kept_find(const struct serve_kept *kept, const struct serve_question *question,
+                            int64_t now_ms);
+/* For ten times as long as it took, where that is long. */
+void serve_kept_put(struct serve_kept *kept, const struct serve_question *question,
+                    const char *answer, int64_t took_ms, int64_t now_ms);
 
 /* ---- pool.c ---- */
 struct serve_pool;
@@ -132,10 +162,19 @@ struct serve_pool;
 typedef void (*serve_on_answer)(void *context, const struct rcpt_pg_rows *rows,
                                 const struct rcpt_error *error);
 struct serve_pool *serve_pool_new(struct rcpt_serve *serve);
+struct serve_question {
+    const char *statement;
+    const char *const *values;
+    int count;
+    uint64_t caller; /* whose turn it takes */
+    bool costly;     /* it leaves a connection to the others */
+};
+#define SERVE_CALLER_TOKENS 1u /* callers that are no readers */
+#define SERVE_CALLER_STREAM 2u
 /* Texts are copied. False: the database is away, or too many wait; on_answer is not called. */
-RCPT_MUST_CHECK bool serve_ask(struct rcpt_serve *serve, const char *statement,
-                               const char *const *values, int count, serve_on_answer on_answer,
-                               void *context);
+RCPT_MUST_CHECK bool serve_ask(struct rcpt_serve *serve, const struct serve_question *question,
+                               serve_on_answer on_answer, void *context);
+int64_t serve_pool_took_ms(const struct serve_pool *pool); /* the question that is answered now */
 bool serve_pool_is_up(const struct serve_pool *pool);
 bool serve_pool_is_idle(const struct serve_pool *pool);
 void serve_pool_tick(struct serve_pool *pool); /* gives up what has waited for long */
@@ -158,7 +197,8 @@ void serve_answer_failure(struct serve_request *request, const struct rcpt_error
 void serve_answer_body(struct serve_request *request, const char *type, const char *caching,
                        const void *body, size_t size);
 
-/* ---- export.c, redrive.c, stream.c, page.c ---- */
+/* ---- row.c, export.c, redrive.c, stream.c, page.c ---- */
+void serve_row_begin(struct serve_request *request); /* takes the request */
 struct serve_export;
 void serve_export_begin(struct serve_request *request); /* takes the request */
 void serve_exports_tick(struct rcpt_serve *serve);
@@ -184,11 +224,14 @@ struct serve_file {
 extern const struct serve_file serve_files[]; /* made by the build; ends with a NULL name */
 
 /* ---- serve.c ---- */
-#define SERVE_TICK_MS 100
+#define SERVE_TICK_MS       100
+#define SERVE_MOST_REDRIVES 2u /* threads of the pool are four, and others need them, too */
 struct rcpt_serve {
     struct rcpt_serve_settings settings;
     struct rcpt_http_server *http; /* NULL: closed */
     struct serve_pool *pool;
+    struct serve_tokens *tokens;
+    struct serve_kept *kept;
     struct serve_stream *stream;
     struct serve_export *exports; /* all that are under way */
     uv_timer_t tick;
@@ -199,6 +242,7 @@ struct rcpt_serve {
     struct rcpt_serve_stats stats;
     atomic_bool ending; /* for workers: stop at the next page */
     unsigned redrives;  /* under way */
+    uint64_t redrivers[SERVE_MOST_REDRIVES]; /* whose they are; 0: no one's */
     unsigned open;      /* parts that have to say that they are closed */
 };
 void serve_part_closed(struct rcpt_serve *serve);

@@ -14,7 +14,6 @@
 #include "internal.h"
 #include "receipts/redrive.h"
 
-#define MOST_REDRIVES 2u /* threads of the pool are four, and others need them, too */
 #define MOST_CHOSEN   500u
 #define MOST_TOLD     500 /* letters that stay, one by one */
 #define MOST_SECONDS  10
@@ -264,6 +263,15 @@ static void answer_error(const struct redrive *redrive)
                              error->code, redrive->counts.moved);
 }
 
+/* The caller's place among those that redrive; 0 as the caller: a free one. NULL: there is none. */
+static uint64_t *place_of(struct rcpt_serve *serve, uint64_t caller)
+{
+    for (size_t index = 0; index < SERVE_MOST_REDRIVES; index++)
+        if (serve->redrivers[index] == caller)
+            return &serve->redrivers[index];
+    return NULL;
+}
+
 /* Back on the loop; the client may have gone meanwhile, which the server of HTTP knows. */
 static void on_worked(uv_work_t *work, int status)
 {
@@ -271,6 +279,9 @@ static void on_worked(uv_work_t *work, int status)
     struct rcpt_serve *serve = redrive->request->serve;
     (void)status;
     serve->redrives--;
+    uint64_t *place = place_of(serve, redrive->request->caller);
+    RCPT_ASSERT(place != NULL);
+    *place = 0;
     serve->stats.letters += (uint64_t)redrive->counts.moved;
     if (redrive->counts.moved > 0)
         rcpt_log_info("serve",
@@ -315,6 +326,9 @@ static void begin(struct redrive *redrive)
     rcpt_machine_rules_copy(&config->machine, &redrive->machines);
     redrive->work.data = redrive;
     serve->redrives++;
+    uint64_t *place = place_of(serve, 0);
+    RCPT_ASSERT(place != NULL);
+    *place = redrive->request->caller;
     RCPT_ASSERT(uv_queue_work(serve->settings.loop, &redrive->work, on_work, on_worked) == 0);
 }
 
@@ -331,7 +345,8 @@ void serve_redrive_begin(struct serve_request *request)
                              "dead letters belong to no organisation, and the token is one's");
     else if (!read_body(redrive))
         serve_answer_problem(request, 400, "%s", redrive->fault);
-    else if (request->serve->redrives >= MOST_REDRIVES)
+    else if (place_of(request->serve, request->caller) != NULL ||
+             place_of(request->serve, 0) == NULL)
         serve_answer_problem(request, 503, "as many redrives as may be are under way");
     else {
         begin(redrive);

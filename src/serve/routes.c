@@ -30,7 +30,7 @@
 
 #define PENDING                                                                                    \
     {                                                                                              \
-        .name = "pending", .type = SERVE_CHOICE, .words = "true|false",                            \
+        .name = "pending", .type = SERVE_CHOICE, .words = "true|false", .first = "pending",        \
         .doc = "with `pending`, which reads each message of the campaign (inbox.expiry)"           \
     }
 
@@ -107,7 +107,7 @@ static const struct serve_route routes[] = {
      .parameters =
          {{.name = "message", .in_path = true, .required = true, .doc = "id of the message"}},
      .gives = "Message", .doc = "what `receiptd explain` says about a message"},
-    {RCPT_HTTP_GET, "/gateways", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "gateways",
+    {RCPT_HTTP_GET, "/gateways", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "gateways", .costly = true,
      .is_on = has_gateways,
      .off = "nothing is counted by gateway: set counters.gateways, such as to 90d",
      .parameters = {{.name = "hours",
@@ -120,11 +120,11 @@ static const struct serve_route routes[] = {
     {RCPT_HTTP_GET, "/pipelines", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "pipelines",
      .gives = "Pipelines", .doc = "pipelines, for tokens without an organisation"},
     {RCPT_HTTP_GET, "/pipelines/{pipeline}", SERVE_OPERATE, false, false, SERVE_ROW,
-     .statement = "pipeline",
+     .statement = "pipeline", .costly = true,
      .parameters =
          {{.name = "pipeline", .in_path = true, .required = true, .doc = "name of the pipeline"}},
      .gives = "Stages", .doc = "how many actions stand in each stage"},
-    {RCPT_HTTP_GET, "/actions", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "actions",
+    {RCPT_HTTP_GET, "/actions", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "actions", .costly = true,
      .parameters = {{.name = "status",
                      .type = SERVE_CHOICE,
                      .words = "pending|held|running|done|failed|cancelled|dead",
@@ -138,7 +138,7 @@ static const struct serve_route routes[] = {
                     LIMIT("100")},
      .gives = "Actions", .doc = "actions, and why they do not run now"},
     {RCPT_HTTP_GET, "/dead-letters", SERVE_OPERATE, false, false, SERVE_ROW,
-     .statement = "dead_letters",
+     .statement = "dead_letters", .costly = true,
      .parameters = {{.name = "reason", .doc = "only with this one"}, AFTER, LIMIT("100")},
      .gives = "Letters",
      .doc = "what could not be applied, for tokens without an organisation; never the payload"},
@@ -148,7 +148,7 @@ static const struct serve_route routes[] = {
             "--redrive",
      .gives = "Redriven", .takes = "Redrive",
      .doc = "tries dead letters again, by a reason or by ids"},
-    {RCPT_HTTP_GET, "/status", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "status",
+    {RCPT_HTTP_GET, "/status", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "status", .costly = true,
      .gives = "State",
      .doc = "positions and daemons, as the database knows them, and what each instance says"},
     {RCPT_HTTP_GET, "/stream", SERVE_READ, true, false, SERVE_STREAM,

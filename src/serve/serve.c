@@ -12,6 +12,7 @@
 
 #define MOST_CONNECTIONS 2048u
 #define MOST_PROXIES     32u
+#define UNKNOWN_A_SECOND 50u /* tokens that nobody knows, of one address: tokens.c */
 #define JSON             "application/json"
 #define NO_STORE         "no-store"
 #define CHECK_AGAIN      "no-cache" /* a client may keep it, and asks whether it still holds */
@@ -22,59 +23,6 @@
 static void refuse(struct serve_request *request, int status, const char *why)
 {
     serve_answer_problem(request, status, "%s", why);
-    serve_request_free(request);
-}
-
-/* A statement of one row; none: there is no such thing, or it is another organisation's. */
-static void on_row(void *context, const struct rcpt_pg_rows *rows, const struct rcpt_error *error)
-{
-    struct serve_request *request = context;
-    const char *body =
-        rows != NULL && rcpt_pg_rows_count(rows) > 0 ? rcpt_pg_rows_text(rows, 0, 0) : NULL;
-    if (rows == NULL)
-        serve_answer_failure(request, error);
-    else if (body == NULL)
-        serve_answer_problem(request, 404, "nothing of that name is here for you");
-    else
-        serve_answer_body(request, JSON, CHECK_AGAIN, body, strlen(body));
-    serve_request_free(request);
-}
-
-/* The one of the parameter that is given, if it has one, or the route's. NULL: answered with 501. */
-static const char *statement_of(struct serve_request *request)
-{
-    const struct serve_route *route = request->route;
-    for (size_t index = 0; index < SERVE_MOST_VALUES; index++) {
-        const struct serve_parameter *parameter = &route->parameters[index];
-        if (request->values[index] == NULL || parameter->statement == NULL)
-            continue;
-        if (parameter->is_on(request->serve->settings.config))
-            return parameter->statement;
-        refuse(request, 501, parameter->off);
-        return NULL;
-    }
-    return route->statement;
-}
-
-static void ask_row(struct serve_request *request)
-{
-    const struct serve_route *route = request->route;
-    const char *statement = statement_of(request);
-    if (statement == NULL)
-        return;
-    const char *values[SERVE_MOST_VALUES + 2] = {request->organisation};
-    char *set = route->settings != NULL ? route->settings(request->serve->settings.config) : NULL;
-    int count = 1;
-    for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
-        if (route->parameters[index].name != NULL)
-            values[count++] = request->values[index];
-    if (route->settings != NULL)
-        values[count++] = set;
-    bool asked = serve_ask(request->serve, statement, values, count, on_row, request);
-    free(set);
-    if (asked)
-        return;
-    serve_answer_failure(request, NULL);
     serve_request_free(request);
 }
 
@@ -143,7 +91,7 @@ static void dispatch(struct serve_request *request)
     }
     switch (request->route->kind) {
     case SERVE_ROW:
-        ask_row(request);
+        serve_row_begin(request);
         return;
     case SERVE_EXPORT:
         serve_export_begin(request);
@@ -197,6 +145,11 @@ void serve_admitted(struct serve_request *request)
         dispatch(request);
 }
 
+static bool host_is_ours(const struct rcpt_serve *serve, const struct rcpt_http_request *http)
+{
+    return rcpt_http_asks_for(http, serve->is_local, serve->settings.config->serve.hosts);
+}
+
 /* Who asks and for what is found out later. */
 static struct serve_request *new_request(struct rcpt_serve *serve, struct rcpt_http_request *http)
 {
@@ -214,7 +167,7 @@ static void on_request(void *context, struct rcpt_http_request *http)
     struct rcpt_serve *serve = context;
     struct serve_request *request = new_request(serve, http);
     int status = serve_routes_find(request, rcpt_http_method(http), rcpt_http_rest(http));
-    if (!serve_host_is_ours(serve, http))
+    if (!host_is_ours(serve, http))
         refuse(request, 421, "the Host header names none of serve.hosts");
     else if (status == 404)
         refuse(request, 404, "no route has this path: see " SERVE_BASE "/openapi.json");
@@ -232,7 +185,7 @@ static void on_page(void *context, struct rcpt_http_request *http)
     struct rcpt_serve *serve = context;
     struct serve_request *request = new_request(serve, http);
     request->is_page = true;
-    if (!serve_host_is_ours(serve, http))
+    if (!host_is_ours(serve, http))
         serve_answer_problem(request, 421, "the Host header names none of serve.hosts");
     else if (!serve->settings.config->serve.page ||
              !serve_page_answer(request, rcpt_http_rest(http)))
@@ -245,6 +198,8 @@ static void on_page(void *context, struct rcpt_http_request *http)
 static void free_serve(struct rcpt_serve *serve)
 {
     serve_stream_free(serve->stream);
+    serve_tokens_free(serve->tokens);
+    serve_kept_free(serve->kept);
     free(serve->openapi);
     free(serve->counts);
     free(serve);
@@ -288,10 +243,12 @@ static void on_tick(uv_timer_t *timer)
 {
     struct rcpt_serve *serve = timer->data;
     serve_pool_tick(serve->pool);
+    serve_tokens_tick(serve->tokens);
     serve_exports_tick(serve);
     serve_stream_tick(serve->stream);
     if (serve->stopping && !serve->closing && serve->exports == NULL && serve->redrives == 0 &&
-        serve_pool_is_idle(serve->pool) && rcpt_http_is_idle(serve->http))
+        serve_tokens_are_idle(serve->tokens) && serve_pool_is_idle(serve->pool) &&
+        rcpt_http_is_idle(serve->http))
         close_all(serve);
 }
 
@@ -351,16 +308,26 @@ static bool listen_now(struct rcpt_serve *serve, struct rcpt_error *error)
         .trusted_proxy_count = split_proxies(list, proxies),
         .trusted_proxies = proxies,
         .max_connections = MOST_CONNECTIONS,
+        .share_connections = true,
         .max_header_bytes = 16384,
         .max_body_bytes = 65536,
         .max_memory_bytes = 4 * 1024 * 1024,
+        .rate_per_source = UNKNOWN_A_SECOND,
         .problem_headers = serve_headers,
     };
     const unsigned methods = RCPT_HTTP_GET | RCPT_HTTP_POST;
     const struct rcpt_http_route api = {
-        .prefix = SERVE_BASE, .methods = methods, .handler = on_request, .context = serve};
+        .prefix = SERVE_BASE,
+        .methods = methods,
+        .unlimited_rate = true,
+        .handler = on_request,
+        .context = serve};
     const struct rcpt_http_route page = {
-        .prefix = "/", .methods = RCPT_HTTP_GET, .handler = on_page, .context = serve};
+        .prefix = "/",
+        .methods = RCPT_HTTP_GET,
+        .unlimited_rate = true,
+        .handler = on_page,
+        .context = serve};
     serve->http = rcpt_http_new(&settings, error);
     free(list);
     if (serve->http == NULL)
@@ -376,8 +343,10 @@ struct rcpt_serve *rcpt_serve_start(const struct rcpt_serve_settings *settings,
 {
     struct rcpt_serve *serve = rcpt_calloc(1, sizeof(*serve));
     serve->settings = *settings;
-    serve->is_local = serve_is_loopback(settings->config->serve.listen);
+    serve->is_local = rcpt_http_is_loopback(settings->config->serve.listen);
     serve->stream = serve_stream_new(serve);
+    serve->tokens = serve_tokens_new(serve);
+    serve->kept = serve_kept_new();
     serve->counts = serve_counts_new();
     if (!check(serve, error) || !listen_now(serve, error)) {
         serve->open = 1;

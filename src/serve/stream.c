@@ -9,79 +9,22 @@
  * opens it again, and its token is checked again. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/json.h"
-#include "base/pace.h"
-#include "internal.h"
 #include "stream.h"
 
 #define POLL_MS       1000
 #define POLL_SHARE    20 /* a poll that takes long takes at most one of so many parts of the time */
 #define HEARTBEAT_MS  15000
-#define LIFE_MS       300000
-#define MOST_VIEWERS  1500u
-#define MOST_TEXT     (128u * 1024) /* of one tick */
-#define MOST_QUEUED   (2 * MOST_TEXT)
 #define MOST_CHANGED  1000u /* as in sql/serve/changes.sql */
 #define ASKS_A_SECOND 2u    /* for the other parts of a page, by all viewers together */
-
-struct viewer {
-    struct viewer *next;
-    struct rcpt_http_request *http;
-    int64_t ends_ms;
-    bool gone, missed; /* missed: some text, since it had not taken the one before */
-};
-
-struct audience {
-    struct audience *next;
-    struct serve_sight sight;
-    struct viewer *viewers;
-    bool changed;    /* its campaign has, and its viewers do not know yet */
-    size_t asked_as; /* in the question for funnels, from 1 on; 0: it is not in it */
-};
-
-struct serve_stream {
-    struct rcpt_serve *serve;
-    struct audience *audiences; /* each has viewers, but for a moment */
-    unsigned count;
-    char *snapshot; /* of the last poll; NULL: the next one is the first */
-    bool asked, behind;
-    size_t asked_count;  /* audiences in the question for funnels */
-    char behind_s[24];   /* of the last poll, as JSON; "": not known */
-    char changed_at[32]; /* likewise */
-    int64_t poll_ms, asked_ms, beat_ms;
-    struct rcpt_pace pace; /* of polls */
-};
 
 static int64_t now_of(const struct serve_stream *stream)
 {
     return (int64_t)uv_now(stream->serve->settings.loop);
 }
 
-/* ---- viewers ---- */
-
-static void on_gone(void *context)
-{
-    struct viewer *viewer = context;
-    viewer->gone = true; /* it may be writing: the tick frees */
-}
-
-/* The answer is ended, so the client knows that nothing follows, and opens the stream again. */
-static void end_viewer(struct serve_stream *stream, struct viewer *viewer)
-{
-    stream->serve->stats.viewers_cut += viewer->gone && viewer->missed;
-    rcpt_http_answer_end(viewer->http);
-    stream->count--;
-    free(viewer);
-}
-
-static void free_audience(struct audience *audience)
-{
-    free(audience->sight.organisation);
-    free(audience->sight.campaign);
-    free(audience);
-}
+/* ---- writing ---- */
 
 /* To those that are ready for it. `events` are counted. */
 static void write_to(struct serve_stream *stream, const struct audience *audience, const char *text,
@@ -117,7 +60,7 @@ static void tell(struct serve_stream *stream, const struct audience *audience,
     FILE *out = rcpt_open_memory(&text, &size);
     unsigned events = serve_put_changes(out, &audience->sight, changes);
     RCPT_ASSERT(fclose(out) == 0);
-    if (size > MOST_TEXT) {
+    if (size > STREAM_MOST_TEXT) {
         struct serve_changes all = *changes;
         all.is_all = true;
         tell(stream, audience, &all);
@@ -270,10 +213,12 @@ static char *list_changed(struct serve_stream *stream)
 static void ask_funnels(struct serve_stream *stream)
 {
     char *list = list_changed(stream);
-    const char *const values[] = {NULL, list, NULL, NULL, NULL};
+    const char *const values[] = {NULL, list, NULL, NULL};
+    const struct serve_question question = {
+        .statement = "funnels", .values = values, .count = 4, .caller = SERVE_CALLER_STREAM};
     if (list == NULL)
         end_poll(stream);
-    else if (!serve_ask(stream->serve, "funnels", values, 5, on_funnels, stream))
+    else if (!serve_ask(stream->serve, &question, on_funnels, stream))
         on_funnels(stream, NULL, NULL);
     free(list);
 }
@@ -301,7 +246,9 @@ static void poll(struct serve_stream *stream)
     const char *const values[] = {stream->behind ? NULL : stream->snapshot};
     stream->asked_ms = now_of(stream);
     stream->poll_ms = stream->asked_ms + POLL_MS;
-    stream->asked = serve_ask(stream->serve, "changes", values, 1, on_changes, stream);
+    const struct serve_question question = {
+        .statement = "changes", .values = values, .count = 1, .caller = SERVE_CALLER_STREAM};
+    stream->asked = serve_ask(stream->serve, &question, on_changes, stream);
     if (!stream->asked)
         stream->behind = true;
 }
@@ -328,7 +275,7 @@ static bool tick_audience(struct serve_stream *stream, struct audience *audience
         struct viewer *viewer = *link;
         if (viewer->gone || viewer->ends_ms <= now) {
             *link = viewer->next;
-            end_viewer(stream, viewer);
+            viewer_end(stream, viewer);
             continue;
         }
         if (viewer->missed && rcpt_http_answer_queued(viewer->http) == 0)
@@ -345,7 +292,7 @@ static void tick_viewers(struct serve_stream *stream)
         struct audience *audience = *link;
         if (tick_audience(stream, audience, now_of(stream))) {
             *link = audience->next;
-            free_audience(audience);
+            audience_free(audience);
         } else {
             link = &audience->next;
         }
@@ -372,118 +319,4 @@ void serve_stream_tick(struct serve_stream *stream)
         beat(stream);
     if (!stream->asked && now_of(stream) >= stream->poll_ms)
         poll(stream);
-}
-
-/* ---- opening and ending ---- */
-
-/* The first viewer comes between two polls or before any: what it fetched before may be old by then,
- * so it fetches when the stream is open. */
-static void begin_stream(struct serve_request *request, struct viewer *viewer,
-                         const struct serve_stream *stream)
-{
-    char headers[1024], first[256], health[160];
-    put_health(stream, health);
-    snprintf(headers, sizeof(headers), "%sCache-Control: no-store\r\nX-Accel-Buffering: no\r\n",
-             serve_headers);
-    int size = snprintf(first, sizeof(first), "retry: 2000\n\n%s", health);
-    const struct rcpt_http_answer answer = {.status = 200,
-                                            .content_type = "text/event-stream",
-                                            .headers = headers,
-                                            .body = first,
-                                            .body_size = (size_t)size};
-    request->status = answer.status;
-    rcpt_http_answer_begin(viewer->http, &answer, MOST_QUEUED, on_gone, viewer);
-    rcpt_http_answer_slim(viewer->http);
-}
-
-/* A link's stream does not outlive the link. */
-static int64_t end_of(const struct serve_request *request, int64_t now)
-{
-    int64_t left_ms = (request->link_ends_s - (int64_t)time(NULL)) * 1000;
-    return now + (request->campaign != NULL && left_ms < LIFE_MS ? left_ms : LIFE_MS);
-}
-
-static bool same(const char *one, const char *other)
-{
-    return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
-}
-
-static char *copy(const char *text)
-{
-    return text != NULL ? rcpt_strdup(text) : NULL;
-}
-
-/* The one with this organisation and campaign, made where there is none. */
-static struct audience *audience_of(struct serve_stream *stream, const char *organisation,
-                                    const char *campaign)
-{
-    uint64_t hash = campaign != NULL ? rcpt_text_hash(rcpt_text_of(campaign)) : 0;
-    for (struct audience *each = stream->audiences; each != NULL; each = each->next)
-        if (each->sight.campaign_hash == hash && same(each->sight.campaign, campaign) &&
-            same(each->sight.organisation, organisation))
-            return each;
-    struct audience *made = rcpt_calloc(1, sizeof(*made));
-    *made = (struct audience){.next = stream->audiences,
-                              .sight = {.organisation = copy(organisation),
-                                        .campaign = copy(campaign),
-                                        .campaign_hash = hash}};
-    stream->audiences = made;
-    return made;
-}
-
-void serve_stream_add(struct serve_request *request)
-{
-    struct serve_stream *stream = request->serve->stream;
-    if (stream->count >= MOST_VIEWERS) {
-        serve_answer_problem(request, 503, "as many streams as may be are open");
-        serve_request_free(request);
-        return;
-    }
-    struct audience *audience =
-        audience_of(stream, request->organisation, serve_value(request, "campaign"));
-    struct viewer *viewer = rcpt_calloc(1, sizeof(*viewer));
-    *viewer = (struct viewer){.next = audience->viewers,
-                              .http = request->http,
-                              .ends_ms = end_of(request, now_of(stream))};
-    audience->viewers = viewer;
-    stream->count++;
-    begin_stream(request, viewer, stream);
-    serve_request_free(request);
-    /* Of what changes before there is a snapshot, nobody gets the name. */
-    if (stream->snapshot == NULL)
-        stream->behind = true;
-    stream->poll_ms = stream->snapshot == NULL ? 0 : stream->poll_ms;
-}
-
-size_t serve_stream_count(const struct serve_stream *stream)
-{
-    return stream->count;
-}
-
-struct serve_stream *serve_stream_new(struct rcpt_serve *serve)
-{
-    struct serve_stream *stream = rcpt_calloc(1, sizeof(*stream));
-    stream->serve = serve;
-    return stream;
-}
-
-void serve_stream_end(struct serve_stream *stream)
-{
-    while (stream->audiences != NULL) {
-        struct audience *audience = stream->audiences;
-        while (audience->viewers != NULL) {
-            struct viewer *viewer = audience->viewers;
-            audience->viewers = viewer->next;
-            end_viewer(stream, viewer);
-        }
-        stream->audiences = audience->next;
-        free_audience(audience);
-    }
-}
-
-void serve_stream_free(struct serve_stream *stream)
-{
-    serve_stream_end(stream);
-    free(stream->snapshot);
-    free(stream);
 }

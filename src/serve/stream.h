@@ -1,8 +1,12 @@
-/* What the stream of changes says, as texts of server-sent events. Used by stream.c alone. */
+/* The stream of changes: its viewers, and what it says, as texts of server-sent events. Used by
+ * stream.c, viewers.c and stream_text.c alone. */
 #ifndef RECEIPTD_SERVE_STREAM_H
 #define RECEIPTD_SERVE_STREAM_H
 
-#include "postgres/connection.h"
+#include "base/pace.h"
+#include "internal.h"
+
+#define STREAM_MOST_TEXT (128u * 1024) /* of one tick */
 
 /* What some viewers see. */
 struct serve_sight {
@@ -10,6 +14,48 @@ struct serve_sight {
     uint64_t campaign_hash;
 };
 
+struct holder { /* a caller that has streams */
+    struct holder *next;
+    uint64_t caller;
+    unsigned count;
+};
+
+struct viewer {
+    struct viewer *next;
+    struct holder *holder;
+    struct rcpt_http_request *http;
+    int64_t ends_ms;
+    bool gone, missed; /* missed: some text, since it had not taken the one before */
+};
+
+struct audience {
+    struct audience *next;
+    struct serve_sight sight;
+    struct viewer *viewers;
+    bool changed;    /* its campaign has, and its viewers do not know yet */
+    size_t asked_as; /* in the question for funnels, from 1 on; 0: it is not in it */
+};
+
+struct serve_stream {
+    struct rcpt_serve *serve;
+    struct audience *audiences; /* each has viewers, but for a moment */
+    struct holder *holders;
+    unsigned count;
+    char *snapshot; /* of the last poll; NULL: the next one is the first */
+    bool asked, behind;
+    size_t asked_count;  /* audiences in the question for funnels */
+    char behind_s[24];   /* of the last poll, as JSON; "": not known */
+    char changed_at[32]; /* likewise */
+    int64_t poll_ms, asked_ms, beat_ms;
+    struct rcpt_pace pace; /* of polls */
+};
+
+/* ---- viewers.c ---- */
+/* The answer is ended, so the client knows that nothing follows, and opens the stream again. */
+void viewer_end(struct serve_stream *stream, struct viewer *viewer);
+void audience_free(struct audience *audience);
+
+/* ---- stream_text.c ---- */
 /* Columns of sql/serve/changes. */
 enum {
     CHANGES_SNAPSHOT,

@@ -522,6 +522,24 @@ def test_no_route_shows_anything_of_another_organisation(create_site):
     assert site.json("/me", beta) | {"version": ""} == {"organisation": "beta-org", "scopes": ["read", "support", "operate"], "link": None, "redrive": False, "version": ""}
 
 
+def test_a_campaign_of_another_organisation_costs_as_much_as_none(site):
+    """In pages that the database reads: the time tells who has which campaigns."""
+    text = (ROOT / "sql/serve/funnel.sql").read_text().replace(":'many'", "'one'")
+    read = {}
+    with site.database.connect() as connection:
+        connection.execute("SET search_path = receiptd")
+        connection.execute("INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events) SELECT '{alpha-campaign}', '{300}', '{1}', '{1}'"
+                           " FROM generate_series(1, 3000)")
+        connection.execute("PREPARE q (text, text, text, text) AS " + text)
+        for campaign in ("beta-campaign", "alpha-campaign", "no-campaign"):
+            for _ in range(2):  # the first reads catalogs, too
+                (plan,), = connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE q ('beta-org', '{campaign}', 'reason', NULL)").fetchone()
+            read[campaign] = (plan["Plan"]["Actual Rows"], plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
+        connection.rollback()
+    assert read["beta-campaign"][0] == 1 and read["alpha-campaign"][0] == read["no-campaign"][0] == 0
+    assert abs(read["alpha-campaign"][1] - read["no-campaign"][1]) <= 2 < read["beta-campaign"][1] - read["no-campaign"][1], read
+
+
 # ---- who asks --------------------------------------------------------------------------------------------------------
 
 def test_without_a_token_nothing_is_shown_and_the_answer_says_how_to_make_one(site):
@@ -588,14 +606,49 @@ def test_a_header_of_a_stranger_is_not_believed(create_site):
     assert site.get("/campaigns", None, headers={"X-Org": "*"}).status == 401
 
 
+FOREIGN = ("evil.example", "evil.example:8322", "127.0.0.1.evil.example", "", "[::2]", "localhost.evil.example", "[::1].evil.example", "[::1]evil", "[::1",
+           "localhost:80@evil.example", "localhost:x", "127.", "127.1", "127.0.0.1.", "127.0.0.1evil", "0.0.0.0", "[::ffff:10.0.0.1]", "[127.0.0.1", "localhost,evil.example",
+           "10.0.0.1", "128.0.0.1", "localhost ", "::1:80")
+OWN = ("localhost", "LocalHost:8322", "127.0.0.1:1", "127.9.9.9", "[::1]:8322", "[::1]", "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]:80", "localhost:")
+
+
+@pytest.mark.parametrize("command", ["serve", "run", "intake"])
+def test_pages_of_metrics_answer_this_machine_alone(create_site, command):
+    """A page elsewhere, whose name leads here, reads nothing; unless a token protects what it would read."""
+    site = create_site()
+    site.process.stop()
+    account = {"name": "acme", "gateway": "twilio", "org_id": "o", "verify": "off", "message_id": "?mid"}
+    site.receiptd.configure(http={"listen": "127.0.0.1:0"}, intake={"listen": "127.0.0.1:0", "metrics_listen": "127.0.0.1:0", "topic": "t",
+                                                                                     "dead_letter_topic": "d", "accounts": [account]})
+    site.process = site.receiptd.start("pages", command=command)
+    site.process.port = reader.pages(site.process)
+    pages = ("/livez", "/readyz", "/startupz", "/statusz", "/metrics", "/nothing")
+    ask = lambda path, **headers: reader.raw(site.process, "\r\n".join([f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()),  # noqa: E731
+                                                                         "Connection: close", "", ""]).encode())
+    for path in pages:
+        for host in FOREIGN:
+            assert int(ask(path, Host=host).split()[1]) in (400, 421), (path, host)
+        for host in OWN:
+            assert int(ask(path, Host=host).split()[1]) not in (400, 421), (path, host)
+    site.process.stop()
+    site.receiptd.configure(http={"token": "a token of the tests"})
+    site.process = site.receiptd.start("with-a-token", command=command)
+    site.process.port = reader.pages(site.process)
+    assert int(ask("/metrics", Host="prometheus.example").split()[1]) == 401
+    assert int(ask("/metrics", Host="prometheus.example", Authorization="Bearer a token of the tests").split()[1]) == 200
+
+
 def test_open_is_for_this_machine_alone(create_site):
     site = create_site(open=True)
     assert site.get("/campaigns", None).status == 200
-    for host in ("evil.example", "evil.example:8322", "127.0.0.1.evil.example", "", "[::2]", "localhost.evil.example"):
+    for host in FOREIGN:
         assert site.get("/campaigns", None, headers={"Host": host}).status in (400, 421), host
         assert site.get("/", None, headers={"Host": host}).status in (400, 421), host
-    for host in ("localhost", "127.0.0.1:1", "[::1]:8322"):
+    for host in OWN:
         assert site.get("/campaigns", None, headers={"Host": host}).status == 200, host
+    for target, status in (("http://evil.example", 421), ("http://localhost:1", 200), ("http://localhost@evil.example", 421), ("HTTP://[::1].evil.example:1", 421)):
+        answer = reader.raw(site.process, f"GET {target}/api/v1/campaigns HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+        assert int(answer.split()[1]) == status or status == 421 and b" 400 " in answer[:16], (target, answer[:200])
     site.receiptd.configure(serve={"listen": "0.0.0.0:0"})
     refused = site.receiptd.command("serve", check=False)
     assert refused.returncode == 78 and "serve.open would show everything to everybody" in refused.stderr

@@ -7,6 +7,7 @@ import json
 import re
 import resource
 import socket
+import urllib.request
 from urllib.parse import quote
 
 import pytest
@@ -27,6 +28,11 @@ def start(installation, command="serve"):
 def pages(process):
     """The port of /metrics and the like."""
     return int(process.wait_for_log(r"status listens on \S+ \(port (\d+)").group(1))
+
+def text(process):
+    """What /metrics says."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{pages(process)}/metrics", timeout=10) as answer:
+        return answer.read().decode()
 
 def make_token(installation, name, scope="read,support,operate", *more):
     out = installation.command("serve", "token", "add", "--name", name, "--scope", scope, *more).stdout
