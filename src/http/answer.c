@@ -193,8 +193,8 @@ void rcpt_http_answer_text(struct rcpt_http_request *request, int status, const 
 
 /* ---- the server's own ---- */
 
-/* The header of 405 and of OPTIONS. */
-static void allowed_methods(const struct rcpt_http_request *request, char line[96])
+/* The header of 405 and of OPTIONS. GET brings HEAD with it. */
+void rcpt_http_allow(unsigned methods, char line[96])
 {
     static const struct {
         unsigned method;
@@ -203,7 +203,8 @@ static void allowed_methods(const struct rcpt_http_request *request, char line[9
         {RCPT_HTTP_GET, ", GET"}, {RCPT_HTTP_HEAD, ", HEAD"},   {RCPT_HTTP_POST, ", POST"},
         {RCPT_HTTP_PUT, ", PUT"}, {RCPT_HTTP_PATCH, ", PATCH"}, {RCPT_HTTP_DELETE, ", DELETE"},
     };
-    unsigned methods = request->route != NULL ? request->route->is.methods : 0;
+    if (methods & RCPT_HTTP_GET)
+        methods |= RCPT_HTTP_HEAD;
     size_t used = (size_t)snprintf(line, 96, "Allow: OPTIONS");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (methods & names[i].method)
@@ -211,15 +212,59 @@ static void allowed_methods(const struct rcpt_http_request *request, char line[9
     snprintf(line + used, 96 - used, "\r\n");
 }
 
-/* A line of text, or a problem where the server's users read those. Returns its type. */
-static const char *refusal_body(const struct rcpt_http_server *server, int status, char text[160])
+/* What the client can do about it. */
+static const char *refusal_detail(int status)
 {
+    static const struct {
+        int status;
+        const char *detail;
+    } details[] = {
+        {400, "the bytes are no request of HTTP/1.1: one Host, one length, a body that can be read"},
+        {401, "the header Authorization is to have the token: Bearer TOKEN"},
+        {404, "there is no such path"},
+        {405, "the header Allow names the methods of this path"},
+        {408, "the request took too long to come: send it again"},
+        {411, "a body needs the header Content-Length, or chunks"},
+        {413, "the body is larger than it may be here"},
+        {414, "the address is longer than it may be here"},
+        {415, "the body is to be packed by gzip or deflate, or not at all"},
+        {417, "of Expect only 100-continue is known"},
+        {421, "the Host header names another machine"},
+        {429, "too many requests came from this address: the header Retry-After says when to come again"},
+        {431, "the headers are longer than they may be here"},
+        {501, "of Transfer-Encoding only chunked is known"},
+        {503, "the server has no room now: the header Retry-After says when to come again"},
+        {505, "the server speaks HTTP/1.0 and HTTP/1.1"},
+    };
+    for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++)
+        if (details[i].status == status)
+            return details[i].detail;
+    return "the server refused the request";
+}
+
+/* The reason phrase as a word: "not_found". */
+static void refusal_code(int status, char code[40])
+{
+    const char *phrase = reason_phrase(status);
+    size_t size = 0;
+    for (; phrase[size] != '\0' && size < 39; size++)
+        code[size] = (char)(phrase[size] == ' ' ? '_' : phrase[size] | 0x20);
+    code[size] = '\0';
+}
+
+/* A line of text, or a problem where the server's users read those. Returns its type. */
+static const char *refusal_body(const struct rcpt_http_server *server, int status, char text[320])
+{
+    char code[40];
     if (server->settings.problem_headers == NULL) {
-        snprintf(text, 160, "%s\n", reason_phrase(status));
+        snprintf(text, 320, "%s\n", reason_phrase(status));
         return "text/plain; charset=utf-8";
     }
-    snprintf(text, 160, "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d}",
-             reason_phrase(status), status);
+    refusal_code(status, code);
+    snprintf(text, 320,
+             "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"code\":\"%s\","
+             "\"detail\":\"%s\"}",
+             reason_phrase(status), status, code, refusal_detail(status));
     return "application/problem+json";
 }
 
@@ -227,10 +272,10 @@ static const char *refusal_body(const struct rcpt_http_server *server, int statu
 void answer_refusal(struct rcpt_http_request *request)
 {
     const char *more = request->server->settings.problem_headers;
-    char line[96] = "", headers[1024], text[160];
+    char line[96] = "", headers[1024], text[320];
     int status = request->refused;
     if (status == 405 || status == 204)
-        allowed_methods(request, line);
+        rcpt_http_allow(request->route != NULL ? request->route->is.methods : 0, line);
     else if (status == 401)
         snprintf(line, sizeof(line), "WWW-Authenticate: Bearer\r\n");
     else if (status == 415)

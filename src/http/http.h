@@ -29,6 +29,8 @@ enum rcpt_http_method {                    /* bits, for the set that a route tak
                         RCPT_HTTP_PUT = 8,
                         RCPT_HTTP_PATCH = 16,
                         RCPT_HTTP_DELETE = 32,
+                        RCPT_HTTP_OPTIONS = 64, /* without it the server answers by itself */
+                        RCPT_HTTP_OTHER = 128,  /* any other, for a route that answers 405 */
 };
 
 struct rcpt_http_text { /* also ends in a NUL, which is not counted */
@@ -43,7 +45,7 @@ typedef void (*rcpt_http_handler)(void *context, struct rcpt_http_request *reque
 struct rcpt_http_route {
     const char *prefix; /* "/metrics" takes "/metrics", "/metrics/…" and "/metrics?…"; copied; the
                            longest that fits wins */
-    unsigned methods;   /* of enum rcpt_http_method; OPTIONS is answered by the server */
+    unsigned methods;   /* of enum rcpt_http_method */
     const char *bearer_token; /* NULL: open to everybody; copied */
     size_t max_body_bytes;    /* 0: that of the server */
     bool unlimited_rate;      /* rate_per_source does not count here: probes */
@@ -155,6 +157,8 @@ void rcpt_http_charge(struct rcpt_http_request *request);
 const void *rcpt_http_connection(const struct rcpt_http_request *request);
 
 /* ---- answers ---- */
+/* The header line "Allow" with these methods and OPTIONS. */
+void rcpt_http_allow(unsigned methods, char line[96]);
 void rcpt_http_answer(struct rcpt_http_request *request, const struct rcpt_http_answer *answer);
 /* The same with a line of plain text as body. */
 void rcpt_http_answer_text(struct rcpt_http_request *request, int status, const char *text);

@@ -133,9 +133,35 @@ size_t parse_piece(struct connection *connection, const char *bytes, size_t size
     return good && is_within_limit(connection, piece) ? piece : 0;
 }
 
+/* Size of a method at the beginning of a request line that the parser would not know; 0: there is
+ * none, or the line is not all here. */
+static size_t unknown_method(const struct connection *connection, const char *bytes, size_t piece)
+{
+#define NAME(number, name, string) #string,
+    static const char *const known[] = {HTTP_METHOD_MAP(NAME)};
+#undef NAME
+    size_t size = 0;
+    if (connection->incoming != NULL || connection->line_bytes != piece ||
+        memcmp(connection->tail, " HTTP/1.", 8) != 0)
+        return 0;
+    while (size < piece && ((bytes[size] >= 'A' && bytes[size] <= 'Z') || bytes[size] == '-'))
+        size++;
+    if (size == piece || bytes[size] != ' ')
+        return 0;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strlen(known[i]) == size && memcmp(known[i], bytes, size) == 0)
+            return 0;
+    return size;
+}
+
 llhttp_errno_t parse_execute(struct connection *connection, const char *bytes, size_t piece)
 {
+    static const char other[] = "TRACE"; /* which no route takes either */
+    size_t unknown = unknown_method(connection, bytes, piece);
     connection->raw = NULL;
+    if (unknown > 0 &&
+        llhttp_execute(&connection->parser, other, sizeof(other) - 1) == HPE_OK)
+        return llhttp_execute(&connection->parser, bytes + unknown, piece - unknown);
     if (connection->place != HTTP_PLACE_START || !is_raw(bytes[0]))
         return llhttp_execute(&connection->parser, bytes, piece);
     static const char stand_in = HTTP_STAND_IN;

@@ -113,7 +113,6 @@ void request_refuse(struct rcpt_http_request *request, int status)
         request->refused = status;
 }
 
-/* 0: OPTIONS, and methods that no route takes. */
 static enum rcpt_http_method method_of(unsigned parsed)
 {
     switch (parsed) {
@@ -129,8 +128,10 @@ static enum rcpt_http_method method_of(unsigned parsed)
         return RCPT_HTTP_PATCH;
     case HTTP_DELETE:
         return RCPT_HTTP_DELETE;
+    case HTTP_OPTIONS:
+        return RCPT_HTTP_OPTIONS;
     default:
-        return 0; /* OPTIONS, and what no route takes */
+        return RCPT_HTTP_OTHER;
     }
 }
 
@@ -239,13 +240,15 @@ static void check_route(struct rcpt_http_request *request, const llhttp_t *parse
 {
     const char *path = request->head.bytes + request->path;
     request->route = http_find_route(request->server, path, request->path_size);
-    if (parser->method == HTTP_OPTIONS) {
+    bool takes =
+        request->route != NULL && (request->route->is.methods & (unsigned)request->method);
+    if (parser->method == HTTP_OPTIONS && !takes) {
         if (request->route == NULL && !(request->path_size == 1 && path[0] == '*'))
             request_refuse(request, 404);
         request_refuse(request, 204);
     } else if (request->route == NULL) {
         request_refuse(request, 404);
-    } else if (!(request->route->is.methods & (unsigned)request->method)) {
+    } else if (!takes) {
         request_refuse(request, 405);
     } else if (!is_authorised(request)) {
         request_refuse(request, 401);

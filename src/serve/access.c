@@ -15,16 +15,16 @@ uint64_t serve_caller(const char *kind, struct rcpt_text who)
     return rcpt_text_hash(rcpt_text_of(kind)) * 31 + rcpt_text_hash(who);
 }
 
-static void refuse(struct serve_request *request, const char *why)
+static void refuse(struct serve_request *request, const char *code, const char *why)
 {
-    serve_answer_problem(request, 401, "%s", why);
+    serve_answer_problem(request, 401, code, "%s", why);
     serve_request_free(request);
 }
 
 static void check_token(struct serve_request *request, struct rcpt_http_text given)
 {
     if (given.size < 8 || given.size > MOST_TOKEN || strncasecmp(given.bytes, "Bearer ", 7) != 0)
-        refuse(request, "the header is to be: Authorization: Bearer TOKEN");
+        refuse(request, "token_malformed", "the header is to be: Authorization: Bearer TOKEN");
     else
         serve_tokens_ask(request, (struct rcpt_text){given.bytes + 7, given.size - 7});
 }
@@ -38,7 +38,7 @@ static void check_link(struct serve_request *request, const char *link)
                                     : rcpt_serve_link_campaign(secret, link, (int64_t)time(NULL),
                                                                &request->link_ends_s);
     if (campaign == NULL) {
-        refuse(request, "the link is not ours, or its time is over: receiptd serve link CAMPAIGN");
+        refuse(request, "link_unknown", "the link is not ours, or its time is over: receiptd serve link CAMPAIGN");
         return;
     }
     request->scopes = SERVE_READ;
@@ -71,7 +71,7 @@ static struct rcpt_http_text proxy_value(const struct serve_request *request)
 static void admit_by_proxy(struct serve_request *request, struct rcpt_http_text organisation)
 {
     if (!rcpt_utf8_is_text(organisation.bytes, organisation.size)) {
-        refuse(request, "the proxy names an organisation that is no text");
+        refuse(request, "organisation_malformed", "the proxy names an organisation that is no text");
         return;
     }
     request->scopes = SERVE_READ | SERVE_SUPPORT;
@@ -102,6 +102,6 @@ void serve_access(struct serve_request *request)
         request->caller = serve_caller("open", rcpt_text_of(rcpt_http_source(request->http)));
         serve_admitted(request);
     } else {
-        refuse(request, "a token is needed: receiptd serve token add --name NAME --scope read");
+        refuse(request, "token_missing", "a token is needed: receiptd serve token add --name NAME --scope read");
     }
 }

@@ -30,7 +30,8 @@ static const char *title_of(int status)
         {400, "The request is not understood"}, {401, "Who asks is not known"},
         {403, "That is not allowed"},           {404, "There is no such thing"},
         {405, "The method does not fit"},       {421, "That name is not ours"},
-        {501, "That is not available here"},    {503, "Not now"},
+        {429, "Too much at a time"},            {501, "That is not available here"},
+        {503, "Not now"},
     };
     for (size_t index = 0; index < sizeof(titles) / sizeof(titles[0]); index++)
         if (titles[index].status == status)
@@ -39,9 +40,10 @@ static const char *title_of(int status)
 }
 
 /* The path is not repeated: it may hold an id, and the client knows it. */
-void serve_answer_problem(struct serve_request *request, int status, const char *format, ...)
+void serve_answer_problem(struct serve_request *request, int status, const char *code,
+                          const char *format, ...)
 {
-    char detail[512], headers[1024], *text = NULL;
+    char detail[512], headers[1024], allow[96] = "", *text = NULL;
     size_t size = 0;
     struct rcpt_json json;
     va_list arguments;
@@ -54,15 +56,18 @@ void serve_answer_problem(struct serve_request *request, int status, const char 
     rcpt_json_put_text(&json, "type", "about:blank");
     rcpt_json_put_text(&json, "title", title_of(status));
     rcpt_json_put_int(&json, "status", status);
+    rcpt_json_put_text(&json, "code", code);
     rcpt_json_put_text(&json, "detail", detail);
     rcpt_json_end_object(&json);
     RCPT_ASSERT(fclose(out) == 0);
-    snprintf(headers, sizeof(headers), "%sCache-Control: no-store\r\n%s", serve_headers,
+    if (status == 405)
+        rcpt_http_allow(request->methods, allow);
+    snprintf(headers, sizeof(headers), "%sCache-Control: no-store\r\n%s%s", serve_headers, allow,
              status == 401 ? "WWW-Authenticate: Bearer\r\n" : "");
     const struct rcpt_http_answer answer = {.status = status,
                                             .content_type = "application/problem+json",
                                             .headers = headers,
-                                            .retry_after_s = status == 503 ? 1 : 0,
+                                            .retry_after_s = status == 503 || status == 429,
                                             .body = text,
                                             .body_size = size};
     request->status = status;
@@ -74,13 +79,16 @@ void serve_answer_problem(struct serve_request *request, int status, const char 
 void serve_answer_failure(struct serve_request *request, const struct rcpt_error *error)
 {
     if (error == NULL || error->code[0] == '\0')
-        serve_answer_problem(request, 503, "the database cannot be asked now");
+        serve_answer_problem(request, 503, "database_busy", "the database cannot be asked now");
     else if (error->decision == RCPT_DECISION_REJECT)
-        serve_answer_problem(request, 400, "a parameter has a value that means nothing here");
+        serve_answer_problem(request, 400, "invalid_parameter",
+                             "a parameter has a value that means nothing here");
     else if (strcmp(error->code, "57014") == 0)
-        serve_answer_problem(request, 503, "the answer took longer than serve.statement_timeout");
+        serve_answer_problem(request, 503, "too_slow",
+                             "the answer took longer than serve.statement_timeout");
     else
-        serve_answer_problem(request, 503, "the database did not answer (%s)", error->code);
+        serve_answer_problem(request, 503, "database_failed", "the database did not answer (%s)",
+                             error->code);
 }
 
 /* ---- bodies ---- */

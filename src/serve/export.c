@@ -73,9 +73,11 @@ static bool is_true(const struct rcpt_pg_rows *rows, int column)
 static bool is_a_list(struct serve_export *list, const struct rcpt_pg_rows *rows)
 {
     if (!is_true(rows, RECIPIENTS_IS_STATUS))
-        serve_answer_problem(list->request, 400, "the parameter status names none of the ladder");
+        serve_answer_problem(list->request, 400, "invalid_parameter",
+                             "the parameter status names none of the ladder");
     else if (!is_true(rows, RECIPIENTS_IS_CAMPAIGN))
-        serve_answer_problem(list->request, 404, "nothing of that name is here for you");
+        serve_answer_problem(list->request, 404, "not_found",
+                             "nothing of that name is here for you");
     else
         return true;
     list->failed = true;
@@ -166,14 +168,18 @@ void serve_export_begin(struct serve_request *request)
     struct rcpt_serve *serve = request->serve;
     size_t count = 0, of_caller = 0;
     for (const struct serve_export *each = serve->exports; each != NULL; each = each->next) {
-        count++;
-        of_caller += each->request->caller == request->caller;
+        bool goes_on = !each->whole && !each->failed && !each->gone; /* the tick ends the others */
+        count += goes_on;
+        of_caller += goes_on && each->request->caller == request->caller;
     }
-    bool full = count >= MOST_LISTS || of_caller >= MOST_OF_ONE;
-    if (full || !serve_pool_is_up(serve->pool)) {
-        serve_answer_problem(request, 503, "%s",
-                             full ? "as many lists as may be are under way"
-                                  : "the database is away");
+    if (of_caller >= MOST_OF_ONE || count >= MOST_LISTS || !serve_pool_is_up(serve->pool)) {
+        if (of_caller >= MOST_OF_ONE)
+            serve_answer_problem(request, 429, "too_many",
+                                 "as many lists as one caller may have are under way");
+        else if (count >= MOST_LISTS)
+            serve_answer_problem(request, 503, "too_many", "as many lists as may be are under way");
+        else
+            serve_answer_problem(request, 503, "database_busy", "the database is away");
         serve_request_free(request);
         return;
     }

@@ -33,13 +33,14 @@
 
 #define SERVE_BASE        "/api/v1"
 #define SERVE_MOST_VALUES 6u
+#define SERVE_MOST_TEXT   1000u
 #define SERVE_QUEUE       2048u /* questions that wait for a connection; more get 503 */
 
 /* ---- routes ---- */
 enum serve_scope { SERVE_READ = 1, SERVE_SUPPORT = 2, SERVE_OPERATE = 4, SERVE_ANY = 0 };
 
 enum serve_type {
-    SERVE_TEXT,    /* 1 to 1000 bytes of UTF-8 */
+    SERVE_TEXT,    /* 1 to SERVE_MOST_TEXT characters of UTF-8 */
     SERVE_INTEGER, /* between least and most */
     SERVE_CHOICE,  /* one of `words` */
 };
@@ -49,6 +50,8 @@ struct serve_parameter {
     enum serve_type type;
     bool in_path, required;
     const char *words;   /* separated by | */
+    const char *pattern; /* a regular expression that POSIX and JSON Schema read alike; NULL: any */
+    bool of_ladder;      /* a name of the ladder; the statement knows which there are */
     const char *initial; /* NULL: absent means NULL */
     int64_t least, most;
     const char *doc;
@@ -72,7 +75,7 @@ enum serve_kind {
 /* The parameters of its statement: the organisation, and those of the table in order. */
 struct serve_route {
     enum rcpt_http_method method;
-    const char *path; /* "/campaigns/{campaign}/funnel" */
+    const char *path; /* "/campaigns/{campaign}/funnel"; its first part is the tag */
     enum serve_scope scope;
     bool by_link; /* a link to its campaign will do */
     bool one_of;  /* exactly one of its parameters has to be given */
@@ -83,6 +86,7 @@ struct serve_route {
     const char *off;
     struct serve_parameter parameters[SERVE_MOST_VALUES];
     char *(*settings)(const struct rcpt_config *config); /* of what is asked first; freed */
+    const char *id;            /* what generated clients call it */
     const char *gives, *takes; /* components of schemas.c: answer; body, NULL: none */
     const char *doc;
 };
@@ -95,7 +99,8 @@ struct serve_request {
     struct rcpt_http_request *http;
     const struct serve_route *route; /* NULL: none, or the page */
     bool is_page;
-    int status; /* that it was answered with; 0: not yet */
+    int status;       /* that it was answered with; 0: not yet */
+    unsigned methods; /* that the path takes */
     uint64_t began_ns;
     struct rcpt_arena arena;
     const char *values[SERVE_MOST_VALUES]; /* of the parameters, decoded; NULL: absent */
@@ -108,7 +113,8 @@ struct serve_request {
     int64_t link_ends_s;  /* likewise */
 };
 
-/* Finds the route of `path` (below the base). 0, or the status: 404, 405. */
+/* Finds the route of `path` (below the base), and the methods of the path. 0, or the status: 404,
+ * 405. */
 int serve_routes_find(struct serve_request *request, enum rcpt_http_method method,
                       struct rcpt_http_text path);
 /* Reads path and query into `values`. False: `problem` says what is wrong. */
@@ -120,7 +126,8 @@ const char *serve_value(const struct serve_request *request, const char *name);
 /* Once it is answered: it is counted here. */
 void serve_request_free(struct serve_request *request);
 
-char *serve_openapi(size_t *size); /* the caller frees it */
+/* With the parameters and statuses that this configuration has; the caller frees it. */
+char *serve_openapi(const struct rcpt_config *config, size_t *size);
 struct rcpt_json;
 void serve_schemas_put(struct rcpt_json *json); /* all components, by their names */
 /* The schema of a type, or the reference to a component. */
@@ -189,8 +196,9 @@ void serve_observe(struct rcpt_serve_histogram *histogram, uint64_t since_ns);
 
 /* ---- answer.c ---- */
 extern const char serve_headers[]; /* of every answer */
-void serve_answer_problem(struct serve_request *request, int status, const char *format, ...)
-    RCPT_PRINTF(3, 4);
+/* `code` is a word for programs: docs/serve.md lists them. */
+void serve_answer_problem(struct serve_request *request, int status, const char *code,
+                          const char *format, ...) RCPT_PRINTF(4, 5);
 /* Of a question that failed, or could not be asked (`error` NULL). */
 void serve_answer_failure(struct serve_request *request, const struct rcpt_error *error);
 /* With ETag, 304 and gzip. `caching` is the value of Cache-Control. */

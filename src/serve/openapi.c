@@ -1,44 +1,86 @@
 /* The table of routes as OpenAPI 3.1, made once at the start. Called by serve.c. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json.h"
 #include "base/version.h"
 #include "internal.h"
 
-/* What a parameter may be, by the same columns of the row by which it is checked. */
-static void put_schema(struct rcpt_json *json, const struct serve_parameter *parameter)
+static void put_words(struct rcpt_json *json, struct rcpt_text words)
 {
-    struct rcpt_text rest = rcpt_text_of(parameter->words);
+    rcpt_json_key(json, "enum");
+    rcpt_json_begin_array(json);
+    while (words.size > 0) {
+        size_t size = rcpt_text_find(words, "|");
+        rcpt_json_bytes(json, words.at, size);
+        words = rcpt_text_part(words, size + 1, words.size);
+    }
+    rcpt_json_end_array(json);
+}
+
+static void put_ladder(struct rcpt_json *json, const struct rcpt_ladder *ladder)
+{
+    rcpt_json_key(json, "enum");
+    rcpt_json_begin_array(json);
+    for (size_t index = 0; index < rcpt_ladder_entry_count(ladder); index++)
+        rcpt_json_text(json, rcpt_ladder_entry(ladder, index)->name);
+    rcpt_json_end_array(json);
+}
+
+/* What a parameter may be, by the same columns of the row by which it is checked. */
+static void put_schema(struct rcpt_json *json, const struct serve_parameter *parameter,
+                       const struct rcpt_config *config)
+{
     rcpt_json_key(json, "schema");
     rcpt_json_begin_object(json);
     rcpt_json_put_text(json, "type", parameter->type == SERVE_INTEGER ? "integer" : "string");
     if (parameter->type == SERVE_INTEGER) {
+        rcpt_json_put_text(json, "format", "int64");
         rcpt_json_put_int(json, "minimum", parameter->least);
         rcpt_json_put_int(json, "maximum", parameter->most);
-    } else if (parameter->words == NULL) {
-        rcpt_json_put_int(json, "minLength", 1);
+    } else if (parameter->words != NULL) {
+        put_words(json, rcpt_text_of(parameter->words));
+    } else if (parameter->of_ladder) {
+        put_ladder(json, config->ladder);
     } else {
-        rcpt_json_key(json, "enum");
-        rcpt_json_begin_array(json);
-        while (rest.size > 0) {
-            size_t size = rcpt_text_find(rest, "|");
-            rcpt_json_bytes(json, rest.at, size);
-            rest = rcpt_text_part(rest, size + 1, rest.size);
-        }
-        rcpt_json_end_array(json);
+        rcpt_json_put_int(json, "minLength", 1);
+        rcpt_json_put_int(json, "maxLength", SERVE_MOST_TEXT);
     }
+    if (parameter->pattern != NULL)
+        rcpt_json_put_text(json, "pattern", parameter->pattern);
+    if (parameter->initial != NULL && parameter->type == SERVE_INTEGER)
+        rcpt_json_put_int(json, "default", strtoll(parameter->initial, NULL, 10));
+    else if (parameter->initial != NULL)
+        rcpt_json_put_text(json, "default", parameter->initial);
     rcpt_json_end_object(json);
 }
 
+/* One that is off for this configuration would be answered with 501. */
+static bool is_there(const struct serve_parameter *parameter, const struct rcpt_config *config)
+{
+    return parameter->name != NULL && (parameter->is_on == NULL || parameter->is_on(config));
+}
+
+/* Where exactly one has to be given, and there is but one, it is required. */
+static bool is_required(const struct serve_route *route, const struct serve_parameter *parameter,
+                        const struct rcpt_config *config)
+{
+    size_t count = 0;
+    for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
+        count += is_there(&route->parameters[index], config);
+    return parameter->required || (route->one_of && count == 1);
+}
+
 /* One parameter; its doc line is the description. */
-static void put_parameter(struct rcpt_json *json, const struct serve_parameter *parameter)
+static void put_parameter(struct rcpt_json *json, const struct serve_route *route,
+                          const struct serve_parameter *parameter, const struct rcpt_config *config)
 {
     rcpt_json_begin_object(json);
     rcpt_json_put_text(json, "name", parameter->name);
     rcpt_json_put_text(json, "in", parameter->in_path ? "path" : "query");
-    rcpt_json_put_bool(json, "required", parameter->required);
+    rcpt_json_put_bool(json, "required", is_required(route, parameter, config));
     rcpt_json_put_text(json, "description", parameter->doc);
-    put_schema(json, parameter);
+    put_schema(json, parameter, config);
     rcpt_json_end_object(json);
 }
 
@@ -123,19 +165,47 @@ static const char *scope_name(enum serve_scope scope)
                                     : "any";
 }
 
+/* One way to be admitted. */
+static void put_requirement(struct rcpt_json *json, const char *scheme)
+{
+    rcpt_json_begin_object(json);
+    rcpt_json_key(json, scheme);
+    rcpt_json_begin_array(json);
+    rcpt_json_end_array(json);
+    rcpt_json_end_object(json);
+}
+
+/* The first part of the path. */
+static void put_tag(struct rcpt_json *json, const char *path)
+{
+    rcpt_json_key(json, "tags");
+    rcpt_json_begin_array(json);
+    rcpt_json_bytes(json, path + 1, strcspn(path + 1, "/."));
+    rcpt_json_end_array(json);
+}
+
 /* One operation. x-scope and x-by-link say who may ask, for which OpenAPI has no word. */
-static void put_route(struct rcpt_json *json, const struct serve_route *route)
+static void put_route(struct rcpt_json *json, const struct serve_route *route,
+                      const struct rcpt_config *config)
 {
     rcpt_json_key(json, route->method == RCPT_HTTP_POST ? "post" : "get");
     rcpt_json_begin_object(json);
+    rcpt_json_put_text(json, "operationId", route->id);
     rcpt_json_put_text(json, "summary", route->doc);
+    put_tag(json, route->path);
+    rcpt_json_key(json, "security");
+    rcpt_json_begin_array(json);
+    put_requirement(json, "token");
+    if (route->by_link)
+        put_requirement(json, "link");
+    rcpt_json_end_array(json);
     rcpt_json_put_text(json, "x-scope", scope_name(route->scope));
     rcpt_json_put_bool(json, "x-by-link", route->by_link);
     rcpt_json_key(json, "parameters");
     rcpt_json_begin_array(json);
     for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
-        if (route->parameters[index].name != NULL)
-            put_parameter(json, &route->parameters[index]);
+        if (is_there(&route->parameters[index], config))
+            put_parameter(json, route, &route->parameters[index], config);
     rcpt_json_end_array(json);
     if (route->takes != NULL)
         put_request_body(json, route);
@@ -152,8 +222,29 @@ static void put_route(struct rcpt_json *json, const struct serve_route *route)
     rcpt_json_end_object(json);
 }
 
+/* A proxy that is trusted is no scheme of the client's. */
+static void put_schemes(struct rcpt_json *json)
+{
+    rcpt_json_key(json, "securitySchemes");
+    rcpt_json_begin_object(json);
+    rcpt_json_key(json, "token");
+    rcpt_json_begin_object(json);
+    rcpt_json_put_text(json, "type", "http");
+    rcpt_json_put_text(json, "scheme", "bearer");
+    rcpt_json_put_text(json, "description", "receiptd serve token add --name NAME --scope SCOPES");
+    rcpt_json_end_object(json);
+    rcpt_json_key(json, "link");
+    rcpt_json_begin_object(json);
+    rcpt_json_put_text(json, "type", "apiKey");
+    rcpt_json_put_text(json, "in", "query");
+    rcpt_json_put_text(json, "name", "link");
+    rcpt_json_put_text(json, "description", "of one campaign: receiptd serve link CAMPAIGN");
+    rcpt_json_end_object(json);
+    rcpt_json_end_object(json);
+}
+
 /* Rows of one path stand together if their methods differ; today no two do. */
-char *serve_openapi(size_t *size)
+char *serve_openapi(const struct rcpt_config *config, size_t *size)
 {
     char *text = NULL;
     size_t count;
@@ -167,6 +258,8 @@ char *serve_openapi(size_t *size)
     rcpt_json_begin_object(&json);
     rcpt_json_put_text(&json, "title", "receiptd");
     rcpt_json_put_text(&json, "version", RCPT_VERSION);
+    rcpt_json_put_text(&json, "description",
+                       "Funnels and messages of receiptd. A later release may add members.");
     rcpt_json_end_object(&json);
     rcpt_json_key(&json, "paths");
     rcpt_json_begin_object(&json);
@@ -175,7 +268,7 @@ char *serve_openapi(size_t *size)
         snprintf(path, sizeof(path), "%s%s", SERVE_BASE, routes[index].path);
         rcpt_json_key(&json, path);
         rcpt_json_begin_object(&json);
-        put_route(&json, &routes[index]);
+        put_route(&json, &routes[index], config);
         rcpt_json_end_object(&json);
     }
     rcpt_json_end_object(&json);
@@ -183,6 +276,7 @@ char *serve_openapi(size_t *size)
     rcpt_json_begin_object(&json);
     rcpt_json_key(&json, "schemas");
     serve_schemas_put(&json);
+    put_schemes(&json);
     rcpt_json_end_object(&json);
     rcpt_json_end_object(&json);
     RCPT_ASSERT(fclose(out) == 0);

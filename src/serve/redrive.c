@@ -252,12 +252,12 @@ static void answer_error(const struct redrive *redrive)
                      "the redrive of dead letters by serve.operate_dsn failed");
     if (error->exit_code == EX_NOPERM)
         serve_answer_problem(
-            redrive->request, 503,
+            redrive->request, 503, "database_refused",
             "the role of serve.operate_dsn is refused by PostgreSQL (%s): it needs "
             "the rights of migrate --role",
             error->code);
     else
-        serve_answer_problem(redrive->request, 503,
+        serve_answer_problem(redrive->request, 503, "database_failed",
                              "PostgreSQL failed (%s) after %" PRId64
                              " letters were moved; nothing is lost or moved twice: ask again",
                              error->code, redrive->counts.moved);
@@ -338,16 +338,16 @@ void serve_redrive_begin(struct serve_request *request)
     struct redrive *redrive = rcpt_calloc(1, sizeof(*redrive));
     redrive->request = request;
     if (request->token == NULL)
-        serve_answer_problem(request, 403,
+        serve_answer_problem(request, 403, "token_missing",
                              "letters are moved for a token in the Authorization header only");
     else if (request->organisation != NULL)
-        serve_answer_problem(request, 403,
+        serve_answer_problem(request, 403, "organisation_bound",
                              "dead letters belong to no organisation, and the token is one's");
     else if (!read_body(redrive))
-        serve_answer_problem(request, 400, "%s", redrive->fault);
+        serve_answer_problem(request, 400, "invalid_body", "%s", redrive->fault);
     else if (place_of(request->serve, request->caller) != NULL ||
              place_of(request->serve, 0) == NULL)
-        serve_answer_problem(request, 503, "as many redrives as may be are under way");
+        serve_answer_problem(request, 503, "too_many", "as many redrives as may be are under way");
     else {
         begin(redrive);
         return;

@@ -1,11 +1,13 @@
 /* The table of routes. Routing, the checks of parameters, /openapi.json and a test of what other
  * organisations see all come from it: a new route is a row here, and a file in sql/serve. */
+#include <errno.h>
+#include <inttypes.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "internal.h"
 
-#define MOST_TEXT 1000u
 #define CAMPAIGN                                                                                   \
     {                                                                                              \
         .name = "campaign", .in_path = true, .required = true, .doc = "id of the campaign"         \
@@ -15,10 +17,13 @@
         .name = "limit", .type = SERVE_INTEGER, .initial = (usual), .least = 1, .most = 500,       \
         .doc = "most entries of one page"                                                          \
     }
-#define AFTER                                                                                      \
+/* `next` of the page before, by the form that its statement gives it. */
+#define AFTER(form)                                                                                \
     {                                                                                              \
-        .name = "after", .doc = "`next` of the page before"                                        \
+        .name = "after", .pattern = (form), .doc = "`next` of the page before"                     \
     }
+#define CAMPAIGN_KEY "^(-?[0-9]{1,17}([.][0-9]{1,17})?(e[+-]?[0-9]{1,2})?|-?Infinity):"
+#define LETTER_KEY   "^[0-9]{1,17}[|][^|]{1,249}[|][0-9]{1,9}[|][0-9]{1,18}[|]-?[0-9]{1,9}$"
 
 #define BY                                                                                         \
     {                                                                                              \
@@ -63,15 +68,15 @@ static const struct serve_route routes[] = {
                      .initial = "changed",
                      .words = "changed|rate|problems",
                      .doc = "latest change, lowest delivery rate, or most failures first"},
-                    AFTER,
+                    AFTER(CAMPAIGN_KEY),
                     LIMIT("50")},
-     .gives = "Campaigns", .doc = "campaigns with their main counters"},
+     .id = "listCampaigns", .gives = "Campaigns", .doc = "campaigns with their main counters"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}", SERVE_READ, true, false, SERVE_ROW,
      .statement = "funnel", .parameters = {CAMPAIGN, BY, PENDING}, .settings = expiry_rules,
-     .gives = "Funnel", .doc = "the same as the funnel"},
+     .id = "getCampaign", .gives = "Funnel", .doc = "the same as the funnel"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/funnel", SERVE_READ, true, false, SERVE_ROW,
      .statement = "funnel", .parameters = {CAMPAIGN, BY, PENDING}, .settings = expiry_rules,
-     .gives = "Funnel",
+     .id = "getFunnel", .gives = "Funnel",
      .doc = "statuses, flags and rates of a campaign, also of customers, from its counters"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/timeline", SERVE_READ, true, false, SERVE_ROW,
      .statement = "timeline", .is_on = has_series,
@@ -82,17 +87,19 @@ static const struct serve_route routes[] = {
                      .initial = "hour",
                      .words = "hour|minute",
                      .doc = "distance of the points"}},
-     .gives = "Timeline", .doc = "how the counters grew"},
+     .id = "getTimeline", .gives = "Timeline", .doc = "how the counters grew"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/recipients", SERVE_SUPPORT, false, false, SERVE_EXPORT,
      .statement = "recipients",
      .parameters = {CAMPAIGN,
-                    {.name = "status", .doc = "only messages that stand in it, or have this flag"},
+                    {.name = "status",
+                     .of_ladder = true,
+                     .doc = "only messages that stand in it, or have this flag"},
                     {.name = "format",
                      .type = SERVE_CHOICE,
                      .initial = "csv",
                      .words = "csv|json",
                      .doc = "form of the list"}},
-     .gives = "Recipients", .doc = "every message of a campaign, however many"},
+     .id = "listRecipients", .gives = "Recipients", .doc = "every message of a campaign, however many"},
     {RCPT_HTTP_GET, "/messages", SERVE_SUPPORT, .one_of = true, .kind = SERVE_ROW,
      .statement = "messages",
      .parameters = {{.name = "q", .doc = "id of the message, or the one that a gateway gave it"},
@@ -101,12 +108,12 @@ static const struct serve_route routes[] = {
                      .statement = "messages_of_customer",
                      .is_on = has_customers,
                      .off = "nothing says whose messages are: set inbox.columns.customer_id"}},
-     .gives = "Messages", .doc = "messages by an id, or of a customer"},
+     .id = "findMessages", .gives = "Messages", .doc = "messages by an id, or of a customer"},
     {RCPT_HTTP_GET, "/messages/{message}", SERVE_SUPPORT, false, false, SERVE_ROW,
      .statement = "message",
      .parameters =
          {{.name = "message", .in_path = true, .required = true, .doc = "id of the message"}},
-     .gives = "Message", .doc = "what `receiptd explain` says about a message"},
+     .id = "getMessage", .gives = "Message", .doc = "what `receiptd explain` says about a message"},
     {RCPT_HTTP_GET, "/gateways", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "gateways", .costly = true,
      .is_on = has_gateways,
      .off = "nothing is counted by gateway: set counters.gateways, such as to 90d",
@@ -116,14 +123,14 @@ static const struct serve_route routes[] = {
                      .least = 1,
                      .most = 8760,
                      .doc = "of the last so many hours"}},
-     .gives = "Gateways", .doc = "figures of each gateway"},
+     .id = "listGateways", .gives = "Gateways", .doc = "figures of each gateway"},
     {RCPT_HTTP_GET, "/pipelines", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "pipelines",
-     .gives = "Pipelines", .doc = "pipelines, for tokens without an organisation"},
+     .id = "listPipelines", .gives = "Pipelines", .doc = "pipelines, for tokens without an organisation"},
     {RCPT_HTTP_GET, "/pipelines/{pipeline}", SERVE_OPERATE, false, false, SERVE_ROW,
      .statement = "pipeline", .costly = true,
      .parameters =
          {{.name = "pipeline", .in_path = true, .required = true, .doc = "name of the pipeline"}},
-     .gives = "Stages", .doc = "how many actions stand in each stage"},
+     .id = "getPipeline", .gives = "Stages", .doc = "how many actions stand in each stage"},
     {RCPT_HTTP_GET, "/actions", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "actions", .costly = true,
      .parameters = {{.name = "status",
                      .type = SERVE_CHOICE,
@@ -136,27 +143,27 @@ static const struct serve_route routes[] = {
                      .most = INT64_MAX,
                      .doc = "`next` of the page before"},
                     LIMIT("100")},
-     .gives = "Actions", .doc = "actions, and why they do not run now"},
+     .id = "listActions", .gives = "Actions", .doc = "actions, and why they do not run now"},
     {RCPT_HTTP_GET, "/dead-letters", SERVE_OPERATE, false, false, SERVE_ROW,
      .statement = "dead_letters", .costly = true,
-     .parameters = {{.name = "reason", .doc = "only with this one"}, AFTER, LIMIT("100")},
-     .gives = "Letters",
+     .parameters = {{.name = "reason", .doc = "only with this one"}, AFTER(LETTER_KEY), LIMIT("100")},
+     .id = "listDeadLetters", .gives = "Letters",
      .doc = "what could not be applied, for tokens without an organisation; never the payload"},
     {RCPT_HTTP_POST, "/dead-letters/redrive", SERVE_OPERATE, false, false, SERVE_REDRIVE,
      .is_on = serve_redrive_is_on,
      .off = "this interface only reads: set serve.operate_dsn, or run receiptd dead-letters "
             "--redrive",
-     .gives = "Redriven", .takes = "Redrive",
+     .id = "redriveDeadLetters", .gives = "Redriven", .takes = "Redrive",
      .doc = "tries dead letters again, by a reason or by ids"},
     {RCPT_HTTP_GET, "/status", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "status", .costly = true,
-     .gives = "State",
+     .id = "getStatus", .gives = "State",
      .doc = "positions and daemons, as the database knows them, and what each instance says"},
     {RCPT_HTTP_GET, "/stream", SERVE_READ, true, false, SERVE_STREAM,
-     .parameters = {{.name = "campaign", .doc = "only of this one"}}, .gives = "Changed",
+     .parameters = {{.name = "campaign", .doc = "only of this one"}}, .id = "streamChanges", .gives = "Changed",
      .doc = "server-sent events: `campaign` for each one that changed, `health`"},
-    {RCPT_HTTP_GET, "/me", SERVE_ANY, true, false, SERVE_ME, .gives = "Me",
+    {RCPT_HTTP_GET, "/me", SERVE_ANY, true, false, SERVE_ME, .id = "getMe", .gives = "Me",
      .doc = "who asks, and what is allowed"},
-    {RCPT_HTTP_GET, "/openapi.json", SERVE_ANY, true, false, SERVE_OPENAPI, .gives = "object",
+    {RCPT_HTTP_GET, "/openapi.json", SERVE_ANY, true, false, SERVE_OPENAPI, .id = "getDescription", .gives = "object",
      .doc = "this description"},
 };
 
@@ -255,13 +262,12 @@ int serve_routes_find(struct serve_request *request, enum rcpt_http_method metho
     for (size_t index = 0; index < sizeof(routes) / sizeof(routes[0]); index++) {
         if (!fits(&routes[index], (struct rcpt_text){path.bytes, path.size}))
             continue;
-        if (routes[index].method == method) {
-            request->route = &routes[index];
-            return 0;
-        }
+        request->methods |= (unsigned)routes[index].method;
         status = 405;
+        if (routes[index].method == method)
+            request->route = &routes[index];
     }
-    return status;
+    return request->route != NULL ? 0 : status;
 }
 
 /* ---- what it asks for ---- */
@@ -290,22 +296,48 @@ static bool is_choice(const char *words, const char *value)
     return false;
 }
 
-/* NULL: it is fine. */
-static const char *fault_of(const struct serve_parameter *parameter, const char *value)
+static size_t characters_of(const char *text)
 {
-    char *end;
+    size_t count = 0;
+    for (; *text != '\0'; text++)
+        count += (*text & 0xc0) != 0x80;
+    return count;
+}
+
+static bool has_form(const char *pattern, const char *value)
+{
+    regex_t form;
+    RCPT_ASSERT(regcomp(&form, pattern, REG_EXTENDED | REG_NOSUB) == 0);
+    bool good = regexec(&form, value, 0, NULL, 0) == 0;
+    regfree(&form);
+    return good;
+}
+
+static bool is_in_range(const struct serve_parameter *parameter, const char *value)
+{
+    errno = 0;
+    long long number = strtoll(value, NULL, 10);
+    return rcpt_text_is_digits(rcpt_text_of(value)) && errno == 0 && number >= parameter->least &&
+           number <= parameter->most;
+}
+
+/* False: `fault` says what is wrong, and what would be right. */
+static bool is_good(const struct serve_parameter *parameter, const char *value, char fault[160])
+{
+    size_t size = value != NULL ? characters_of(value) : 0;
+    fault[0] = '\0';
     if (value == NULL)
-        return "is no text: UTF-8 without NUL, percent escapes of two digits";
-    if (value[0] == '\0' || strlen(value) > MOST_TEXT)
-        return "has to have 1 to 1000 bytes";
-    if (parameter->words != NULL && !is_choice(parameter->words, value))
-        return "is none of the values that it may have";
-    if (parameter->type != SERVE_INTEGER)
-        return NULL;
-    long long number = strtoll(value, &end, 10);
-    bool good = rcpt_text_is_digits(rcpt_text_of(value)) && strlen(value) <= 18 &&
-                number >= parameter->least && number <= parameter->most;
-    return good ? NULL : "is no number in its range";
+        snprintf(fault, 160, "is no text: UTF-8 without NUL, percent escapes of two digits");
+    else if (size == 0 || size > SERVE_MOST_TEXT)
+        snprintf(fault, 160, "has %zu characters: from 1 to %u are allowed", size, SERVE_MOST_TEXT);
+    else if (parameter->words != NULL && !is_choice(parameter->words, value))
+        snprintf(fault, 160, "is none of the values that it may have: %s", parameter->words);
+    else if (parameter->pattern != NULL && !has_form(parameter->pattern, value))
+        snprintf(fault, 160, "is no `next` of a page before");
+    else if (parameter->type == SERVE_INTEGER && !is_in_range(parameter, value))
+        snprintf(fault, 160, "has to be an integer from %" PRId64 " to %" PRId64, parameter->least,
+                 parameter->most);
+    return fault[0] == '\0';
 }
 
 /* From the path or the query; one that is absent has its initial value. */
@@ -322,16 +354,15 @@ static bool read_one(struct serve_request *request, size_t index, struct rcpt_ht
     request->values[index] = parameter->initial;
     if (count == 0 && !parameter->required)
         return true;
-    const char *fault = count == 0 ? "is missing" : count == 1 ? NULL : "is there more than once";
-    if (fault == NULL) {
+    char fault[160] = "is missing";
+    if (count > 1)
+        snprintf(fault, sizeof(fault), "is there more than once");
+    if (count == 1) {
         request->values[index] = decode(&request->arena, given.at, given.size, !parameter->in_path);
-        fault = fault_of(parameter, request->values[index]);
+        if (is_good(parameter, request->values[index], fault))
+            return true;
     }
-    if (fault == NULL)
-        return true;
-    snprintf(problem, 256, "the parameter %s %s%s%s", parameter->name, fault,
-             parameter->words != NULL ? ": " : "",
-             parameter->words != NULL ? parameter->words : "");
+    snprintf(problem, 256, "the parameter %s %s", parameter->name, fault);
     return false;
 }
 

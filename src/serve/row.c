@@ -83,7 +83,7 @@ static void go_on(struct serve_request *request, const char *body)
         return;
     }
     if (body == NULL)
-        serve_answer_problem(request, 404, "nothing of that name is here for you");
+        serve_answer_problem(request, 404, "not_found", "nothing of that name is here for you");
     else
         serve_answer_body(request, "application/json", "no-cache", body, strlen(body));
     serve_request_free(request);
@@ -148,7 +148,7 @@ void serve_row_begin(struct serve_request *request)
     const struct serve_parameter *first = first_of(request);
     const char *off = NULL;
     if (statement_of(request, &off) == NULL) {
-        serve_answer_problem(request, 501, "%s", off);
+        serve_answer_problem(request, 501, "off", "%s", off);
         serve_request_free(request);
         return;
     }

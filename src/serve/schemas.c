@@ -4,16 +4,18 @@
  *
  * Members stand as "name: type, …". A type is a word of `words` below, words that a value may be
  * (a|b|c), or a component. Behind it: [] a list of it, {} an object whose values are of it, ? or
- * null. A name with ? behind it may be missing. */
+ * null. A name with ? behind it may be missing. "only" in front: there are no other members; "either":
+ * the names of components, of which it is one. */
 #include <stdio.h>
 
 #include "base/json.h"
+#include "core/record.h"
 #include "internal.h"
 
 static const struct {
     const char *name, *doc, *members;
 } schemas[] = {
-    {"Problem", "why not (RFC 9457)", "type: text, title: text, status: integer, detail: text"},
+    {"Problem", "why not (RFC 9457)", "type: text, title: text, status: integer, code: text, detail: text"},
     {"Campaigns", "a page of campaigns",
      "campaigns: Campaign[], next: text?, as_of: time?, behind_s: number?"},
     {"Campaign", "main counters of a campaign",
@@ -87,7 +89,11 @@ static const struct {
     {"DeadLetter", "what could not be applied",
      "id: text, topic: text, partition: integer, offset: integer, index: integer, reason: text, "
      "detail: text?, size: integer?, dead_at: time"},
-    {"Redrive", "either a reason or ids", "reason?: text, ids?: text[], after?: text"},
+    {"Redrive", "either a reason or ids", "either RedriveByReason, RedriveByIds"},
+    {"RedriveByReason", "all letters of a reason; after: `next` of the answer before",
+     "only reason: reason, after?: letter"},
+    {"RedriveByIds", "some letters; after: `next` of the answer before",
+     "only ids: letter[], after?: letter"},
     {"Redriven", "what was moved; next: ask again with it as after",
      "redriven: integer, receipts: integer, left: integer, letters_left: Left[], next: text?"},
     {"Left", "a letter that was not moved", "id: text, why: text, detail: text"},
@@ -116,7 +122,13 @@ static const struct {
 } words[] = {
     {"text", "string", NULL},     {"integer", "integer", NULL},    {"number", "number", NULL},
     {"boolean", "boolean", NULL}, {"time", "string", "date-time"}, {"object", "object", NULL},
+    {"reason", "string", NULL},   {"letter", "string", NULL},
 };
+#define LETTER_FORM                                                                                \
+    "^[a-zA-Z0-9._-]{1,249}/(0|[1-9][0-9]{0,8})/(0|[1-9][0-9]{0,17})/(0|-?[1-9][0-9]{0,8})$"
+#define MOST_LETTERS 500 /* of one request */
+#define ONLY         "only "
+#define EITHER       "either "
 
 /* Takes it off, where it is there. */
 static bool take_suffix(struct rcpt_text *type, const char *suffix)
@@ -126,6 +138,16 @@ static bool take_suffix(struct rcpt_text *type, const char *suffix)
         return false;
     type->size -= size;
     return true;
+}
+
+/* Those for which letters are kept. */
+static void put_reasons(struct rcpt_json *json)
+{
+    rcpt_json_key(json, "enum");
+    rcpt_json_begin_array(json);
+    for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++)
+        rcpt_json_text(json, rcpt_reject_name((enum rcpt_reject_reason)reason));
+    rcpt_json_end_array(json);
 }
 
 /* `type` with its null: ["string", "null"]. */
@@ -141,6 +163,10 @@ static void put_word(struct rcpt_json *json, size_t word, bool or_null)
     }
     if (words[word].format != NULL)
         rcpt_json_put_text(json, "format", words[word].format);
+    if (strcmp(words[word].word, "letter") == 0)
+        rcpt_json_put_text(json, "pattern", LETTER_FORM);
+    if (strcmp(words[word].word, "reason") == 0)
+        put_reasons(json);
 }
 
 static void put_choices(struct rcpt_json *json, struct rcpt_text choices)
@@ -202,6 +228,10 @@ void serve_schema_put(struct rcpt_json *json, struct rcpt_text type)
     rcpt_json_begin_object(json);
     if (is_list || is_map) {
         rcpt_json_put_text(json, "type", is_list ? "array" : "object");
+        if (is_list && rcpt_text_is(type, "letter")) {
+            rcpt_json_put_int(json, "minItems", 1);
+            rcpt_json_put_int(json, "maxItems", MOST_LETTERS);
+        }
         rcpt_json_key(json, is_list ? "items" : "additionalProperties");
         serve_schema_put(json, type);
     } else {
@@ -240,6 +270,38 @@ static void put_members(struct rcpt_json *json, const char *members, bool names)
     }
 }
 
+static void put_either(struct rcpt_json *json, struct rcpt_text names)
+{
+    rcpt_json_key(json, "oneOf");
+    rcpt_json_begin_array(json);
+    while (names.size > 0) {
+        size_t size = rcpt_text_find(names, ", ");
+        rcpt_json_begin_object(json);
+        put_reference(json, rcpt_text_part(names, 0, size));
+        rcpt_json_end_object(json);
+        names = rcpt_text_part(names, size + 2, names.size);
+    }
+    rcpt_json_end_array(json);
+}
+
+static void put_object(struct rcpt_json *json, const char *members)
+{
+    bool only = strncmp(members, ONLY, sizeof(ONLY) - 1) == 0;
+    if (only)
+        members += sizeof(ONLY) - 1;
+    rcpt_json_put_text(json, "type", "object");
+    if (only)
+        rcpt_json_put_bool(json, "additionalProperties", false);
+    rcpt_json_key(json, "required");
+    rcpt_json_begin_array(json);
+    put_members(json, members, true);
+    rcpt_json_end_array(json);
+    rcpt_json_key(json, "properties");
+    rcpt_json_begin_object(json);
+    put_members(json, members, false);
+    rcpt_json_end_object(json);
+}
+
 /* Members may be added in a later release, so others are not forbidden. */
 void serve_schemas_put(struct rcpt_json *json)
 {
@@ -248,15 +310,10 @@ void serve_schemas_put(struct rcpt_json *json)
         rcpt_json_key(json, schemas[index].name);
         rcpt_json_begin_object(json);
         rcpt_json_put_text(json, "description", schemas[index].doc);
-        rcpt_json_put_text(json, "type", "object");
-        rcpt_json_key(json, "required");
-        rcpt_json_begin_array(json);
-        put_members(json, schemas[index].members, true);
-        rcpt_json_end_array(json);
-        rcpt_json_key(json, "properties");
-        rcpt_json_begin_object(json);
-        put_members(json, schemas[index].members, false);
-        rcpt_json_end_object(json);
+        if (strncmp(schemas[index].members, EITHER, sizeof(EITHER) - 1) == 0)
+            put_either(json, rcpt_text_of(schemas[index].members + sizeof(EITHER) - 1));
+        else
+            put_object(json, schemas[index].members);
         rcpt_json_end_object(json);
     }
     rcpt_json_end_object(json);

@@ -20,9 +20,9 @@
 /* ---- a request ---- */
 
 /* Ends the request with a problem. */
-static void refuse(struct serve_request *request, int status, const char *why)
+static void refuse(struct serve_request *request, int status, const char *code, const char *why)
 {
-    serve_answer_problem(request, status, "%s", why);
+    serve_answer_problem(request, status, code, "%s", why);
     serve_request_free(request);
 }
 
@@ -86,7 +86,7 @@ static void dispatch(struct serve_request *request)
         return;
     }
     if (request->route->is_on != NULL && !request->route->is_on(serve->settings.config)) {
-        refuse(request, 501, request->route->off);
+        refuse(request, 501, "off", request->route->off);
         return;
     }
     switch (request->route->kind) {
@@ -134,13 +134,13 @@ void serve_admitted(struct serve_request *request)
     const struct serve_route *route = request->route;
     char problem[256];
     if (route->scope != SERVE_ANY && !(request->scopes & (unsigned)route->scope))
-        refuse(request, 403, "the token has another scope");
+        refuse(request, 403, "scope_missing", "the token has another scope");
     else if (request->campaign != NULL && !route->by_link)
-        refuse(request, 403, "the link shows one campaign's funnel and nothing else");
+        refuse(request, 403, "link_too_narrow", "the link shows one campaign's funnel and nothing else");
     else if (!serve_routes_read(request, problem))
-        refuse(request, 400, problem);
+        refuse(request, 400, "invalid_parameter", problem);
     else if (!fits_link(request))
-        refuse(request, 403, "the link is for another campaign");
+        refuse(request, 403, "link_too_narrow", "the link is for another campaign");
     else
         dispatch(request);
 }
@@ -161,6 +161,18 @@ static struct serve_request *new_request(struct rcpt_serve *serve, struct rcpt_h
     return request;
 }
 
+/* The methods are no secret: the description has them. */
+static void answer_options(struct serve_request *request)
+{
+    char headers[1024], allow[96];
+    rcpt_http_allow(request->methods, allow);
+    snprintf(headers, sizeof(headers), "%s%s", serve_headers, allow);
+    const struct rcpt_http_answer answer = {.status = 204, .headers = headers};
+    request->status = answer.status;
+    rcpt_http_answer(request->http, &answer);
+    serve_request_free(request);
+}
+
 /* What costs nothing is refused before the database is asked for a token. */
 static void on_request(void *context, struct rcpt_http_request *http)
 {
@@ -168,13 +180,15 @@ static void on_request(void *context, struct rcpt_http_request *http)
     struct serve_request *request = new_request(serve, http);
     int status = serve_routes_find(request, rcpt_http_method(http), rcpt_http_rest(http));
     if (!host_is_ours(serve, http))
-        refuse(request, 421, "the Host header names none of serve.hosts");
+        refuse(request, 421, "foreign_host", "the Host header names none of serve.hosts");
     else if (status == 404)
-        refuse(request, 404, "no route has this path: see " SERVE_BASE "/openapi.json");
+        refuse(request, 404, "no_route", "no route has this path: see " SERVE_BASE "/openapi.json");
+    else if (rcpt_http_method(http) == RCPT_HTTP_OPTIONS)
+        answer_options(request);
     else if (status == 405)
-        refuse(request, 405, "the path takes another method");
+        refuse(request, 405, "method_not_allowed", "the header Allow names the methods of this path");
     else if (serve->stopping)
-        refuse(request, 503, "the process is stopping");
+        refuse(request, 503, "stopping", "the process is stopping");
     else
         serve_access(request);
 }
@@ -186,10 +200,10 @@ static void on_page(void *context, struct rcpt_http_request *http)
     struct serve_request *request = new_request(serve, http);
     request->is_page = true;
     if (!host_is_ours(serve, http))
-        serve_answer_problem(request, 421, "the Host header names none of serve.hosts");
+        serve_answer_problem(request, 421, "foreign_host", "the Host header names none of serve.hosts");
     else if (!serve->settings.config->serve.page ||
              !serve_page_answer(request, rcpt_http_rest(http)))
-        serve_answer_problem(request, 404, "there is no such page");
+        serve_answer_problem(request, 404, "no_route", "there is no such page");
     serve_request_free(request);
 }
 
@@ -315,7 +329,9 @@ static bool listen_now(struct rcpt_serve *serve, struct rcpt_error *error)
         .rate_per_source = UNKNOWN_A_SECOND,
         .problem_headers = serve_headers,
     };
-    const unsigned methods = RCPT_HTTP_GET | RCPT_HTTP_POST;
+    /* All of them: what a path takes is known here, not by its prefix. */
+    const unsigned methods = RCPT_HTTP_GET | RCPT_HTTP_POST | RCPT_HTTP_PUT | RCPT_HTTP_PATCH |
+                             RCPT_HTTP_DELETE | RCPT_HTTP_OPTIONS | RCPT_HTTP_OTHER;
     const struct rcpt_http_route api = {
         .prefix = SERVE_BASE,
         .methods = methods,
@@ -356,7 +372,7 @@ struct rcpt_serve *rcpt_serve_start(const struct rcpt_serve_settings *settings,
             serve_part_closed(serve);
         return NULL;
     }
-    serve->openapi = serve_openapi(&serve->openapi_size);
+    serve->openapi = serve_openapi(settings->config, &serve->openapi_size);
     uv_timer_init(settings->loop, &serve->tick);
     serve->tick.data = serve;
     uv_timer_start(&serve->tick, on_tick, SERVE_TICK_MS, SERVE_TICK_MS);

@@ -75,7 +75,7 @@ static unsigned scopes_of(const char *text)
 static void refuse(struct serve_request *request)
 {
     rcpt_http_charge(request->http);
-    serve_answer_problem(request, 401,
+    serve_answer_problem(request, 401, "token_unknown",
                          "the token is not known, or no longer: receiptd serve token list");
     serve_request_free(request);
 }
@@ -259,7 +259,7 @@ static void add_waiter(struct look_up *look_up, struct serve_request *request)
 
 static void refuse_for_now(struct serve_request *request)
 {
-    serve_answer_problem(request, 429,
+    serve_answer_problem(request, 429, "too_many",
                          "this connection has asked with another token, which is looked up");
     serve_request_free(request);
 }

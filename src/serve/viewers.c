@@ -142,7 +142,7 @@ void serve_stream_add(struct serve_request *request)
     struct serve_stream *stream = request->serve->stream;
     int64_t now = (int64_t)uv_now(request->serve->settings.loop);
     if (stream->count >= MOST_VIEWERS && !make_room(stream, request->caller)) {
-        serve_answer_problem(request, 503, "as many streams as may be are open");
+        serve_answer_problem(request, 503, "too_many", "as many streams as may be are open");
         serve_request_free(request);
         return;
     }
