@@ -62,7 +62,8 @@ static int list(const struct command_call *call, enum command_format format, int
         print_letters(rows, payload, format);
         /* With one reason alone it is not known how many there are. */
         size_t shown = rcpt_session_rows_count(rows);
-        bool counts = format == COMMAND_FORMAT_TABLE && values[0] == NULL && (int64_t)shown == limit;
+        bool counts =
+            format == COMMAND_FORMAT_TABLE && values[0] == NULL && (int64_t)shown == limit;
         exit_code = counts && !command_print_held(&context, "letters", shown)
                         ? command_fail(&context.error)
                         : command_printed(EX_OK);

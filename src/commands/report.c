@@ -131,8 +131,8 @@ void report_print_table(const struct report *report, FILE *out)
  * the same list. */
 static bool is_formula(const char *text)
 {
-    static const char *const beginnings[] = {"=",      "+",      "-",      "@",      "\t", "\r", "\n",
-                                             "\uff1d", "\uff0b", "\uff0d", "\uff20"};
+    static const char *const beginnings[] = {"=",  "+",      "-",      "@",      "\t",    "\r",
+                                             "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20"};
     for (size_t index = 0; index < sizeof(beginnings) / sizeof(beginnings[0]); index++)
         if (strncmp(text, beginnings[index], strlen(beginnings[index])) == 0)
             return true;

@@ -219,7 +219,8 @@ static const char *refusal_detail(int status)
         int status;
         const char *detail;
     } details[] = {
-        {400, "the bytes are no request of HTTP/1.1: one Host, one length, a body that can be read"},
+        {400,
+         "the bytes are no request of HTTP/1.1: one Host, one length, a body that can be read"},
         {401, "the header Authorization is to have the token: Bearer TOKEN"},
         {404, "there is no such path"},
         {405, "the header Allow names the methods of this path"},
@@ -230,7 +231,8 @@ static const char *refusal_detail(int status)
         {415, "the body is to be packed by gzip or deflate, or not at all"},
         {417, "of Expect only 100-continue is known"},
         {421, "the Host header names another machine"},
-        {429, "too many requests came from this address: the header Retry-After says when to come again"},
+        {429, "too many requests came from this address: the header Retry-After says when to come "
+              "again"},
         {431, "the headers are longer than they may be here"},
         {501, "of Transfer-Encoding only chunked is known"},
         {503, "the server has no room now: the header Retry-After says when to come again"},

@@ -7,7 +7,7 @@
 
 #define MOST_HOST 255u
 
-/* "host", "host:port" or "[IPv6]:port" without the port; anything else is a name of nobody. */
+/* "host", "host:port" or "[IPv6]:port" without the port; anything else has no name. */
 static struct rcpt_text host_of(struct rcpt_text address)
 {
     bool bracketed = address.size > 0 && address.at[0] == '[';
@@ -15,8 +15,7 @@ static struct rcpt_text host_of(struct rcpt_text address)
     struct rcpt_text rest = rcpt_text_part(address, size + bracketed, address.size);
     struct rcpt_text port = rcpt_text_part(rest, 1, rest.size);
     bool good = rest.size == 0 ? !bracketed || size < address.size
-                               : rest.at[0] == ':' &&
-                                     (port.size == 0 || rcpt_text_is_digits(port));
+                               : rest.at[0] == ':' && (port.size == 0 || rcpt_text_is_digits(port));
     if (!good)
         return RCPT_TEXT("");
     return bracketed ? rcpt_text_part(address, 1, size - 1) : rcpt_text_part(address, 0, size);
@@ -40,6 +39,7 @@ static bool is_own_name(struct rcpt_text host)
            (IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127));
 }
 
+/* As the configuration has it: "127.0.0.1:8322". */
 bool rcpt_http_is_loopback(const char *listen)
 {
     return is_own_name(host_of(rcpt_text_of(listen)));
@@ -57,6 +57,7 @@ static struct rcpt_text asked_for(const struct rcpt_http_request *request)
     return host_of(rcpt_text_part(rest, 0, strcspn(rest.at, "/?#")));
 }
 
+/* Names are compared without their ports. */
 bool rcpt_http_asks_for(const struct rcpt_http_request *request, bool is_loopback,
                         const char *names)
 {

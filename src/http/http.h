@@ -64,7 +64,8 @@ struct rcpt_http_settings { /* 0 or NULL: the default in brackets */
     size_t
         max_connections;   /* [4096] above it the least useful is closed, or the new one gets 503 */
     size_t max_per_source; /* connections of one address [no limit] */
-    bool share_connections; /* above max_connections the address that has most gives up its oldest for
+    bool
+        share_connections; /* above max_connections the address that has most gives up its oldest for
                                one that has fewer, whatever it is owed */
     size_t max_header_bytes;   /* request line and headers [16 KiB] */
     size_t max_body_bytes;     /* as sent and after decompression [1 MiB]; what is decompressed and

@@ -159,8 +159,7 @@ llhttp_errno_t parse_execute(struct connection *connection, const char *bytes, s
     static const char other[] = "TRACE"; /* which no route takes either */
     size_t unknown = unknown_method(connection, bytes, piece);
     connection->raw = NULL;
-    if (unknown > 0 &&
-        llhttp_execute(&connection->parser, other, sizeof(other) - 1) == HPE_OK)
+    if (unknown > 0 && llhttp_execute(&connection->parser, other, sizeof(other) - 1) == HPE_OK)
         return llhttp_execute(&connection->parser, bytes + unknown, piece - unknown);
     if (connection->place != HTTP_PLACE_START || !is_raw(bytes[0]))
         return llhttp_execute(&connection->parser, bytes, piece);

@@ -240,8 +240,7 @@ static void check_route(struct rcpt_http_request *request, const llhttp_t *parse
 {
     const char *path = request->head.bytes + request->path;
     request->route = http_find_route(request->server, path, request->path_size);
-    bool takes =
-        request->route != NULL && (request->route->is.methods & (unsigned)request->method);
+    bool takes = request->route != NULL && (request->route->is.methods & (unsigned)request->method);
     if (parser->method == HTTP_OPTIONS && !takes) {
         if (request->route == NULL && !(request->path_size == 1 && path[0] == '*'))
             request_refuse(request, 404);

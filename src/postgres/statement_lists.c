@@ -90,14 +90,22 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, cons
                                                       size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
-        {.name = "funnel"},    {.name = "funnels"},
-        {.name = "token"},     {.name = "changes"},
-        {.name = "campaigns"}, {.name = "recipients"},
-        {.name = "message"},   {.name = "messages"},
-        {.name = "pipelines"}, {.name = "pipeline"},
-        {.name = "actions"},   {.name = "dead_letters"},
-        {.name = "status"},    {.name = "timeline"},
-        {.name = "gateways"},  {.name = "pending"},
+        {.name = "funnel"},
+        {.name = "funnels"},
+        {.name = "token"},
+        {.name = "changes"},
+        {.name = "campaigns"},
+        {.name = "recipients"},
+        {.name = "message"},
+        {.name = "messages"},
+        {.name = "pipelines"},
+        {.name = "pipeline"},
+        {.name = "actions"},
+        {.name = "dead_letters"},
+        {.name = "status"},
+        {.name = "timeline"},
+        {.name = "gateways"},
+        {.name = "pending"},
         {.name = "messages_of_customer"},
     };
     const struct rcpt_pg_binding bindings[] = {{"customer", customer}, {"newest", newest}};

@@ -1,5 +1,5 @@
 /* Who asks: a token, a signed link, an organisation that a trusted proxy names, or, where
- * serve.open says so, anybody. Called by serve.c, which goes on in serve_admitted(). */
+ * serve.open says so, anybody. Called by serve.c, which goes on in when_admitted. */
 #include <stdlib.h>
 #include <strings.h>
 #include <time.h>
@@ -38,14 +38,15 @@ static void check_link(struct serve_request *request, const char *link)
                                     : rcpt_serve_link_campaign(secret, link, (int64_t)time(NULL),
                                                                &request->link_ends_s);
     if (campaign == NULL) {
-        refuse(request, "link_unknown", "the link is not ours, or its time is over: receiptd serve link CAMPAIGN");
+        refuse(request, "link_unknown",
+               "the link is not ours, or its time is over: receiptd serve link CAMPAIGN");
         return;
     }
     request->scopes = SERVE_READ;
     request->caller = serve_caller("link", rcpt_text_of(link));
     request->campaign = rcpt_text_terminated(&request->arena, rcpt_text_of(campaign));
     free(campaign);
-    serve_admitted(request);
+    request->serve->when_admitted(request);
 }
 
 /* ---- proxies ---- */
@@ -71,18 +72,19 @@ static struct rcpt_http_text proxy_value(const struct serve_request *request)
 static void admit_by_proxy(struct serve_request *request, struct rcpt_http_text organisation)
 {
     if (!rcpt_utf8_is_text(organisation.bytes, organisation.size)) {
-        refuse(request, "organisation_malformed", "the proxy names an organisation that is no text");
+        refuse(request, "organisation_malformed",
+               "the proxy names an organisation that is no text");
         return;
     }
     request->scopes = SERVE_READ | SERVE_SUPPORT;
-    request->caller = serve_caller(
-        "proxy", (struct rcpt_text){organisation.bytes, organisation.size});
+    request->caller =
+        serve_caller("proxy", (struct rcpt_text){organisation.bytes, organisation.size});
     if (strcmp(organisation.bytes, "*") != 0)
         request->organisation = rcpt_text_terminated(
             &request->arena, (struct rcpt_text){organisation.bytes, organisation.size});
     else
         request->scopes |= SERVE_OPERATE;
-    serve_admitted(request);
+    request->serve->when_admitted(request);
 }
 
 /* What the request brings itself counts before what is true of everybody. */
@@ -100,8 +102,9 @@ void serve_access(struct serve_request *request)
     } else if (request->serve->settings.config->serve.open) {
         request->scopes = SERVE_READ | SERVE_SUPPORT | SERVE_OPERATE;
         request->caller = serve_caller("open", rcpt_text_of(rcpt_http_source(request->http)));
-        serve_admitted(request);
+        request->serve->when_admitted(request);
     } else {
-        refuse(request, "token_missing", "a token is needed: receiptd serve token add --name NAME --scope read");
+        refuse(request, "token_missing",
+               "a token is needed: receiptd serve token add --name NAME --scope read");
     }
 }

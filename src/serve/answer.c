@@ -27,10 +27,14 @@ static const char *title_of(int status)
         int status;
         const char *title;
     } titles[] = {
-        {400, "The request is not understood"}, {401, "Who asks is not known"},
-        {403, "That is not allowed"},           {404, "There is no such thing"},
-        {405, "The method does not fit"},       {421, "That name is not ours"},
-        {429, "Too much at a time"},            {501, "That is not available here"},
+        {400, "The request is not understood"},
+        {401, "Who asks is not known"},
+        {403, "That is not allowed"},
+        {404, "There is no such thing"},
+        {405, "The method does not fit"},
+        {421, "That name is not ours"},
+        {429, "Too much at a time"},
+        {501, "That is not available here"},
         {503, "Not now"},
     };
     for (size_t index = 0; index < sizeof(titles) / sizeof(titles[0]); index++)

@@ -10,7 +10,7 @@
 #define MOST_QUEUED (16u * 1024 * 1024) /* a page of the longest ids */
 #define LOW_QUEUED  (128u * 1024)       /* below it the next page is asked for */
 #define MOST_LISTS  16u
-#define MOST_OF_ONE 4u /* of one caller */
+#define MOST_OF_ONE 4u  /* of one caller */
 #define PATIENCE    100 /* ticks for which the database may be away */
 
 struct serve_export {

@@ -86,7 +86,7 @@ struct serve_route {
     const char *off;
     struct serve_parameter parameters[SERVE_MOST_VALUES];
     char *(*settings)(const struct rcpt_config *config); /* of what is asked first; freed */
-    const char *id;            /* what generated clients call it */
+    const char *id;                                      /* what generated clients call it */
     const char *gives, *takes; /* components of schemas.c: answer; body, NULL: none */
     const char *doc;
 };
@@ -106,7 +106,7 @@ struct serve_request {
     const char *values[SERVE_MOST_VALUES]; /* of the parameters, decoded; NULL: absent */
     const char *organisation;              /* NULL: all */
     uint64_t caller;                       /* who shares with nobody: serve_caller() */
-    const char *settings; /* while what comes first is asked; otherwise NULL */
+    const char *settings;                  /* while what comes first is asked; otherwise NULL */
     unsigned scopes;
     const char *token;    /* name of the token in the Authorization header; NULL: another way */
     const char *campaign; /* that a link is for; NULL: there is none */
@@ -134,10 +134,8 @@ void serve_schemas_put(struct rcpt_json *json); /* all components, by their name
 void serve_schema_put(struct rcpt_json *json, struct rcpt_text type);
 
 /* ---- access.c ---- */
-/* Finds out who asks, then calls serve_admitted() or answers. */
+/* Finds out who asks, then calls when_admitted of struct rcpt_serve, or answers. */
 void serve_access(struct serve_request *request);
-/* serve.c: who asks is known. */
-void serve_admitted(struct serve_request *request);
 /* The key of a caller: a token's hash, a link, an organisation of a proxy, an address. */
 uint64_t serve_caller(const char *kind, struct rcpt_text who);
 
@@ -145,7 +143,7 @@ uint64_t serve_caller(const char *kind, struct rcpt_text who);
 struct serve_tokens;
 struct serve_tokens *serve_tokens_new(struct rcpt_serve *serve);
 void serve_tokens_free(struct serve_tokens *tokens); /* nothing waits any more */
-/* Finds the token, then calls serve_admitted() or answers. */
+/* Finds the token, then calls when_admitted, or answers. */
 void serve_tokens_ask(struct serve_request *request, struct rcpt_text token);
 void serve_tokens_tick(struct serve_tokens *tokens);
 unsigned serve_tokens_waiting(const struct serve_tokens *tokens); /* that are not asked yet */
@@ -186,7 +184,11 @@ bool serve_pool_is_up(const struct serve_pool *pool);
 bool serve_pool_is_idle(const struct serve_pool *pool);
 void serve_pool_tick(struct serve_pool *pool); /* gives up what has waited for long */
 void serve_pool_apply_config(struct serve_pool *pool);
-void serve_pool_close(struct serve_pool *pool); /* calls serve_part_closed() */
+void serve_pool_close(struct serve_pool *pool); /* calls when_part_closed */
+struct serve_pool_figures {
+    unsigned waiting, lines, up, busy;
+};
+struct serve_pool_figures serve_pool_figures(const struct serve_pool *pool);
 
 /* ---- stats.c ---- */
 struct serve_counts;
@@ -248,13 +250,14 @@ struct rcpt_serve {
     bool stopping, closing, is_local;
     struct serve_counts *counts; /* of requests */
     struct rcpt_serve_stats stats;
-    atomic_bool ending; /* for workers: stop at the next page */
-    unsigned redrives;  /* under way */
+    atomic_bool ending;                      /* for workers: stop at the next page */
+    unsigned redrives;                       /* under way */
     uint64_t redrivers[SERVE_MOST_REDRIVES]; /* whose they are; 0: no one's */
-    unsigned open;      /* parts that have to say that they are closed */
+    unsigned open;                           /* parts that have to say that they are closed */
+    /* serve.c, for the files below it: who asks is known; the database answers, or not; a part has closed. */
+    void (*when_admitted)(struct serve_request *request);
+    void (*when_pool_changed)(struct rcpt_serve *serve);
+    void (*when_part_closed)(struct rcpt_serve *serve);
 };
-void serve_part_closed(struct rcpt_serve *serve);
-/* The database answers, or not. */
-void serve_pool_changed(struct rcpt_serve *serve);
 
 #endif

@@ -23,6 +23,7 @@ struct serve_kept *serve_kept_new(void)
     return rcpt_calloc(1, sizeof(struct serve_kept));
 }
 
+/* Free again. */
 static void empty(struct place *place)
 {
     free(place->key);
@@ -53,6 +54,7 @@ static char *key_of(const struct serve_question *question)
     return text;
 }
 
+/* Few places, so all are looked at. */
 const char *serve_kept_find(const struct serve_kept *kept, const struct serve_question *question,
                             int64_t now_ms)
 {
@@ -67,6 +69,7 @@ const char *serve_kept_find(const struct serve_kept *kept, const struct serve_qu
     return answer;
 }
 
+/* In place of the same question, or of what ends first. */
 void serve_kept_put(struct serve_kept *kept, const struct serve_question *question,
                     const char *answer, int64_t took_ms, int64_t now_ms)
 {

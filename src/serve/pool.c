@@ -135,7 +135,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     (void)pg;
     line->up = true;
     if (line->pool->up_count++ == 0)
-        serve_pool_changed(line->pool->serve);
+        line->pool->serve->when_pool_changed(line->pool->serve);
     send_waiting(line->pool);
 }
 
@@ -152,7 +152,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     if (--pool->up_count > 0)
         return;
     drop_later_than(pool, -1, -1);
-    serve_pool_changed(pool->serve);
+    pool->serve->when_pool_changed(pool->serve);
 }
 
 /* Without a connection string of its own it reads as the daemon does. */
@@ -211,16 +211,13 @@ bool serve_pool_is_up(const struct serve_pool *pool)
     return pool->up_count > 0;
 }
 
-struct rcpt_serve_stats rcpt_serve_stats(const struct rcpt_serve *serve)
+/* As of now. */
+struct serve_pool_figures serve_pool_figures(const struct serve_pool *pool)
 {
-    struct rcpt_serve_stats stats = serve->stats;
-    stats.viewers = serve_stream_count(serve->stream);
-    stats.redrives = serve->redrives;
-    stats.questions_waiting = serve->pool->queue.waiting + serve_tokens_waiting(serve->tokens);
-    stats.lines = serve->pool->line_count;
-    stats.lines_up = serve->pool->up_count;
-    stats.lines_busy = serve->pool->in_flight;
-    return stats;
+    return (struct serve_pool_figures){.waiting = pool->queue.waiting,
+                                       .lines = pool->line_count,
+                                       .up = pool->up_count,
+                                       .busy = pool->in_flight};
 }
 
 bool serve_pool_is_idle(const struct serve_pool *pool)
@@ -244,7 +241,7 @@ static void on_closed(void *context)
     if (++pool->closed_count < pool->line_count)
         return;
     free(pool);
-    serve_part_closed(serve);
+    serve->when_part_closed(serve);
 }
 
 /* Questions in flight are answered as lost on the way. */

@@ -31,6 +31,8 @@ void queue_init(struct queue *queue)
 
 /* ---- callers ---- */
 
+/* Made with its first question. The list is walked: callers with questions are few, and each step is
+ * a comparison. */
 static struct caller *caller_of(struct queue *queue, uint64_t key)
 {
     struct caller **link = &queue->callers;
@@ -43,6 +45,7 @@ static struct caller *caller_of(struct queue *queue, uint64_t key)
     return *link = made;
 }
 
+/* Its place among the turns is given up. */
 static void unlink_caller(struct queue *queue, const struct caller *caller)
 {
     struct caller **link = &queue->callers;
@@ -71,6 +74,7 @@ static void end_turn(struct queue *queue, struct caller *caller)
     *link = caller;
 }
 
+/* At the end: a caller's own questions are asked in the order in which they came. */
 static void join(struct caller *caller, struct asker *asker)
 {
     asker->before = caller->last;
@@ -79,6 +83,7 @@ static void join(struct caller *caller, struct asker *asker)
     caller->waiting++;
 }
 
+/* From any place: another caller may have had the question sent. */
 static void leave(struct asker *asker)
 {
     struct caller *caller = asker->caller;
@@ -93,11 +98,13 @@ static void leave(struct asker *asker)
 
 /* ---- in ---- */
 
+/* NULL is a value, too: an organisation that is not given sees all. */
 static bool same(const char *one, const char *other)
 {
     return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
 }
 
+/* It only saves comparisons: who waits for an answer must not get another one's. */
 static uint64_t hash_of(const struct serve_question *asked)
 {
     uint64_t hash = rcpt_text_hash(rcpt_text_of(asked->statement));
@@ -170,6 +177,7 @@ static void add_asker(struct question *question, struct caller *caller, serve_on
         join(caller, asker);
 }
 
+/* The caller is looked up first, and forgotten again where there is no place. */
 bool queue_add(struct queue *queue, const struct serve_question *asked, int64_t now_ms,
                serve_on_answer on_answer, void *context)
 {
@@ -218,6 +226,7 @@ static struct question *next_of(const struct queue *queue, const struct caller *
     return NULL;
 }
 
+/* The first caller in line that has something which may be sent. */
 struct question *queue_take(struct queue *queue, unsigned share)
 {
     struct question *question = NULL;
@@ -234,6 +243,7 @@ struct question *queue_take(struct queue *queue, unsigned share)
     return question;
 }
 
+/* From the front: those have waited longest, but a costly one may wait longer. */
 struct question *queue_take_late(struct queue *queue, int64_t now_ms, int64_t most_ms,
                                  int64_t most_costly_ms)
 {
@@ -245,6 +255,7 @@ struct question *queue_take_late(struct queue *queue, int64_t now_ms, int64_t mo
     return each;
 }
 
+/* With its last question a caller goes, too. */
 void queue_landed(struct queue *queue, struct question *question)
 {
     queue->costly_in_flight -= question->costly;
@@ -252,6 +263,7 @@ void queue_landed(struct queue *queue, struct question *question)
     forget_idle(queue, question->caller);
 }
 
+/* An asker is freed before it is called, since it may ask again. */
 void question_answer(struct question *question, const struct rcpt_pg_rows *rows,
                      const struct rcpt_error *error)
 {

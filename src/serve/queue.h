@@ -31,7 +31,7 @@ struct question {
 
 struct queue {
     struct question *first, **last; /* all that wait */
-    struct caller *callers;         /* that have some, or one in flight; the first has the next turn */
+    struct caller *callers; /* that have some, or one in flight; the first has the next turn */
     unsigned waiting, costly_in_flight;
 };
 

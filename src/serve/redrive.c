@@ -14,10 +14,10 @@
 #include "internal.h"
 #include "receipts/redrive.h"
 
-#define MOST_CHOSEN   500u
-#define MOST_TOLD     500 /* letters that stay, one by one */
-#define MOST_SECONDS  10
-#define STATEMENT_MS  30000
+#define MOST_CHOSEN  500u
+#define MOST_TOLD    500 /* letters that stay, one by one */
+#define MOST_SECONDS 10
+#define STATEMENT_MS 30000
 
 enum member { MEMBER_NONE, MEMBER_REASON, MEMBER_IDS, MEMBER_AFTER };
 

@@ -59,6 +59,7 @@ static void make_question(const struct serve_request *request, struct asked *ask
 
 static void ask(struct serve_request *request);
 
+/* Nothing is kept of it. */
 static void fail(struct serve_request *request, const struct rcpt_error *error)
 {
     serve_answer_failure(request, error);
@@ -94,6 +95,7 @@ static int64_t now_of(const struct serve_request *request)
     return (int64_t)uv_now(request->serve->settings.loop);
 }
 
+/* That it took too long is an answer, too, and a costly one. */
 static void on_row(void *context, const struct rcpt_pg_rows *rows, const struct rcpt_error *error)
 {
     struct serve_request *request = context;
@@ -143,6 +145,7 @@ static void choose_first(struct serve_request *request, const struct serve_param
     free(settings);
 }
 
+/* What is off is said before anything is asked. */
 void serve_row_begin(struct serve_request *request)
 {
     const struct serve_parameter *first = first_of(request);

@@ -15,7 +15,8 @@
 static const struct {
     const char *name, *doc, *members;
 } schemas[] = {
-    {"Problem", "why not (RFC 9457)", "type: text, title: text, status: integer, code: text, detail: text"},
+    {"Problem", "why not (RFC 9457)",
+     "type: text, title: text, status: integer, code: text, detail: text"},
     {"Campaigns", "a page of campaigns",
      "campaigns: Campaign[], next: text?, as_of: time?, behind_s: number?"},
     {"Campaign", "main counters of a campaign",
@@ -99,7 +100,8 @@ static const struct {
     {"Left", "a letter that was not moved", "id: text, why: text, detail: text"},
     {"State", "what the database knows; parked and letters are exact up to 10 000",
      "instance: text?, ready: boolean, partitions: Partition[], parked: integer?, "
-     "parked_is_estimate: boolean?, letters: integer?, letters_is_estimate: boolean?, daemons: Daemon[], instances: Instance[], as_of: time?, "
+     "parked_is_estimate: boolean?, letters: integer?, letters_is_estimate: boolean?, daemons: "
+     "Daemon[], instances: Instance[], as_of: time?, "
      "behind_s: number?"},
     {"Partition", "how far a partition is applied",
      "topic: text, partition: integer, position: integer, lag: integer?, newest_at: time?"},

@@ -2,7 +2,7 @@
  * route, who asks (access.c), its parameters, then the answer of the route's kind.
  *
  * Its life: started, stopping (streams and lists end, requests in hand are answered), closing (each
- * part reports its end to serve_part_closed(), the last one frees the module). */
+ * part reports its end to on_part_closed(), the last one frees the module). */
 #include <stdlib.h>
 #include <sysexits.h>
 
@@ -129,14 +129,15 @@ static bool fits_link(struct serve_request *request)
 }
 
 /* From the outside in: may it ask at all, is it well-formed, is it the link's campaign? */
-void serve_admitted(struct serve_request *request)
+static void on_admitted(struct serve_request *request)
 {
     const struct serve_route *route = request->route;
     char problem[256];
     if (route->scope != SERVE_ANY && !(request->scopes & (unsigned)route->scope))
         refuse(request, 403, "scope_missing", "the token has another scope");
     else if (request->campaign != NULL && !route->by_link)
-        refuse(request, 403, "link_too_narrow", "the link shows one campaign's funnel and nothing else");
+        refuse(request, 403, "link_too_narrow",
+               "the link shows one campaign's funnel and nothing else");
     else if (!serve_routes_read(request, problem))
         refuse(request, 400, "invalid_parameter", problem);
     else if (!fits_link(request))
@@ -186,7 +187,8 @@ static void on_request(void *context, struct rcpt_http_request *http)
     else if (rcpt_http_method(http) == RCPT_HTTP_OPTIONS)
         answer_options(request);
     else if (status == 405)
-        refuse(request, 405, "method_not_allowed", "the header Allow names the methods of this path");
+        refuse(request, 405, "method_not_allowed",
+               "the header Allow names the methods of this path");
     else if (serve->stopping)
         refuse(request, 503, "stopping", "the process is stopping");
     else
@@ -200,7 +202,8 @@ static void on_page(void *context, struct rcpt_http_request *http)
     struct serve_request *request = new_request(serve, http);
     request->is_page = true;
     if (!host_is_ours(serve, http))
-        serve_answer_problem(request, 421, "foreign_host", "the Host header names none of serve.hosts");
+        serve_answer_problem(request, 421, "foreign_host",
+                             "the Host header names none of serve.hosts");
     else if (!serve->settings.config->serve.page ||
              !serve_page_answer(request, rcpt_http_rest(http)))
         serve_answer_problem(request, 404, "no_route", "there is no such page");
@@ -220,7 +223,7 @@ static void free_serve(struct rcpt_serve *serve)
 }
 
 /* After a failed start on_closed is not called: the caller got NULL. */
-void serve_part_closed(struct rcpt_serve *serve)
+static void on_part_closed(struct rcpt_serve *serve)
 {
     if (--serve->open > 0)
         return;
@@ -234,12 +237,12 @@ void serve_part_closed(struct rcpt_serve *serve)
 
 static void on_http_closed(void *context)
 {
-    serve_part_closed(context);
+    on_part_closed(context);
 }
 
 static void on_tick_closed(uv_handle_t *handle)
 {
-    serve_part_closed(handle->data);
+    on_part_closed(handle->data);
 }
 
 /* Asynchronous, all at once. */
@@ -267,7 +270,7 @@ static void on_tick(uv_timer_t *timer)
 }
 
 /* Viewers and the process are told. */
-void serve_pool_changed(struct rcpt_serve *serve)
+static void on_pool_changed(struct rcpt_serve *serve)
 {
     bool up = serve_pool_is_up(serve->pool);
     if (serve->closing)
@@ -332,18 +335,16 @@ static bool listen_now(struct rcpt_serve *serve, struct rcpt_error *error)
     /* All of them: what a path takes is known here, not by its prefix. */
     const unsigned methods = RCPT_HTTP_GET | RCPT_HTTP_POST | RCPT_HTTP_PUT | RCPT_HTTP_PATCH |
                              RCPT_HTTP_DELETE | RCPT_HTTP_OPTIONS | RCPT_HTTP_OTHER;
-    const struct rcpt_http_route api = {
-        .prefix = SERVE_BASE,
-        .methods = methods,
-        .unlimited_rate = true,
-        .handler = on_request,
-        .context = serve};
-    const struct rcpt_http_route page = {
-        .prefix = "/",
-        .methods = RCPT_HTTP_GET,
-        .unlimited_rate = true,
-        .handler = on_page,
-        .context = serve};
+    const struct rcpt_http_route api = {.prefix = SERVE_BASE,
+                                        .methods = methods,
+                                        .unlimited_rate = true,
+                                        .handler = on_request,
+                                        .context = serve};
+    const struct rcpt_http_route page = {.prefix = "/",
+                                         .methods = RCPT_HTTP_GET,
+                                         .unlimited_rate = true,
+                                         .handler = on_page,
+                                         .context = serve};
     serve->http = rcpt_http_new(&settings, error);
     free(list);
     if (serve->http == NULL)
@@ -359,6 +360,9 @@ struct rcpt_serve *rcpt_serve_start(const struct rcpt_serve_settings *settings,
 {
     struct rcpt_serve *serve = rcpt_calloc(1, sizeof(*serve));
     serve->settings = *settings;
+    serve->when_admitted = on_admitted;
+    serve->when_pool_changed = on_pool_changed;
+    serve->when_part_closed = on_part_closed;
     serve->is_local = rcpt_http_is_loopback(settings->config->serve.listen);
     serve->stream = serve_stream_new(serve);
     serve->tokens = serve_tokens_new(serve);
@@ -369,7 +373,7 @@ struct rcpt_serve *rcpt_serve_start(const struct rcpt_serve_settings *settings,
         if (serve->http != NULL)
             rcpt_http_close(serve->http, on_http_closed, serve);
         else
-            serve_part_closed(serve);
+            on_part_closed(serve);
         return NULL;
     }
     serve->openapi = serve_openapi(settings->config, &serve->openapi_size);
@@ -378,6 +382,19 @@ struct rcpt_serve *rcpt_serve_start(const struct rcpt_serve_settings *settings,
     uv_timer_start(&serve->tick, on_tick, SERVE_TICK_MS, SERVE_TICK_MS);
     serve->pool = serve_pool_new(serve);
     return serve;
+}
+
+struct rcpt_serve_stats rcpt_serve_stats(const struct rcpt_serve *serve)
+{
+    struct rcpt_serve_stats stats = serve->stats;
+    stats.viewers = serve_stream_count(serve->stream);
+    stats.redrives = serve->redrives;
+    struct serve_pool_figures pool = serve_pool_figures(serve->pool);
+    stats.questions_waiting = pool.waiting + serve_tokens_waiting(serve->tokens);
+    stats.lines = pool.lines;
+    stats.lines_up = pool.up;
+    stats.lines_busy = pool.busy;
+    return stats;
 }
 
 int rcpt_serve_port(const struct rcpt_serve *serve)

@@ -1,8 +1,7 @@
-/* Whose tokens these are. The database is asked for all that wait by one question at a time, so that
- * tokens that nobody knows cost it little and keep nobody out. A source that brings many of those
- * waits for the next tick, unless its token was known lately. One connection has one token that is
- * looked up; hashes that were refused are remembered for some seconds. Called by access.c and
- * serve.c. */
+/* Whose tokens these are. One question at a time asks for all that wait, so unknown tokens cost the
+ * database little, and keep no reader out. A source that brings many unknown ones waits for the next
+ * tick, unless its token was known lately. One connection has one token that is looked up; hashes
+ * that were refused are remembered for some seconds. Called by access.c and serve.c. */
 #include <stdlib.h>
 
 #include "internal.h"
@@ -46,11 +45,13 @@ static int64_t now_of(const struct serve_tokens *tokens)
 
 /* ---- memory ---- */
 
+/* One place for each hash: nothing is searched, and nothing grows. */
 static void remember(struct memory places[PLACES], uint64_t key, int64_t until_ms)
 {
     places[key & (PLACES - 1)] = (struct memory){key, until_ms};
 }
 
+/* False also where a newer hash has taken the place. */
 static bool remembers(const struct memory places[PLACES], uint64_t key, int64_t now_ms)
 {
     const struct memory *place = &places[key & (PLACES - 1)];
@@ -59,6 +60,7 @@ static bool remembers(const struct memory places[PLACES], uint64_t key, int64_t 
 
 /* ---- the answer ---- */
 
+/* As the table has them: words that commas separate. */
 static unsigned scopes_of(const char *text)
 {
     unsigned scopes = SERVE_ANY;
@@ -71,7 +73,7 @@ static unsigned scopes_of(const char *text)
     return scopes;
 }
 
-/* It counts in the rate of its source, which brings what nobody knows. */
+/* It counts in the rate of its source, which brings unknown tokens. */
 static void refuse(struct serve_request *request)
 {
     rcpt_http_charge(request->http);
@@ -83,6 +85,7 @@ static void refuse(struct serve_request *request)
 /* Columns of sql/serve/token. */
 enum { TOKEN_HASH, TOKEN_SCOPES, TOKEN_ORG_ID, TOKEN_NAME };
 
+/* The token is the caller from now on, by whatever connection it comes. */
 static void admit(struct serve_request *request, uint64_t key, const struct rcpt_pg_rows *rows,
                   size_t row)
 {
@@ -93,7 +96,7 @@ static void admit(struct serve_request *request, uint64_t key, const struct rcpt
         request->organisation = rcpt_text_terminated(&request->arena, rcpt_text_of(organisation));
     request->token = rcpt_text_terminated(&request->arena,
                                           rcpt_text_of(rcpt_pg_rows_text(rows, row, TOKEN_NAME)));
-    serve_admitted(request);
+    request->serve->when_admitted(request);
 }
 
 /* The row of the hash; the count of rows: nobody's. */
@@ -135,6 +138,7 @@ static void answer(struct serve_tokens *tokens, struct look_up *look_up,
 
 static void send_now(struct serve_tokens *tokens);
 
+/* In the order in which they came. */
 static void answer_all(struct serve_tokens *tokens, const struct rcpt_pg_rows *rows,
                        const struct rcpt_error *error)
 {
@@ -178,6 +182,7 @@ static unsigned choose(struct serve_tokens *tokens)
     return count;
 }
 
+/* One question for all that do not wait for the tick, unless one is under way. */
 static void send_now(struct serve_tokens *tokens)
 {
     char *list = NULL;
@@ -238,6 +243,7 @@ static struct look_up *find(const struct serve_tokens *tokens, const char *hash,
     return NULL;
 }
 
+/* At the end of the line. */
 static struct look_up *append(struct serve_tokens *tokens, const char *hash, uint64_t key,
                               const void *connection)
 {
@@ -257,6 +263,8 @@ static void add_waiter(struct look_up *look_up, struct serve_request *request)
     look_up->waiters = waiter;
 }
 
+/* Clients ask with one token on a connection; who brings another one while the first is looked up, is
+ * guessing. */
 static void refuse_for_now(struct serve_request *request)
 {
     serve_answer_problem(request, 429, "too_many",
@@ -264,6 +272,7 @@ static void refuse_for_now(struct serve_request *request)
     serve_request_free(request);
 }
 
+/* From the cheapest reason to refuse to the look-up. */
 void serve_tokens_ask(struct serve_request *request, struct rcpt_text token)
 {
     struct serve_tokens *tokens = request->serve->tokens;
@@ -280,8 +289,8 @@ void serve_tokens_ask(struct serve_request *request, struct rcpt_text token)
         refuse_for_now(request);
         return;
     }
-    bool may_wait = !remembers(tokens->known, key, now_of(tokens)) &&
-                    !rcpt_http_is_within_rate(request->http);
+    bool may_wait =
+        !remembers(tokens->known, key, now_of(tokens)) && !rcpt_http_is_within_rate(request->http);
     if (look_up == NULL) {
         look_up = append(tokens, hash, key, connection);
         look_up->may_wait = may_wait;

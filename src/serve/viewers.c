@@ -11,6 +11,7 @@
 
 /* ---- shares ---- */
 
+/* Made with the first stream of a caller. */
 static struct holder *holder_of(struct serve_stream *stream, uint64_t caller)
 {
     for (struct holder *each = stream->holders; each != NULL; each = each->next)
@@ -128,7 +129,8 @@ static bool make_room(struct serve_stream *stream, uint64_t caller)
         return false;
     for (struct audience *each = stream->audiences; each != NULL; each = each->next)
         for (struct viewer **link = &each->viewers; *link != NULL; link = &(*link)->next)
-            if ((*link)->holder == most && (oldest == NULL || (*link)->ends_ms < (*oldest)->ends_ms))
+            if ((*link)->holder == most &&
+                (oldest == NULL || (*link)->ends_ms < (*oldest)->ends_ms))
                 oldest = link;
     RCPT_ASSERT(oldest != NULL);
     struct viewer *viewer = *oldest;

@@ -94,11 +94,11 @@ def test_each_path_takes_its_methods_and_names_them(site):
                 assert status == (204 if method == "OPTIONS" else 405) and set(headers["Allow"].split(", ")) == takes, (method, path, status, headers)
             else:
                 assert status in (200, 400), (method, path, status)  # 400: without its query or body
-            if status == 405:
+            if status == 405 and method != "HEAD":
                 assert json.loads(body)["code"] == "method_not_allowed"
     for method in METHODS:
         assert ask(site, method, "/api/v1/nothing")[0] == 404, method
-        assert ask(site, method, "/metrics")[0] in (404, 405), method
+        assert ask(site, method, "/metrics")[0] in ((204,) if method == "OPTIONS" else (404, 405)), method
     for line in ("brew / HTTP/1.1", "BREW/ / HTTP/1.1", "BREW  HTTP/1.1", "BREW", "BREW / HTTP/2.0", "BREW / ICE/1.0"):
         answer = reader.raw(site.process, f"{line}\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
         assert int(answer.split()[1]) in (400, 505), (line, answer)

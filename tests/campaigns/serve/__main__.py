@@ -29,7 +29,7 @@ MOST_GROWTH_KIB = 65536
 MARK = re.compile(rb"\b(alpha|beta)-(?:m\d|org|campaign|pipeline|account)")
 SEEN = {"all": {b"alpha", b"beta"}, "alpha": {b"alpha"}, "alpha-reader": {b"alpha"}, "beta": {b"beta"}, "nobody": set(), "revoked": set(), "none": set(),
         "garbage": set(), "link": {b"alpha"}}
-STATUSES = {200, 204, 304, 400, 401, 403, 404, 405, 411, 414, 421, 431, 501, 503}
+STATUSES = {200, 204, 304, 400, 401, 403, 404, 405, 411, 414, 421, 429, 431, 501, 503}
 
 
 class Anomaly(AssertionError):
