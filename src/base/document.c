@@ -236,6 +236,19 @@ struct rcpt_text rcpt_node_text_of(const struct rcpt_node *object, const char *n
     return rcpt_node_text(rcpt_node_get(object, name));
 }
 
+/* Depth is bounded by the parser. */
+bool rcpt_node_is_bare(const struct rcpt_node *node)
+{
+    if (node == NULL || node->type == RCPT_NODE_NULL)
+        return node != NULL;
+    if (node->type != RCPT_NODE_ARRAY && node->type != RCPT_NODE_OBJECT)
+        return false;
+    for (const struct rcpt_node *child = node->first; child != NULL; child = child->next)
+        if (!rcpt_node_is_bare(child))
+            return false;
+    return true;
+}
+
 bool rcpt_node_is_true(const struct rcpt_node *node)
 {
     return node != NULL && node->type == RCPT_NODE_BOOLEAN && rcpt_text_is(node->text, "true");

@@ -56,5 +56,7 @@ struct rcpt_text rcpt_node_text(const struct rcpt_node *node);
 /* rcpt_node_text(rcpt_node_get(object, name)) */
 struct rcpt_text rcpt_node_text_of(const struct rcpt_node *object, const char *name);
 bool rcpt_node_is_true(const struct rcpt_node *node);
+/* Null, or containers with nothing in them but containers and null; false for NULL. */
+bool rcpt_node_is_bare(const struct rcpt_node *node);
 
 #endif

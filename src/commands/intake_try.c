@@ -83,6 +83,7 @@ static bool report_drops(const struct rcpt_intake_result *result)
         [RCPT_INTAKE_IGNORED] = "ignored",
         [RCPT_INTAKE_UNMAPPED] = "not mapped",
         [RCPT_INTAKE_REJECTED] = "rejected",
+        [RCPT_INTAKE_UNKNOWN_FORM] = "not understood",
     };
     bool lost = false;
     for (size_t index = 0; index < result->drop_count; index++) {

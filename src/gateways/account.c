@@ -195,7 +195,8 @@ static bool compile_fields(struct rcpt_intake_account *account,
                    error) &&
            compile(config, "campaign_id", custom ? NULL : "?campaign_id", &account->url_campaign_id,
                    error) &&
-           compile(config, "day", custom ? NULL : "?day", &account->url_day, error);
+           compile(config, "day", custom ? NULL : "?day", &account->url_day, error) &&
+           compile(config, "inbound", account->gateway->inbound, &account->inbound, error);
 }
 
 /* ---- who may send ---- */
@@ -458,6 +459,7 @@ void rcpt_intake_account_free(struct rcpt_intake_account *account)
         account->fields.recipient, account->fields.until,      account->fields.cost,
         account->fields.ip,        account->url_message_id,    account->url_campaign_id,
         account->fields.day,       account->url_day,
+        account->inbound,
     };
     char *const texts[] = {account->name,      account->org_id,       account->public_url,
                            account->topic_arn, account->channel,      account->verify_token,

@@ -37,6 +37,7 @@ struct rcpt_intake_account {
             *channel, *client_ref, *part, *parts, *day, *link, *cost, *ip, *recipient, *until;
     } fields;
     struct rcpt_template *url_message_id, *url_campaign_id, *url_day;
+    struct rcpt_template *inbound; /* the gateway's */
 };
 
 /* False: the error says which key of the account is wrong, and why. */

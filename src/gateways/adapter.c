@@ -6,6 +6,7 @@
  * nothing is read that the signature does not cover: the view hides it. */
 #include "account.h"
 #include "core/record.h"
+#include "items.h"
 
 const char *rcpt_intake_verdict_name(enum rcpt_intake_verdict verdict)
 {
@@ -76,96 +77,84 @@ static void read_item(struct rcpt_reading *reading, const struct rcpt_node *item
         rcpt_reading_add(reading, &draft);
 }
 
-/* ---- from document to items ---- */
+/* ---- what we have put into the URL ---- */
 
-/* Templates reach enclosing items by level (`../field`). A node that is its own element takes no
- * second level. */
-static bool push(struct rcpt_source *source, const struct rcpt_node *node)
+/* The parameter of the URL that is a credential; NULL: there is none. */
+static const char *credential_of(const struct rcpt_intake_account *account)
 {
-    if (source->items[source->level] == node)
-        return false;
-    RCPT_ASSERT(source->level + 1 < RCPT_ITEM_MAX_LEVELS);
-    source->items[++source->level] = node;
+    rcpt_verifier *verify = account->scheme->verify;
+    if (verify == rcpt_verify_query)
+        return account->auth_name;
+    if (verify == rcpt_verify_url_hmac)
+        return "sig";
+    return verify == rcpt_verify_shared || verify == rcpt_verify_sns ? "token" : NULL;
+}
+
+static bool is_own_parameter(const struct rcpt_reading *reading, struct rcpt_text name)
+{
+    static const char *const names[] = {"message_id", "campaign_id", "day", "end"};
+    static const char *const signing[] = {"sig", "exp"};
+    const struct rcpt_intake_account *account = reading->account;
+    const char *credential = credential_of(account);
+    for (size_t index = 0; index < RCPT_COUNT_OF(names); index++)
+        if (rcpt_text_is(name, names[index]))
+            return true;
+    if (account->scheme->verify != rcpt_verify_url_hmac)
+        return credential != NULL && rcpt_text_is(name, credential);
+    return rcpt_text_is(name, signing[0]) || rcpt_text_is(name, signing[1]) ||
+           (account->auth_name != NULL && rcpt_text_is(name, account->auth_name));
+}
+
+/* Nothing in the query is the gateway's. */
+static bool is_own_query(const struct rcpt_reading *reading)
+{
+    const struct rcpt_form *query = &reading->source.query;
+    for (size_t index = 0; index < query->count; index++)
+        if (!is_own_parameter(reading, query->fields[index].name))
+            return false;
     return true;
 }
 
-static bool walk(struct rcpt_reading *reading, const struct rcpt_node *node, struct rcpt_text path);
+/* ---- from document to items ---- */
 
-/* Some gateways send a single object where they document an array. */
-static bool walk_one(struct rcpt_reading *reading, const struct rcpt_node *node,
-                     struct rcpt_text path)
+/* What was sent by a person, or is known to be no receipt, is ignored; anything else may be a
+ * receipt in a form that the adapter does not know. */
+static void read_other(struct rcpt_reading *reading, const struct rcpt_node *node)
 {
-    if (node->type != RCPT_NODE_OBJECT)
-        return false;
-    bool pushed = push(&reading->source, node);
-    bool exists = walk(reading, node, path);
-    reading->source.level -= pushed;
-    return exists;
+    const struct rcpt_gateway *gateway = reading->gateway;
+    struct rcpt_draft draft = {.item = node, .raw = node->raw.size > 0 ? node->raw : reading->raw};
+    const char *known = gateway->other != NULL ? gateway->other(node) : NULL;
+    if (known == NULL && rcpt_draft_is_inbound(reading))
+        known = "inbound";
+    if (known != NULL)
+        rcpt_draft_ignore(reading, &draft, known);
+    else
+        rcpt_draft_set_aside(reading, &draft);
 }
 
-/* An empty container exists: the request holds no receipt, and is not malformed. */
-static bool walk_each(struct rcpt_reading *reading, const struct rcpt_node *container,
-                      struct rcpt_text path)
+/* The body is empty, so that the query has to be the receipt. What our own platform has put into the
+ * URL is none: a gateway tries it so. */
+static void read_query(struct rcpt_reading *reading)
 {
-    bool exists = container->first == NULL;
-    for (const struct rcpt_node *node = container->first; node != NULL; node = node->next) {
-        bool pushed = push(&reading->source, node);
-        exists |= walk(reading, node, path);
-        reading->source.level -= pushed;
-    }
-    return exists;
-}
-
-/* Takes each element that the path leads to: "*" stands for the elements of an array (a single
- * object in its place is its own only element), "@" for the members of an object. Returns whether
- * the path exists. */
-static bool walk(struct rcpt_reading *reading, const struct rcpt_node *node, struct rcpt_text path)
-{
-    struct rcpt_source *source = &reading->source;
-    if (path.size == 0) {
-        bool pushed = push(source, node);
-        read_item(reading, node);
-        source->level -= pushed;
-        return true;
-    }
-    path = rcpt_text_part(path, 1, path.size); /* the slash */
-    struct rcpt_text step = rcpt_text_part(path, 0, rcpt_text_find(path, "/"));
-    path = rcpt_text_part(path, step.size, path.size);
-    if (rcpt_text_is(step, "*"))
-        return node->type == RCPT_NODE_ARRAY ? walk_each(reading, node, path)
-                                             : walk_one(reading, node, path);
-    if (rcpt_text_is(step, "@"))
-        return node->type == RCPT_NODE_OBJECT && walk_each(reading, node, path);
-    node = rcpt_node_member(node, step);
-    return node != NULL && walk(reading, node, path);
-}
-
-/* The paths are alternatives, separated by blanks: the first that exists is taken. */
-static void read_items(struct rcpt_reading *reading)
-{
-    struct rcpt_text paths = rcpt_text_of(reading->gateway->items);
-    const struct rcpt_node *root = reading->source.root;
-    while (paths.size > 0) {
-        struct rcpt_text path = rcpt_text_part(paths, 0, rcpt_text_find(paths, " "));
-        if (walk(reading, root, rcpt_text_is(path, "/") ? RCPT_TEXT("") : path))
-            return;
-        paths = rcpt_text_trim(rcpt_text_part(paths, path.size, paths.size));
-    }
+    struct rcpt_draft draft = {.raw = reading->raw};
+    if (is_own_query(reading))
+        rcpt_reading_ignore(reading, "probe");
+    else
+        rcpt_draft_set_aside(reading, &draft);
 }
 
 /* A gateway without `items` may still send JSON: then each element or member is an item. */
 static void read_document(struct rcpt_reading *reading)
 {
     struct rcpt_source *source = &reading->source;
-    source->items[0] = source->root;
-    source->level = 0;
+    bool is_empty = rcpt_text_trim(source->request->body).size == 0 && source->form.count == 0;
     bool has_form = reading->gateway->items == NULL || reading->gateway->json_in != NULL;
-    if (source->root == NULL && has_form)
+    if (source->root != NULL)
+        rcpt_items_read(reading, read_item, read_other);
+    else if (is_empty && (!has_form || is_own_query(reading)))
+        read_query(reading);
+    else
         read_item(reading, NULL);
-    else if (source->root != NULL && reading->gateway->items != NULL)
-        read_items(reading);
-    else if (source->root != NULL)
-        walk(reading, source->root, RCPT_TEXT("/*"));
     if (reading->result->event_count == 0 && reading->result->drop_count == 0)
         rcpt_reading_ignore(reading, "no_receipt");
 }
@@ -200,19 +189,10 @@ static void find_document(struct rcpt_reading *reading)
         }
     }
     bool wants_json = reading->gateway->items != NULL && reading->gateway->json_in == NULL;
-    if (rcpt_document_looks_like(body) || (wants_json && rcpt_text_trim(body).size > 0))
+    if (!rcpt_document_looks_like(body) && rcpt_draft_is_inbound(reading))
+        rcpt_reading_ignore(reading, "inbound");
+    else if (rcpt_document_looks_like(body) || (wants_json && rcpt_text_trim(body).size > 0))
         parse_json(reading, body);
-}
-
-/* The parameter of the URL that is a credential; NULL: there is none. */
-static const char *credential_of(const struct rcpt_intake_account *account)
-{
-    rcpt_verifier *verify = account->scheme->verify;
-    if (verify == rcpt_verify_query)
-        return account->auth_name;
-    if (verify == rcpt_verify_url_hmac)
-        return "sig";
-    return verify == rcpt_verify_shared || verify == rcpt_verify_sns ? "token" : NULL;
 }
 
 /* A dead letter is read by more people than the configuration: it holds no credential. */

@@ -61,6 +61,22 @@ void rcpt_draft_reject(struct rcpt_reading *reading, struct rcpt_draft *draft, c
     drop_draft(reading, draft, RCPT_INTAKE_REJECTED, reason);
 }
 
+/* Where there is nothing in it but empty lists and objects, no receipt can be in it. */
+void rcpt_draft_set_aside(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    if (rcpt_node_is_bare(draft->item)) {
+        draft->raw.size = 0;
+        rcpt_draft_ignore(reading, draft, "no_receipt");
+    } else {
+        drop_draft(reading, draft, RCPT_INTAKE_UNKNOWN_FORM, "unknown_form");
+    }
+}
+
+bool rcpt_draft_is_inbound(const struct rcpt_reading *reading)
+{
+    return rcpt_template_value(reading->account->inbound, &reading->source).size > 0;
+}
+
 void rcpt_reading_ignore(struct rcpt_reading *reading, const char *reason)
 {
     reading->answered = true;
@@ -344,7 +360,11 @@ void rcpt_reading_add(struct rcpt_reading *reading, struct rcpt_draft *draft)
     const struct rcpt_mapping *mapping = mapping_of(reading, draft);
     const char *fault = find_fault(draft);
     draft->done = true;
-    if (draft->status.size == 0)
+    if (mapping == NULL && rcpt_draft_is_inbound(reading))
+        drop_draft(reading, draft, RCPT_INTAKE_IGNORED, "inbound");
+    else if (draft->status.size == 0 && draft->id.size == 0)
+        rcpt_draft_set_aside(reading, draft);
+    else if (draft->status.size == 0)
         drop_draft(reading, draft, RCPT_INTAKE_REJECTED, "missing_status");
     else if (mapping == NULL)
         drop_draft(reading, draft, RCPT_INTAKE_UNMAPPED, "unknown_status");

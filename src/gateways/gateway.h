@@ -43,6 +43,8 @@ struct rcpt_gateway {
     const char *channel; /* where the receipt does not tell; NULL: unknown */
     const char *json_in; /* parameter that holds the JSON */
     const char *items;   /* path; several, parted by blanks: the first that is there */
+    const char *inbound; /* template: has a value where a person has sent a message, and never in a
+                            receipt; NULL: none is known */
     struct rcpt_fields fields;
     enum rcpt_intake_time time_format;
     const char *time_zone; /* "+05:30": of times that carry none; NULL: unknown */
@@ -60,6 +62,9 @@ struct rcpt_gateway {
     bool (*challenge)(struct rcpt_reading *reading);
     /* Called once, before the items are looked for: may set source.root or drop the request. */
     void (*open)(struct rcpt_reading *reading);
+    /* Called for each element of a list that has no item, and for a document that has none: what is
+     * known to be no receipt gets the (static) reason to ignore it. NULL: it may be one. */
+    const char *(*other)(const struct rcpt_node *node);
     /* Called for each item, after the templates and before the statuses. May change what was read,
      * set `mapped`, drop the draft, or take it apart with rcpt_reading_add. */
     void (*item)(struct rcpt_reading *reading, struct rcpt_draft *draft);
@@ -104,6 +109,10 @@ struct rcpt_reading {
 /* Sets the draft aside; the reason is static. */
 void rcpt_draft_ignore(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason);
 void rcpt_draft_reject(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason);
+/* May be a receipt, in a form that the adapter does not know: a letter `unknown_form`. */
+void rcpt_draft_set_aside(struct rcpt_reading *reading, struct rcpt_draft *draft);
+/* Whether the item, or the form, is a message that a person has sent. */
+bool rcpt_draft_is_inbound(const struct rcpt_reading *reading);
 /* Sets the whole request aside. */
 void rcpt_reading_ignore(struct rcpt_reading *reading, const char *reason);
 void rcpt_reading_reject(struct rcpt_reading *reading, const char *reason, struct rcpt_text raw);

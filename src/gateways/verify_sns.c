@@ -312,7 +312,19 @@ static void confirm(struct rcpt_reading *reading, const struct rcpt_node *envelo
     rcpt_reading_ignore(reading, trusted ? "subscription" : "subscription_not_trusted");
 }
 
-/* What is no JSON inside an envelope is a notice of Amazon's own. */
+/* A text inside an envelope is a notice of Amazon's own, if it is one that is known. */
+static void take_text(struct rcpt_reading *reading, struct rcpt_text message)
+{
+    struct rcpt_draft draft = {.raw = reading->raw};
+    if (rcpt_text_begins(message, "Successfully validated SNS topic"))
+        rcpt_reading_ignore(reading, "notice");
+    else
+        rcpt_draft_set_aside(reading, &draft);
+    reading->answered = true;
+}
+
+/* Amazon writes the message as a text; what passes it on may have made an object of it. That is never one
+ * of the signed members. */
 void rcpt_sns_open(struct rcpt_reading *reading)
 {
     const char *reason;
@@ -323,13 +335,18 @@ void rcpt_sns_open(struct rcpt_reading *reading)
         confirm(reading, envelope);
         return;
     }
-    if (!rcpt_text_is(member(envelope, "Type"), "Notification")) {
+    if (rcpt_text_is(member(envelope, "Type"), "UnsubscribeConfirmation")) {
         rcpt_reading_ignore(reading, "unsubscribed");
         return;
     }
+    const struct rcpt_node *object = rcpt_node_get(envelope, "Message");
     struct rcpt_text message = member(envelope, "Message");
+    if (object != NULL && object->type == RCPT_NODE_OBJECT) {
+        reading->source.root = object;
+        return;
+    }
     if (!rcpt_document_looks_like(message)) {
-        rcpt_reading_ignore(reading, "notice");
+        take_text(reading, message);
         return;
     }
     reading->source.root = rcpt_document_parse(message, reading->arena, &reason);

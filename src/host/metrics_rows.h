@@ -205,9 +205,10 @@ METRIC(INTAKE_EVENTS, "receiptd_intake_events_total", COUNTER, LABELS("account",
        .help = "Receipts sent to Kafka, by where their message id came from: request, alias, "
                "gateway (its own id, for there was no alias)")
 METRIC(INTAKE_DROPS, "receiptd_intake_drops_total", COUNTER, LABELS("account", "cause"),
-       .most = 3 * MOST_ACCOUNTS, OF_INTAKE,
+       .most = 4 * MOST_ACCOUNTS, OF_INTAKE,
        .help = "What became no receipt: ignored (of no interest), unmapped (a status that no table "
-               "knows), rejected (not understood)")
+               "knows), rejected (not understood), unknown_form (nothing of a receipt was found, and it is "
+               "not known to be none)")
 METRIC(INTAKE_UNMAPPED_STATUS, "receiptd_intake_unmapped_status_info", .type = RCPT_METRIC_INFO,
        LABELS("account", "status"), .most = MOST_ACCOUNTS, OF_INTAKE,
        .help = "The last status of the account that no table knew; other: more than a word")

@@ -318,7 +318,9 @@ static bool is_welcome(const struct rcpt_intake_result *result)
     if (result->verdict == RCPT_INTAKE_VERIFIED || result->event_count > 0)
         return true;
     for (size_t i = 0; i < result->drop_count; i++)
-        if (result->drops[i].kind != RCPT_INTAKE_REJECTED && result->drops[i].raw.size > 0)
+        if ((result->drops[i].kind == RCPT_INTAKE_IGNORED ||
+             result->drops[i].kind == RCPT_INTAKE_UNMAPPED) &&
+            result->drops[i].raw.size > 0)
             return true;
     return false;
 }

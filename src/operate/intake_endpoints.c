@@ -23,6 +23,7 @@ static void put_account(struct rcpt_json *json, const struct rcpt_intake_stats *
     rcpt_json_put_int(json, "events", (int64_t)stats->events);
     rcpt_json_put_int(json, "unmapped", (int64_t)stats->drops[RCPT_INTAKE_UNMAPPED]);
     rcpt_json_put_text(json, "last_unmapped_status", stats->unmapped_sample);
+    rcpt_json_put_int(json, "unknown_forms", (int64_t)stats->drops[RCPT_INTAKE_UNKNOWN_FORM]);
     rcpt_json_put_int(json, "refused_signatures",
                       (int64_t)(stats->verdicts[RCPT_INTAKE_MISSING] +
                                 stats->verdicts[RCPT_INTAKE_BAD] +

@@ -143,9 +143,10 @@ static void measure_events(struct rcpt_metrics *metrics, const struct rcpt_intak
                                   {"gateway", stats->unrouted}};
     const struct part drops[] = {{"ignored", stats->drops[RCPT_INTAKE_IGNORED]},
                                  {"unmapped", stats->drops[RCPT_INTAKE_UNMAPPED]},
-                                 {"rejected", stats->drops[RCPT_INTAKE_REJECTED]}};
+                                 {"rejected", stats->drops[RCPT_INTAKE_REJECTED]},
+                                 {"unknown_form", stats->drops[RCPT_INTAKE_UNKNOWN_FORM]}};
     set_parts(metrics, RCPT_METRIC_INTAKE_EVENTS, account, events, 3);
-    set_parts(metrics, RCPT_METRIC_INTAKE_DROPS, account, drops, 3);
+    set_parts(metrics, RCPT_METRIC_INTAKE_DROPS, account, drops, 4);
     if (stats->unmapped_sample[0] != '\0')
         rcpt_metrics_set(metrics, RCPT_METRIC_INTAKE_UNMAPPED_STATUS,
                          RCPT_LABELS(account, stats->unmapped_sample), 1);

@@ -93,6 +93,20 @@ static inline void fixture_header(struct fixture *fixture, struct rcpt_text name
     fixture->headers[fixture->request.header_count++] = (struct rcpt_intake_header){name, value};
 }
 
+/* The request of a sample in tests/payloads. */
+static inline void fixture_sample(struct fixture *fixture, const struct rcpt_node *request)
+{
+    struct rcpt_text path = rcpt_node_text_of(request, "path");
+    const struct rcpt_node *body = rcpt_node_get(request, "body");
+    const struct rcpt_node *headers = rcpt_node_get(request, "headers");
+    size_t size = rcpt_text_begins(path, "/dlr") ? 4 : 0;
+    fixture_request(fixture,
+                    rcpt_text_terminated(&fixture->arena, rcpt_node_text_of(request, "method")),
+                    rcpt_text_part(path, size, path.size), body->text);
+    for (const struct rcpt_node *header = headers->first; header != NULL; header = header->next)
+        fixture_header(fixture, header->key, header->text);
+}
+
 static inline void fixture_adapt(struct fixture *fixture)
 {
     rcpt_intake_adapt(fixture->account, &fixture->request, &fixture->arena, &fixture->result);

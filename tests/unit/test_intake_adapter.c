@@ -922,7 +922,7 @@ static void a_lone_object_stands_for_an_array_of_one(void **state)
     fixture_post(&fixture, JSON, "{\"events\":{\"id\":\"m1\",\"s\":\"ok\"}}");
     expect_member(&fixture, 0, "message_id", "m1");
     fixture_post(&fixture, JSON, "{\"events\":\"none\"}");
-    expect_drop(&fixture, RCPT_INTAKE_IGNORED, "no_receipt");
+    expect_drop(&fixture, RCPT_INTAKE_UNKNOWN_FORM, "unknown_form");
     fixture_fini(&fixture);
 }
 
@@ -1013,7 +1013,7 @@ static void a_multipart_body_without_a_boundary_has_no_fields(void **state)
     fixture_post(&fixture, "multipart/form-data",
                  "--b\r\nContent-Disposition: form-data; name=\"uuid\"\r\n\r\nu1\r\n"
                  "--b\r\nContent-Disposition: form-data; name=\"status\"\r\n\r\n1\r\n--b--\r\n");
-    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "missing_status");
+    expect_drop(&fixture, RCPT_INTAKE_UNKNOWN_FORM, "unknown_form");
     fixture_fini(&fixture);
 }
 

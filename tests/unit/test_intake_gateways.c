@@ -329,7 +329,7 @@ static void a_watermark_of_messenger_is_a_range_of_its_sender(void **state)
     fixture_post(&fixture, JSON, WATERMARK("\"sender\":{\"id\":\"5678\"},", "delivery"));
     expect_event(&fixture, "DELIVERED", NULL);
     fixture_post(&fixture, JSON, WATERMARK("", "read"));
-    expect_drop(&fixture, RCPT_INTAKE_IGNORED, "range_receipt");
+    expect_drop(&fixture, RCPT_INTAKE_UNKNOWN_FORM, "unknown_form");
     fixture_fini(&fixture);
 }
 

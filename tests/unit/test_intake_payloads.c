@@ -76,20 +76,6 @@ static void expect_event(struct sample *sample, const struct rcpt_node *expected
     assert_true(rcpt_node_text_of(event, "event_id").size > 0);
 }
 
-static void build_request(struct sample *sample, const struct rcpt_node *request)
-{
-    struct fixture *fixture = &sample->fixture;
-    struct rcpt_text path = rcpt_node_text_of(request, "path");
-    const struct rcpt_node *body = rcpt_node_get(request, "body");
-    const struct rcpt_node *headers = rcpt_node_get(request, "headers");
-    size_t size = rcpt_text_begins(path, "/dlr") ? 4 : 0;
-    fixture_request(fixture,
-                    rcpt_text_terminated(&fixture->arena, rcpt_node_text_of(request, "method")),
-                    rcpt_text_part(path, size, path.size), body->text);
-    for (const struct rcpt_node *header = headers->first; header != NULL; header = header->next)
-        fixture_header(fixture, header->key, header->text);
-}
-
 static void expect_reply(struct sample *sample, const struct rcpt_node *reply)
 {
     const struct rcpt_intake_answer *answer = &sample->fixture.result.answer;
@@ -104,7 +90,7 @@ static void run_sample(struct sample *sample, const struct rcpt_node *node)
     struct fixture *fixture = &sample->fixture;
     const struct rcpt_node *expected = rcpt_node_get(node, "expect")->first;
     sample->name = rcpt_node_text_of(node, "name");
-    build_request(sample, rcpt_node_get(node, "request"));
+    fixture_sample(fixture, rcpt_node_get(node, "request"));
     fixture_adapt(fixture);
     for (size_t index = 0; index < fixture->result.event_count; index++) {
         if (expected == NULL) {

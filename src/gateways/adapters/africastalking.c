@@ -19,6 +19,7 @@ static const struct rcpt_mapping statuses[] = {
 const struct rcpt_gateway rcpt_gateway_africastalking = {
     .name = "africastalking",
     .channel = "sms",
+    .inbound = "{from}{text}",
     .fields = {.id = "id", .status = "status", .reason = "failureReason"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),

@@ -142,6 +142,7 @@ static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_aws_eum_sms = {
     .name = "aws_eum_sms",
     .channel = "sms",
+    .inbound = "{originationNumber}{messageBody}",
     .fields = {.id = "/messageId",
                .status = "/eventType",
                .at = "/eventTimestamp",

@@ -48,6 +48,7 @@ const struct rcpt_gateway rcpt_gateway_gupshup_sms = {
     .channel = "sms",
     .json_in = "response",
     .items = "/*/*",
+    .inbound = "{phoneno,phoneNo,mobile}{content,text,message}",
     .fields = {.id = "externalId,messageId",
                .status = "status,eventType",
                .at = "deliveredTS,eventTs"},

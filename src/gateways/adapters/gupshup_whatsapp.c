@@ -1,6 +1,7 @@
-/* Gupshup WhatsApp, message-event v2: one receipt as JSON. `id` changes its meaning on the way,
- * `gsId` does not. Wants an empty 2xx. docs.gupshup.io */
+/* Gupshup WhatsApp. Version 2: one message-event as JSON; `id` changes its meaning on the way, `gsId` does
+ * not. Version 3 is Meta's form with `gs_id`. Wants an empty 2xx. docs.gupshup.io */
 #include "gateways/gateways.h"
+#include "meta.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"enqueued", NULL, "IN_GTW", NULL},
@@ -9,7 +10,7 @@ static const struct rcpt_mapping statuses[] = {
     {"failed", "1012", "REJECTED", "UNSUBSCRIBED"},
     {"failed", "100*", "REJECTED", NULL},       /* balance, template, no opt-in: never sent */
     {"failed", "101*", "REJECTED", NULL},       /* media */
-    {"failed", "131026", "BOUNCED_HARD", NULL}, /* WhatsApp's, as in whatsapp_cloud.c */
+    {"failed", "131026", "BOUNCED_HARD", NULL}, /* WhatsApp's, as in meta.c */
     {"failed", "131049", "BLOCKED", NULL},
     {"failed", "130472", "BLOCKED", NULL},
     {"failed", "131050", "BLOCKED", "UNSUBSCRIBED"},
@@ -19,28 +20,35 @@ static const struct rcpt_mapping statuses[] = {
     {"deleted", NULL, NULL, NULL},
 };
 
-/* Other types of event come to the same URL. */
+/* Other types of event come to the same URL: `message` is a person's. */
 static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
-    if (!rcpt_text_is(rcpt_node_text_of(draft->item, "type"), "message-event")) {
-        rcpt_draft_ignore(reading, draft, "no_receipt");
-        return;
-    }
-    if (draft->at.size > 0)
+    static const char *const others[] = {"user-event", "system-event", "billing-event",
+                                         "template-event", "account-event"};
+    struct rcpt_text type = rcpt_node_text_of(draft->item, "type");
+    bool is_v3 = rcpt_node_get(draft->item, "payload") == NULL;
+    if (rcpt_text_is(type, "message"))
+        rcpt_draft_ignore(reading, draft, "inbound");
+    for (size_t index = 0; index < RCPT_COUNT_OF(others); index++)
+        if (rcpt_text_is(type, others[index]))
+            rcpt_draft_ignore(reading, draft, "notice");
+    if (draft->at.size > 0 || draft->done)
         return;
     /* The envelope says when it was pushed: good for the second, as `ts` is. */
     draft->at = rcpt_node_text_of(draft->item, "timestamp");
-    draft->whole_seconds = true;
+    draft->whole_seconds = !is_v3;
 }
 
 const struct rcpt_gateway rcpt_gateway_gupshup_whatsapp = {
     .name = "gupshup_whatsapp",
     .channel = "whatsapp",
-    .fields = {.id = "/payload/gsId,/payload/id",
-               .status = "/payload/type",
-               .reason = "/payload/payload/code",
+    .items = RCPT_META_STATUSES " /",
+    .fields = {.id = "/payload/gsId,/payload/id,/gs_id,/id",
+               .status = "/payload/type,/status",
+               .reason = "/payload/payload/code,/errors/0/code",
                .at = "/payload/payload/ts"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .other = rcpt_meta_other,
     .item = take_event,
 };

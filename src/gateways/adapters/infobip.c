@@ -66,12 +66,13 @@ static void refine_undeliverable(struct rcpt_draft *draft)
 }
 
 /* What a recipient did with an e-mail. It says when the e-mail was sent, and not when this was. */
-static void take_tracking(struct rcpt_reading *reading, struct rcpt_draft *draft)
+static void take_tracking(struct rcpt_draft *draft)
 {
-    draft->status = rcpt_node_text_of(draft->item, "notificationType");
-    if (draft->status.size == 0)
-        rcpt_draft_ignore(reading, draft, "no_receipt");
-    else if (draft->channel.size == 0)
+    struct rcpt_text type = rcpt_node_text_of(draft->item, "notificationType");
+    if (type.size == 0)
+        return;
+    draft->status = type;
+    if (draft->channel.size == 0)
         draft->channel = RCPT_TEXT("email");
 }
 
@@ -84,7 +85,7 @@ static void take_report(struct rcpt_reading *reading, struct rcpt_draft *draft)
         draft->at = seen;
     }
     if (draft->item == reading->source.root) /* not in `results` */
-        take_tracking(reading, draft);
+        take_tracking(draft);
     if (rcpt_text_is(draft->reason, "NO_ERROR"))
         draft->reason.size = 0;
     /* "WHATSAPP": the ladder's channels are written small. */
@@ -99,6 +100,7 @@ static void take_report(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_infobip = {
     .name = "infobip",
     .items = "/results/* /",
+    .inbound = "/receivedAt",
     .fields = {.cost = "/price/pricePerMessage",
                .link = "/url",
                .id = "/messageId",

@@ -18,6 +18,7 @@ static const struct rcpt_reason reasons[] = {
 const struct rcpt_gateway rcpt_gateway_jasmin = {
     .name = "jasmin",
     .channel = "sms",
+    .inbound = "{from}{content,binary}",
     .fields = {.id = "id",
                .status = "message_status",
                .reason = "err",

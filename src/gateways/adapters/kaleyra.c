@@ -30,6 +30,7 @@ static const struct rcpt_mapping statuses[] = {
 
 const struct rcpt_gateway rcpt_gateway_kaleyra = {
     .name = "kaleyra",
+    .inbound = "{from,mobile,sender}{message,text,body}",
     .fields = {.id = "id,kid",
                .status = "status",
                .reason = "status_trace,description",

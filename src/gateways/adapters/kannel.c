@@ -48,6 +48,7 @@ static void test_bits(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_kannel = {
     .name = "kannel",
     .channel = "sms",
+    .inbound = "{from,sender}{text}",
     .fields = {.id = "uuid,id,message_id,mid",
                .status = "status,type,dlr,d",
                .at = "ts,time,timestamp,t,T",

@@ -5,7 +5,22 @@
 
 static const struct rcpt_mapping statuses[] = {
     {"delivery", NULL, "DELIVERED", NULL},
-    {"*", NULL, NULL, NULL}, /* messages, follows, postbacks */
+    {"message", NULL, NULL, NULL}, /* a person's, as are those down to postback */
+    {"unsend", NULL, NULL, NULL},
+    {"follow", NULL, NULL, NULL},
+    {"unfollow", NULL, NULL, NULL},
+    {"join", NULL, NULL, NULL},
+    {"leave", NULL, NULL, NULL},
+    {"member*", NULL, NULL, NULL},
+    {"postback", NULL, NULL, NULL},
+    {"videoPlayComplete", NULL, NULL, NULL},
+    {"beacon", NULL, NULL, NULL},
+    {"accountLink", NULL, NULL, NULL},
+    {"things", NULL, NULL, NULL},
+    {"module", NULL, NULL, NULL},
+    {"activated", NULL, NULL, NULL},
+    {"deactivated", NULL, NULL, NULL},
+    {"bot*", NULL, NULL, NULL},
 };
 
 const struct rcpt_gateway rcpt_gateway_line = {

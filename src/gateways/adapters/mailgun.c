@@ -70,6 +70,7 @@ static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_mailgun = {
     .name = "mailgun",
     .channel = "email",
+    .inbound = "{sender,from}{body-plain,body-html,body-mime,stripped-text}",
     .fields = {.link = "/event-data/url,url",
                .ip = "/event-data/ip,ip",
                .id = "/event-data/message/headers/message-id,/message/headers/message-id,"

@@ -24,6 +24,7 @@ static const struct rcpt_reason reasons[] = {
 const struct rcpt_gateway rcpt_gateway_messagebird = {
     .name = "messagebird",
     .channel = "sms",
+    .inbound = "{originator}{body,payload}",
     .fields = {.cost = "price[amount]",
                .id = "id",
                .status = "status",

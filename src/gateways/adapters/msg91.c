@@ -27,6 +27,7 @@ const struct rcpt_gateway rcpt_gateway_msg91 = {
     .channel = "sms",
     .json_in = "data",
     .items = "/*/report/* /",
+    .inbound = "{mobile,sender}{message,content}",
     .fields = {.id = "{../requestId,requestId}|{number,telNum}",
                .status = "status,desc",
                .reason = "failedReason,failureReason,desc",

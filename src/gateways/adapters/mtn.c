@@ -13,6 +13,7 @@ static const struct rcpt_mapping statuses[] = {
 const struct rcpt_gateway rcpt_gateway_mtn = {
     .name = "mtn",
     .channel = "sms",
+    .inbound = "{senderAddress}{message}",
     .fields = {.id = "TransactionID,transactionId,requestId",
                .status = "deliveryStatus",
                .client_ref = "clientCorrelator"},

@@ -72,6 +72,7 @@ static void read_item(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_plivo = {
     .name = "plivo",
     .channel = "sms",
+    .inbound = "{From}{Text,Body,Media0}",
     .fields = {.cost = "TotalAmount",
                .id = "MessageUUID",
                .status = "Status,status",

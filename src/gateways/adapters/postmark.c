@@ -48,13 +48,10 @@ static void take_change(struct rcpt_draft *draft)
         draft->mapped.flag = rcpt_text_is(why, "SpamComplaint") ? "COMPLAINED" : "UNSUBSCRIBED";
 }
 
-/* A message that comes in has FromFull and no RecordType. */
 static void take_record(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_text type = rcpt_node_text_of(draft->item, "Type");
-    if (draft->status.size == 0 && rcpt_node_get(draft->item, "FromFull") != NULL)
-        rcpt_draft_ignore(reading, draft, "inbound");
-    else if (rcpt_text_is(draft->status, "SubscriptionChange"))
+    if (rcpt_text_is(draft->status, "SubscriptionChange"))
         take_change(draft);
     else if (rcpt_text_is(draft->status, "Bounce") && type.size > 0)
         draft->status = RCPT_TEXT_JOIN(reading->arena, draft->status, RCPT_TEXT("/"), type);
@@ -63,6 +60,7 @@ static void take_record(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_postmark = {
     .name = "postmark",
     .channel = "email",
+    .inbound = "/FromFull/Email",
     .fields = {.link = "/OriginalLink",
                .ip = "/Geo/IP",
                .id = "/MessageID",

@@ -64,6 +64,7 @@ const struct rcpt_gateway rcpt_gateway_sendgrid = {
     .name = "sendgrid",
     .channel = "email",
     .items = "/*",
+    .inbound = "{from}{to}{headers,text,html,email}",
     .fields = {.link = "/url",
                .ip = "/ip",
                .id = "/sg_message_id",

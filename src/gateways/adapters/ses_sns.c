@@ -22,6 +22,7 @@ static const struct rcpt_mapping statuses[] = {
     {"Complaint", NULL, "DELIVERED", "COMPLAINED"},
     {"Subscription", "unsubscribed", "DELIVERED", "UNSUBSCRIBED"},
     {"Subscription", NULL, NULL, NULL},
+    {"Received", NULL, NULL, NULL},                      /* a mail that came in */
     {"AmazonSnsSubscriptionSucceeded", NULL, NULL, NULL}, /* a notice after set-up */
 };
 
@@ -119,6 +120,7 @@ static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_ses_sns = {
     .name = "ses_sns",
     .channel = "email",
+    .inbound = "/receipt/timestamp",
     .fields = {.link = "/click/link",
                .ip = "/open/ipAddress,/click/ipAddress",
                .id = "/mail/messageId",

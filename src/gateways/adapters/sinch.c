@@ -40,6 +40,7 @@ const struct rcpt_gateway rcpt_gateway_sinch = {
     .name = "sinch",
     .channel = "sms",
     .items = "/statuses/*/recipients/* /",
+    .inbound = "{from}{body}",
     .fields = {.id = "{^/batch_id}|{/recipient,.}",
                .status = "/status,../status",
                .reason = "/code,../code",

@@ -137,14 +137,16 @@ static void map(const struct rcpt_mapping *mappings, size_t count, struct rcpt_d
 }
 
 /* `detail` chooses the row, unless `errorCode` does. */
-static bool take_8x8(struct rcpt_draft *draft)
+static bool take_8x8(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     const struct rcpt_node *payload = rcpt_node_get(draft->item, "payload");
     const struct rcpt_node *status = rcpt_node_get(payload, "status");
     struct rcpt_text code = rcpt_node_text_of(status, "errorCode");
+    if (rcpt_text_begins(rcpt_node_text_of(draft->item, "eventType"), "inbound_"))
+        rcpt_draft_ignore(reading, draft, "inbound");
     draft->id = rcpt_node_text_of(payload, "umid");
     if (draft->id.size == 0)
-        return false;
+        return draft->done;
     draft->status = rcpt_node_text_of(status, "state");
     draft->reason = code;
     map(eight_by_eight_errors, RCPT_COUNT_OF(eight_by_eight_errors), draft);
@@ -159,10 +161,12 @@ static bool take_8x8(struct rcpt_draft *draft)
 /* Clickatell's One API: {"event": {"messageStatusUpdate": [{…}, …]}} */
 static bool take_one_api(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
-    const struct rcpt_node *updates =
-        rcpt_node_get(rcpt_node_get(draft->item, "event"), "messageStatusUpdate");
+    const struct rcpt_node *event = rcpt_node_get(draft->item, "event");
+    const struct rcpt_node *updates = rcpt_node_get(event, "messageStatusUpdate");
+    if (rcpt_node_get(event, "moText") != NULL)
+        rcpt_draft_ignore(reading, draft, "inbound");
     if (updates == NULL || updates->type != RCPT_NODE_ARRAY)
-        return false;
+        return draft->done;
     for (const struct rcpt_node *node = updates->first; node != NULL; node = node->next) {
         struct rcpt_draft one = *draft;
         one.id = rcpt_node_text_of(node, "messageId");
@@ -206,7 +210,7 @@ static bool take_row(struct rcpt_reading *reading, struct rcpt_draft *draft,
 /* Nothing fits: the draft has no status, and becomes a dead letter for that. */
 static void take_form(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
-    if (draft->item != NULL && (take_8x8(draft) || take_one_api(reading, draft)))
+    if (draft->item != NULL && (take_8x8(reading, draft) || take_one_api(reading, draft)))
         return;
     for (size_t index = 0; index < RCPT_COUNT_OF(forms); index++)
         if (take_row(reading, draft, &forms[index]))
@@ -216,6 +220,8 @@ static void take_form(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_sms_simple_forms = {
     .name = "sms_simple_forms",
     .channel = "sms",
+    .inbound = "{from,FROM,Msisdn,msisdn,mobile,originator,source,fromNumber}"
+               "{text,message,MESSAGE,Content,content,messageText,response,body}",
     .smpp_words = true, /* thinQ's */
     .item = take_form,
 };

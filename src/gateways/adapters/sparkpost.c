@@ -56,8 +56,8 @@ static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_text class = rcpt_node_text_of(draft->item, "bounce_class");
     const struct rcpt_node *agent = rcpt_node_get(draft->item, "user_agent_parsed");
-    if (draft->status.size == 0) {
-        rcpt_draft_ignore(reading, draft, "no_receipt"); /* relay_message */
+    if (rcpt_text_is(draft->item->key, "relay_message")) {
+        rcpt_draft_ignore(reading, draft, "inbound");
         return;
     }
     if (rcpt_node_is_true(rcpt_node_get(agent, "is_prefetched")))

@@ -28,6 +28,7 @@ static const struct rcpt_mapping statuses[] = {
     {"failed", "21610", "REJECTED", "UNSUBSCRIBED"}, /* the recipient has sent STOP */
     {"failed", NULL, "REJECTED", NULL},
     {"canceled", NULL, "SKIPPED", NULL},
+    {"receiv*", NULL, NULL, NULL}, /* a person's message */
 };
 
 static const struct rcpt_reason reasons[] = {
@@ -56,6 +57,7 @@ static void find_channel(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_twilio = {
     .name = "twilio",
     .channel = "sms",
+    .inbound = "{From}{Body,MediaUrl0}",
     .fields = {.id = "MessageSid,SmsSid",
                .status = "MessageStatus,SmsStatus",
                .reason = "ErrorCode",

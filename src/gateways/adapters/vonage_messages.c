@@ -13,15 +13,9 @@ static const struct rcpt_mapping statuses[] = {
     {"undeliverable", NULL, "FAILED", NULL},
 };
 
-/* Inbound messages come to the same URL; they have no status. */
-static void skip_inbound(struct rcpt_reading *reading, struct rcpt_draft *draft)
-{
-    if (draft->status.size == 0 && rcpt_node_get(draft->item, "message_type") != NULL)
-        rcpt_draft_ignore(reading, draft, "inbound");
-}
-
 const struct rcpt_gateway rcpt_gateway_vonage_messages = {
     .name = "vonage_messages",
+    .inbound = "/message_type",
     .fields = {.cost = "/usage/price",
                .id = "/message_uuid",
                .status = "/status",
@@ -33,5 +27,4 @@ const struct rcpt_gateway rcpt_gateway_vonage_messages = {
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
     .verify = rcpt_verify_vonage_messages,
-    .item = skip_inbound,
 };

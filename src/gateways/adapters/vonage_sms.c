@@ -34,16 +34,10 @@ static const struct rcpt_reason reasons[] = {
     {"54", RCPT_REASON_BLOCKED},
 };
 
-/* Inbound messages come to the same URL; they have no status. */
-static void skip_inbound(struct rcpt_reading *reading, struct rcpt_draft *draft)
-{
-    if (draft->status.size == 0 && rcpt_reading_value(reading, "type").size > 0)
-        rcpt_draft_ignore(reading, draft, "inbound");
-}
-
 const struct rcpt_gateway rcpt_gateway_vonage_sms = {
     .name = "vonage_sms",
     .channel = "sms",
+    .inbound = "{msisdn}{text,data,type}",
     .fields = {.cost = "price",
                .id = "messageId,message-id",
                .status = "status",
@@ -57,5 +51,4 @@ const struct rcpt_gateway rcpt_gateway_vonage_sms = {
     .reasons = reasons,
     .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_vonage_sms,
-    .item = skip_inbound,
 };

@@ -14,7 +14,7 @@ static const struct rcpt_mapping statuses[] = {
 static void skip_inbound(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_text type = rcpt_node_text_of(draft->item, "type");
-    if (type.size > 0 && !rcpt_text_is(type, "MESSAGE_STATUS"))
+    if (rcpt_text_is(type, "MESSAGE"))
         rcpt_draft_ignore(reading, draft, "inbound");
 }
 
