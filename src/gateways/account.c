@@ -161,6 +161,11 @@ static bool compile(const struct rcpt_intake_account_config *config, const char 
     return *template != NULL || rcpt_account_fail(error, config, key, reason);
 }
 
+/* Names of ARF's Feedback-Type (RFC 5965) as gateways pass it on. */
+#define FEEDBACK                                                                                   \
+    "feedback_type,feedback-type,Feedback-Type,FeedbackType,feedbackType,fbtype,"                  \
+    "complaintFeedbackType,complaint_feedback_type"
+
 /* An account's own templates go before those of its gateway. */
 static bool compile_fields(struct rcpt_intake_account *account,
                            const struct rcpt_intake_account_config *config,
@@ -174,6 +179,9 @@ static bool compile_fields(struct rcpt_intake_account *account,
     return compile(config, "custom.id", fields->id, &account->fields.id, error) &&
            compile(config, "custom.status", fields->status, &account->fields.status, error) &&
            compile(config, "custom.reason", fields->reason, &account->fields.reason, error) &&
+           compile(config, "words", fields->words, &account->fields.words, error) &&
+           compile(config, "feedback", fields->feedback != NULL ? fields->feedback : FEEDBACK,
+                   &account->fields.feedback, error) &&
            compile(config, "custom.at", fields->at, &account->fields.at, error) &&
            compile(config, "custom.event_id", fields->event_id, &account->fields.event_id, error) &&
            compile(config, "message_id", message_id, &account->fields.message_id, error) &&
@@ -459,7 +467,7 @@ void rcpt_intake_account_free(struct rcpt_intake_account *account)
         account->fields.recipient, account->fields.until,      account->fields.cost,
         account->fields.ip,        account->url_message_id,    account->url_campaign_id,
         account->fields.day,       account->url_day,
-        account->inbound,
+        account->inbound,          account->fields.words,      account->fields.feedback,
     };
     char *const texts[] = {account->name,      account->org_id,       account->public_url,
                            account->topic_arn, account->channel,      account->verify_token,

@@ -27,6 +27,23 @@ static struct rcpt_text value_or(struct rcpt_text value, const struct rcpt_templ
     return value.size > 0 ? value : rcpt_template_value(template, source);
 }
 
+/* All that is said of an error; the first that says anything is the reason. */
+static void fill_said(const struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    struct rcpt_text values[RCPT_SAID_MOST];
+    const struct rcpt_template *const templates[] = {reading->account->fields.reason,
+                                                     reading->account->fields.words};
+    for (size_t index = 0; index < RCPT_COUNT_OF(templates); index++) {
+        unsigned count =
+            rcpt_template_values(templates[index], &reading->source, values, RCPT_SAID_MOST);
+        for (unsigned value = 0; value < count; value++) {
+            rcpt_draft_say(draft, values[value]);
+            if (index == 0 && rcpt_code_is_zero(draft->reason))
+                draft->reason = values[value];
+        }
+    }
+}
+
 /* The account's channel comes before the item's, and that before the gateway's. */
 static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
@@ -34,7 +51,7 @@ static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *dr
     const struct rcpt_source *source = &reading->source;
     draft->id = rcpt_template_value(account->fields.id, source);
     draft->status = rcpt_template_value(account->fields.status, source);
-    draft->reason = rcpt_template_value(account->fields.reason, source);
+    fill_said(reading, draft);
     draft->at = rcpt_template_value(account->fields.at, source);
     draft->event_id = rcpt_template_value(account->fields.event_id, source);
     draft->part = rcpt_template_value(account->fields.part, source);

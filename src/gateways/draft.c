@@ -100,6 +100,46 @@ struct rcpt_text rcpt_reading_header(const struct rcpt_reading *reading, const c
     return rcpt_source_header(&reading->source, name);
 }
 
+/* ---- what is said of an error ---- */
+
+bool rcpt_code_is_zero(struct rcpt_text code)
+{
+    for (size_t index = 0; index < code.size; index++)
+        if (code.at[index] != '0')
+            return false;
+    return true;
+}
+
+/* A text brings the enhanced status code that stands in it: "smtp; 550 5.7.1 blocked". */
+void rcpt_draft_say(struct rcpt_draft *draft, struct rcpt_text text)
+{
+    struct rcpt_text texts[] = {text, rcpt_reason_enhanced(text)};
+    if (rcpt_text_equal(texts[0], texts[1]))
+        texts[1].size = 0;
+    for (size_t index = 0; index < RCPT_COUNT_OF(texts); index++)
+        if (texts[index].size > 0 && draft->said_count < RCPT_SAID_MOST)
+            draft->said[draft->said_count++] = texts[index];
+}
+
+/* RFC 5965: reports that somebody did not call the message spam, or that are about its signatures. */
+static bool is_no_complaint(const struct rcpt_reading *reading)
+{
+    static const char *const words[] = {"not-spam", "not_spam",     "not spam",
+                                        "notspam",  "auth-failure", "auth_failure"};
+    static const char header[] = "Feedback-Type:";
+    struct rcpt_text said =
+        rcpt_template_value(reading->account->fields.feedback, &reading->source);
+    size_t at = rcpt_text_find(said, header);
+    if (at < said.size) { /* the report itself */
+        said = rcpt_text_part(said, at + strlen(header), said.size);
+        said = rcpt_text_trim(rcpt_text_part(said, 0, rcpt_text_find(said, "\n")));
+    }
+    for (size_t index = 0; index < RCPT_COUNT_OF(words); index++)
+        if (rcpt_text_is_nocase(said, words[index]))
+            return true;
+    return false;
+}
+
 /* ---- from draft to event ---- */
 
 /* A star at the end of a pattern stands for anything. */
@@ -113,11 +153,17 @@ bool rcpt_pattern_fits(struct rcpt_text text, const char *pattern)
     return rcpt_text_is_nocase(text, pattern);
 }
 
-/* A row may ask for a code beside the status. */
+/* A row may ask for a code beside the status: any of those that are said. */
 bool rcpt_mapping_fits(const struct rcpt_mapping *mapping, const struct rcpt_draft *draft)
 {
-    return rcpt_pattern_fits(draft->status, mapping->raw) &&
-           (mapping->code == NULL || rcpt_pattern_fits(draft->reason, mapping->code));
+    if (!rcpt_pattern_fits(draft->status, mapping->raw))
+        return false;
+    if (mapping->code == NULL || rcpt_pattern_fits(draft->reason, mapping->code))
+        return true;
+    for (unsigned index = 0; index < draft->said_count; index++)
+        if (rcpt_pattern_fits(draft->said[index], mapping->code))
+            return true;
+    return false;
 }
 
 /* The first row that fits: adapters put the special ones first. */
@@ -170,15 +216,6 @@ static const char *find_fault(const struct rcpt_draft *draft)
     if (!is_good_id(draft->id) || !is_good_id(draft->message_id))
         return "invalid_id";
     return NULL;
-}
-
-/* "0", "000": gateways' way of saying that there was no error. */
-static bool is_zero(struct rcpt_text code)
-{
-    for (size_t index = 0; index < code.size; index++)
-        if (code.at[index] != '0')
-            return false;
-    return true;
 }
 
 /* A success has no reason: what gateways write there is "no error". */
@@ -271,6 +308,16 @@ static void make_range(struct rcpt_reading *reading, const struct rcpt_draft *dr
     add_event(reading, &event);
 }
 
+/* By all that is said: the reason that an adapter has chosen comes first. */
+static const char *class_of(const struct rcpt_reading *reading, const struct rcpt_draft *draft,
+                            const char *status)
+{
+    struct rcpt_text said[RCPT_SAID_MOST + 1] = {draft->reason};
+    memcpy(said + 1, draft->said, draft->said_count * sizeof(said[0]));
+    return rcpt_reason_class_of(reading->gateway->reasons, reading->gateway->reason_count, said,
+                                draft->said_count + 1, draft->status, status);
+}
+
 /* A reason counts for failures only, and only if it says something. */
 static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *draft,
                        const struct rcpt_mapping *mapping)
@@ -289,15 +336,14 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
         .event_id = draft->event_id,
     };
     set_time(reading, draft, &event);
-    set_flags(reading, &event, mapping->flag);
+    bool is_complaint = mapping->flag != NULL && strcmp(mapping->flag, "COMPLAINED") == 0;
+    set_flags(reading, &event, is_complaint && is_no_complaint(reading) ? NULL : mapping->flag);
     set_flags(reading, &event, draft->machine);
     if (!is_success(mapping->status))
         event.reason = good_text(draft->reason);
-    if (is_zero(event.reason))
+    if (rcpt_code_is_zero(event.reason))
         event.reason = (struct rcpt_text){NULL, 0};
-    event.reason_class =
-        rcpt_reason_class_of(reading->gateway->reasons, reading->gateway->reason_count,
-                             event.reason, draft->status, mapping->status);
+    event.reason_class = class_of(reading, draft, mapping->status);
     if (event.event_id.size == 0)
         event.event_id = make_event_id(reading, draft, mapping->status);
     if (!rcpt_text_number(draft->part, &event.part))

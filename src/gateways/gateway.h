@@ -16,7 +16,7 @@
 /* What a gateway says, what it means. The first row that fits counts; letters' case does not. */
 struct rcpt_mapping {
     const char *raw;    /* a * at the end stands for anything */
-    const char *code;   /* the receipt's reason, as above; NULL: any */
+    const char *code;   /* one of what is said of the error, as above; NULL: any */
     const char *status; /* NULL: of no interest, ignored */
     const char *flag;   /* NULL: none */
 };
@@ -25,7 +25,11 @@ struct rcpt_mapping {
 struct rcpt_fields {
     const char *id;     /* the gateway's id of the message */
     const char *status; /* its word */
-    const char *reason; /* code of an error, kept for all but successes */
+    /* Codes and words of an error, the ones that say most first: the first that says anything is kept, for
+     * all but successes. The tables are asked for each of them. */
+    const char *reason;
+    const char *words; /* asked as well, and never kept: texts of servers and for people */
+    const char *feedback; /* what a complaint says of itself; NULL: the usual names are tried */
     const char *at, *event_id, *message_id, *campaign_id, *channel, *client_ref, *part, *parts,
         *day;
     const char *link, *cost;
@@ -34,6 +38,8 @@ struct rcpt_fields {
     const char *recipient, *until; /* of a receipt without an id: all messages to a person up to a
                                       time */
 };
+
+#define RCPT_SAID_MOST 10u
 
 struct rcpt_reading;
 struct rcpt_draft;
@@ -76,6 +82,9 @@ struct rcpt_draft {
         part, parts, day, link, cost, ip, recipient, until;
     const struct rcpt_node *item; /* NULL: no JSON */
     struct rcpt_text raw;         /* bytes for the dead letter */
+    struct rcpt_text said[RCPT_SAID_MOST]; /* of an error: codes and words, those of enhanced status
+                                              codes in texts among them */
+    unsigned said_count;
     struct rcpt_mapping mapped;   /* .raw != NULL: the tables are not asked */
     const char *machine;          /* the flag that tells a machine from a person; NULL: none */
     bool whole_seconds;           /* the fraction of `at` says nothing */
@@ -111,6 +120,10 @@ void rcpt_draft_ignore(struct rcpt_reading *reading, struct rcpt_draft *draft, c
 void rcpt_draft_reject(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason);
 /* May be a receipt, in a form that the adapter does not know: a letter `unknown_form`. */
 void rcpt_draft_set_aside(struct rcpt_reading *reading, struct rcpt_draft *draft);
+/* Nothing, or "0", "000": gateways' way of saying that there was no error. */
+bool rcpt_code_is_zero(struct rcpt_text code);
+/* One more code, word or text about an error. */
+void rcpt_draft_say(struct rcpt_draft *draft, struct rcpt_text text);
 /* Whether the item, or the form, is a message that a person has sent. */
 bool rcpt_draft_is_inbound(const struct rcpt_reading *reading);
 /* Sets the whole request aside. */

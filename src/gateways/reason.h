@@ -31,14 +31,17 @@ enum rcpt_reason_class {
 /* A row of an adapter's table. */
 struct rcpt_reason {
     const char *
-        code; /* the receipt's reason, or else the gateway's word for the status; * at the end: anything */
+        code; /* one of what is said of the error, or else the gateway's word for the status; * at the end: anything */
     enum rcpt_reason_class class;
 };
 
-/* The class of a failure: by the adapter's table, by the enhanced status code of an e-mail (RFC 3463), or by the
+/* The class of a failure, of which several codes and words are `said`: by the adapter's table, by the enhanced status code of an e-mail (RFC 3463), or by the
  * ladder's status. NULL: the status is no failure. */
 const char *rcpt_reason_class_of(const struct rcpt_reason *reasons, size_t count,
-                                 struct rcpt_text reason, struct rcpt_text word,
-                                 const char *status);
+                                 const struct rcpt_text *said, size_t said_count,
+                                 struct rcpt_text word, const char *status);
+
+/* The first enhanced status code of a failure in a text: "5.7.1"; size 0: there is none. */
+struct rcpt_text rcpt_reason_enhanced(struct rcpt_text text);
 
 #endif

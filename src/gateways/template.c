@@ -347,3 +347,21 @@ struct rcpt_text rcpt_template_value(const struct rcpt_template *template,
     struct rcpt_text value = part_value(template, &template->parts[0], source);
     return value.size > 0 ? value : (struct rcpt_text){NULL, 0};
 }
+
+unsigned rcpt_template_values(const struct rcpt_template *template,
+                              const struct rcpt_source *source, struct rcpt_text *values,
+                              unsigned most)
+{
+    unsigned count = 0;
+    if (template == NULL || most == 0)
+        return 0;
+    if (template->part_count > 1) {
+        values[0] = join_parts(template, source);
+        return values[0].size > 0;
+    }
+    for (unsigned index = 0; index < template->field_count && count < most; index++) {
+        values[count] = rcpt_text_trim(field_value(source, &template->fields[index]));
+        count += values[count].size > 0;
+    }
+    return count;
+}

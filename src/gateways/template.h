@@ -60,6 +60,11 @@ void rcpt_template_free(struct rcpt_template *template);
 struct rcpt_text rcpt_template_value(const struct rcpt_template *template,
                                      const struct rcpt_source *source);
 
+/* The values of all alternatives, at most `most`; a composed template has one. Returns their number. */
+unsigned rcpt_template_values(const struct rcpt_template *template,
+                              const struct rcpt_source *source, struct rcpt_text *values,
+                              unsigned most);
+
 /* A plain parameter: form, else query, else member of the item. */
 struct rcpt_text rcpt_source_value(const struct rcpt_source *source, const char *name);
 /* Value of the first header of that name; at == NULL: none. */

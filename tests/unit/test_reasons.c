@@ -5,7 +5,8 @@
 static const char *class_of(const struct rcpt_reason *reasons, size_t count, const char *reason,
                             const char *word, const char *status)
 {
-    return rcpt_reason_class_of(reasons, count, rcpt_text_of(reason), rcpt_text_of(word), status);
+    const struct rcpt_text said[] = {rcpt_text_of(reason)};
+    return rcpt_reason_class_of(reasons, count, said, 1, rcpt_text_of(word), status);
 }
 
 static void without_a_table_the_enhanced_code_or_the_status_tells(void **state)

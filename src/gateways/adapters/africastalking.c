@@ -16,6 +16,14 @@ static const struct rcpt_mapping statuses[] = {
     {"AbsentSubscriber", NULL, "FAILED", NULL},
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"InsufficientCredit", RCPT_REASON_CREDIT},  {"UserDoesNotExist", RCPT_REASON_INVALID},
+    {"NotNetworkSub*", RCPT_REASON_INVALID},     {"UserInBlackList", RCPT_REASON_OPTED_OUT},
+    {"DoNotDisturb*", RCPT_REASON_OPTED_OUT},    {"UserIsInactive", RCPT_REASON_ABSENT},
+    {"AbsentSubscriber", RCPT_REASON_ABSENT},    {"UserAccountSuspended", RCPT_REASON_BLOCKED},
+    {"UserNotSubscribed*", RCPT_REASON_BLOCKED}, {"InvalidLinkId", RCPT_REASON_CONTENT},
+};
+
 const struct rcpt_gateway rcpt_gateway_africastalking = {
     .name = "africastalking",
     .channel = "sms",
@@ -23,4 +31,6 @@ const struct rcpt_gateway rcpt_gateway_africastalking = {
     .fields = {.id = "id", .status = "status", .reason = "failureReason"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
 };

@@ -23,6 +23,13 @@ static const struct rcpt_mapping statuses[] = {
     {"message-failed", NULL, "FAILED", NULL},
 };
 
+static const struct rcpt_reason reasons[] = {
+    {"4360", RCPT_REASON_EXPIRED},   {"472*", RCPT_REASON_INVALID}, {"4775", RCPT_REASON_OPTED_OUT},
+    {"4770", RCPT_REASON_SPAM},      {"477*", RCPT_REASON_SPAM},    {"4795", RCPT_REASON_SENDER},
+    {"479*", RCPT_REASON_SENDER},    {"478*", RCPT_REASON_BLOCKED}, {"4750", RCPT_REASON_BLOCKED},
+    {"5*", RCPT_REASON_NETWORK},
+};
+
 const struct rcpt_gateway rcpt_gateway_bandwidth = {
     .name = "bandwidth",
     .channel = "sms",
@@ -34,4 +41,6 @@ const struct rcpt_gateway rcpt_gateway_bandwidth = {
                .client_ref = "/message/tag"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
 };

@@ -20,6 +20,13 @@ static const struct rcpt_mapping statuses[] = {
     {"deleted", NULL, NULL, NULL},
 };
 
+/* Those below 2000 are Gupshup's. */
+static const struct rcpt_reason reasons[] = {RCPT_WHATSAPP_REASONS,
+                                             {"1002", RCPT_REASON_INVALID},
+                                             {"1003", RCPT_REASON_CREDIT},
+                                             {"1012", RCPT_REASON_OPTED_OUT},
+                                             {"101*", RCPT_REASON_CONTENT}};
+
 /* Other types of event come to the same URL: `message` is a person's. */
 static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
@@ -49,6 +56,8 @@ const struct rcpt_gateway rcpt_gateway_gupshup_whatsapp = {
                .at = "/payload/payload/ts"},
     .statuses = statuses,
     .status_count = RCPT_COUNT_OF(statuses),
+    .reasons = reasons,
+    .reason_count = RCPT_COUNT_OF(reasons),
     .other = rcpt_meta_other,
     .item = take_event,
 };

@@ -15,6 +15,8 @@ static const struct rcpt_mapping statuses[] = {
     {"EXPIRED_DLR_UNKNOWN", NULL, "UNKNOWN", NULL}, /* the operator's receipt never came */
     {"EXPIRED*", NULL, "EXPIRED", NULL},
     {"REJECTED*", NULL, "REJECTED", NULL},
+    {"CANCELED*", NULL, "SKIPPED", NULL}, /* by the sender */
+    {"CANCELLED*", NULL, "SKIPPED", NULL},
     {"SEEN", NULL, "OPENED", NULL},
     {"OPENED", NULL, "OPENED", NULL}, /* from here on: of e-mails */
     {"CLICKED", NULL, "CLICKED", NULL},
@@ -34,6 +36,7 @@ static const struct rcpt_reason reasons[] = {
     {"UNDELIVERABLE_REJECTED_OPERATOR", RCPT_REASON_BLOCKED},
     {"UNDELIVERABLE_DND", RCPT_REASON_OPTED_OUT},
     {"REJECTED_NOT_ENOUGH_CREDITS", RCPT_REASON_CREDIT},
+    {"REJECTED_PREPAID_*", RCPT_REASON_CREDIT},
     {"REJECTED_SOURCE", RCPT_REASON_SENDER},
     {"REJECTED_DND", RCPT_REASON_OPTED_OUT},
     {"REJECTED_FLOODING_FILTER", RCPT_REASON_SPAM},
@@ -61,7 +64,8 @@ static void refine_undeliverable(struct rcpt_draft *draft)
         return;
     if (ends_in(draft->status, "_DND") || ends_in(draft->status, "_REJECTED_OPERATOR"))
         draft->mapped = (struct rcpt_mapping){.raw = "*", .status = "BLOCKED"};
-    else if (permanent && ends_in(draft->reason, "UNKNOWN_SUBSCRIBER"))
+    else if (permanent && (ends_in(draft->reason, "UNKNOWN_SUBSCRIBER") ||
+                           ends_in(draft->reason, "UNIDENTIFIED_SUBSCRIBER")))
         draft->mapped = (struct rcpt_mapping){.raw = "*", .status = "BOUNCED_HARD"};
 }
 

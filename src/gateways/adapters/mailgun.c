@@ -2,6 +2,16 @@
  * variables among the fields. `delivered` is never sent twice. The signature covers a timestamp and
  * a token, not the event. documentation.mailgun.com/docs/mailgun/user-manual/events/webhooks */
 #include "gateways/gateways.h"
+#include "gateways/mail.h"
+
+/* What Mailgun calls it, then its own codes (602 to 607), then the server's answer. "old" means that
+ * Mailgun gave up after eight hours, "espblock" that the provider blocks the sender. */
+#define FAILURE(word)                                                                              \
+    {word, "suppress-*", "REJECTED", NULL}, {word, "605", "REJECTED", NULL},                       \
+        {word, "606", "REJECTED", NULL}, {word, "607", "REJECTED", NULL},                          \
+        {word, "old", "EXPIRED", NULL}, {word, "602", "EXPIRED", NULL},                            \
+        {word, "espblock", "BLOCKED", NULL}, {word, "552", "BOUNCED_SOFT", NULL}, /* full */       \
+        RCPT_MAIL_ROWS(word)
 
 static const struct rcpt_mapping statuses[] = {
     {"accepted", NULL, "IN_GTW", NULL},
@@ -10,10 +20,12 @@ static const struct rcpt_mapping statuses[] = {
     {"clicked", NULL, "CLICKED", NULL},
     {"rejected", NULL, "REJECTED", NULL},
     {"failed/temporary*", NULL, "DEFERRED", NULL},
-    {"failed/permanent/suppress-*", NULL, "REJECTED", NULL},
+    FAILURE("failed*"),
     {"failed/permanent*", NULL, "BOUNCED_HARD", NULL},
     {"failed", NULL, "FAILED", NULL},
-    {"bounced", NULL, "BOUNCED_HARD", NULL}, /* of the old form, as is the next */
+    FAILURE("bounced"), /* of the old form, as is the next */
+    {"bounced", NULL, "BOUNCED_HARD", NULL},
+    FAILURE("dropped"),
     {"dropped", NULL, "REJECTED", NULL},
     {"complained", NULL, "DELIVERED", "COMPLAINED"},
     {"unsubscribed", NULL, "DELIVERED", "UNSUBSCRIBED"},
@@ -21,17 +33,17 @@ static const struct rcpt_mapping statuses[] = {
 };
 
 static const struct rcpt_reason reasons[] = {
-    {"552", RCPT_REASON_ABSENT},
-    {"605", RCPT_REASON_INVALID},
-    {"606", RCPT_REASON_OPTED_OUT},
-    {"607", RCPT_REASON_OPTED_OUT},
-    {"failed/permanent/suppress-bounce", RCPT_REASON_INVALID},
-    {"failed/permanent/suppress-*", RCPT_REASON_OPTED_OUT},
     {"suppress-bounce", RCPT_REASON_INVALID},
     {"suppress-*", RCPT_REASON_OPTED_OUT},
     {"espblock", RCPT_REASON_BLOCKED},
     {"old", RCPT_REASON_EXPIRED},
-    {"hardfail", RCPT_REASON_INVALID},
+    {"602", RCPT_REASON_EXPIRED},
+    {"605", RCPT_REASON_INVALID},
+    {"606", RCPT_REASON_OPTED_OUT},
+    {"607", RCPT_REASON_OPTED_OUT},
+    {"552", RCPT_REASON_ABSENT},
+    {"failed/permanent/suppress-bounce", RCPT_REASON_INVALID},
+    {"failed/permanent/suppress-*", RCPT_REASON_OPTED_OUT},
 };
 
 /* The event, with or without its wrapper. */
@@ -71,13 +83,20 @@ const struct rcpt_gateway rcpt_gateway_mailgun = {
     .name = "mailgun",
     .channel = "email",
     .inbound = "{sender,from}{body-plain,body-html,body-mime,stripped-text}",
-    .fields = {.link = "/event-data/url,url",
+    .fields = {.feedback = "/event-data/feedback-type,/event-data/feedback_type,feedback-type,"
+                           "feedback_type",
+               .link = "/event-data/url,url",
                .ip = "/event-data/ip,ip",
                .id = "/event-data/message/headers/message-id,/message/headers/message-id,"
                      "Message-Id,message-id",
                .status = "/event-data/event,event",
                .reason = "/event-data/delivery-status/code,/event-data/reason,"
                          "/delivery-status/code,/reason,code,error,reason",
+               .words = "/event-data/delivery-status/enhanced-code,"
+                        "/event-data/delivery-status/message,"
+                        "/event-data/delivery-status/description,"
+                        "/delivery-status/enhanced-code,/delivery-status/message,"
+                        "/delivery-status/description,description,notification",
                .at = "/event-data/timestamp,timestamp",
                .event_id = "/signature/token,token,/event-data/id,/id",
                .message_id = "/event-data/user-variables/message_id,/user-variables/message_id,"

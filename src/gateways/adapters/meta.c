@@ -24,18 +24,7 @@ static const struct rcpt_mapping statuses[] = {
     {"warning", NULL, NULL, NULL},
 };
 
-static const struct rcpt_reason reasons[] = {
-    {"368", RCPT_REASON_SENDER},     {"130429", RCPT_REASON_NETWORK},
-    {"130472", RCPT_REASON_BLOCKED}, {"131000", RCPT_REASON_NETWORK},
-    {"131016", RCPT_REASON_NETWORK}, {"131021", RCPT_REASON_INVALID},
-    {"131026", RCPT_REASON_INVALID}, {"131031", RCPT_REASON_SENDER},
-    {"131042", RCPT_REASON_CREDIT},  {"131045", RCPT_REASON_SENDER},
-    {"131047", RCPT_REASON_BLOCKED}, {"131048", RCPT_REASON_SPAM},
-    {"131049", RCPT_REASON_BLOCKED}, {"131050", RCPT_REASON_OPTED_OUT},
-    {"131051", RCPT_REASON_CONTENT}, {"131052", RCPT_REASON_CONTENT},
-    {"131053", RCPT_REASON_CONTENT}, {"1320*", RCPT_REASON_CONTENT},
-    {"1321*", RCPT_REASON_CONTENT},
-};
+static const struct rcpt_reason reasons[] = {RCPT_WHATSAPP_REASONS};
 
 /* The token is in a URL, so that no secret may take its place. */
 static bool is_token(const struct rcpt_reading *reading, struct rcpt_text given)
@@ -79,12 +68,12 @@ static void add_code(struct rcpt_reading *reading, struct rcpt_draft *draft)
 static void take_item(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     bool is_whatsapp = draft->status.size > 0;
+    if (reading->account->channel == NULL)
+        draft->channel = is_whatsapp ? RCPT_TEXT("whatsapp") : RCPT_TEXT("messenger");
     if (is_whatsapp)
         add_code(reading, draft);
     else
         rcpt_messenger_item(reading, draft);
-    if (reading->account->channel == NULL)
-        draft->channel = is_whatsapp ? RCPT_TEXT("whatsapp") : RCPT_TEXT("messenger");
 }
 
 /* `field` of a change that is about the account, and no message's. */
@@ -120,7 +109,7 @@ const char *rcpt_meta_other(const struct rcpt_node *node)
         .items = RCPT_META_STATUSES " /entry/*/messaging|standby/*", /* standby: another app answers */ \
         .fields = {.id = "/id",                                                                    \
                    .status = "/status",                                                            \
-                   .reason = "/errors/0/code",                                                     \
+                   .reason = "/errors/0/code,/errors/1/code",                                                     \
                    .at = "/timestamp",                                                             \
                    .event_id = "{/id}:{/status}",                                                  \
                    .client_ref = "/biz_opaque_callback_data"},                                     \

@@ -4,14 +4,22 @@
  * msg91.com/help/webhooks, msg91.com/help/webhook-new */
 #include "gateways/gateways.h"
 
+/* "Failed" stands for all of them where the reason has a word of its own. */
+#define FAILURE(word)                                                                              \
+    {word, "NDNC*", "BLOCKED", NULL}, {word, "DND*", "BLOCKED", NULL},                             \
+        {word, "Blocked*", "BLOCKED", NULL}, {word, "REJECTED*", "REJECTED", NULL},                \
+        {word, "EXPIRED*", "EXPIRED", NULL}, {word, "Invalid*", "BOUNCED_HARD", NULL}
+
 static const struct rcpt_mapping statuses[] = {
     {"1", NULL, "DELIVERED", NULL},
+    FAILURE("2"),
     {"2", NULL, "FAILED", NULL},
     {"9", NULL, "BLOCKED", NULL}, /* NDNC: the number wants no promotion */
     {"16", NULL, "REJECTED", NULL},
     {"25", NULL, "REJECTED", NULL},
     {"17", NULL, "BLOCKED", NULL},
     {"DELIVERED", NULL, "DELIVERED", NULL},
+    FAILURE("FAILED"),
     {"FAILED", NULL, "FAILED", NULL},
     {"REJECTED*", NULL, "REJECTED", NULL},
     {"Submitted", NULL, "SENT", NULL},

@@ -4,16 +4,21 @@
 
 #include "gateways/gateways.h"
 
+#define FAILURE(word)                                                                              \
+    {word, "30", "BLOCKED", NULL},          /* spam */                                             \
+        {word, "100", "BLOCKED", NULL},     /* prohibited by the carrier */                        \
+        {word, "50", "BOUNCED_HARD", NULL},                                                        \
+        {word, "70", "BOUNCED_HARD", NULL}, /* unavailable for good */                             \
+        {word, "420", "EXPIRED", NULL}
+
 static const struct rcpt_mapping statuses[] = {
     {"queued", NULL, "IN_GTW", NULL},
     {"sent", NULL, "SENT", NULL},
     {"delivered", NULL, "DELIVERED", NULL},
     {"read", NULL, "OPENED", NULL},
-    {"undelivered", "30", "BLOCKED", NULL},  /* spam */
-    {"undelivered", "100", "BLOCKED", NULL}, /* prohibited by the carrier */
-    {"undelivered", "50", "BOUNCED_HARD", NULL},
-    {"undelivered", "70", "BOUNCED_HARD", NULL}, /* unavailable for good */
+    FAILURE("undelivered"),
     {"undelivered", NULL, "FAILED", NULL},
+    FAILURE("failed"),
     {"failed", NULL, "REJECTED", NULL},
     {"rejected", NULL, "REJECTED", NULL},
 };

@@ -2,6 +2,7 @@
  * header, or its addresses. At 403 it stops forever, so wrong credentials get 401.
  * postmarkapp.com/developer/webhooks/webhooks-overview */
 #include "gateways/gateways.h"
+#include "gateways/mail.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"Delivery", NULL, "DELIVERED", NULL},
@@ -11,6 +12,8 @@ static const struct rcpt_mapping statuses[] = {
     {"SMTPApiError", NULL, "REJECTED", NULL},
     {"Bounce/HardBounce", NULL, "BOUNCED_HARD", NULL},
     {"Bounce/SoftBounce", NULL, "BOUNCED_SOFT", NULL},
+    {"Bounce/Unsubscribe", NULL, "DELIVERED", "UNSUBSCRIBED"},
+    RCPT_MAIL_ROWS("Bounce/Un*"), /* Postmark could not tell: the server's answer may */
     {"Bounce/UndeterminedBounce", NULL, "BOUNCED_SOFT", NULL},
     {"Bounce/Unknown", NULL, "BOUNCED_SOFT", NULL},
     {"Bounce/OpenRelayTest", NULL, NULL, NULL}, /* about no message of ours, as is the next */
@@ -29,7 +32,6 @@ static const struct rcpt_mapping statuses[] = {
     {"Bounce/SMTPApiError", NULL, "REJECTED", NULL},
     {"Bounce/TemplateRenderingFailed", NULL, "REJECTED", NULL},
     {"Bounce/SpamComplaint", NULL, "DELIVERED", "COMPLAINED"},
-    {"Bounce/Unsubscribe", NULL, "DELIVERED", "UNSUBSCRIBED"},
     {"Bounce/Subscribe", NULL, "DELIVERED", "RESUBSCRIBED"},
     {"Inbound", NULL, NULL, NULL},
 };
@@ -61,11 +63,13 @@ const struct rcpt_gateway rcpt_gateway_postmark = {
     .name = "postmark",
     .channel = "email",
     .inbound = "/FromFull/Email",
-    .fields = {.link = "/OriginalLink",
+    .fields = {.feedback = "/FeedbackType,/Feedback-Type,/Content",
+               .link = "/OriginalLink",
                .ip = "/Geo/IP",
                .id = "/MessageID",
                .status = "/RecordType",
                .reason = "/TypeCode,/SuppressionReason",
+               .words = "/Details,/Description",
                .at = "/DeliveredAt,/BouncedAt,/ReceivedAt,/ChangedAt",
                .event_id = "/ID",
                .message_id = "/Metadata/message_id",

@@ -3,15 +3,25 @@
  * argument of our own (message_id) finds the message. docs.sendgrid.com, "Event Webhook Reference"
  */
 #include "gateways/gateways.h"
+#include "gateways/mail.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"processed", NULL, "IN_GTW", NULL},
     {"dropped", NULL, "REJECTED", NULL},
     {"deferred", NULL, "DEFERRED", NULL},
     {"delivered", NULL, "DELIVERED", NULL},
+    {"bounce/expired", NULL, "EXPIRED", NULL}, /* the type, then the classification, then the code */
     {"bounce/blocked", NULL, "BLOCKED", NULL},
+    {"bounce*", "Invalid*", "BOUNCED_HARD", NULL},
+    {"bounce*", "Reputation", "BLOCKED", NULL},
+    {"bounce*", "Content", "BLOCKED", NULL},
+    {"bounce*", "Frequency*", "BLOCKED", NULL},
+    {"bounce*", "Mailbox Unavailable", "BOUNCED_SOFT", NULL},
+    {"bounce*", "Technical", "BOUNCED_SOFT", NULL},
+    RCPT_MAIL_ROWS("bounce*"),
     {"bounce*", NULL, "BOUNCED_HARD", NULL},
     {"blocked", NULL, "BLOCKED", NULL},
+    {"expired", NULL, "EXPIRED", NULL},
     {"open", NULL, "OPENED", NULL},
     {"click", NULL, "CLICKED", NULL},
     {"spamreport", NULL, "DELIVERED", "COMPLAINED"},
@@ -22,6 +32,7 @@ static const struct rcpt_mapping statuses[] = {
 };
 
 static const struct rcpt_reason reasons[] = {
+    {"expired", RCPT_REASON_EXPIRED}, /* the type of a bounce */
     {"Bounced*", RCPT_REASON_INVALID},
     {"Invalid Address", RCPT_REASON_INVALID},
     {"Invalid", RCPT_REASON_INVALID},
@@ -70,6 +81,7 @@ const struct rcpt_gateway rcpt_gateway_sendgrid = {
                .id = "/sg_message_id",
                .status = "/event",
                .reason = "/status,/bounce_classification,/reason",
+               .words = "/type",
                .at = "/timestamp",
                .event_id = "/sg_event_id",
                .message_id = "/message_id",

@@ -4,6 +4,7 @@
  * docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html */
 #include "core/record.h"
 #include "gateways/gateways.h"
+#include "gateways/mail.h"
 #include "gateways/sns.h"
 
 static const struct rcpt_mapping statuses[] = {
@@ -14,7 +15,15 @@ static const struct rcpt_mapping statuses[] = {
     {"Delivery", NULL, "DELIVERED", NULL},
     {"Bounce/Permanent", "Suppressed", "REJECTED", NULL}, /* never sent: a list forbids it */
     {"Bounce/Permanent", "OnAccountSuppressionList", "REJECTED", NULL},
+    {"Bounce/Permanent", "UnsubscribedRecipient", "REJECTED", NULL},
+    {"Bounce/Permanent", "NoEmail", "BOUNCED_HARD", NULL},
+    {"Bounce*", "CustomTimeoutExceeded", "EXPIRED", NULL},
+    {"Bounce*", "MailboxFull", "BOUNCED_SOFT", NULL},
+    {"Bounce*", "MessageTooLarge", "BOUNCED_SOFT", NULL},
+    RCPT_MAIL_ROWS("Bounce*"), /* of the diagnostic code */
     {"Bounce/Permanent", NULL, "BOUNCED_HARD", NULL},
+    {"Bounce/Undetermined", "5.1.*", "BOUNCED_HARD", NULL},
+    {"Bounce/Undetermined", "5.2.1", "BOUNCED_HARD", NULL},
     {"Bounce*", NULL, "BOUNCED_SOFT", NULL},
     {"Open", NULL, "OPENED", NULL},
     {"Click", NULL, "CLICKED", NULL},
@@ -37,6 +46,7 @@ static const struct rcpt_reason reasons[] = {
     {"AttachmentRejected", RCPT_REASON_CONTENT},
     {"Bad content", RCPT_REASON_CONTENT},
     {"Rendering Failure", RCPT_REASON_CONTENT},
+    {"CustomTimeoutExceeded", RCPT_REASON_EXPIRED},
 };
 
 /* Where the recipients of each type stand. */
@@ -56,7 +66,7 @@ static const struct {
     {"Subscription", "subscription", NULL, false},
 };
 
-/* One event per recipient; the drafts differ in the id only. */
+/* One event per recipient; the drafts differ in the id, and in what the recipient's server said. */
 static void add_recipients(struct rcpt_reading *reading, const struct rcpt_draft *draft,
                            const struct rcpt_node *recipients)
 {
@@ -69,6 +79,8 @@ static void add_recipients(struct rcpt_reading *reading, const struct rcpt_draft
             one.id = RCPT_TEXT_JOIN(reading->arena, draft->id, RCPT_TEXT("|"), address);
         else if (address.size == 0)
             one.id.size = 0;
+        rcpt_draft_say(&one, rcpt_node_text_of(node, "diagnosticCode"));
+        rcpt_draft_say(&one, rcpt_node_text_of(node, "status"));
         rcpt_reading_add(reading, &one);
     }
 }
@@ -121,7 +133,8 @@ const struct rcpt_gateway rcpt_gateway_ses_sns = {
     .name = "ses_sns",
     .channel = "email",
     .inbound = "/receipt/timestamp",
-    .fields = {.link = "/click/link",
+    .fields = {.feedback = "/complaint/complaintFeedbackType",
+               .link = "/click/link",
                .ip = "/open/ipAddress,/click/ipAddress",
                .id = "/mail/messageId",
                .status = "/eventType,/notificationType",

@@ -5,7 +5,9 @@
 
 static const struct rcpt_mapping statuses[] = {
     {"Queued", NULL, "IN_GTW", NULL},       {"Dispatched", NULL, "SENT", NULL},
-    {"Delivered", NULL, "DELIVERED", NULL}, {"Failed", NULL, "FAILED", NULL},
+    {"Delivered", NULL, "DELIVERED", NULL}, {"Failed", "406", "EXPIRED", NULL},
+    {"Failed", "407", "SKIPPED", NULL},     {"Rejected", "406", "EXPIRED", NULL},
+    {"Rejected", "407", "SKIPPED", NULL},   {"Failed", NULL, "FAILED", NULL},
     {"Expired", NULL, "EXPIRED", NULL},     {"Rejected", NULL, "REJECTED", NULL},
     {"Aborted", "406", "EXPIRED", NULL}, /* before it reached the SMSC */
     {"Aborted", "407", "SKIPPED", NULL}, /* the sender has cancelled it */

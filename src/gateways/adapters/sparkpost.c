@@ -1,20 +1,31 @@
 /* SparkPost (Bird email): a JSON array of events, each wrapped in msys.KIND. `[{"msys":{}}]` is a
  * try of the URL. What a bounce means is in its class. out_of_band is a bounce after delivery.
- * docs.bird.com/api/email-api/webhooks; SparkPost/support-docs, bounce classes */
+ * docs.bird.com/api/email-api/webhooks
+ * support.sparkpost.com/docs/deliverability/bounce-classification-codes */
 #include "gateways/gateways.h"
+
+/* By the published table: its category, and what the name says where the category is Admin. */
+#define CLASS(word, class, status) {word, class, status, NULL}
+#define BOUNCE(word)                                                                               \
+    CLASS(word, "10", "BOUNCED_HARD"), CLASS(word, "30", "BOUNCED_HARD"),                          \
+        CLASS(word, "90", "BOUNCED_HARD"), CLASS(word, "25", "BLOCKED"),                           \
+        CLASS(word, "26", "REJECTED"), CLASS(word, "50", "BLOCKED"), CLASS(word, "51", "BLOCKED"), \
+        CLASS(word, "52", "BLOCKED"), CLASS(word, "53", "BLOCKED"), CLASS(word, "54", "BLOCKED"),  \
+        CLASS(word, "1", "BOUNCED_SOFT"), CLASS(word, "20", "BOUNCED_SOFT"),                       \
+        CLASS(word, "21", "BOUNCED_SOFT"), CLASS(word, "22", "BOUNCED_SOFT"),                      \
+        CLASS(word, "23", "BOUNCED_SOFT"), CLASS(word, "24", "BOUNCED_SOFT"),                      \
+        CLASS(word, "40", "BOUNCED_SOFT"), CLASS(word, "60", "BOUNCED_SOFT"),                      \
+        CLASS(word, "70", "BOUNCED_SOFT"), CLASS(word, "100", "BOUNCED_SOFT"),                     \
+        {word, "80", "DELIVERED", "RESUBSCRIBED"} /* an answer that asks to subscribe */
 
 static const struct rcpt_mapping statuses[] = {
     {"injection", NULL, "IN_GTW", NULL},
     {"delay", NULL, "DEFERRED", NULL},
     {"delivery", NULL, "DELIVERED", NULL},
-    {"bounce/10", NULL, "BOUNCED_HARD", NULL}, /* invalid recipient */
-    {"bounce/30", NULL, "BOUNCED_HARD", NULL},
-    {"bounce/90", NULL, "BOUNCED_HARD", NULL},
-    {"bounce/25", NULL, "BLOCKED", NULL},
-    {"bounce/5*", NULL, "BLOCKED", NULL}, /* 50 to 54: spam, mail block */
-    {"bounce/80", NULL, "DELIVERED", "UNSUBSCRIBED"},
-    {"bounce*", NULL, "BOUNCED_SOFT", NULL}, /* 1, 20 to 24, 40, 60, 70, 100 */
-    {"out_of_band", NULL, "BOUNCED_HARD", NULL},
+    BOUNCE("bounce*"),
+    {"bounce*", NULL, "BOUNCED_SOFT", NULL},
+    BOUNCE("out_of_band"),
+    {"out_of_band", NULL, "BOUNCED_HARD", NULL}, /* no class: the server took it, and sent it back */
     {"policy_rejection", NULL, "REJECTED", NULL},
     {"generation_failure", NULL, "REJECTED", NULL},
     {"generation_rejection", NULL, "REJECTED", NULL},
@@ -32,20 +43,21 @@ static const struct rcpt_mapping statuses[] = {
 };
 
 static const struct rcpt_reason reasons[] = {
-    {"bounce/10", RCPT_REASON_INVALID},
-    {"bounce/21", RCPT_REASON_NETWORK},
-    {"bounce/22", RCPT_REASON_ABSENT},
-    {"bounce/23", RCPT_REASON_CONTENT},
-    {"bounce/24", RCPT_REASON_NETWORK},
-    {"bounce/25", RCPT_REASON_BLOCKED},
-    {"bounce/30", RCPT_REASON_INVALID},
-    {"bounce/50", RCPT_REASON_BLOCKED},
-    {"bounce/51", RCPT_REASON_SPAM},
-    {"bounce/52", RCPT_REASON_SPAM},
-    {"bounce/53", RCPT_REASON_CONTENT},
-    {"bounce/54", RCPT_REASON_BLOCKED},
-    {"bounce/70", RCPT_REASON_NETWORK},
-    {"bounce/90", RCPT_REASON_OPTED_OUT},
+    {"10", RCPT_REASON_INVALID},
+    {"21", RCPT_REASON_NETWORK},
+    {"22", RCPT_REASON_ABSENT},
+    {"23", RCPT_REASON_CONTENT},
+    {"24", RCPT_REASON_NETWORK},
+    {"25", RCPT_REASON_BLOCKED},
+    {"26", RCPT_REASON_BLOCKED},
+    {"30", RCPT_REASON_INVALID},
+    {"50", RCPT_REASON_BLOCKED},
+    {"51", RCPT_REASON_SPAM},
+    {"52", RCPT_REASON_SPAM},
+    {"53", RCPT_REASON_CONTENT},
+    {"54", RCPT_REASON_BLOCKED},
+    {"70", RCPT_REASON_NETWORK},
+    {"90", RCPT_REASON_OPTED_OUT},
     {"policy_rejection", RCPT_REASON_BLOCKED},
     {"generation_failure", RCPT_REASON_CONTENT},
     {"generation_rejection", RCPT_REASON_BLOCKED},

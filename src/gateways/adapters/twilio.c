@@ -3,6 +3,16 @@
  * twilio.com/docs/messaging/guides/track-outbound-message-status */
 #include "gateways/gateways.h"
 
+/* The code says more than the word. What Twilio itself refused (failed) was not sent, unless a code of the
+ * recipient's says why. */
+#define FAILURE(word)                                                                              \
+    {word, "21610", "REJECTED", "UNSUBSCRIBED"}, /* the recipient has sent STOP */                 \
+        {word, "21211", "BOUNCED_HARD", NULL},   /* no number */                                   \
+        {word, "21614", "BOUNCED_HARD", NULL},   /* no mobile number */                            \
+        {word, "30036", "EXPIRED", NULL},                                                          \
+        {word, "63024", "BOUNCED_HARD", NULL},   /* 63…: WhatsApp; no such recipient */            \
+        {word, "63032", "BLOCKED", NULL}, {word, "63049", "BLOCKED", NULL}
+
 static const struct rcpt_mapping statuses[] = {
     {"accepted", NULL, "IN_GTW", NULL},
     {"scheduled", NULL, "IN_GTW", NULL},
@@ -11,21 +21,15 @@ static const struct rcpt_mapping statuses[] = {
     {"sent", NULL, "SENT", NULL},
     {"delivered", NULL, "DELIVERED", NULL},
     {"read", NULL, "OPENED", NULL},
+    FAILURE("undelivered"),
     {"undelivered", "30005", "BOUNCED_HARD", NULL}, /* unknown handset */
     {"undelivered", "30006", "BOUNCED_HARD", NULL}, /* landline */
     {"undelivered", "30004", "BLOCKED", NULL},
     {"undelivered", "30007", "BLOCKED", NULL}, /* carrier's filter */
     {"undelivered", "30032", "BLOCKED", NULL}, /* number not verified */
     {"undelivered", "30034", "BLOCKED", NULL}, /* number not registered */
-    {"undelivered", "30036", "EXPIRED", NULL},
-    {"undelivered", "63024", "BOUNCED_HARD", NULL}, /* 63…: WhatsApp; no such recipient */
-    {"undelivered", "63032", "BLOCKED", NULL},
-    {"undelivered", "63049", "BLOCKED", NULL},
     {"undelivered", NULL, "FAILED", NULL},
-    {"failed", "63024", "BOUNCED_HARD", NULL},
-    {"failed", "63032", "BLOCKED", NULL},
-    {"failed", "63049", "BLOCKED", NULL},
-    {"failed", "21610", "REJECTED", "UNSUBSCRIBED"}, /* the recipient has sent STOP */
+    FAILURE("failed"),
     {"failed", NULL, "REJECTED", NULL},
     {"canceled", NULL, "SKIPPED", NULL},
     {"receiv*", NULL, NULL, NULL}, /* a person's message */

@@ -3,24 +3,25 @@
  * Nexmo/nexmo-developer, "Delivery receipts" */
 #include "gateways/gateways.h"
 
+/* 50 to 54: Indian DLT. */
+#define FAILURE(word)                                                                              \
+    {word, "3", "BOUNCED_HARD", NULL},      /* absent for good */                                  \
+        {word, "9", "BOUNCED_HARD", NULL},  /* no such number */                                   \
+        {word, "6", "BLOCKED", NULL},       /* anti-spam */                                        \
+        {word, "14", "BLOCKED", NULL},      /* the carrier's */                                    \
+        {word, "50", "BLOCKED", NULL}, {word, "51", "BLOCKED", NULL},                              \
+        {word, "52", "BLOCKED", NULL}, {word, "53", "BLOCKED", NULL}, {word, "54", "BLOCKED", NULL}
+
 static const struct rcpt_mapping statuses[] = {
     {"accepted", NULL, "SENT", NULL},
     {"buffered", NULL, "DEFERRED", NULL},
     {"delivered", NULL, "DELIVERED", NULL},
     {"expired", NULL, "EXPIRED", NULL},
-    {"failed", "3", "BOUNCED_HARD", NULL}, /* absent for good */
-    {"failed", "9", "BOUNCED_HARD", NULL}, /* no such number */
-    {"failed", "6", "BLOCKED", NULL},      /* anti-spam */
-    {"failed", "14", "BLOCKED", NULL},     /* the carrier's */
+    FAILURE("failed"),
     {"failed", NULL, "FAILED", NULL},
-    {"rejected", "50", "BLOCKED", NULL}, /* 50 to 54: Indian DLT */
-    {"rejected", "51", "BLOCKED", NULL},
-    {"rejected", "52", "BLOCKED", NULL},
-    {"rejected", "53", "BLOCKED", NULL},
-    {"rejected", "54", "BLOCKED", NULL},
-    {"rejected", "6", "BLOCKED", NULL}, /* as with failed */
-    {"rejected", "14", "BLOCKED", NULL},
+    FAILURE("rejected"),
     {"rejected", NULL, "REJECTED", NULL},
+    FAILURE("unknown"),
     {"unknown", NULL, "UNKNOWN", NULL},
 };
 
