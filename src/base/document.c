@@ -192,7 +192,7 @@ bool rcpt_document_members(struct rcpt_text text, struct rcpt_arena *arena,
 /* A guess by the first byte, to choose between JSON and a form; parsing decides. */
 bool rcpt_document_looks_like(struct rcpt_text text)
 {
-    text = rcpt_text_trim(text);
+    text = rcpt_text_trim(rcpt_text_skip_mark(text));
     return text.size > 0 && (text.at[0] == '{' || text.at[0] == '[');
 }
 

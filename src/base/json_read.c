@@ -319,6 +319,7 @@ enum rcpt_json_result rcpt_json_read(struct rcpt_text input, rcpt_json_callback 
 {
     struct reading reading = {.input = input, .on_token = on_token, .context = context};
     const char *text = NULL;
+    reading.at = input.size - rcpt_text_skip_mark(input).size; /* RFC 8259, section 8.1 */
     skip_blanks(&reading);
     while (text == NULL && (reading.at < input.size || reading.expected != EXPECT_NOTHING)) {
         text = reading.at < input.size ? step(&reading) : "the text ends too early";

@@ -79,6 +79,12 @@ struct rcpt_text rcpt_text_trim(struct rcpt_text text)
     return text;
 }
 
+struct rcpt_text rcpt_text_skip_mark(struct rcpt_text text)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    return rcpt_text_begins(text, mark) ? rcpt_text_part(text, strlen(mark), text.size) : text;
+}
+
 /* Never beyond the text: a part that does not exist is empty. */
 struct rcpt_text rcpt_text_part(struct rcpt_text text, size_t first, size_t size)
 {

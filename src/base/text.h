@@ -57,6 +57,8 @@ static inline bool rcpt_text_is_utf8(struct rcpt_text text)
 
 /* Without blanks at either end. */
 struct rcpt_text rcpt_text_trim(struct rcpt_text text);
+/* Without the byte order mark that some editors and languages write in front of UTF-8. */
+struct rcpt_text rcpt_text_skip_mark(struct rcpt_text text);
 /* Part from `first` on, at most `size` bytes. */
 struct rcpt_text rcpt_text_part(struct rcpt_text text, size_t first, size_t size);
 /* Offset of the first `needle`, or text.size. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_read.h"
 #include "base/text.h"
 #include "record_internal.h"
 #include "timestamp.h"
@@ -113,6 +114,50 @@ void rcpt_record_advise_flags(const struct rcpt_ladder *ladder,
         snprintf(detail, size, "flags is a text: write a list, [\"%s\"]", show(token, shown));
     else
         snprintf(detail, size, "flags is not a list of names");
+}
+
+/* ---- a key that is misspelt ---- */
+
+struct search {
+    const char *name;
+    char found[SHOWN_BYTES + 1]; /* "": none */
+};
+
+/* "Message-Id" and "messageID" are message_id but for signs and large letters. */
+static bool is_nearly(struct rcpt_text key, const char *name)
+{
+    size_t at = 0;
+    for (size_t index = 0; index < key.size; index++) {
+        char byte = key.at[index];
+        if (byte == '_' || byte == '-' || byte == ' ' || byte == '.')
+            continue;
+        at += name[at] == '_';
+        if (byte >= 'A' && byte <= 'Z')
+            byte = (char)(byte - 'A' + 'a');
+        if (byte != name[at])
+            return false;
+        at++;
+    }
+    return name[at] == '\0';
+}
+
+static bool on_key(void *context, const struct rcpt_json_token *token)
+{
+    struct search *search = context;
+    if (token->kind != RCPT_JSON_KEY || token->depth != 1 || !is_nearly(token->text, search->name))
+        return true;
+    const struct rcpt_token key = {.text = token->text.at, .size = token->text.size};
+    show(&key, search->found);
+    return true;
+}
+
+void rcpt_record_advise_name(struct rcpt_text object, const char *name, char *detail, size_t size)
+{
+    struct search search = {.name = name};
+    size_t used = strlen(detail);
+    if (rcpt_json_read(object, on_key, &search, NULL) == RCPT_JSON_OK && search.found[0] != '\0')
+        snprintf(detail + used, size - used, ": \"%s\" is another key, write %s", search.found,
+                 name);
 }
 
 /* Would it be a time with this behind it? */

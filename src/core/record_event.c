@@ -118,24 +118,28 @@ static bool find_status(const struct rcpt_ladder *ladder, const struct rcpt_toke
     return false;
 }
 
-/* Leaves the time as it is, the record's, when the event names none. */
+/* Leaves the time as it is, the record's, when the event names none. Zero is none: programs write it
+ * where they have no time. */
 static bool read_time(const struct rcpt_token *at, int64_t *at_us, struct draft *draft)
 {
+    int64_t named_us = 0;
     bool valid = false;
     switch (at->kind) {
     case RCPT_TOKEN_ABSENT:
     case RCPT_TOKEN_NULL:
         return true;
     case RCPT_TOKEN_STRING:
-        valid = rcpt_timestamp_parse(at->text, at->size, at_us) ||
-                rcpt_timestamp_parse_epoch(at->text, at->size, at_us);
+        valid = rcpt_timestamp_parse(at->text, at->size, &named_us) ||
+                rcpt_timestamp_parse_epoch(at->text, at->size, &named_us);
         break;
     case RCPT_TOKEN_NUMBER:
-        valid = rcpt_timestamp_parse_epoch(at->text, at->size, at_us);
+        valid = rcpt_timestamp_parse_epoch(at->text, at->size, &named_us);
         break;
     case RCPT_TOKEN_OTHER:
         break;
     }
+    if (named_us > 0)
+        *at_us = named_us;
     if (valid)
         return true;
     draft->reason = RCPT_REJECT_INVALID_TIME;
@@ -395,6 +399,19 @@ static void suspect(const struct rcpt_decoder *decoder, const struct rcpt_token 
     }
 }
 
+/* A field that is not there may be there under a name that only looks like its own. */
+static void advise_name(const struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
+                        size_t payload, size_t payload_size, struct draft *draft)
+{
+    const char *value = decoder->input.value;
+    const struct rcpt_text object = {value + payload, payload_size};
+    if (draft->reason == RCPT_REJECT_MISSING_ID && tokens[RCPT_FIELD_ID].kind == RCPT_TOKEN_ABSENT)
+        rcpt_record_advise_name(object, "message_id", draft->detail, sizeof(draft->detail));
+    if (draft->reason == RCPT_REJECT_MISSING_STATUS &&
+        tokens[RCPT_FIELD_STATUS].kind == RCPT_TOKEN_ABSENT)
+        rcpt_record_advise_name(object, "status", draft->detail, sizeof(draft->detail));
+}
+
 /* An event with several flaws becomes a dead letter for the first of them in this order. */
 void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
                             uint32_t index, size_t payload, size_t payload_size)
@@ -416,6 +433,7 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         !read_time(&tokens[RCPT_FIELD_AT], &at_us, &draft) ||
         !check_flags(decoder->ladder, fields, &draft) ||
         !read_part(tokens, &part, &parts, &draft)) {
+        advise_name(decoder, tokens, payload, payload_size, &draft);
         struct rcpt_reject *reject =
             rcpt_record_add_reject(decoder, draft.reason, (int32_t)index, payload, payload_size);
         memcpy(reject->detail, draft.detail, sizeof(reject->detail));

@@ -135,6 +135,8 @@ void rcpt_record_advise_status(const struct rcpt_ladder *ladder, const struct rc
                                char *detail, size_t size);
 void rcpt_record_advise_flags(const struct rcpt_ladder *ladder,
                               const struct rcpt_record_fields *fields, char *detail, size_t size);
+/* Adds to the detail which key of the object looks like the one that is missing. */
+void rcpt_record_advise_name(struct rcpt_text object, const char *name, char *detail, size_t size);
 void rcpt_record_advise_time(const struct rcpt_token *at, char *detail, size_t size);
 
 /* Remembers the channel of an event, whose entry has overrides, if it may be misspelt. */

@@ -9,6 +9,8 @@
 #include "base/json_read.h"
 #include "record_internal.h"
 
+#define SCHEMA_BYTES 5u /* a zero, and the schema's number: what serializers of a schema registry write */
+
 /* What the outermost value is; a wrapper is what the last key "events" says. */
 enum form {
     FORM_SCALAR,
@@ -291,7 +293,13 @@ static bool on_token(void *context, const struct rcpt_json_token *token)
 static void refuse_json(struct rcpt_decoder *decoder, size_t byte, const char *text)
 {
     struct rcpt_reject *reject = rcpt_record_refuse(decoder, RCPT_REJECT_INVALID_JSON);
-    snprintf(reject->detail, sizeof(reject->detail), "byte %zu: %s", byte, text);
+    const char *value = decoder->input.value;
+    bool has_schema = decoder->input.value_size > SCHEMA_BYTES && value[0] == '\0';
+    if (has_schema)
+        snprintf(reject->detail, sizeof(reject->detail),
+                 "five bytes of a schema registry stand first: send JSON by a serializer without");
+    else
+        snprintf(reject->detail, sizeof(reject->detail), "byte %zu: %s", byte, text);
 }
 
 /* JSON, but is it a record? Invalid UTF-8 that lies in no event makes the whole record invalid. */

@@ -241,16 +241,18 @@ static void parse_parameters(struct rcpt_reading *reading)
     struct rcpt_text type = rcpt_reading_header(reading, "content-type");
     reading->source.query = rcpt_form_parse(request->query, reading->arena);
     reading->raw = request->body.size > 0 ? request->body : query_to_show(reading);
-    if (!rcpt_form_is_multipart(request->body) && !rcpt_document_looks_like(request->body))
-        reading->source.form = rcpt_form_parse(rcpt_text_trim(request->body), reading->arena);
+    struct rcpt_text body = rcpt_text_skip_mark(request->body);
+    if (!rcpt_form_is_multipart(body) && !rcpt_document_looks_like(body))
+        reading->source.form = rcpt_form_parse(rcpt_text_trim(body), reading->arena);
     else if (rcpt_text_begins_nocase(type, "multipart/form-data"))
-        reading->source.form = rcpt_form_parse_multipart(type, request->body, reading->arena);
+        reading->source.form = rcpt_form_parse_multipart(type, body, reading->arena);
 }
 
 /* Gateways try a URL when it is entered: an empty request is answered with 200. */
 static bool is_probe(const struct rcpt_intake_request *request)
 {
-    return rcpt_text_trim(request->body).size == 0 && request->query.size == 0;
+    return rcpt_text_trim(rcpt_text_skip_mark(request->body)).size == 0 &&
+           request->query.size == 0;
 }
 
 /* A URL that signs one id brings one receipt. */

@@ -60,7 +60,7 @@ struct rcpt_form rcpt_form_parse(struct rcpt_text text, struct rcpt_arena *arena
             continue;
         size_t equals = rcpt_text_find(field, "=");
         fields[count++] = (struct rcpt_parameter){
-            decode(rcpt_text_part(field, 0, equals), true, arena),
+            rcpt_text_skip_mark(decode(rcpt_text_part(field, 0, equals), true, arena)),
             decode(rcpt_text_part(field, equals + 1, field.size), true, arena)};
     }
     return (struct rcpt_form){fields, count};

@@ -110,15 +110,26 @@ static bool read_short(struct rcpt_text text, const char *zone, struct rcpt_aren
     return take_local((struct rcpt_text){local, (size_t)size}, zone, arena, moment);
 }
 
+/* Programs write zero where they have no time, as a number or as the date that it is in some zone. */
+static bool is_zero(const struct rcpt_moment *moment)
+{
+    return moment->exact ? moment->at_us == 0
+                         : rcpt_text_begins(moment->local, "1970-01-01");
+}
+
 /* False: no time. A text of digits is short form only where the adapter says so, else an epoch. */
 bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format, const char *zone,
                       struct rcpt_arena *arena, struct rcpt_moment *moment)
 {
+    struct rcpt_moment read = {.exact = false};
     text = rcpt_text_trim(text);
-    if (text.size == 0)
-        return false;
-    if (format == RCPT_INTAKE_TIME_SHORT &&
-        is_short(text)) /* 30 February is no second since 1970 */
-        return read_short(text, zone, arena, moment);
-    return read_auto(text, zone, arena, moment);
+    bool is_digits = format == RCPT_INTAKE_TIME_SHORT && is_short(text);
+    bool good = text.size > 0 &&
+                (is_digits /* 30 February is no second since 1970 */
+                     ? read_short(text, zone, arena, &read)
+                     : read_auto(text, zone, arena, &read)) &&
+                !is_zero(&read);
+    if (good)
+        *moment = read;
+    return good;
 }
