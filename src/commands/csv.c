@@ -21,6 +21,18 @@ static bool refuse(const struct csv *csv, const char *text, struct rcpt_error *e
     return rcpt_error_set(error, RCPT_DECISION_REJECT, NULL, "line %u: %s", csv->line, text);
 }
 
+/* Lines end with LF, CR LF, or CR alone, as some spreadsheets write them: a line feed stands for all. */
+static int get_unquoted(struct csv *csv)
+{
+    int byte = getc(csv->in);
+    if (byte != '\r')
+        return byte;
+    int next = getc(csv->in);
+    if (next != '\n' && next != EOF)
+        ungetc(next, csv->in);
+    return '\n';
+}
+
 /* One field into the text. A quote opens a field only at its beginning; two of them inside stand
  * for one. `end` is what ended the field: a comma, a line feed or EOF. */
 static bool read_field(struct csv *csv, size_t *used, int *end, struct rcpt_error *error)
@@ -28,7 +40,7 @@ static bool read_field(struct csv *csv, size_t *used, int *end, struct rcpt_erro
     bool quoted = false, was_quoted = false;
     csv->fields[csv->count++] = csv->text + *used;
     for (;;) {
-        int byte = getc(csv->in);
+        int byte = quoted ? getc(csv->in) : get_unquoted(csv);
         if (byte == '\n')
             csv->next_line++;
         if (byte == '"' && !quoted && csv->text + *used == csv->fields[csv->count - 1] &&
@@ -37,7 +49,7 @@ static bool read_field(struct csv *csv, size_t *used, int *end, struct rcpt_erro
             continue;
         }
         if (byte == '"' && quoted) {
-            byte = getc(csv->in);
+            byte = get_unquoted(csv);
             if (byte != '"') {
                 quoted = false;
                 if (byte == '\n')
@@ -50,9 +62,6 @@ static bool read_field(struct csv *csv, size_t *used, int *end, struct rcpt_erro
             return refuse(csv, "a quote is not closed", error);
         if (byte == '\0')
             return refuse(csv, "there is a NUL byte", error);
-        /* Lines may end with CR LF; a CR elsewhere outside of quotes is dropped too. */
-        if (!quoted && byte == '\r')
-            continue;
         if (*used + 1 >= CSV_MAX_BYTES)
             return refuse(csv, "is longer than 64 KiB", error);
         if (byte == EOF || (!quoted && (byte == ',' || byte == '\n'))) {

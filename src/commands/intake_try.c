@@ -176,7 +176,12 @@ int command_intake_try(const struct command_call *call)
     char *text = read_input(&size);
     struct rcpt_http_message *message = rcpt_http_message_parse(text, size, &error);
     int exit_code = EX_DATAERR;
-    if (message != NULL)
+    if (message != NULL && message->body_size > (size_t)config->intake.limits.body_bytes)
+        fprintf(stderr,
+                "receiptd: the server answers 413: the body has %zu bytes, more than "
+                "intake.limits.body\n",
+                message->body_size);
+    else if (message != NULL)
         exit_code = try_request(account, config, message, &error);
     else
         command_fail(&error);

@@ -149,15 +149,26 @@ static void read_other(struct rcpt_reading *reading, const struct rcpt_node *nod
         rcpt_draft_set_aside(reading, &draft);
 }
 
+/* A POST that says nothing of a body, as old clients send it with one. */
+static bool has_no_length(const struct rcpt_reading *reading)
+{
+    return rcpt_text_is(reading->source.request->method, "POST") &&
+           rcpt_reading_header(reading, "content-length").at == NULL &&
+           rcpt_reading_header(reading, "transfer-encoding").at == NULL;
+}
+
 /* The body is empty, so that the query has to be the receipt. What our own platform has put into the
  * URL is none: a gateway tries it so. */
 static void read_query(struct rcpt_reading *reading)
 {
     struct rcpt_draft draft = {.raw = reading->raw};
-    if (is_own_query(reading))
+    if (is_own_query(reading)) {
         rcpt_reading_ignore(reading, "probe");
-    else
+        if (reading->has_no_length) /* its body may have been lost on the way */
+            reading->result->answer = (struct rcpt_intake_answer){.code = 411};
+    } else {
         rcpt_draft_set_aside(reading, &draft);
+    }
 }
 
 /* A gateway without `items` may still send JSON: then each element or member is an item. */
@@ -292,6 +303,7 @@ void rcpt_intake_adapt(const struct rcpt_intake_account *account,
                                    .result = result,
                                    .arena = arena};
     memset(result, 0, sizeof(*result));
+    reading.has_no_length = has_no_length(&reading);
     result->verdict = RCPT_INTAKE_UNVERIFIED;
     result->verdict_reason = "nothing is asked for";
     set_answer(&reading);

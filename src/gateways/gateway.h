@@ -101,6 +101,7 @@ struct rcpt_reading {
     struct rcpt_intake_drop *drops;
     size_t event_capacity, drop_capacity;
     bool body_is_utf8;
+    bool has_no_length;
     bool answered;        /* by the challenge */
     struct rcpt_text raw; /* body, or query, as it came: for the dead letters and nothing else */
 

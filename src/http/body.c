@@ -12,6 +12,11 @@
 #define FREE_BYTES 65536u /* what comes out of decompression up to here may be anything, … */
 #define MAX_RATIO  100u   /* … and above it at most so many times what was sent */
 
+bool http_is_bomb(size_t plain, size_t sent)
+{
+    return plain > FREE_BYTES && plain / MAX_RATIO > sent;
+}
+
 /* ---- the server's budget ---- */
 
 /* The route's own limit, or the server's. */
@@ -75,8 +80,7 @@ static int inflate_some(struct rcpt_http_request *request, z_stream *stream,
     size_t before = stream->avail_out;
     *status = inflate(stream, Z_NO_FLUSH);
     plain->size += before - stream->avail_out;
-    if (plain->size > body_limit(request) ||
-        (plain->size > FREE_BYTES && plain->size / MAX_RATIO > request->body.size))
+    if (plain->size > body_limit(request) || http_is_bomb(plain->size, request->body.size))
         return 413;
     return *status == Z_OK || *status == Z_STREAM_END ||
                    (*status == Z_BUF_ERROR && stream->avail_out == 0)

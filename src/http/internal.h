@@ -35,7 +35,16 @@ struct http_field { /* of a header line; offsets in the head, each part ends in 
     uint32_t name, name_size, value, value_size;
 };
 
-enum http_coding { HTTP_CODING_NONE, HTTP_CODING_GZIP, HTTP_CODING_DEFLATE };
+enum http_coding {
+    HTTP_CODING_NONE,
+    HTTP_CODING_GZIP,
+    HTTP_CODING_DEFLATE,
+    HTTP_CODING_UNKNOWN, /* one that we cannot undo, or several */
+};
+/* Whether a body of so many bytes was sent in too few. */
+bool http_is_bomb(size_t plain, size_t sent);
+/* `before` and the words of another Content-Encoding. */
+enum http_coding http_coding_add(enum http_coding before, const char *value, size_t size);
 
 struct rcpt_http_request {
     struct rcpt_http_server *server;

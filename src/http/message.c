@@ -206,37 +206,95 @@ static bool parse(struct parsing *parsing, const char *text, size_t size, struct
     return true;
 }
 
-/* Other codings leave the body as it is. */
-static bool is_compressed(const struct rcpt_http_message *message)
+static bool header_is(const struct rcpt_http_message_header *header, const char *name)
 {
-    static const char *const codings[] = {"gzip", "x-gzip", "deflate"};
-    for (size_t index = 0; index < message->header_count; index++) {
+    return header->name_size == strlen(name) &&
+           strncasecmp(header->name, name, header->name_size) == 0;
+}
+
+static bool value_is(const struct rcpt_http_message_header *header, const char *value)
+{
+    return header->value_size == strlen(value) &&
+           strncasecmp(header->value, value, header->value_size) == 0;
+}
+
+/* What request.c refuses for its headers; 0: nothing. Lengths are the editor's. */
+static int find_refusal(const struct rcpt_http_message *message, enum http_coding *coding)
+{
+    unsigned hosts = 0, lengths = 0, chunked = 0;
+    int refused = 0;
+    for (size_t index = 0; index < message->header_count && refused == 0; index++) {
         const struct rcpt_http_message_header *header = &message->headers[index];
-        if (header->name_size != strlen("content-encoding") ||
-            strncasecmp(header->name, "content-encoding", header->name_size) != 0)
-            continue;
-        for (size_t coding = 0; coding < sizeof(codings) / sizeof(codings[0]); coding++)
-            if (header->value_size == strlen(codings[coding]) &&
-                strncasecmp(header->value, codings[coding], header->value_size) == 0)
-                return true;
+        if (header_is(header, "host"))
+            hosts++;
+        else if (header_is(header, "content-length"))
+            lengths++;
+        else if (header_is(header, "content-encoding"))
+            *coding = http_coding_add(*coding, header->value, header->value_size);
+        else if (header_is(header, "transfer-encoding") && !value_is(header, "chunked"))
+            refused = 501;
+        else if (header_is(header, "transfer-encoding"))
+            chunked++;
+        else if (header_is(header, "expect") && !value_is(header, "100-continue"))
+            refused = 417;
+        if (refused == 0 && *coding == HTTP_CODING_UNKNOWN)
+            refused = 415;
     }
+    if (hosts > 1 || lengths > 1 || chunked > 1 || (chunked == 1 && lengths == 1))
+        return 400;
+    return refused;
+}
+
+static bool is_method(const struct rcpt_http_message *message)
+{
+    static const char *const methods[] = {"GET", "HEAD", "POST"};
+    for (size_t index = 0; index < sizeof(methods) / sizeof(methods[0]); index++)
+        if (strcmp(message->method, methods[index]) == 0)
+            return true;
     return false;
 }
 
-/* NULL: damaged, or more than MAX_PLAIN_BYTES. 32 makes zlib accept gzip and deflate. */
-static char *inflate_body(const struct rcpt_http_message *message, size_t *size)
+/* Samples are refused for what the server would refuse them for. */
+static bool check(const struct rcpt_http_message *message, enum http_coding *coding,
+                  struct rcpt_error *error)
+{
+    int refused = find_refusal(message, coding);
+    if (refused == 0 && !is_method(message))
+        refused = 405;
+    if (refused == 0)
+        return true;
+    const char *problem = refused == 415   ? "Content-Encoding names no coding that can be undone"
+                          : refused == 417 ? "Expect asks for something else than 100-continue"
+                          : refused == 501 ? "Transfer-Encoding is not chunked"
+                          : refused == 405 ? "the method is none of GET, HEAD and POST"
+                                           : "Host or a length of the body stands in it twice";
+    rcpt_error_set(error, RCPT_DECISION_REJECT, NULL, "the server answers %d: %s", refused,
+                   problem);
+    error->exit_code = EX_DATAERR;
+    rcpt_error_hint(error, "docs/intake.md, \"Limits\", has all that it refuses");
+    return false;
+}
+
+/* NULL: damaged, or more than MAX_PLAIN_BYTES. */
+static char *inflate_body(const struct rcpt_http_message *message, enum http_coding coding,
+                          size_t *size)
 {
     z_stream stream = {.next_in = (const Bytef *)message->body,
                        .avail_in = (uInt)message->body_size};
-    if (message->body_size > UINT_MAX || inflateInit2(&stream, 32 + MAX_WBITS) != Z_OK)
+    int window = coding == HTTP_CODING_GZIP ? 16 + MAX_WBITS : MAX_WBITS;
+    if (message->body_size > UINT_MAX || inflateInit2(&stream, window) != Z_OK)
         return NULL;
     char *plain = rcpt_malloc(MAX_PLAIN_BYTES);
     stream.next_out = (Bytef *)plain;
     stream.avail_out = MAX_PLAIN_BYTES;
     int status = inflate(&stream, Z_FINISH);
+    while (status == Z_STREAM_END && stream.avail_in > 0) /* gzip allows one member after the other */
+        status = coding == HTTP_CODING_GZIP && inflateReset(&stream) == Z_OK
+                     ? inflate(&stream, Z_FINISH)
+                     : Z_DATA_ERROR;
     *size = MAX_PLAIN_BYTES - stream.avail_out;
     inflateEnd(&stream);
-    if (status == Z_STREAM_END)
+    if (status == Z_STREAM_END && !http_is_bomb(*size, message->body_size))
         return plain;
     free(plain);
     return NULL;
@@ -245,10 +303,13 @@ static char *inflate_body(const struct rcpt_http_message *message, size_t *size)
 /* The server does the same for a request, with its own bound (body.c). */
 static bool undo_coding(struct rcpt_http_message *message, struct rcpt_error *error)
 {
-    if (message->body_size == 0 || !is_compressed(message))
+    enum http_coding coding = HTTP_CODING_NONE;
+    if (!check(message, &coding, error))
+        return false;
+    if (message->body_size == 0 || coding == HTTP_CODING_NONE)
         return true;
     size_t size;
-    char *plain = inflate_body(message, &size);
+    char *plain = inflate_body(message, coding, &size);
     if (plain == NULL)
         return fail(error, "the body is not what Content-Encoding says, or longer than 64 MiB");
     free(message->joined);

@@ -2,7 +2,7 @@
  *
  * For samples on the standard input: a text with bare line feeds is taken too, and the body may be
  * longer or shorter than Content-Length says, because editors change lengths. A compressed body is
- * undone. No network.
+ * undone, and what the server refuses for its headers is refused. No network.
  */
 #ifndef RECEIPTD_HTTP_MESSAGE_H
 #define RECEIPTD_HTTP_MESSAGE_H

@@ -157,14 +157,11 @@ static bool split_target(struct rcpt_http_request *request)
     return true;
 }
 
-/* Codings that we cannot undo get 415; several at once are none of these words. */
+/* Codings that we cannot undo get 415. */
 static void note_coding(struct rcpt_http_request *request, struct rcpt_http_text value)
 {
-    if (request_text_is(value, "gzip") || request_text_is(value, "x-gzip"))
-        request->coding = HTTP_CODING_GZIP;
-    else if (request_text_is(value, "deflate"))
-        request->coding = HTTP_CODING_DEFLATE;
-    else if (value.size > 0 && !request_text_is(value, "identity"))
+    request->coding = http_coding_add(request->coding, value.bytes, value.size);
+    if (request->coding == HTTP_CODING_UNKNOWN)
         request_refuse(request, 415);
 }
 
@@ -228,7 +225,8 @@ static void check_form(struct rcpt_http_request *request, const llhttp_t *parser
         (request->host_count == 0 && parser->http_minor >= 1) ||
         (request->chunked && parser->http_minor == 0))
         request_refuse(request, 400);
-    if (sends && !request->chunked && request->length_count == 0)
+    /* Without a length there is no body (RFC 9112, section 6.3): the query alone may be meant. */
+    if (sends && !request->chunked && request->length_count == 0 && request->query_size == 0)
         request_refuse(request, 411);
     if (request->refused == 0 && request->server->settings.own_names_only &&
         !rcpt_http_asks_for(request, true, NULL))

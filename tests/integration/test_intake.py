@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -15,6 +16,7 @@ import pytest
 
 from oracle.ledger import Row
 from support import intake, templates
+from support.daemon import binary
 from support.intake import ACCOUNTS, Client, Gateway, request, sendgrid, twilio
 from support.operations import Operations
 from support.servers import Kafka
@@ -458,6 +460,42 @@ def test_figures_by_account_show_who_sends_what_nobody_understands(site):
 
 
 # ---- limits
+
+
+def tries():
+    """Requests that differ in method, coding, headers and size."""
+    body = b"MessageSid=SM1&MessageStatus=delivered"
+    packed = gzip.compress(body)
+    for coding in ("gzip", "x-gzip", "GZIP", "identity", "UTF-8", "utf-8, gzip", "none", "br", "zstd", "gzip, gzip", "compress", "", "binary"):
+        for sent in (body, packed, packed + packed, packed + b"x"):
+            yield request("POST", "/dlr/acme?mid=m", sent, [f"Content-Encoding: {coding}"])
+    for method in ("GET", "POST", "PUT", "DELETE", "PATCH", "TRACE"):
+        yield request(method, "/dlr/acme?mid=m", body)
+    for header in ("Expect: 100-continue", "Expect: tea", "Transfer-Encoding: gzip", "Host: other", "Content-Length: 38", "Content-Length: 7",
+                   "Content-Encoding: gzip\r\nContent-Encoding: gzip"):
+        yield request("POST", "/dlr/acme?mid=m", body, [header])
+    yield request("POST", "/dlr/acme?mid=m", b"x" * 5000)
+    yield request("POST", "/dlr/acme?mid=m", gzip.compress(bytes(4000)), ["Content-Encoding: gzip"])
+    yield b"POST /dlr/acme?MessageSid=SM1&MessageStatus=delivered HTTP/1.1\r\nHost: h\r\n\r\n"
+    yield b"POST /dlr/acme?mid=m HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+def test_a_sample_is_refused_for_what_a_request_is(site):
+    process = site.start(limits={"body": "4KiB", "rate_per_source": 10000, "rate_per_account": 10000})
+    for sample in tries():
+        with Client(process.port) as client:
+            client.send(sample)
+            code = client.answer().status
+            while code == 100:
+                code = client.answer().status
+        done = subprocess.run([binary(), "intake", "--try", "acme", "--config", site.receiptd.config_path], input=sample, capture_output=True, timeout=60)
+        said = done.stderr.decode()
+        taken = re.search(r"answer (\d+)", said)
+        assert (code // 100 == 2) == (taken is not None and int(taken[1]) // 100 == 2), (sample[:200], code, said)
+        if code not in (200, 400) and taken is None:
+            assert f"answers {code}" in said, (sample[:200], code, said)
+    process.stop()
+
 
 
 def test_limits_have_their_codes(site):

@@ -40,6 +40,8 @@ static void records_are_read_as_they_are_meant(void **state)
     } examples[] = {
         {"a,b\n1,2\n", "1:[a][b]\n2:[1][2]\n"},
         {"a,b\r\n1,2", "1:[a][b]\n2:[1][2]\n"},
+        {"a,b\r1,2\r3,\"4\"\r", "1:[a][b]\n2:[1][2]\n3:[3][4]\n"},
+        {"a\r\r\"b\rc\"\r\nd", "1:[a]\n3:[b\rc]\n4:[d]\n"},
         {"\n\na\n\nb\n\n", "3:[a]\n5:[b]\n"},
         {"\"a,b\",\"c\"\"d\"\n", "1:[a,b][c\"d]\n"},
         {"\"two\nlines\",x\ny,\"\"\n", "1:[two\nlines][x]\n3:[y][]\n"},

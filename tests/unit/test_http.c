@@ -61,6 +61,18 @@ static const struct form forms[] = {
     {"POST /echo HTTP/1.1\r\nHost: h\r\n\r\n", 411, false, NULL},
     {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501,
      true, NULL},
+    {"POST /echo?a=1 HTTP/1.1\r\nHost: h\r\n\r\n", 200, false, NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Encoding: gzip, gzip\r\nContent-Length: "
+     "1\r\n\r\nx",
+     415, false, NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Encoding: UTF-8\r\nContent-Length: 1\r\n\r\nx", 200,
+     false, NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Encoding: utf8, identity\r\nContent-Length: "
+     "1\r\n\r\nx",
+     200, false, NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Encoding: none, zstd\r\nContent-Length: "
+     "1\r\n\r\nx",
+     415, false, NULL},
     {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Encoding: br\r\nContent-Length: 1\r\n\r\nx", 415,
      false, "Accept-Encoding: gzip"},
     {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd",

@@ -8,6 +8,12 @@
 #define FORM "application/x-www-form-urlencoded"
 #define JSON "application/json"
 
+#define DELIVERY                                                                                   \
+    "{\"eventType\":\"Delivery\",\"mail\":{\"messageId\":\"s\"},\"delivery\":{\"recipients\":[\"x@e\"]}}"
+#define QUOTED                                                                                     \
+    "{\\\"eventType\\\":\\\"Delivery\\\",\\\"mail\\\":{\\\"messageId\\\":\\\"s\\\"},\\\"delivery\\\":{"         \
+    "\\\"recipients\\\":[\\\"x@e\\\"]}}"
+
 enum { MOST_DEPTH = 6 };
 
 struct tried {
@@ -269,6 +275,16 @@ static void what_is_not_understood_stands_beside_what_is(void **state)
          "\"notificationType\":\"Bounce\",\"bounce\":{\"bounceType\":\"Permanent\","
          "\"bouncedRecipients\":[{\"emailAddress\":\"x@e\"}]},\"mail\":{\"messageId\":\"s\"}}}",
          1, 0},
+        {"ses_sns", "{\"version\":\"0\",\"detail-type\":\"Email Delivered\",\"detail\":" DELIVERY "}", 1, 0},
+        {"ses_sns", "[{\"detail\":" DELIVERY "},{\"detail\":" DELIVERY "}]", 2, 0},
+        {"ses_sns", "{\"Records\":[{\"EventSource\":\"aws:sns\",\"Sns\":{\"Type\":\"Notification\","
+                    "\"Message\":\"" QUOTED "\"}}]}", 1, 0},
+        {"ses_sns", "{\"Records\":[{\"eventSource\":\"aws:sqs\",\"body\":\"" QUOTED "\"},{\"eventSource\":"
+                    "\"aws:sqs\",\"body\":\"hello\"}]}", 1, 1},
+        {"ses_sns", "{\"requestId\":\"r\",\"records\":[{\"data\":\"e30=\"},{\"data\":\"bm8=\"}]}", 0, 1},
+        {"ses_sns", "{\"Sns\":{\"Message\":" DELIVERY "}}", 1, 0},
+        {"aws_eum_sms", "{\"Records\":[{\"Sns\":{\"Message\":\"{\\\"eventType\\\":\\\"TEXT_DELIVERED\\\","
+                        "\\\"messageId\\\":\\\"m\\\"}\"}}]}", 1, 0},
         {"ses_sns",
          "{\"Type\":\"Notification\",\"MessageId\":\"u\",\"TopicArn\":\"t\",\"Message\":\"Your topic "
          "has a new look\"}",

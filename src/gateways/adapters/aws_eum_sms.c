@@ -1,13 +1,9 @@
 /* AWS End User Messaging SMS (Pinpoint SMS v2): one event as JSON through SNS or EventBridge, bare,
- * or several in the records of Firehose, which wants its request's number in the answer. `context`
- * carries what the sender put in.
+ * or several in the records of Firehose (aws.c). `context` carries what the sender put in.
  * docs.aws.amazon.com/sms-voice/latest/userguide/configuration-sets-event-types.html
- * docs.aws.amazon.com/firehose/latest/dev/httpdeliveryrequestresponse.html */
-#include <stdio.h>
-
-#include "gateways/crypto.h"
+ */
+#include "aws.h"
 #include "gateways/gateways.h"
-#include "gateways/sns.h"
 
 /* TEXT_ and MEDIA_ (MMS) have the same words, which stand here without the prefix. */
 static const struct rcpt_mapping statuses[] = {
@@ -48,72 +44,6 @@ static const struct rcpt_reason reasons[] = {
     {"MEDIA_FILE_*", RCPT_REASON_CONTENT},
 };
 
-/* The id goes into the answer as it is, so it may hold nothing that ends a JSON string. */
-static bool is_request_id(struct rcpt_text id)
-{
-    for (size_t index = 0; index < id.size; index++)
-        if (id.at[index] < '-' || id.at[index] > 'z' || id.at[index] == '\\')
-            return false;
-    return id.size <= 128;
-}
-
-/* Firehose repeats the whole request unless the answer has its id and a time. */
-static void answer_firehose(struct rcpt_reading *reading)
-{
-    char time[48];
-    struct rcpt_text id = rcpt_node_text_of(reading->source.root, "requestId");
-    if (id.size == 0 || !is_request_id(id))
-        id = RCPT_TEXT("");
-    int size = snprintf(time, sizeof(time), "\",\"timestamp\":%lld}",
-                        (long long)(reading->source.request->received_us / 1000));
-    reading->result->answer.content_type = "application/json";
-    reading->result->answer.body = RCPT_TEXT_JOIN(reading->arena, RCPT_TEXT("{\"requestId\":\""),
-                                                  id, (struct rcpt_text){time, (size_t)size});
-}
-
-/* A record that is no JSON becomes a dead letter as it is; the others become elements of one
- * array. */
-static void take_records(struct rcpt_reading *reading, const struct rcpt_node *records)
-{
-    struct rcpt_node *all = rcpt_arena_alloc(reading->arena, sizeof(*all));
-    const struct rcpt_node **link = &all->first;
-    *all = (struct rcpt_node){.type = RCPT_NODE_ARRAY};
-    for (const struct rcpt_node *node = records->first; node != NULL; node = node->next) {
-        const char *reason;
-        struct rcpt_text data = rcpt_base64_decode(rcpt_node_text_of(node, "data"), reading->arena);
-        const struct rcpt_node *event =
-            data.at != NULL ? rcpt_document_parse(data, reading->arena, &reason) : NULL;
-        if (event == NULL) {
-            struct rcpt_draft draft = {.raw = node->raw};
-            rcpt_draft_reject(reading, &draft, "invalid_json");
-            continue;
-        }
-        struct rcpt_node *element = rcpt_arena_alloc(reading->arena, sizeof(*element));
-        *element = *event;
-        *link = element;
-        link = &element->next;
-    }
-    reading->source.root = all;
-}
-
-/* `records` make a request of Firehose. Beside an envelope's signature they are not Amazon's, and
- * are not read. */
-static void take_detail(struct rcpt_reading *reading)
-{
-    const struct rcpt_node *records = NULL;
-    if (rcpt_sns_envelope(reading) == NULL)
-        records = rcpt_node_get(reading->source.root, "records");
-    if (records != NULL && records->type == RCPT_NODE_ARRAY) {
-        answer_firehose(reading);
-        take_records(reading, records);
-        return;
-    }
-    rcpt_sns_open(reading);
-    const struct rcpt_node *detail = rcpt_node_get(reading->source.root, "detail");
-    if (detail != NULL) /* EventBridge */
-        reading->source.root = detail;
-}
-
 /* Rows with a code count for final events only. */
 static const struct rcpt_mapping *find(struct rcpt_text word, bool final)
 {
@@ -152,6 +82,6 @@ const struct rcpt_gateway rcpt_gateway_aws_eum_sms = {
     .reasons = reasons,
     .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_sns,
-    .open = take_detail,
+    .open = rcpt_aws_open,
     .item = take_event,
 };

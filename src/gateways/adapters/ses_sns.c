@@ -1,11 +1,11 @@
-/* Amazon SES through SNS: one event as JSON in the envelope's Message. One messageId stands for all
+/* Amazon SES: events as JSON through SNS, EventBridge, Lambda or Firehose (aws.c). One messageId stands for all
  * recipients, so the address is part of our id; opens and clicks do not say whose they are, and can
  * be attributed only when there is one recipient.
  * docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html */
+#include "aws.h"
 #include "core/record.h"
 #include "gateways/gateways.h"
 #include "gateways/mail.h"
-#include "gateways/sns.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"Send", NULL, "IN_GTW", NULL},
@@ -146,6 +146,6 @@ const struct rcpt_gateway rcpt_gateway_ses_sns = {
     .reasons = reasons,
     .reason_count = RCPT_COUNT_OF(reasons),
     .verify = rcpt_verify_sns,
-    .open = rcpt_sns_open,
+    .open = rcpt_aws_open,
     .item = take_event,
 };

@@ -1,0 +1,11 @@
+/* What Amazon's services put around an event. Private to src/gateways. */
+#ifndef RECEIPTD_GATEWAYS_ADAPTERS_AWS_H
+#define RECEIPTD_GATEWAYS_ADAPTERS_AWS_H
+
+#include "gateways/gateway.h"
+#include "gateways/sns.h"
+
+/* `open` of an adapter: the source's root becomes the event, or an array of events. */
+void rcpt_aws_open(struct rcpt_reading *reading);
+
+#endif
