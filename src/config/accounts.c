@@ -116,8 +116,9 @@ static const struct rcpt_config_row rows[] = {
             "`decimal_to_hex`"},
     {"channel", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(channel), .min = 1, .max = 63,
      .doc = "channel of all receipts, instead of the adapter's"},
-    {"time_zone", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(time_zone), .min = 1, .max = 6,
-     .doc = "zone of times that come without one, such as `+05:30`"},
+    {"time_zone", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(time_zone), .min = 1, .max = 63,
+     .doc = "zone of times that come without one: an offset such as `+05:30`, or a name such as "
+            "`Europe/Berlin` where summer time changes it (needs the system's tzdata)"},
     /* The keys of custom count for `gateway: custom` only: they describe a format for which no
      * adapter is written. */
     TEMPLATE("custom.id", custom.id, "template of the gateway's message id"),

@@ -395,6 +395,23 @@ static bool is_name(const char *name)
     return name[0] != '\0' && strspn(name, letters) == strlen(name);
 }
 
+static bool read_zone(struct rcpt_intake_account *account,
+                      const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+{
+    const char *problem = "", *name = config->time_zone;
+    if (name == NULL)
+        name = account->gateway->time_zone;
+    if (name == NULL)
+        return true;
+    account->time_zone = rcpt_zone_new(name, &problem);
+    if (account->time_zone != NULL)
+        return true;
+    rcpt_account_fail(error, config, "time_zone",
+                      "must be an offset such as +05:30 or Z, or a zone such as Europe/Berlin");
+    rcpt_error_hint(error, "\"%.63s\" %s", name, problem);
+    return false;
+}
+
 /* False: the error names the key. The account is freed as far as it was filled. */
 static bool fill(struct rcpt_intake_account *account,
                  const struct rcpt_intake_account_config *config, struct rcpt_error *error)
@@ -404,13 +421,7 @@ static bool fill(struct rcpt_intake_account *account,
                                  "must be letters, digits, dashes and underscores");
     if (!find_gateway(account, config, error))
         return false;
-    account->own_time_zone = copy_of(config->time_zone);
-    account->time_zone =
-        account->own_time_zone != NULL ? account->own_time_zone : account->gateway->time_zone;
-    if (account->time_zone != NULL && !rcpt_moment_is_zone(account->time_zone))
-        return rcpt_account_fail(error, config, "time_zone",
-                                 "must be an offset such as +05:30 or Z");
-    return copy_forms(account, config, error) && compile_fields(account, config, error) &&
+    return read_zone(account, config, error) && copy_forms(account, config, error) && compile_fields(account, config, error) &&
            copy_secrets(account, config, error) && copy_networks(account, config, error) &&
            check_credentials(account, config, error) &&
            rcpt_account_check_coverage(account, config, error);
@@ -471,7 +482,7 @@ void rcpt_intake_account_free(struct rcpt_intake_account *account)
     };
     char *const texts[] = {account->name,      account->org_id,       account->public_url,
                            account->topic_arn, account->channel,      account->verify_token,
-                           account->auth_name, account->own_time_zone};
+                           account->auth_name};
     for (size_t index = 0; index < RCPT_COUNT_OF(templates); index++)
         rcpt_template_free(templates[index]);
     for (size_t index = 0; index < RCPT_COUNT_OF(texts); index++)
@@ -480,6 +491,7 @@ void rcpt_intake_account_free(struct rcpt_intake_account *account)
         free(account->own_texts[index]);
     for (size_t index = 0; index < account->certificate_count; index++)
         free(account->certificates[index]);
+    rcpt_zone_free(account->time_zone);
     free(account->certificates);
     free(account->own_texts);
     free(account->own_statuses);

@@ -8,8 +8,7 @@
 
 struct rcpt_intake_account {
     char *name, *org_id, *public_url, *verify_token, *topic_arn, *channel, *auth_name;
-    const char *time_zone;
-    char *own_time_zone;
+    struct rcpt_zone *time_zone; /* NULL: unknown */
     enum rcpt_intake_verify verify;
     enum rcpt_intake_auth auth;
     const struct rcpt_scheme *scheme; /* what `auth` comes to */

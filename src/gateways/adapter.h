@@ -110,7 +110,7 @@ struct rcpt_intake_account_config {
     char **id_forms;                /* message_id_form: what is made of each id, in this order */
     unsigned id_forms_count;
     char *channel;   /* instead of the adapter's */
-    char *time_zone; /* "+05:30": zone of times that carry none */
+    char *time_zone; /* "+05:30" or "Europe/Berlin": zone of times that carry none */
     struct rcpt_intake_custom custom;
     bool ranges; /* inbox.columns.recipient is set; no key of the account */
 };

@@ -242,13 +242,19 @@ static void set_flags(const struct rcpt_reading *reading, struct rcpt_intake_eve
         event->flags[event->flag_count++] = rcpt_text_of(flag);
 }
 
+static struct rcpt_clock clock_of(const struct rcpt_reading *reading)
+{
+    return (struct rcpt_clock){reading->account->time_zone, reading->source.request->received_us};
+}
+
 /* An inexact time is kept as text; without any, the core takes the time of receipt. */
 static void set_time(const struct rcpt_reading *reading, const struct rcpt_draft *draft,
                      struct rcpt_intake_event *event)
 {
     struct rcpt_moment moment = {0};
-    if (!rcpt_moment_read(draft->at, reading->gateway->time_format, reading->account->time_zone,
-                          reading->arena, &moment))
+    const struct rcpt_clock clock = clock_of(reading);
+    if (!rcpt_moment_read(draft->at, reading->gateway->time_format, &clock, reading->arena,
+                          &moment))
         return;
     event->has_at = moment.exact;
     event->at_us = draft->whole_seconds ? moment.at_us - moment.at_us % 1000000 : moment.at_us;
@@ -296,8 +302,9 @@ static void make_range(struct rcpt_reading *reading, const struct rcpt_draft *dr
                                       .gateway_status = draft->status,
                                       .status = rcpt_text_of(mapping->status),
                                       .channel = draft->channel};
-    if (!rcpt_moment_read(draft->until, reading->gateway->time_format, reading->account->time_zone,
-                          reading->arena, &until) ||
+    const struct rcpt_clock clock = clock_of(reading);
+    if (!rcpt_moment_read(draft->until, reading->gateway->time_format, &clock, reading->arena,
+                          &until) ||
         !until.exact) {
         add_drop(reading, (struct rcpt_intake_drop){RCPT_INTAKE_REJECTED, "invalid_range",
                                                     draft->status, draft->raw});

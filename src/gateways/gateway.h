@@ -7,6 +7,7 @@
 #ifndef RECEIPTD_GATEWAYS_GATEWAY_H
 #define RECEIPTD_GATEWAYS_GATEWAY_H
 
+#include "base/zone.h"
 #include "reason.h"
 #include "template.h"
 #include "verify.h"
@@ -161,11 +162,16 @@ struct rcpt_moment {
     int64_t at_us;
     struct rcpt_text local; /* YYYY-MM-DDThh:mm:ss[.ffffff], when no zone is known */
 };
-/* `zone`: "+05:30" or NULL. False: no time, the moment is untouched. */
-bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format, const char *zone,
-                      struct rcpt_arena *arena, struct rcpt_moment *moment);
-/* "+05:30", "-0300", "Z" and the like. */
-bool rcpt_moment_is_zone(const char *zone);
+/* Of times that carry no zone. Where clocks go back an hour comes twice: the later one counts that had begun
+ * when the receipt came. */
+struct rcpt_clock {
+    const struct rcpt_zone *zone; /* NULL: unknown */
+    int64_t received_us;
+};
+/* False: no time, the moment is untouched. */
+bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format,
+                      const struct rcpt_clock *clock, struct rcpt_arena *arena,
+                      struct rcpt_moment *moment);
 
 /* ---- gateways.c ---- */
 

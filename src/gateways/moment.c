@@ -8,33 +8,26 @@
 
 #define DATE_TIME_BYTES 19u /* 2025-10-18T12:10:29 */
 #define MOMENT_BYTES    40u
-
-/* For the check of `time_zone`: the parser of timestamps has the last word. */
-bool rcpt_moment_is_zone(const char *zone)
-{
-    char text[MOMENT_BYTES];
-    int64_t at_us;
-    if (strlen(zone) > 6)
-        return false;
-    int size = snprintf(text, sizeof(text), "2000-01-01T00:00:00%s", zone);
-    return rcpt_timestamp_parse(text, (size_t)size, &at_us);
-}
+#define US_PER_SECOND   INT64_C(1000000)
+#define CLOCKS_DIFFER_S 300 /* a receipt is no later than it came, but for this */
 
 /* `local` is YYYY-MM-DDThh:mm:ss[.f…]; with a zone it becomes exact. */
-static bool take_local(struct rcpt_text local, const char *zone, struct rcpt_arena *arena,
-                       struct rcpt_moment *moment)
+static bool take_local(struct rcpt_text local, const struct rcpt_clock *clock,
+                       struct rcpt_arena *arena, struct rcpt_moment *moment)
 {
     char text[MOMENT_BYTES + 8];
     int64_t at_us;
     if (local.size > MOMENT_BYTES)
         local.size = MOMENT_BYTES;
-    int size = snprintf(text, sizeof(text), "%.*s%s", (int)local.size, local.at,
-                        zone != NULL ? zone : "Z");
+    int size = snprintf(text, sizeof(text), "%.*sZ", (int)local.size, local.at);
     if (!rcpt_timestamp_parse(text, (size_t)size, &at_us))
         return false;
-    moment->exact = zone != NULL;
-    if (zone != NULL) {
-        moment->at_us = at_us;
+    moment->exact = clock->zone != NULL;
+    if (moment->exact) {
+        int64_t latest_s = clock->received_us / US_PER_SECOND + CLOCKS_DIFFER_S;
+        moment->at_us = rcpt_zone_instant(clock->zone, at_us / US_PER_SECOND, latest_s) *
+                            US_PER_SECOND +
+                        at_us % US_PER_SECOND;
         return true;
     }
     char clean[28];
@@ -60,8 +53,8 @@ static struct rcpt_text with_zone(struct rcpt_text text, struct rcpt_arena *aren
 }
 
 /* Everything that says by itself what it is; the rest is local time. */
-static bool read_auto(struct rcpt_text text, const char *zone, struct rcpt_arena *arena,
-                      struct rcpt_moment *moment)
+static bool read_auto(struct rcpt_text text, const struct rcpt_clock *clock,
+                      struct rcpt_arena *arena, struct rcpt_moment *moment)
 {
     int64_t at_us;
     text = with_zone(text, arena);
@@ -70,7 +63,7 @@ static bool read_auto(struct rcpt_text text, const char *zone, struct rcpt_arena
         *moment = (struct rcpt_moment){.exact = true, .at_us = at_us};
         return true;
     }
-    return take_local(text, zone, arena, moment);
+    return take_local(text, clock, arena, moment);
 }
 
 static bool is_month_and_day(const char *digits)
@@ -98,8 +91,8 @@ static bool is_short(struct rcpt_text text)
 }
 
 /* Missing parts are filled in: the century, and seconds of zero. */
-static bool read_short(struct rcpt_text text, const char *zone, struct rcpt_arena *arena,
-                       struct rcpt_moment *moment)
+static bool read_short(struct rcpt_text text, const struct rcpt_clock *clock,
+                       struct rcpt_arena *arena, struct rcpt_moment *moment)
 {
     char local[MOMENT_BYTES], digits[15] = {0};
     bool long_year = has_long_year(text);
@@ -107,18 +100,18 @@ static bool read_short(struct rcpt_text text, const char *zone, struct rcpt_aren
              text.size == 10 || (text.size == 12 && long_year) ? "00" : "");
     int size = snprintf(local, sizeof(local), "%.4s-%.2s-%.2sT%.2s:%.2s:%.2s", digits, digits + 4,
                         digits + 6, digits + 8, digits + 10, digits + 12);
-    return take_local((struct rcpt_text){local, (size_t)size}, zone, arena, moment);
+    return take_local((struct rcpt_text){local, (size_t)size}, clock, arena, moment);
 }
 
 /* Programs write zero where they have no time, as a number or as the date that it is in some zone. */
 static bool is_zero(const struct rcpt_moment *moment)
 {
-    return moment->exact ? moment->at_us == 0
+    return moment->exact ? moment->at_us <= 0
                          : rcpt_text_begins(moment->local, "1970-01-01");
 }
 
 /* False: no time. A text of digits is short form only where the adapter says so, else an epoch. */
-bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format, const char *zone,
+bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format, const struct rcpt_clock *clock,
                       struct rcpt_arena *arena, struct rcpt_moment *moment)
 {
     struct rcpt_moment read = {.exact = false};
@@ -126,8 +119,8 @@ bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format, const
     bool is_digits = format == RCPT_INTAKE_TIME_SHORT && is_short(text);
     bool good = text.size > 0 &&
                 (is_digits /* 30 February is no second since 1970 */
-                     ? read_short(text, zone, arena, &read)
-                     : read_auto(text, zone, arena, &read)) &&
+                     ? read_short(text, clock, arena, &read)
+                     : read_auto(text, clock, arena, &read)) &&
                 !is_zero(&read);
     if (good)
         *moment = read;
