@@ -106,6 +106,7 @@ int command_run(const struct command_call *call);
 /* The second one where --try is given. */
 int command_intake(const struct command_call *call);
 int command_intake_try(const struct command_call *call);
+int command_intake_letters(const struct command_call *call);
 int command_serve(const struct command_call *call);
 int command_migrate(const struct command_call *call);
 int command_check_config(const struct command_call *call);

@@ -187,6 +187,8 @@ int command_intake(const struct command_call *call)
 {
     if (command_option(call, "try") != NULL)
         return command_intake_try(call);
+    if (command_option(call, "letters") != NULL)
+        return command_intake_letters(call);
     struct rcpt_error error = {0};
     struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
     if (config == NULL)

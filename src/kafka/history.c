@@ -22,6 +22,11 @@ struct reading {
     struct rcpt_error *error;
 };
 
+struct given { /* first: what the reader gets */
+    struct rcpt_kafka_message message;
+    const rd_kafka_message_t *raw;
+};
+
 /* Always false, for the caller's return. */
 static bool fail(struct reading *reading, rd_kafka_resp_err_t code)
 {
@@ -73,6 +78,26 @@ static bool find_ends(struct reading *reading, int32_t count)
     return true;
 }
 
+/* A partition whose records are all older is at its end. */
+static bool skip_older(struct reading *reading)
+{
+    if (reading->history->since_ms == 0 || reading->places->cnt == 0)
+        return true;
+    rd_kafka_topic_partition_list_t *times = rd_kafka_topic_partition_list_copy(reading->places);
+    for (int index = 0; index < times->cnt; index++)
+        times->elems[index].offset = reading->history->since_ms;
+    rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(reading->handle, times, CALL_MS);
+    for (int index = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && index < times->cnt; index++) {
+        rd_kafka_topic_partition_t *place = &reading->places->elems[index];
+        if (times->elems[index].offset > place->offset)
+            place->offset = times->elems[index].offset;
+        else if (times->elems[index].offset < 0) /* none: the end */
+            place->offset = reading->ends[place->partition];
+    }
+    rd_kafka_topic_partition_list_destroy(times);
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR || fail(reading, code);
+}
+
 /* A topic that does not exist is an error here, and not a topic without records. */
 static bool find_partitions(struct reading *reading)
 {
@@ -101,17 +126,31 @@ static void note(struct reading *reading, int32_t partition, int64_t next)
 static bool give(const struct reading *reading, const rd_kafka_message_t *message)
 {
     rd_kafka_timestamp_type_t type;
-    struct rcpt_kafka_message given = {
-        .topic = reading->history->topic,
-        .partition = message->partition,
-        .offset = message->offset,
-        .timestamp_ms = rd_kafka_message_timestamp(message, &type),
-        .key = message->key,
-        .key_size = message->key_len,
-        .value = message->payload,
-        .value_size = message->len,
+    const struct given given = {
+        .message = {.topic = reading->history->topic,
+                    .partition = message->partition,
+                    .offset = message->offset,
+                    .timestamp_ms = rd_kafka_message_timestamp(message, &type),
+                    .key = message->key,
+                    .key_size = message->key_len,
+                    .value = message->payload,
+                    .value_size = message->len},
+        .raw = message,
     };
-    return reading->history->on_message(reading->history->context, &given);
+    return reading->history->on_message(reading->history->context, &given.message);
+}
+
+const char *rcpt_kafka_history_header(const struct rcpt_kafka_message *message, const char *name,
+                                      size_t *size)
+{
+    const struct given *given = (const struct given *)message;
+    rd_kafka_headers_t *headers;
+    const void *value;
+    *size = 0;
+    if (rd_kafka_message_headers(given->raw, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+        rd_kafka_header_get_last(headers, name, &value, size) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return NULL;
+    return value;
 }
 
 /* True: the end is reached, or the reader has seen enough. */
@@ -145,7 +184,7 @@ bool rcpt_kafka_read_history(const struct rcpt_kafka_history *history, struct rc
     if (conf == NULL || (reading.handle = rcpt_kafka_open(conf, error)) == NULL)
         return false;
     rd_kafka_poll_set_consumer(reading.handle);
-    bool good = find_partitions(&reading) && read_all(&reading);
+    bool good = find_partitions(&reading) && skip_older(&reading) && read_all(&reading);
     if (reading.places != NULL)
         rd_kafka_topic_partition_list_destroy(reading.places);
     free(reading.ends);

@@ -12,10 +12,15 @@ struct rcpt_kafka_history {
     bool from_offset; /* only `partition`, from `offset` on */
     int32_t partition;
     int64_t offset;
+    int64_t since_ms; /* only records with this time or a later one; 0: all */
     void *context;
     /* False: enough. Borrowed for the call. */
     bool (*on_message)(void *context, const struct rcpt_kafka_message *message);
 };
+
+/* During on_message: the value of the record's last header of this name, not terminated; NULL: none. */
+const char *rcpt_kafka_history_header(const struct rcpt_kafka_message *message, const char *name,
+                                      size_t *size);
 
 RCPT_MUST_CHECK bool rcpt_kafka_read_history(const struct rcpt_kafka_history *history,
                                              struct rcpt_error *error);

@@ -97,6 +97,26 @@ def test_good_ones_land_and_bad_ones_become_dead_letters(site):
     process.stop()
 
 
+def test_a_command_prints_the_dead_letters(site):
+    process = site.start()
+    with Client(process.port) as client:
+        for target, body in (("/dlr/acme", b"MessageSid=SM1&MessageStatus=levitated"), ("/dlr/mail", b'{"reports": [{"event": "delivered"}]}'),
+                             ("/dlr/mail", b'[{"event": "levitated", "sg_message_id": "s"}]')):
+            assert client.request("POST", target, body).status == 200
+    process.stop()
+
+    def letters(account, *options, code=0):
+        done = subprocess.run([binary(), "intake", "--letters", account, *options, "--config", site.receiptd.config_path], capture_output=True, timeout=60)
+        assert done.returncode == code, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    assert [(letter["reason"], letter["body"]) for letter in letters("acme")] == [("unknown_status", "MessageSid=SM1&MessageStatus=levitated")]
+    assert [(letter["account"], letter["reason"]) for letter in letters("mail")] == [("mail", "unknown_form"), ("mail", "unknown_status")]
+    assert len(letters("all", "--since", "2020-01-01T00:00:00Z")) == 3
+    assert letters("all", "--since", "2100-01-01T00:00:00Z") == [] and letters("nobody") == []
+    letters("all", "--since", "yesterday", code=64)
+
+
 def test_a_missing_topic_of_dead_letters_names_its_key(site):
     site.configure(dead_letter_topic=f"{site.letters}-missing")
     process = site.receiptd.start(command="intake")
