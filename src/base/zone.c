@@ -1,5 +1,6 @@
-/* Reads TZif files (RFC 9636): transitions, and the rule in POSIX's form that holds behind the last of them.
- * Called by src/gateways for `time_zone` of accounts, when the configuration is read. */
+/* Reads TZif files (RFC 9636): transitions, and the rule in POSIX's form that holds behind the
+ * last of them. Called by src/gateways for `time_zone` of accounts, when the configuration is
+ * read. */
 #include "zone.h"
 
 #include <stdbool.h>
@@ -30,8 +31,8 @@ struct rule {
 };
 
 struct rcpt_zone {
-    size_t count; /* of transitions */
-    int64_t *at;  /* instants, growing */
+    size_t count;     /* of transitions */
+    int64_t *at;      /* instants, growing */
     int32_t *offsets; /* from each of them on */
     int32_t before;   /* … and before the first */
     bool has_rule;
@@ -205,12 +206,10 @@ static bool read_header(const unsigned char *bytes, size_t size, struct counts *
     if (size < HEADER_SIZE || memcmp(bytes, "TZif", 4) != 0 || bytes[4] < '2')
         return false;
     const unsigned char *at = bytes + 20;
-    *counts = (struct counts){(size_t)big_endian(at, 4) & 0xffff,
-                              (size_t)big_endian(at + 4, 4) & 0xffff,
-                              (size_t)big_endian(at + 8, 4) & 0xffff,
-                              (size_t)big_endian(at + 12, 4) & 0xffff,
-                              (size_t)big_endian(at + 16, 4) & 0xffff,
-                              (size_t)big_endian(at + 20, 4) & 0xffff};
+    *counts = (struct counts){
+        (size_t)big_endian(at, 4) & 0xffff,      (size_t)big_endian(at + 4, 4) & 0xffff,
+        (size_t)big_endian(at + 8, 4) & 0xffff,  (size_t)big_endian(at + 12, 4) & 0xffff,
+        (size_t)big_endian(at + 16, 4) & 0xffff, (size_t)big_endian(at + 20, 4) & 0xffff};
     return counts->types > 0;
 }
 
@@ -264,7 +263,8 @@ static bool read_file(const unsigned char *bytes, size_t size, struct rcpt_zone 
 /* Names are words parted by slashes: none leads out of the folder. */
 static bool is_name(const char *name)
 {
-    size_t size = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/");
+    size_t size =
+        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/");
     return size > 0 && name[size] == '\0' && name[0] != '/' && strstr(name, "//") == NULL;
 }
 
@@ -342,8 +342,8 @@ static int32_t offset_at(const struct rcpt_zone *zone, int64_t at)
     return low > 0 ? zone->offsets[low - 1] : zone->before;
 }
 
-/* The offsets a day before and after are the two that may hold: no zone changes twice in two days. With the one
- * before, the instant is the earlier one where clocks go back. */
+/* The offsets a day before and after are the two that may hold: no zone changes twice in two
+ * days. With the one before, the instant is the earlier one where clocks go back. */
 int64_t rcpt_zone_instant(const struct rcpt_zone *zone, int64_t local_s, int64_t latest_s)
 {
     int32_t earlier = offset_at(zone, local_s - DAY), later = offset_at(zone, local_s + DAY);

@@ -32,25 +32,27 @@ static const struct command commands[] = {
         .summary = "take webhooks of gateways and send their receipts to Kafka",
         /* With --try the command is a test of an account and no process of its own:
          * intake_try.c. */
-        .doc = "Runs in the foreground until SIGTERM or SIGINT, which answer what is there and end "
-               "within\n"
-               "shutdown.deadline. SIGHUP reads the TLS certificate again. Each request is "
-               "answered after\n"
-               "Kafka has acknowledged all that it held.\n\n"
-               "With --try: reads one HTTP/1.1 request from the standard input, prints its events "
-               "as JSON lines,\n"
-               "or says on the standard error output why there are none. Exit code 65: something "
-               "in it is not\n"
-               "understood; 77: refused. The age of the signature is not checked. Connects to "
-               "nothing.\n\n"
-               "With --letters: prints the dead letters of an account as JSON lines, and ends: what "
-               "could not be read,\n"
-               "or whose status no table knows, with its bytes. They hold personal data unless "
-               "intake.dead_letters\n"
-               "says otherwise.",
+        .doc =
+            "Runs in the foreground until SIGTERM or SIGINT, which answer what is there and end "
+            "within\n"
+            "shutdown.deadline. SIGHUP reads the TLS certificate again. Each request is "
+            "answered after\n"
+            "Kafka has acknowledged all that it held.\n\n"
+            "With --try: reads one HTTP/1.1 request from the standard input, prints its events "
+            "as JSON lines,\n"
+            "or says on the standard error output why there are none. Exit code 65: something "
+            "in it is not\n"
+            "understood; 77: refused. The age of the signature is not checked. Connects to "
+            "nothing.\n\n"
+            "With --letters: prints the dead letters of an account as JSON lines, and ends: what "
+            "could not be read,\n"
+            "or whose status no table knows, with its bytes. They hold personal data unless "
+            "intake.dead_letters\n"
+            "says otherwise.",
         .options = {{"try", "ACCOUNT", "read a request for this entry of intake.accounts"},
                     {"letters", "ACCOUNT", "print the dead letters of this account, or of all"},
-                    {"since", "TIME", "letters from this time on (RFC 3339); else of the last hour"},
+                    {"since", "TIME",
+                     "letters from this time on (RFC 3339); else of the last hour"},
                     {"core-dumps", NULL, "let a crash leave a core file, which holds secrets"}},
         .run = command_intake,
     },

@@ -21,7 +21,8 @@ static bool refuse(const struct csv *csv, const char *text, struct rcpt_error *e
     return rcpt_error_set(error, RCPT_DECISION_REJECT, NULL, "line %u: %s", csv->line, text);
 }
 
-/* Lines end with LF, CR LF, or CR alone, as some spreadsheets write them: a line feed stands for all. */
+/* Lines end with LF, CR LF, or CR alone, as some spreadsheets write them: a line feed stands for
+ * all. */
 static int get_unquoted(struct csv *csv)
 {
     int byte = getc(csv->in);

@@ -1,5 +1,6 @@
-/* `receiptd intake --letters ACCOUNT`: the dead letters of the intake as JSON lines, from a time on up to the end of
- * the topic as it is now. Reads Kafka alone: joins no group, commits nothing. */
+/* `receiptd intake --letters ACCOUNT`: the dead letters of the intake as JSON lines, from a time
+ * on up to the end of the topic as it is now. Reads Kafka alone: joins no group, commits
+ * nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

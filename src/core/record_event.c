@@ -118,8 +118,8 @@ static bool find_status(const struct rcpt_ladder *ladder, const struct rcpt_toke
     return false;
 }
 
-/* Leaves the time as it is, the record's, when the event names none. Zero is none: programs write it
- * where they have no time. */
+/* Leaves the time as it is, the record's, when the event names none. Zero is none: programs
+ * write it where they have no time. */
 static bool read_time(const struct rcpt_token *at, int64_t *at_us, struct draft *draft)
 {
     int64_t named_us = 0;

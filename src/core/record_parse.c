@@ -9,7 +9,8 @@
 #include "base/json_read.h"
 #include "record_internal.h"
 
-#define SCHEMA_BYTES 5u /* a zero, and the schema's number: what serializers of a schema registry write */
+#define SCHEMA_BYTES                                                                               \
+    5u /* a zero, and the schema's number: what serializers of a schema registry write */
 
 /* What the outermost value is; a wrapper is what the last key "events" says. */
 enum form {

@@ -32,8 +32,9 @@ struct rcpt_intake_account {
     struct rcpt_mapping *own_statuses;
     unsigned own_answer_code;
     struct {
-        struct rcpt_template *id, *status, *reason, *words, *feedback, *at, *event_id, *message_id, *campaign_id,
-            *channel, *client_ref, *part, *parts, *day, *link, *cost, *ip, *recipient, *until;
+        struct rcpt_template *id, *status, *reason, *words, *feedback, *at, *event_id, *message_id,
+            *campaign_id, *channel, *client_ref, *part, *parts, *day, *link, *cost, *ip, *recipient,
+            *until;
     } fields;
     struct rcpt_template *url_message_id, *url_campaign_id, *url_day;
     struct rcpt_template *inbound; /* the gateway's */
@@ -42,6 +43,11 @@ struct rcpt_intake_account {
 /* False: the error says which key of the account is wrong, and why. */
 bool rcpt_account_fail(struct rcpt_error *error, const struct rcpt_intake_account_config *config,
                        const char *key, const char *problem);
+/* Makes account->own of the configuration, for `gateway: custom`. False: the error names the
+ * key. */
+RCPT_MUST_CHECK bool rcpt_account_make_custom(struct rcpt_intake_account *account,
+                                              const struct rcpt_intake_account_config *config,
+                                              struct rcpt_error *error);
 /* False: a template reads what the account's signature does not cover. */
 RCPT_MUST_CHECK bool rcpt_account_check_coverage(const struct rcpt_intake_account *account,
                                                  const struct rcpt_intake_account_config *config,

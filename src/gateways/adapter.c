@@ -157,8 +157,8 @@ static bool has_no_length(const struct rcpt_reading *reading)
            rcpt_reading_header(reading, "transfer-encoding").at == NULL;
 }
 
-/* The body is empty, so that the query has to be the receipt. What our own platform has put into the
- * URL is none: a gateway tries it so. */
+/* The body is empty, so that the query has to be the receipt. What our own platform has put into
+ * the URL is none: a gateway tries it so. */
 static void read_query(struct rcpt_reading *reading)
 {
     struct rcpt_draft draft = {.raw = reading->raw};
@@ -262,8 +262,7 @@ static void parse_parameters(struct rcpt_reading *reading)
 /* Gateways try a URL when it is entered: an empty request is answered with 200. */
 static bool is_probe(const struct rcpt_intake_request *request)
 {
-    return rcpt_text_trim(rcpt_text_skip_mark(request->body)).size == 0 &&
-           request->query.size == 0;
+    return rcpt_text_trim(rcpt_text_skip_mark(request->body)).size == 0 && request->query.size == 0;
 }
 
 /* A URL that signs one id brings one receipt. */

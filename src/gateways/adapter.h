@@ -197,7 +197,7 @@ enum rcpt_intake_drop_kind {
     RCPT_INTAKE_IGNORED,  /* no receipt: a ping, an inbound message, a status of no interest */
     RCPT_INTAKE_UNMAPPED, /* a status that no table knows: count it, keep a sample of `status` */
     RCPT_INTAKE_REJECTED, /* cannot be understood or attributed: dead letter with `reason` */
-    RCPT_INTAKE_UNKNOWN_FORM, /* nothing of a receipt was found, and it is not known to be none: as above */
+    RCPT_INTAKE_UNKNOWN_FORM, /* may be a receipt, and nothing of one was found: as above */
     RCPT_INTAKE_DROP__COUNT,
 };
 

@@ -121,7 +121,8 @@ void rcpt_draft_say(struct rcpt_draft *draft, struct rcpt_text text)
             draft->said[draft->said_count++] = texts[index];
 }
 
-/* RFC 5965: reports that somebody did not call the message spam, or that are about its signatures. */
+/* RFC 5965: reports that somebody did not call the message spam, or that are about its
+ * signatures. */
 static bool is_no_complaint(const struct rcpt_reading *reading)
 {
     static const char *const words[] = {"not-spam", "not_spam",     "not spam",

@@ -26,10 +26,10 @@ struct rcpt_mapping {
 struct rcpt_fields {
     const char *id;     /* the gateway's id of the message */
     const char *status; /* its word */
-    /* Codes and words of an error, the ones that say most first: the first that says anything is kept, for
-     * all but successes. The tables are asked for each of them. */
+    /* Codes and words of an error, the ones that say most first: the first that says anything is
+     * kept, for all but successes. The tables are asked for each of them. */
     const char *reason;
-    const char *words; /* asked as well, and never kept: texts of servers and for people */
+    const char *words;    /* asked as well, and never kept: texts of servers and for people */
     const char *feedback; /* what a complaint says of itself; NULL: the usual names are tried */
     const char *at, *event_id, *message_id, *campaign_id, *channel, *client_ref, *part, *parts,
         *day;
@@ -81,15 +81,15 @@ struct rcpt_gateway {
 struct rcpt_draft {
     struct rcpt_text id, status, reason, at, event_id, message_id, campaign_id, channel, client_ref,
         part, parts, day, link, cost, ip, recipient, until;
-    const struct rcpt_node *item; /* NULL: no JSON */
-    struct rcpt_text raw;         /* bytes for the dead letter */
+    const struct rcpt_node *item;          /* NULL: no JSON */
+    struct rcpt_text raw;                  /* bytes for the dead letter */
     struct rcpt_text said[RCPT_SAID_MOST]; /* of an error: codes and words, those of enhanced status
                                               codes in texts among them */
     unsigned said_count;
-    struct rcpt_mapping mapped;   /* .raw != NULL: the tables are not asked */
-    const char *machine;          /* the flag that tells a machine from a person; NULL: none */
-    bool whole_seconds;           /* the fraction of `at` says nothing */
-    bool done;                    /* nothing more is to be done with it */
+    struct rcpt_mapping mapped; /* .raw != NULL: the tables are not asked */
+    const char *machine;        /* the flag that tells a machine from a person; NULL: none */
+    bool whole_seconds;         /* the fraction of `at` says nothing */
+    bool done;                  /* nothing more is to be done with it */
 };
 
 struct rcpt_reading {
@@ -162,8 +162,8 @@ struct rcpt_moment {
     int64_t at_us;
     struct rcpt_text local; /* YYYY-MM-DDThh:mm:ss[.ffffff], when no zone is known */
 };
-/* Of times that carry no zone. Where clocks go back an hour comes twice: the later one counts that had begun
- * when the receipt came. */
+/* Of times that carry no zone. Where clocks go back an hour comes twice: the later one counts
+ * that had begun when the receipt came. */
 struct rcpt_clock {
     const struct rcpt_zone *zone; /* NULL: unknown */
     int64_t received_us;

@@ -1,6 +1,7 @@
-/* What a mail server's answer says of a message that was not delivered, for adapters of e-mail whose gateway's own
- * word leaves it open. By subject and detail of the enhanced status code (RFC 3463, section 3): an address is
- * bad only where the code is about the address. Behind these rows stands the row for the word alone. */
+/* What a mail server's answer says of a message that was not delivered, for adapters of e-mail
+ * whose gateway's own word leaves it open. By subject and detail of the enhanced status code
+ * (RFC 3463, section 3): an address is bad only where the code is about the address. Behind
+ * these rows stands the row for the word alone. */
 #ifndef RECEIPTD_GATEWAYS_MAIL_H
 #define RECEIPTD_GATEWAYS_MAIL_H
 

@@ -25,9 +25,9 @@ static bool take_local(struct rcpt_text local, const struct rcpt_clock *clock,
     moment->exact = clock->zone != NULL;
     if (moment->exact) {
         int64_t latest_s = clock->received_us / US_PER_SECOND + CLOCKS_DIFFER_S;
-        moment->at_us = rcpt_zone_instant(clock->zone, at_us / US_PER_SECOND, latest_s) *
-                            US_PER_SECOND +
-                        at_us % US_PER_SECOND;
+        moment->at_us =
+            rcpt_zone_instant(clock->zone, at_us / US_PER_SECOND, latest_s) * US_PER_SECOND +
+            at_us % US_PER_SECOND;
         return true;
     }
     char clean[28];
@@ -103,16 +103,17 @@ static bool read_short(struct rcpt_text text, const struct rcpt_clock *clock,
     return take_local((struct rcpt_text){local, (size_t)size}, clock, arena, moment);
 }
 
-/* Programs write zero where they have no time, as a number or as the date that it is in some zone. */
+/* Programs write zero where they have no time, as a number or as the date that it is in some
+ * zone. */
 static bool is_zero(const struct rcpt_moment *moment)
 {
-    return moment->exact ? moment->at_us <= 0
-                         : rcpt_text_begins(moment->local, "1970-01-01");
+    return moment->exact ? moment->at_us <= 0 : rcpt_text_begins(moment->local, "1970-01-01");
 }
 
 /* False: no time. A text of digits is short form only where the adapter says so, else an epoch. */
-bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format, const struct rcpt_clock *clock,
-                      struct rcpt_arena *arena, struct rcpt_moment *moment)
+bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format,
+                      const struct rcpt_clock *clock, struct rcpt_arena *arena,
+                      struct rcpt_moment *moment)
 {
     struct rcpt_moment read = {.exact = false};
     text = rcpt_text_trim(text);

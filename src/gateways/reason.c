@@ -75,8 +75,8 @@ static bool is_part_of_number(char byte)
     return byte == '.' || (byte >= '0' && byte <= '9');
 }
 
-/* An address such as 5.7.1.9 is no code. A sentence may end behind one. Answers of servers begin with
- * theirs. */
+/* An address such as 5.7.1.9 is no code. A sentence may end behind one. Answers of servers begin
+ * with theirs. */
 struct rcpt_text rcpt_reason_enhanced(struct rcpt_text text)
 {
     enum { MOST_SEARCHED = 512 };
@@ -85,8 +85,8 @@ struct rcpt_text rcpt_reason_enhanced(struct rcpt_text text)
         if (at > 0 && is_part_of_number(text.at[at - 1]))
             continue;
         size_t size = enhanced_at(text, at), end = at + size;
-        bool goes_on = end + 1 < text.size && text.at[end] == '.' &&
-                       is_part_of_number(text.at[end + 1]);
+        bool goes_on =
+            end + 1 < text.size && text.at[end] == '.' && is_part_of_number(text.at[end + 1]);
         if (size > 0 && !goes_on)
             return rcpt_text_part(text, at, size);
     }

@@ -30,13 +30,14 @@ enum rcpt_reason_class {
 
 /* A row of an adapter's table. */
 struct rcpt_reason {
-    const char *
-        code; /* one of what is said of the error, or else the gateway's word for the status; * at the end: anything */
+    const char
+        *code; /* one of what is said, or the gateway's word for the status; * at the end: any */
     enum rcpt_reason_class class;
 };
 
-/* The class of a failure, of which several codes and words are `said`: by the adapter's table, by the enhanced status code of an e-mail (RFC 3463), or by the
- * ladder's status. NULL: the status is no failure. */
+/* The class of a failure, of which several codes and words are `said`: by the adapter's table,
+ * by the enhanced status code of an e-mail (RFC 3463), or by the ladder's status. NULL: the
+ * status is no failure. */
 const char *rcpt_reason_class_of(const struct rcpt_reason *reasons, size_t count,
                                  const struct rcpt_text *said, size_t said_count,
                                  struct rcpt_text word, const char *status);

@@ -60,7 +60,8 @@ void rcpt_template_free(struct rcpt_template *template);
 struct rcpt_text rcpt_template_value(const struct rcpt_template *template,
                                      const struct rcpt_source *source);
 
-/* The values of all alternatives, at most `most`; a composed template has one. Returns their number. */
+/* The values of all alternatives, at most `most`; a composed template has one. Returns their
+ * number. */
 unsigned rcpt_template_values(const struct rcpt_template *template,
                               const struct rcpt_source *source, struct rcpt_text *values,
                               unsigned most);

@@ -323,8 +323,8 @@ static void take_text(struct rcpt_reading *reading, struct rcpt_text message)
     reading->answered = true;
 }
 
-/* Amazon writes the message as a text; what passes it on may have made an object of it. That is never one
- * of the signed members. */
+/* Amazon writes the message as a text; what passes it on may have made an object of it. That is
+ * never one of the signed members. */
 void rcpt_sns_open(struct rcpt_reading *reading)
 {
     const char *reason;

@@ -207,7 +207,8 @@ METRIC(INTAKE_EVENTS, "receiptd_intake_events_total", COUNTER, LABELS("account",
 METRIC(INTAKE_DROPS, "receiptd_intake_drops_total", COUNTER, LABELS("account", "cause"),
        .most = 4 * MOST_ACCOUNTS, OF_INTAKE,
        .help = "What became no receipt: ignored (of no interest), unmapped (a status that no table "
-               "knows), rejected (not understood), unknown_form (nothing of a receipt was found, and it is "
+               "knows), rejected (not understood), unknown_form (nothing of a receipt was found, "
+               "and it is "
                "not known to be none)")
 METRIC(INTAKE_UNMAPPED_STATUS, "receiptd_intake_unmapped_status_info", .type = RCPT_METRIC_INFO,
        LABELS("account", "status"), .most = MOST_ACCOUNTS, OF_INTAKE,

@@ -1,26 +1,27 @@
-/* Content-Encoding as clients write it: codings that we undo, codings that we cannot undo, and words that are
- * none. Called for the server's requests (request.c) and for samples (message.c). */
+/* Content-Encoding as clients write it: codings that we undo, codings that we cannot undo, and
+ * words that are none. Called for the server's requests (request.c) and for samples (message.c). */
 #include <string.h>
 #include <strings.h>
 
 #include "internal.h"
 
-/* The register of HTTP content codings, and what servers offer beside it; gzip and deflate are undone. */
+/* The register of HTTP content codings, and what servers offer beside it; gzip and deflate are
+ * undone. */
 static const struct {
     const char *name;
     enum http_coding coding;
 } codings[] = {
-    {"identity", HTTP_CODING_NONE},       {"gzip", HTTP_CODING_GZIP},
-    {"x-gzip", HTTP_CODING_GZIP},         {"deflate", HTTP_CODING_DEFLATE},
-    {"br", HTTP_CODING_UNKNOWN},          {"zstd", HTTP_CODING_UNKNOWN},
-    {"compress", HTTP_CODING_UNKNOWN},    {"x-compress", HTTP_CODING_UNKNOWN},
-    {"dcb", HTTP_CODING_UNKNOWN},         {"dcz", HTTP_CODING_UNKNOWN},
-    {"exi", HTTP_CODING_UNKNOWN},         {"aes128gcm", HTTP_CODING_UNKNOWN},
-    {"aesgcm", HTTP_CODING_UNKNOWN},      {"pack200-gzip", HTTP_CODING_UNKNOWN},
-    {"bzip2", HTTP_CODING_UNKNOWN},       {"x-bzip2", HTTP_CODING_UNKNOWN},
-    {"xz", HTTP_CODING_UNKNOWN},          {"lzma", HTTP_CODING_UNKNOWN},
-    {"lz4", HTTP_CODING_UNKNOWN},         {"x-lz4", HTTP_CODING_UNKNOWN},
-    {"snappy", HTTP_CODING_UNKNOWN},      {"brotli", HTTP_CODING_UNKNOWN},
+    {"identity", HTTP_CODING_NONE},    {"gzip", HTTP_CODING_GZIP},
+    {"x-gzip", HTTP_CODING_GZIP},      {"deflate", HTTP_CODING_DEFLATE},
+    {"br", HTTP_CODING_UNKNOWN},       {"zstd", HTTP_CODING_UNKNOWN},
+    {"compress", HTTP_CODING_UNKNOWN}, {"x-compress", HTTP_CODING_UNKNOWN},
+    {"dcb", HTTP_CODING_UNKNOWN},      {"dcz", HTTP_CODING_UNKNOWN},
+    {"exi", HTTP_CODING_UNKNOWN},      {"aes128gcm", HTTP_CODING_UNKNOWN},
+    {"aesgcm", HTTP_CODING_UNKNOWN},   {"pack200-gzip", HTTP_CODING_UNKNOWN},
+    {"bzip2", HTTP_CODING_UNKNOWN},    {"x-bzip2", HTTP_CODING_UNKNOWN},
+    {"xz", HTTP_CODING_UNKNOWN},       {"lzma", HTTP_CODING_UNKNOWN},
+    {"lz4", HTTP_CODING_UNKNOWN},      {"x-lz4", HTTP_CODING_UNKNOWN},
+    {"snappy", HTTP_CODING_UNKNOWN},   {"brotli", HTTP_CODING_UNKNOWN},
 };
 
 /* "UTF-8" is a charset: it, and whatever else is no coding, leaves the body as it is. */

@@ -288,7 +288,8 @@ static char *inflate_body(const struct rcpt_http_message *message, enum http_cod
     stream.next_out = (Bytef *)plain;
     stream.avail_out = MAX_PLAIN_BYTES;
     int status = inflate(&stream, Z_FINISH);
-    while (status == Z_STREAM_END && stream.avail_in > 0) /* gzip allows one member after the other */
+    while (status == Z_STREAM_END &&
+           stream.avail_in > 0) /* gzip allows one member after the other */
         status = coding == HTTP_CODING_GZIP && inflateReset(&stream) == Z_OK
                      ? inflate(&stream, Z_FINISH)
                      : Z_DATA_ERROR;

@@ -18,7 +18,8 @@ struct rcpt_kafka_history {
     bool (*on_message)(void *context, const struct rcpt_kafka_message *message);
 };
 
-/* During on_message: the value of the record's last header of this name, not terminated; NULL: none. */
+/* During on_message: the value of the record's last header of this name, not terminated; NULL:
+ * none. */
 const char *rcpt_kafka_history_header(const struct rcpt_kafka_message *message, const char *name,
                                       size_t *size);
 

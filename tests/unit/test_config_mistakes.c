@@ -83,7 +83,8 @@ static const struct mistake list_mistakes[] = {
      "t.yaml:3:22: actions.retry_min: 2m is more than actions.retry_max, 1m", NULL},
     {SMALLEST "intake: {topic: i, dead_letter_topic: d, accounts: [{name: a, gateway: kannel, "
               "org_id: o, verify: \"off\", time_zone: Nowhere/CET}]}\n",
-     "t.yaml:3:52: intake account a: time_zone: must be an offset such as +05:30 or Z, or a zone such "
+     "t.yaml:3:52: intake account a: time_zone: must be an offset such as +05:30 or Z, or a zone "
+     "such "
      "as Europe/Berlin",
      "\"Nowhere/CET\" is no zone of the system's data: see the list of names, or install tzdata"},
 };

@@ -1109,8 +1109,8 @@ static void times_are_read_in_every_form(void **state)
     const struct rcpt_clock clock = {NULL, NOW_US};
     struct rcpt_moment moment;
     for (size_t index = 0; index < COUNT(others); index++)
-        if (rcpt_moment_read(rcpt_text_of(others[index].text), others[index].format, &clock,
-                             &arena, &moment))
+        if (rcpt_moment_read(rcpt_text_of(others[index].text), others[index].format, &clock, &arena,
+                             &moment))
             fail_msg("%s", others[index].text);
     rcpt_arena_fini(&arena);
 }

@@ -9,9 +9,11 @@
 #define JSON "application/json"
 
 #define DELIVERY                                                                                   \
-    "{\"eventType\":\"Delivery\",\"mail\":{\"messageId\":\"s\"},\"delivery\":{\"recipients\":[\"x@e\"]}}"
+    "{\"eventType\":\"Delivery\",\"mail\":{\"messageId\":\"s\"},\"delivery\":{\"recipients\":["    \
+    "\"x@e\"]}}"
 #define QUOTED                                                                                     \
-    "{\\\"eventType\\\":\\\"Delivery\\\",\\\"mail\\\":{\\\"messageId\\\":\\\"s\\\"},\\\"delivery\\\":{"         \
+    "{\\\"eventType\\\":\\\"Delivery\\\",\\\"mail\\\":{\\\"messageId\\\":\\\"s\\\"},"              \
+    "\\\"delivery\\\":{"                                                                           \
     "\\\"recipients\\\":[\\\"x@e\\\"]}}"
 
 enum { MOST_DEPTH = 6 };
@@ -110,8 +112,7 @@ static void try_container(struct tried *tried, struct rcpt_text document,
                 false);
     tried->change = "a text in its place";
     expect_seen(tried, replaced(tried, document, raw, RCPT_TEXT("\"some text\"")), false);
-    if (node->type == RCPT_NODE_ARRAY && node->first->next == NULL &&
-        is_container(node->first)) {
+    if (node->type == RCPT_NODE_ARRAY && node->first->next == NULL && is_container(node->first)) {
         tried->change = "an object in the place of its list";
         expect_seen(tried, replaced(tried, document, raw, node->first->raw), false);
     }
@@ -139,8 +140,8 @@ static void try_form(struct tried *tried, struct rcpt_text form, bool in_query)
         struct rcpt_text rest = rcpt_text_part(form, at, form.size);
         struct rcpt_text field = rcpt_text_part(rest, 0, rcpt_text_find(rest, "&"));
         size_t equals = rcpt_text_find(field, "=");
-        struct rcpt_text other = RCPT_TEXT_JOIN(arena, RCPT_TEXT("another"),
-                                                rcpt_text_part(field, equals, field.size));
+        struct rcpt_text other =
+            RCPT_TEXT_JOIN(arena, RCPT_TEXT("another"), rcpt_text_part(field, equals, field.size));
         tried->change = "a field with another name";
         expect_seen(tried, replaced(tried, form, field, other), in_query);
         at += field.size + 1;
@@ -208,8 +209,8 @@ static void a_receipt_in_another_form_never_vanishes(void **state)
 /* Gateways try a URL in these ways: none is a letter, whatever the adapter expects. */
 static void what_holds_nothing_is_no_letter(void **state)
 {
-    static const char *const bodies[] = {"", " \r\n", "{}", "[]", "[{}]", "{\"results\":null}",
-                                         "{\"entry\":[]}", "[{\"msys\":{}}]"};
+    static const char *const bodies[] = {
+        "", " \r\n", "{}", "[]", "[{}]", "{\"results\":null}", "{\"entry\":[]}", "[{\"msys\":{}}]"};
     size_t count;
     const char *const *names = rcpt_intake_gateways(&count);
     struct fixture fixture;
@@ -241,8 +242,10 @@ static void what_is_not_understood_stands_beside_what_is(void **state)
     } requests[] = {
         {"whatsapp_cloud",
          "{\"entry\":[{\"changes\":[{\"field\":\"messages\",\"value\":{\"statuses\":[{\"id\":\"w\","
-         "\"status\":\"read\"}]}},{\"field\":\"messages\",\"value\":{\"receipts\":[{\"id\":\"x\"}]}},"
-         "{\"field\":\"messages\",\"value\":{\"messages\":[{\"id\":\"y\",\"text\":{\"body\":\"hi\"}}]}}]},"
+         "\"status\":\"read\"}]}},{\"field\":\"messages\",\"value\":{\"receipts\":[{\"id\":\"x\"}]}"
+         "},"
+         "{\"field\":\"messages\",\"value\":{\"messages\":[{\"id\":\"y\",\"text\":{\"body\":\"hi\"}"
+         "}]}}]},"
          "{\"changed\":[{\"id\":\"z\"}]}]}",
          1, 2},
         {"whatsapp_cloud",
@@ -250,43 +253,58 @@ static void what_is_not_understood_stands_beside_what_is(void **state)
          "1458668856463,\"delivery\":{\"mids\":[\"mid.1\",\"mid.2\"]}}]}]}",
          2, 0},
         {"fb_messenger",
-         "{\"object\":\"whatsapp_business_account\",\"entry\":[{\"changes\":[{\"field\":\"messages\","
+         "{\"object\":\"whatsapp_business_account\",\"entry\":[{\"changes\":[{\"field\":"
+         "\"messages\","
          "\"value\":{\"statuses\":[{\"id\":\"wamid.Q\",\"status\":\"failed\",\"errors\":[{\"code\":"
          "131026}]}]}}]}]}",
          1, 0},
         {"fb_messenger",
-         "{\"entry\":[{\"messaging\":[{\"delivery\":{\"mids\":[\"m\"]}},{\"something\":{\"mid\":\"n\"}}],"
+         "{\"entry\":[{\"messaging\":[{\"delivery\":{\"mids\":[\"m\"]}},{\"something\":{\"mid\":"
+         "\"n\"}}],"
          "\"standby\":[{\"read\":{\"mid\":\"o\"}}]}]}",
          2, 1},
         {"gupshup_whatsapp",
-         "{\"object\":\"whatsapp_business_account\",\"entry\":[{\"changes\":[{\"field\":\"messages\","
-         "\"value\":{\"statuses\":[{\"gs_id\":\"g\",\"id\":\"wamid.X\",\"status\":\"sent\",\"timestamp\":"
+         "{\"object\":\"whatsapp_business_account\",\"entry\":[{\"changes\":[{\"field\":"
+         "\"messages\","
+         "\"value\":{\"statuses\":[{\"gs_id\":\"g\",\"id\":\"wamid.X\",\"status\":\"sent\","
+         "\"timestamp\":"
          "\"1710941397\"}]}}]}],\"gs_app_id\":\"app\"}",
          1, 0},
         {"sparkpost",
-         "[{\"msys\":{\"message_event\":{\"type\":\"delivery\",\"transmission_id\":\"1\",\"rcpt_to\":"
+         "[{\"msys\":{\"message_event\":{\"type\":\"delivery\",\"transmission_id\":\"1\",\"rcpt_"
+         "to\":"
          "\"a@b\"}}},{\"message_event\":{\"type\":\"delivery\"}}]",
          1, 1},
-        {"infobip", "{\"messageId\":\"i\",\"status\":{\"name\":\"DELIVERED_TO_HANDSET\",\"id\":5}}", 1,
-         0},
-        {"infobip", "{\"reports\":[{\"messageId\":\"i\",\"status\":{\"name\":\"DELIVERED\"}}]}", 0, 1},
+        {"infobip", "{\"messageId\":\"i\",\"status\":{\"name\":\"DELIVERED_TO_HANDSET\",\"id\":5}}",
+         1, 0},
+        {"infobip", "{\"reports\":[{\"messageId\":\"i\",\"status\":{\"name\":\"DELIVERED\"}}]}", 0,
+         1},
         {"ses_sns",
          "{\"Type\":\"Notification\",\"MessageId\":\"u\",\"TopicArn\":\"t\",\"Message\":{"
          "\"notificationType\":\"Bounce\",\"bounce\":{\"bounceType\":\"Permanent\","
          "\"bouncedRecipients\":[{\"emailAddress\":\"x@e\"}]},\"mail\":{\"messageId\":\"s\"}}}",
          1, 0},
-        {"ses_sns", "{\"version\":\"0\",\"detail-type\":\"Email Delivered\",\"detail\":" DELIVERY "}", 1, 0},
-        {"ses_sns", "[{\"detail\":" DELIVERY "},{\"detail\":" DELIVERY "}]", 2, 0},
-        {"ses_sns", "{\"Records\":[{\"EventSource\":\"aws:sns\",\"Sns\":{\"Type\":\"Notification\","
-                    "\"Message\":\"" QUOTED "\"}}]}", 1, 0},
-        {"ses_sns", "{\"Records\":[{\"eventSource\":\"aws:sqs\",\"body\":\"" QUOTED "\"},{\"eventSource\":"
-                    "\"aws:sqs\",\"body\":\"hello\"}]}", 1, 1},
-        {"ses_sns", "{\"requestId\":\"r\",\"records\":[{\"data\":\"e30=\"},{\"data\":\"bm8=\"}]}", 0, 1},
-        {"ses_sns", "{\"Sns\":{\"Message\":" DELIVERY "}}", 1, 0},
-        {"aws_eum_sms", "{\"Records\":[{\"Sns\":{\"Message\":\"{\\\"eventType\\\":\\\"TEXT_DELIVERED\\\","
-                        "\\\"messageId\\\":\\\"m\\\"}\"}}]}", 1, 0},
         {"ses_sns",
-         "{\"Type\":\"Notification\",\"MessageId\":\"u\",\"TopicArn\":\"t\",\"Message\":\"Your topic "
+         "{\"version\":\"0\",\"detail-type\":\"Email Delivered\",\"detail\":" DELIVERY "}", 1, 0},
+        {"ses_sns", "[{\"detail\":" DELIVERY "},{\"detail\":" DELIVERY "}]", 2, 0},
+        {"ses_sns",
+         "{\"Records\":[{\"EventSource\":\"aws:sns\",\"Sns\":{\"Type\":\"Notification\","
+         "\"Message\":\"" QUOTED "\"}}]}",
+         1, 0},
+        {"ses_sns",
+         "{\"Records\":[{\"eventSource\":\"aws:sqs\",\"body\":\"" QUOTED "\"},{\"eventSource\":"
+         "\"aws:sqs\",\"body\":\"hello\"}]}",
+         1, 1},
+        {"ses_sns", "{\"requestId\":\"r\",\"records\":[{\"data\":\"e30=\"},{\"data\":\"bm8=\"}]}",
+         0, 1},
+        {"ses_sns", "{\"Sns\":{\"Message\":" DELIVERY "}}", 1, 0},
+        {"aws_eum_sms",
+         "{\"Records\":[{\"Sns\":{\"Message\":\"{\\\"eventType\\\":\\\"TEXT_DELIVERED\\\","
+         "\\\"messageId\\\":\\\"m\\\"}\"}}]}",
+         1, 0},
+        {"ses_sns",
+         "{\"Type\":\"Notification\",\"MessageId\":\"u\",\"TopicArn\":\"t\",\"Message\":\"Your "
+         "topic "
          "has a new look\"}",
          0, 1},
     };
@@ -324,18 +342,22 @@ static void what_persons_send_is_ignored_by_every_adapter(void **state)
          "{\"object\":\"page\",\"entry\":[{\"messaging\":[{\"sender\":{\"id\":\"1\"},\"message\":{"
          "\"mid\":\"m\",\"text\":\"STOP\"}}]}]}"},
         {"fb_messenger", JSON,
-         "{\"object\":\"page\",\"entry\":[{\"id\":\"1\",\"changes\":[{\"field\":\"feed\",\"value\":{"
+         "{\"object\":\"page\",\"entry\":[{\"id\":\"1\",\"changes\":[{\"field\":\"feed\",\"value\":"
+         "{"
          "\"item\":\"comment\",\"message\":\"STOP\"}}]}]}"},
         {"gupshup_sms", FORM, "phonecode=9220&keyword=K&phoneno=9199&content=STOP&timestamp=1"},
         {"gupshup_whatsapp", JSON,
-         "{\"app\":\"a\",\"timestamp\":1,\"version\":2,\"type\":\"message\",\"payload\":{\"id\":\"i\","
+         "{\"app\":\"a\",\"timestamp\":1,\"version\":2,\"type\":\"message\",\"payload\":{\"id\":"
+         "\"i\","
          "\"type\":\"text\",\"payload\":{\"text\":\"STOP\"}}}"},
         {"gupshup_whatsapp", JSON,
-         "{\"object\":\"whatsapp_business_account\",\"entry\":[{\"changes\":[{\"field\":\"messages\","
+         "{\"object\":\"whatsapp_business_account\",\"entry\":[{\"changes\":[{\"field\":"
+         "\"messages\","
          "\"value\":{\"messages\":[{\"id\":\"w\",\"text\":{\"body\":\"STOP\"}}]}}]}]}"},
         {"infobip", JSON,
          "{\"results\":[{\"from\":\"917\",\"to\":\"D\",\"text\":\"STOP\",\"cleanText\":\"\","
-         "\"receivedAt\":\"2021-10-08T10:02:43.645+0000\",\"messageId\":\"5\"}],\"messageCount\":1}"},
+         "\"receivedAt\":\"2021-10-08T10:02:43.645+0000\",\"messageId\":\"5\"}],\"messageCount\":"
+         "1}"},
         {"infobip", JSON,
          "{\"results\":[{\"from\":\"1\",\"to\":\"2\",\"receivedAt\":\"2021-10-08T10:02:43Z\","
          "\"messageId\":\"5\",\"message\":{\"type\":\"TEXT\",\"text\":\"STOP\"}}]}"},
@@ -353,7 +375,8 @@ static void what_persons_send_is_ignored_by_every_adapter(void **state)
          "{\"senderAddress\":\"1\",\"receiverAddress\":\"2\",\"message\":\"STOP\",\"id\":\"i\"}"},
         {"plivo", FORM, "From=1&To=2&Type=sms&Text=STOP&MessageUUID=u"},
         {"postmark", JSON,
-         "{\"FromName\":\"N\",\"FromFull\":{\"Email\":\"a@b\"},\"Subject\":\"S\",\"MessageID\":\"i\","
+         "{\"FromName\":\"N\",\"FromFull\":{\"Email\":\"a@b\"},\"Subject\":\"S\",\"MessageID\":"
+         "\"i\","
          "\"TextBody\":\"STOP\"}"},
         {"sendgrid", FORM, "headers=h&from=a%40b&to=c%40d&subject=S&text=STOP&envelope=e"},
         {"sendgrid", "multipart/form-data; boundary=b",
@@ -376,12 +399,14 @@ static void what_persons_send_is_ignored_by_every_adapter(void **state)
         {"twilio", FORM,
          "SmsMessageSid=SMin&SmsSid=SMin&SmsStatus=received&Body=STOP&To=1&From=2&MessageSid=SMin"},
         {"viber", JSON,
-         "{\"event\":\"message\",\"message_token\":1,\"message\":{\"type\":\"text\",\"text\":\"STOP\"}}"},
+         "{\"event\":\"message\",\"message_token\":1,\"message\":{\"type\":\"text\",\"text\":"
+         "\"STOP\"}}"},
         {"vonage_messages", JSON,
          "{\"message_uuid\":\"u\",\"from\":\"1\",\"message_type\":\"text\",\"text\":\"STOP\"}"},
         {"vonage_sms", FORM, "msisdn=1&to=2&messageId=i&text=STOP&type=text&keyword=STOP"},
         {"whatsapp_cloud", JSON,
-         "{\"entry\":[{\"changes\":[{\"field\":\"messages\",\"value\":{\"contacts\":[],\"messages\":["
+         "{\"entry\":[{\"changes\":[{\"field\":\"messages\",\"value\":{\"contacts\":[],"
+         "\"messages\":["
          "{\"id\":\"w\",\"text\":{\"body\":\"STOP\"}}]}}]}]}"},
         {"zenvia", JSON,
          "{\"type\":\"MESSAGE\",\"id\":\"i\",\"message\":{\"contents\":[{\"text\":\"STOP\"}]}}"},

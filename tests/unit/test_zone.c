@@ -18,8 +18,9 @@ static void offsets_are_fixed_zones(void **state)
         const char *name;
         int64_t seconds;
     } zones[] = {{"Z", 0}, {"+05:30", 19800}, {"-0300", -10800}, {"+00:00", 0}, {"-23:59", -86340}};
-    static const char *const wrong[] = {"",      "5",       "+5:30",   "+24:00", "+05:60", "+05:30x", "Z+1",
-                                        "../etc", "/etc/tz", "No/Where", "a b",    "+",      "Europe//Berlin"};
+    static const char *const wrong[] = {"",        "5",   "+5:30",         "+24:00",  "+05:60",
+                                        "+05:30x", "Z+1", "../etc",        "/etc/tz", "No/Where",
+                                        "a b",     "+",   "Europe//Berlin"};
     const char *problem;
     (void)state;
     for (size_t index = 0; index < sizeof(zones) / sizeof(zones[0]); index++) {
@@ -39,10 +40,10 @@ static void offsets_are_fixed_zones(void **state)
  * may be the other one, and only if that is not too late. */
 static void local_times_become_the_instants_that_they_were(void **state)
 {
-    static const char *const names[] = {"Europe/Berlin",     "America/New_York",   "Australia/Lord_Howe",
-                                        "Australia/Sydney",  "America/Sao_Paulo",  "Asia/Kolkata",
-                                        "Africa/Casablanca", "America/St_Johns",   "Pacific/Apia",
-                                        "Europe/Dublin",     "Asia/Kathmandu",     "UTC"};
+    static const char *const names[] = {
+        "Europe/Berlin",     "America/New_York", "Australia/Lord_Howe", "Australia/Sydney",
+        "America/Sao_Paulo", "Asia/Kolkata",     "Africa/Casablanca",   "America/St_Johns",
+        "Pacific/Apia",      "Europe/Dublin",    "Asia/Kathmandu",      "UTC"};
     const char *problem;
     (void)state;
     for (size_t index = 0; index < sizeof(names) / sizeof(names[0]); index++) {
@@ -73,12 +74,12 @@ static void an_hour_that_is_left_out_or_comes_twice_is_decided(void **state)
     static const struct {
         int64_t local, latest, at;
     } times[] = {
-        {1743298200, FAR, 1743294600},         /* 01:30 */
-        {1743301800, FAR, 1743298200},         /* 02:30, which was not: 03:30 */
-        {1743305400, FAR, 1743298200},         /* 03:30 */
-        {1761445800, FAR, 1761442200},         /* 02:30, later */
-        {1761445800, 1761442200, 1761442200},  /* … as it had begun */
-        {1761445800, 1761442199, 1761438600},  /* … and not yet: the earlier one */
+        {1743298200, FAR, 1743294600},        /* 01:30 */
+        {1743301800, FAR, 1743298200},        /* 02:30, which was not: 03:30 */
+        {1743305400, FAR, 1743298200},        /* 03:30 */
+        {1761445800, FAR, 1761442200},        /* 02:30, later */
+        {1761445800, 1761442200, 1761442200}, /* … as it had begun */
+        {1761445800, 1761442199, 1761438600}, /* … and not yet: the earlier one */
         {1761445800, 0, 1761438600},
     };
     const char *problem;

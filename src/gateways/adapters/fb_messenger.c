@@ -43,19 +43,29 @@ static void take_range(struct rcpt_reading *reading, struct rcpt_draft *draft,
 /* A message of a person's, or one of the events around it. */
 static bool is_inbound(const struct rcpt_node *item)
 {
-    static const char *const names[] = {
-        "message",         "postback",        "reaction",        "referral",
-        "optin",           "account_linking", "message_edit",    "policy_enforcement",
-        "app_roles",       "game_play",       "pass_thread_control",
-        "take_thread_control", "request_thread_control", "response_feedback", "messaging_feedback"};
+    static const char *const names[] = {"message",
+                                        "postback",
+                                        "reaction",
+                                        "referral",
+                                        "optin",
+                                        "account_linking",
+                                        "message_edit",
+                                        "policy_enforcement",
+                                        "app_roles",
+                                        "game_play",
+                                        "pass_thread_control",
+                                        "take_thread_control",
+                                        "request_thread_control",
+                                        "response_feedback",
+                                        "messaging_feedback"};
     for (size_t index = 0; index < RCPT_COUNT_OF(names); index++)
         if (rcpt_node_get(item, names[index]) != NULL)
             return true;
     return false;
 }
 
-/* Messages that are named count alone, also where there is a watermark beside them. What is neither a
- * receipt nor a message has no status. */
+/* Messages that are named count alone, also where there is a watermark beside them. What is
+ * neither a receipt nor a message has no status. */
 void rcpt_messenger_item(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     const struct rcpt_node *delivery = rcpt_node_get(draft->item, "delivery");

@@ -8,9 +8,9 @@ static const struct rcpt_mapping statuses[] = {
     {"buffered", NULL, "DEFERRED", NULL},
     {"delivered", NULL, "DELIVERED", NULL},
     {"expired", NULL, "EXPIRED", NULL},
-    {"delivery_failed", "103", "BLOCKED", "UNSUBSCRIBED"}, /* the recipient has sent STOP */
-    {"delivery_failed", "1", "BOUNCED_HARD", NULL},        /* unknown subscriber */
-    {"delivery_failed", "5", "BOUNCED_HARD", NULL},        /* unidentified subscriber */
+    {"delivery_failed", "103", "BLOCKED", "UNSUBSCRIBED"},       /* the recipient has sent STOP */
+    {"delivery_failed", "1", "BOUNCED_HARD", NULL},              /* unknown subscriber */
+    {"delivery_failed", "5", "BOUNCED_HARD", NULL},              /* unidentified subscriber */
     {"delivery_failed", "opted out", "BLOCKED", "UNSUBSCRIBED"}, /* statusReason, from here on */
     {"delivery_failed", "unknown subscriber", "BOUNCED_HARD", NULL},
     {"delivery_failed", "incorrect number", "BOUNCED_HARD", NULL},
@@ -22,10 +22,18 @@ static const struct rcpt_mapping statuses[] = {
 };
 
 static const struct rcpt_reason reasons[] = {
-    {"1", RCPT_REASON_INVALID},  {"5", RCPT_REASON_INVALID},  {"6", RCPT_REASON_ABSENT},
-    {"9", RCPT_REASON_BLOCKED},  {"11", RCPT_REASON_BLOCKED}, {"12", RCPT_REASON_BLOCKED},
-    {"13", RCPT_REASON_BLOCKED}, {"27", RCPT_REASON_ABSENT},  {"31", RCPT_REASON_ABSENT},
-    {"33", RCPT_REASON_ABSENT},  {"34", RCPT_REASON_NETWORK}, {"103", RCPT_REASON_OPTED_OUT},
+    {"1", RCPT_REASON_INVALID},
+    {"5", RCPT_REASON_INVALID},
+    {"6", RCPT_REASON_ABSENT},
+    {"9", RCPT_REASON_BLOCKED},
+    {"11", RCPT_REASON_BLOCKED},
+    {"12", RCPT_REASON_BLOCKED},
+    {"13", RCPT_REASON_BLOCKED},
+    {"27", RCPT_REASON_ABSENT},
+    {"31", RCPT_REASON_ABSENT},
+    {"33", RCPT_REASON_ABSENT},
+    {"34", RCPT_REASON_NETWORK},
+    {"103", RCPT_REASON_OPTED_OUT},
     {"opted out", RCPT_REASON_OPTED_OUT},
     {"unknown subscriber", RCPT_REASON_INVALID},
     {"incorrect number", RCPT_REASON_INVALID},

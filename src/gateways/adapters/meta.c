@@ -1,7 +1,8 @@
-/* WhatsApp's Cloud API, Messenger and Instagram (Meta): one app may give all of its products one URL, so both
- * adapters read the receipts of all. WhatsApp's stand in nested arrays, each of which may hold several;
- * `delivered` may never come when `read` does, and biz_opaque_callback_data gives back what the sender put
- * in. Those of Messenger are read by fb_messenger.c.
+/* WhatsApp's Cloud API, Messenger and Instagram (Meta): one app may give all of its products one
+ * URL, so both adapters read the receipts of all. WhatsApp's stand in nested arrays, each of
+ * which may hold several; `delivered` may never come when `read` does, and
+ * biz_opaque_callback_data gives back what the sender put in. Those of Messenger are read by
+ * fb_messenger.c.
  * developers.facebook.com/documentation/business-messaging/whatsapp/webhooks/reference/messages/status
  * developers.facebook.com/docs/graph-api/webhooks/reference */
 #include "meta.h"
@@ -79,19 +80,38 @@ static void take_item(struct rcpt_reading *reading, struct rcpt_draft *draft)
 /* `field` of a change that is about the account, and no message's. */
 static bool is_notice(struct rcpt_text field)
 {
-    static const char *const fields[] = {
-        "account_*",   "automatic_events", "business_*",     "calls",       "comments",
-        "flows",       "feed",             "group_*",        "history",     "leadgen",
-        "live_*",      "mention*",         "message_echoes", "partner_*",   "payment_*",
-        "phone_*",     "ratings",          "security",       "smb_*",       "story_insights",
-        "template_*",  "message_template*", "tracking_events", "user_preferences"};
+    static const char *const fields[] = {"account_*",
+                                         "automatic_events",
+                                         "business_*",
+                                         "calls",
+                                         "comments",
+                                         "flows",
+                                         "feed",
+                                         "group_*",
+                                         "history",
+                                         "leadgen",
+                                         "live_*",
+                                         "mention*",
+                                         "message_echoes",
+                                         "partner_*",
+                                         "payment_*",
+                                         "phone_*",
+                                         "ratings",
+                                         "security",
+                                         "smb_*",
+                                         "story_insights",
+                                         "template_*",
+                                         "message_template*",
+                                         "tracking_events",
+                                         "user_preferences"};
     for (size_t index = 0; index < RCPT_COUNT_OF(fields); index++)
         if (rcpt_pattern_fits(field, fields[index]))
             return true;
     return false;
 }
 
-/* An element of `changes`: messages of persons, and errors of the account, stand where the receipts do. */
+/* An element of `changes`: messages of persons, and errors of the account, stand where the
+ * receipts do. */
 const char *rcpt_meta_other(const struct rcpt_node *node)
 {
     const struct rcpt_node *value = rcpt_node_get(node, "value");
@@ -104,23 +124,18 @@ const char *rcpt_meta_other(const struct rcpt_node *node)
 
 #define ADAPTER(of_name, of_channel)                                                               \
     {                                                                                              \
-        .name = (of_name),                                                                         \
-        .channel = (of_channel),                                                                   \
-        .items = RCPT_META_STATUSES " /entry/*/messaging|standby/*", /* standby: another app answers */ \
-        .fields = {.id = "/id",                                                                    \
-                   .status = "/status",                                                            \
-                   .reason = "/errors/0/code,/errors/1/code",                                                     \
-                   .at = "/timestamp",                                                             \
-                   .event_id = "{/id}:{/status}",                                                  \
-                   .client_ref = "/biz_opaque_callback_data"},                                     \
-        .statuses = statuses,                                                                      \
-        .status_count = RCPT_COUNT_OF(statuses),                                                   \
-        .reasons = reasons,                                                                        \
-        .reason_count = RCPT_COUNT_OF(reasons),                                                    \
-        .verify = rcpt_verify_meta,                                                                \
-        .challenge = answer_challenge,                                                             \
-        .other = rcpt_meta_other,                                                                  \
-        .item = take_item,                                                                         \
+        .name = (of_name), .channel = (of_channel),                                                \
+        .items =                                                                                   \
+            RCPT_META_STATUSES " /entry/*/messaging|standby/*", /* standby: another app answers */ \
+            .fields = {.id = "/id",                                                                \
+                       .status = "/status",                                                        \
+                       .reason = "/errors/0/code,/errors/1/code",                                  \
+                       .at = "/timestamp",                                                         \
+                       .event_id = "{/id}:{/status}",                                              \
+                       .client_ref = "/biz_opaque_callback_data"},                                 \
+        .statuses = statuses, .status_count = RCPT_COUNT_OF(statuses), .reasons = reasons,         \
+        .reason_count = RCPT_COUNT_OF(reasons), .verify = rcpt_verify_meta,                        \
+        .challenge = answer_challenge, .other = rcpt_meta_other, .item = take_item,                \
     }
 
 const struct rcpt_gateway rcpt_gateway_whatsapp_cloud = ADAPTER("whatsapp_cloud", "whatsapp");

@@ -8,7 +8,10 @@
 #define FAILURE(word)                                                                              \
     {word, "NDNC*", "BLOCKED", NULL}, {word, "DND*", "BLOCKED", NULL},                             \
         {word, "Blocked*", "BLOCKED", NULL}, {word, "REJECTED*", "REJECTED", NULL},                \
-        {word, "EXPIRED*", "EXPIRED", NULL}, {word, "Invalid*", "BOUNCED_HARD", NULL}
+        {word, "EXPIRED*", "EXPIRED", NULL},                                                       \
+    {                                                                                              \
+        word, "Invalid*", "BOUNCED_HARD", NULL                                                     \
+    }
 
 static const struct rcpt_mapping statuses[] = {
     {"1", NULL, "DELIVERED", NULL},

@@ -5,11 +5,13 @@
 #include "gateways/gateways.h"
 
 #define FAILURE(word)                                                                              \
-    {word, "30", "BLOCKED", NULL},          /* spam */                                             \
-        {word, "100", "BLOCKED", NULL},     /* prohibited by the carrier */                        \
+    {word, "30", "BLOCKED", NULL},      /* spam */                                                 \
+        {word, "100", "BLOCKED", NULL}, /* prohibited by the carrier */                            \
         {word, "50", "BOUNCED_HARD", NULL},                                                        \
         {word, "70", "BOUNCED_HARD", NULL}, /* unavailable for good */                             \
-        {word, "420", "EXPIRED", NULL}
+    {                                                                                              \
+        word, "420", "EXPIRED", NULL                                                               \
+    }
 
 static const struct rcpt_mapping statuses[] = {
     {"queued", NULL, "IN_GTW", NULL},

@@ -10,7 +10,8 @@ static const struct rcpt_mapping statuses[] = {
     {"dropped", NULL, "REJECTED", NULL},
     {"deferred", NULL, "DEFERRED", NULL},
     {"delivered", NULL, "DELIVERED", NULL},
-    {"bounce/expired", NULL, "EXPIRED", NULL}, /* the type, then the classification, then the code */
+    {"bounce/expired", NULL, "EXPIRED",
+     NULL}, /* the type, then the classification, then the code */
     {"bounce/blocked", NULL, "BLOCKED", NULL},
     {"bounce*", "Invalid*", "BOUNCED_HARD", NULL},
     {"bounce*", "Reputation", "BLOCKED", NULL},

@@ -1,6 +1,6 @@
-/* Amazon SES: events as JSON through SNS, EventBridge, Lambda or Firehose (aws.c). One messageId stands for all
- * recipients, so the address is part of our id; opens and clicks do not say whose they are, and can
- * be attributed only when there is one recipient.
+/* Amazon SES: events as JSON through SNS, EventBridge, Lambda or Firehose (aws.c). One messageId
+ * stands for all recipients, so the address is part of our id; opens and clicks do not say whose
+ * they are, and can be attributed only when there is one recipient.
  * docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html */
 #include "aws.h"
 #include "core/record.h"
@@ -31,7 +31,7 @@ static const struct rcpt_mapping statuses[] = {
     {"Complaint", NULL, "DELIVERED", "COMPLAINED"},
     {"Subscription", "unsubscribed", "DELIVERED", "UNSUBSCRIBED"},
     {"Subscription", NULL, NULL, NULL},
-    {"Received", NULL, NULL, NULL},                      /* a mail that came in */
+    {"Received", NULL, NULL, NULL},                       /* a mail that came in */
     {"AmazonSnsSubscriptionSucceeded", NULL, NULL, NULL}, /* a notice after set-up */
 };
 

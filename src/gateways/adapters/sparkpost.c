@@ -5,7 +5,10 @@
 #include "gateways/gateways.h"
 
 /* By the published table: its category, and what the name says where the category is Admin. */
-#define CLASS(word, class, status) {word, class, status, NULL}
+#define CLASS(word, class, status)                                                                 \
+    {                                                                                              \
+        word, class, status, NULL                                                                  \
+    }
 #define BOUNCE(word)                                                                               \
     CLASS(word, "10", "BOUNCED_HARD"), CLASS(word, "30", "BOUNCED_HARD"),                          \
         CLASS(word, "90", "BOUNCED_HARD"), CLASS(word, "25", "BLOCKED"),                           \
@@ -16,7 +19,9 @@
         CLASS(word, "23", "BOUNCED_SOFT"), CLASS(word, "24", "BOUNCED_SOFT"),                      \
         CLASS(word, "40", "BOUNCED_SOFT"), CLASS(word, "60", "BOUNCED_SOFT"),                      \
         CLASS(word, "70", "BOUNCED_SOFT"), CLASS(word, "100", "BOUNCED_SOFT"),                     \
-        {word, "80", "DELIVERED", "RESUBSCRIBED"} /* an answer that asks to subscribe */
+    {                                                                                              \
+        word, "80", "DELIVERED", "RESUBSCRIBED"                                                    \
+    } /* an answer that asks to subscribe */
 
 static const struct rcpt_mapping statuses[] = {
     {"injection", NULL, "IN_GTW", NULL},
@@ -25,7 +30,8 @@ static const struct rcpt_mapping statuses[] = {
     BOUNCE("bounce*"),
     {"bounce*", NULL, "BOUNCED_SOFT", NULL},
     BOUNCE("out_of_band"),
-    {"out_of_band", NULL, "BOUNCED_HARD", NULL}, /* no class: the server took it, and sent it back */
+    {"out_of_band", NULL, "BOUNCED_HARD",
+     NULL}, /* no class: the server took it, and sent it back */
     {"policy_rejection", NULL, "REJECTED", NULL},
     {"generation_failure", NULL, "REJECTED", NULL},
     {"generation_rejection", NULL, "REJECTED", NULL},

@@ -3,15 +3,18 @@
  * twilio.com/docs/messaging/guides/track-outbound-message-status */
 #include "gateways/gateways.h"
 
-/* The code says more than the word. What Twilio itself refused (failed) was not sent, unless a code of the
- * recipient's says why. */
+/* The code says more than the word. What Twilio itself refused (failed) was not sent, unless a
+ * code of the recipient's says why. */
 #define FAILURE(word)                                                                              \
     {word, "21610", "REJECTED", "UNSUBSCRIBED"}, /* the recipient has sent STOP */                 \
         {word, "21211", "BOUNCED_HARD", NULL},   /* no number */                                   \
         {word, "21614", "BOUNCED_HARD", NULL},   /* no mobile number */                            \
         {word, "30036", "EXPIRED", NULL},                                                          \
-        {word, "63024", "BOUNCED_HARD", NULL},   /* 63…: WhatsApp; no such recipient */            \
-        {word, "63032", "BLOCKED", NULL}, {word, "63049", "BLOCKED", NULL}
+        {word, "63024", "BOUNCED_HARD", NULL}, /* 63…: WhatsApp; no such recipient */            \
+        {word, "63032", "BLOCKED", NULL},                                                          \
+    {                                                                                              \
+        word, "63049", "BLOCKED", NULL                                                             \
+    }
 
 static const struct rcpt_mapping statuses[] = {
     {"accepted", NULL, "IN_GTW", NULL},

@@ -5,21 +5,20 @@
 
 #define FAILURE(word)                                                                              \
     {word, "1360", "EXPIRED", NULL},                                                               \
-        {word, "1330", "UNKNOWN", NULL}, /* the operator's receipt never came */                   \
-        {word, "1190", "BOUNCED_HARD", NULL},      /* absent for good */                           \
-        {word, "1240", "BOUNCED_HARD", NULL},      /* no such number */                            \
-        {word, "1370", "BOUNCED_HARD", NULL},      /* deregistered */                              \
-        {word, "1050", "BLOCKED", NULL},           /* barred */                                    \
-        {word, "1210", "BLOCKED", NULL},           /* anti-spam */                                 \
-        {word, "1280", "BLOCKED", NULL}            /* by the carrier */
+        {word, "1330", "UNKNOWN", NULL},      /* the operator's receipt never came */              \
+        {word, "1190", "BOUNCED_HARD", NULL}, /* absent for good */                                \
+        {word, "1240", "BOUNCED_HARD", NULL}, /* no such number */                                 \
+        {word, "1370", "BOUNCED_HARD", NULL}, /* deregistered */                                   \
+        {word, "1050", "BLOCKED", NULL},      /* barred */                                         \
+        {word, "1210", "BLOCKED", NULL},      /* anti-spam */                                      \
+    {                                                                                              \
+        word, "1280", "BLOCKED", NULL                                                              \
+    } /* by the carrier */
 
 static const struct rcpt_mapping statuses[] = {
-    {"submitted", NULL, "SENT", NULL},
-    {"delivered", NULL, "DELIVERED", NULL},
-    {"read", NULL, "OPENED", NULL},
-    FAILURE("rejected"),
-    {"rejected", NULL, "REJECTED", NULL},
-    FAILURE("undeliverable"),
+    {"submitted", NULL, "SENT", NULL},       {"delivered", NULL, "DELIVERED", NULL},
+    {"read", NULL, "OPENED", NULL},          FAILURE("rejected"),
+    {"rejected", NULL, "REJECTED", NULL},    FAILURE("undeliverable"),
     {"undeliverable", NULL, "FAILED", NULL},
 };
 
@@ -32,7 +31,8 @@ static const struct rcpt_reason reasons[] = {
     {"1290", RCPT_REASON_CREDIT},  {"1360", RCPT_REASON_EXPIRED}, {"1370", RCPT_REASON_INVALID},
 };
 
-/* `title` is the code, or a text whose code stands at the end of `type`: ".../api-errors/messages#1260" */
+/* `title` is the code, or a text whose code stands at the end of `type`:
+ * ".../api-errors/messages#1260" */
 static void find_code(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_text type = rcpt_node_text_of(rcpt_node_get(draft->item, "error"), "type");

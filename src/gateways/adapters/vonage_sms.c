@@ -5,12 +5,15 @@
 
 /* 50 to 54: Indian DLT. */
 #define FAILURE(word)                                                                              \
-    {word, "3", "BOUNCED_HARD", NULL},      /* absent for good */                                  \
-        {word, "9", "BOUNCED_HARD", NULL},  /* no such number */                                   \
-        {word, "6", "BLOCKED", NULL},       /* anti-spam */                                        \
-        {word, "14", "BLOCKED", NULL},      /* the carrier's */                                    \
+    {word, "3", "BOUNCED_HARD", NULL},     /* absent for good */                                   \
+        {word, "9", "BOUNCED_HARD", NULL}, /* no such number */                                    \
+        {word, "6", "BLOCKED", NULL},      /* anti-spam */                                         \
+        {word, "14", "BLOCKED", NULL},     /* the carrier's */                                     \
         {word, "50", "BLOCKED", NULL}, {word, "51", "BLOCKED", NULL},                              \
-        {word, "52", "BLOCKED", NULL}, {word, "53", "BLOCKED", NULL}, {word, "54", "BLOCKED", NULL}
+        {word, "52", "BLOCKED", NULL}, {word, "53", "BLOCKED", NULL},                              \
+    {                                                                                              \
+        word, "54", "BLOCKED", NULL                                                                \
+    }
 
 static const struct rcpt_mapping statuses[] = {
     {"accepted", NULL, "SENT", NULL},
