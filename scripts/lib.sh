@@ -6,8 +6,9 @@ BUILD=$ROOT/build
 PYTHON=/usr/bin/python3 # Debian's own: it has the packages below; another python3 in PATH may not
 
 # NAME|OTHER: the first that this release of Debian has.
-PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-dev libyaml-dev libuv1-dev zlib1g-dev
-    libssl-dev libcurl4-openssl-dev libllhttp-dev|node-llhttp
+PACKAGES_BUILD="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-dev libyaml-dev libuv1-dev zlib1g-dev
+    libssl-dev libcurl4-openssl-dev libllhttp-dev|node-llhttp"
+PACKAGES_RUN="$PACKAGES_BUILD
     postgresql default-jre-headless maven ca-certificates tzdata procps python3 python3-psycopg python3-confluent-kafka"
 PACKAGES_PACKAGE="dpkg-dev gzip"
 PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest python3-pytest-xdist python3-pytest-timeout clang-14|clang

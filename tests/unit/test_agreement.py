@@ -94,3 +94,15 @@ def test_a_key_that_may_change_is_copied_only_where_a_reload_copies_it_again():
             assert re.search(r"_apply_config\(|_reload\(", text), path
         if "= app_pg_settings(" in text:
             assert any("_set_dsn(" in other.read_text() for other in path.parent.glob("*.c")), folder
+
+
+def test_whatever_is_made_of_the_sources_is_made_by_a_test_or_said_to_be_made_by_hand():
+    rows = [row.split(" | ") for row in read("docs/contributing.md").split("| artefact |")[1].split("\n\n")[0].splitlines()[2:]]
+    named = " ".join(row[0] for row in rows)
+    folders = [path for parent in ("config", "docs") for path in (ROOT / parent).iterdir() if path.is_dir()]
+    assert len(folders) > 5 and [path for path in folders if f"`{path.relative_to(ROOT)}`" not in named] == []
+    for artefact, command, maker in rows:
+        tests = re.findall(r"`(tests/[\w/.]+)`", maker)
+        assert tests or maker.startswith("by hand"), artefact
+        names = [pathlib.Path(path).name for path in re.findall(r"`([\w.]+/[\w/.-]+)`", f"{artefact} {command}")]
+        assert all(any(name in read(test) for name in names) for test in tests), artefact
