@@ -275,7 +275,7 @@ install: all $(GENERATED) ## DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc; an ex
 	for unit in $(UNITS); do sed 's|/usr/bin/receiptd|$(PREFIX)/bin/receiptd|; s|/etc/receiptd|$(SYSCONFDIR)/receiptd|' \
 		config/$$unit > $(DESTDIR)$(UNITDIR)/$$unit; done
 	test -e $(DESTDIR)$(SYSCONFDIR)/receiptd/receiptd.yaml || \
-		install -m 644 config/receiptd.yaml $(DESTDIR)$(SYSCONFDIR)/receiptd/receiptd.yaml
+		sed 's|/etc/receiptd|$(SYSCONFDIR)/receiptd|' config/minimal.yaml > $(DESTDIR)$(SYSCONFDIR)/receiptd/receiptd.yaml
 
 clean: ## removes build/ and ends services that were left running there
 	scripts/services stop-all

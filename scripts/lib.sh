@@ -13,7 +13,7 @@ PACKAGES_RUN="$PACKAGES_BUILD
 PACKAGES_PACKAGE="dpkg-dev gzip"
 PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest python3-pytest-xdist python3-pytest-timeout clang-14|clang
     libclang-rt-14-dev|libclang-rt-dev clang-tidy-14|clang-tidy clang-format-14|python3-pip cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils libyajl-dev prometheus python3-prometheus-client
-    systemd-container dbus lintian man-db bash-completion zsh python3-pip python3-yaml python3-h2 pgbouncer
+    systemd-container dbus mmdebstrap lintian man-db bash-completion zsh python3-pip python3-yaml python3-h2 pgbouncer
     libct4 libhiredis0.14|libhiredis1.1.0 libmariadb3 libpcre3|libpcre2-8-0 libxml2"
 PACKAGES_PAGE="chromium chromium-driver python3-selenium"
 PACKAGES_CONTAINER="podman runc mmdebstrap ca-certificates"
@@ -152,6 +152,57 @@ install_packages() {
     esac
     # shellcheck disable=SC2086 # a list
     attempts 3 quietly apt-install.log apt_install $in_missing || die "apt-get install failed"
+}
+
+# debian_root RELEASE DIRECTORY OPTION…: unpacks a Debian there, with mmdebstrap's options, and with this machine's package sources,
+# trusted authorities and name servers.
+debian_root() {
+    dr_release=$1 dr_root=$2
+    shift 2
+    for dr_file in /etc/apt/apt.conf.d/99*; do
+        [ ! -f "$dr_file" ] || set -- "$@" "--aptopt=$dr_file"
+    done
+    set -- "$@" "$dr_release" "$dr_root"
+    dr_sources=/etc/apt/sources.list.d/debian.sources
+    [ -f $dr_sources ] || dr_sources=/etc/apt/sources.list
+    if [ -f $dr_sources ]; then
+        mkdir -p "$BUILD"
+        dr_own=$BUILD/$dr_release.${dr_sources##*.}
+        sed "s/$(debian_release)/$dr_release/g" $dr_sources > "$dr_own"
+        set -- "$@" "$dr_own"
+    fi
+    quietly "mmdebstrap-$dr_release.log" mmdebstrap --quiet "$@"
+    mkdir -p "$dr_root/usr/local/share/ca-certificates"
+    for dr_file in /usr/local/share/ca-certificates/*.crt; do
+        [ ! -f "$dr_file" ] || cp "$dr_file" "$dr_root/usr/local/share/ca-certificates/"
+    done
+    for dr_file in /etc/apt/apt.conf.d/99*; do
+        [ ! -f "$dr_file" ] || cp "$dr_file" "$dr_root/etc/apt/apt.conf.d/"
+    done
+    cp -L /etc/resolv.conf "$dr_root/etc/resolv.conf"
+}
+
+# Prints the code name of this Debian.
+debian_release() {
+    (. /etc/os-release && echo "${VERSION_CODENAME:-unstable}")
+}
+
+# debian_to_build RELEASE: a Debian with systemd and what builds the package, in build/debian/RELEASE; prints that directory.
+debian_to_build() {
+    db_root=$BUILD/debian/$1
+    db_llhttp=libllhttp-dev
+    [ "$1" != bookworm ] || db_llhttp=node-llhttp
+    # shellcheck disable=SC2086 # lists
+    db_packages=$(echo systemd systemd-sysv dbus ca-certificates $PACKAGES_BUILD $PACKAGES_PACKAGE | sed -E "s/\S+\|\S+/$db_llhttp/; s/ /,/g")
+    if [ "$(cat "$db_root.complete" 2> /dev/null)" != "$db_packages" ]; then
+        install_packages mmdebstrap
+        rm -rf --one-file-system "$db_root"
+        mkdir -p "$BUILD/debian"
+        say "unpacking a Debian ($1)"
+        debian_root "$1" "$db_root" --variant=apt "--include=$db_packages"
+        printf '%s\n' "$db_packages" > "$db_root.complete"
+    fi
+    echo "$db_root"
 }
 
 # ---- Kafka's jars

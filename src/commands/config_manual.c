@@ -100,7 +100,7 @@ void rcpt_config_write_manual(FILE *out)
         "reads one YAML file. Only the brokers, the topics and the connection string have to be\n"
         "given:\n.PP\n.nf\n"
         "kafka:\n  brokers: \"127.0.0.1:9092\"\n  topics: [dlr\\-events]\n"
-        "postgres:\n  dsn: \"host=/run/postgresql dbname=receiptd\"\n.fi\n.PP\n"
+        "postgres:\n  dsn: \"file:${RECEIPTD_SECRETS:\\-/etc/receiptd/secrets/}dsn\"\n.fi\n.PP\n"
         "Sizes take KiB, MiB, GiB or kB, MB, GB; durations take ms, s, m, h or d.\n"
         "${NAME} in any value is replaced by the environment variable, ${NAME:\\-text} gives the\n"
         "text where it is not set or empty, and $${ stands for a literal ${. A secret may be\n"

@@ -24,6 +24,24 @@ const char *rcpt_config_value_shown(const struct value *value, char out[64])
     return value->secret ? "<redacted>" : rcpt_config_shown(rcpt_config_scalar(value->node), out);
 }
 
+/* A unit of systemd sees copies of its folder's files, made when it starts. */
+static bool fail_secret(struct checker *checker, const struct value *value, const char *path,
+                        const char *problem)
+{
+    const char *credentials = getenv("CREDENTIALS_DIRECTORY");
+    rcpt_config_fail_value(checker, value, problem);
+    if (credentials != NULL && strncmp(path, credentials, strlen(credentials)) == 0)
+        rcpt_error_hint(checker->file->error,
+                        "systemd hands over the files of the unit's folder of secrets when it "
+                        "starts (receiptd.service: /etc/receiptd/secrets): put the file there, "
+                        "without \"secret_\" in its name, then start the unit again");
+    else
+        rcpt_error_hint(checker->file->error,
+                        "the file must be there, readable for root or the user of receiptd alone "
+                        "(chmod 600); commands that need it are run as that user");
+    return false;
+}
+
 /* Expansion comes before all checks of the value. Where a secret came from is noted for the
  * warnings about weak settings. */
 bool rcpt_config_resolve(struct checker *checker, struct value *value)
@@ -39,8 +57,12 @@ bool rcpt_config_resolve(struct checker *checker, struct value *value)
                                 checker->file->name);
         char *contents =
             rcpt_config_read_secret(value->text + 5, checker->file->name, &is_open, problem);
+        if (contents == NULL)
+            fail_secret(checker, value, value->text + 5, problem);
         free(value->text);
         value->text = contents;
+        if (contents == NULL)
+            return false;
         source = RCPT_SECRET_OPEN_FILE;
         noted = is_open;
     }

@@ -26,7 +26,7 @@ static const char introduction[] =
     "  brokers: \"127.0.0.1:9092\"\n"
     "  topics: [dlr-events]\n"
     "postgres:\n"
-    "  dsn: \"host=/run/postgresql dbname=receiptd\"\n"
+    "  dsn: \"file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}dsn\"\n"
     "```\n"
     "\n"
     "`receiptd check-config` says whether a file is good; with `--print` it shows every key with "

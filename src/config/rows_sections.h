@@ -26,7 +26,7 @@
          AT(serve.dsn),                                                                            \
          .min = 1,                                                                                 \
          .max = 65536,                                                                             \
-         .example = "host=/run/postgresql dbname=receiptd user=receiptd_serve",                    \
+         .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}serve-dsn",                   \
          .doc =                                                                                    \
              "connection string, as the role of `migrate --serve-role`; not set: `postgres.dsn`"}, \
         {"serve.operate_dsn",                                                                      \
@@ -35,7 +35,7 @@
          AT(serve.operate_dsn),                                                                    \
          .min = 1,                                                                                 \
          .max = 65536,                                                                             \
-         .example = "host=/run/postgresql dbname=receiptd user=receiptd",                          \
+         .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}operate-dsn",                 \
          .doc =                                                                                    \
              "connection string for what operators may change, as the role of `migrate --role`; "  \
              "not set: nothing"},                                                                  \

@@ -47,7 +47,7 @@ static const struct rcpt_config_row rows[] = {
 
     /* A rotated password needs no restart. */
     {"postgres.dsn", RCPT_CONFIG_TEXT, REQUIRED | SECRET | ACTIVE | RELOADABLE, AT(postgres.dsn),
-     .min = 1, .max = 65536, .example = "host=/run/postgresql dbname=receiptd",
+     .min = 1, .max = 65536, .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}dsn",
      .doc = "connection string of libpq, keywords or URI; new connections take a new one"},
     {"postgres.connections", RCPT_CONFIG_INTEGER, ACTIVE | RELOADABLE, AT(postgres.connections),
      .initial = "2", .min = 1, .max = 64,
@@ -270,7 +270,7 @@ static const struct rcpt_config_row rows[] = {
          "how long Kafka may take to acknowledge before the gateway is asked to send again; below "
          "the gateways' own time-outs"},
     {"intake.dsn", RCPT_CONFIG_TEXT, NULLABLE | SECRET | RELOADABLE, AT(intake.dsn), .min = 1,
-     .max = 65536, .example = "host=/run/postgresql dbname=receiptd user=receiptd_intake",
+     .max = 65536, .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}intake-dsn",
      .doc = "connection string for the look-ups of aliases, as the role of `receiptd migrate "
             "--intake-role`; not set: `postgres.dsn`. New connections of `receiptd run` take a new "
             "one, `receiptd intake` needs a restart"},

@@ -270,9 +270,13 @@ def test_check_config_says_valid_or_where_the_error_is(empty):
     assert receiptd("check-config", "--config", "/nowhere.yaml").code == NOINPUT
 
 
-def test_check_config_notes_what_is_weak_and_is_content_with_the_example(empty):
-    example = receiptd("check-config", "--config", str(ROOT / "config/receiptd.yaml"))
-    assert (example.code, example.err) == (0, "")
+def test_check_config_notes_what_is_weak_and_is_content_with_the_examples(empty, tmp_path, monkeypatch):
+    (tmp_path / "dsn").write_text("host=/run/postgresql dbname=receiptd\n")
+    (tmp_path / "dsn").chmod(0o600)
+    monkeypatch.setenv("RECEIPTD_SECRETS", f"{tmp_path}/")
+    for name in ("receiptd.yaml", "minimal.yaml"):
+        example = receiptd("check-config", "--config", str(ROOT / "config" / name))
+        assert (example.code, example.err) == (0, ""), name
     empty.write(kafka={"brokers": "127.0.0.1:1", "topics": ["t"], "properties": {"enable.ssl.certificate.verification": "false"}},
                 http={"listen": "0.0.0.0:0"})
     result = empty.run("check-config")

@@ -1,30 +1,31 @@
-"""A machine with systemd for the session, the package installed in it, and the two units."""
+"""A machine with systemd for the session, the package installed in it, and its units: once on this Debian, once on another release."""
 
 import pytest
 
-from support.machine import Machine, Unit, build_package, obstacle
+from support.machine import RELEASES, Machine, Unit, build_package, obstacle
 from support.services import ROOT
 
 
 @pytest.fixture(scope="session")
 def package():
+    """The one for this Debian."""
     return build_package()
 
 
-@pytest.fixture(scope="session")
-def machine():
+@pytest.fixture(scope="session", params=RELEASES)
+def machine(request):
     reason = obstacle()
     if reason:
         pytest.skip(f"no systemd-nspawn: {reason}")
-    made = Machine(ROOT / "build/systemd/machine")
+    made = Machine(ROOT / f"build/systemd/machine-{request.param}", request.param)
     yield made
     made.close()
 
 
 @pytest.fixture(scope="session")
-def installed(machine, package):
-    """The machine with the package, whose files lie below this checkout and so in the machine as well."""
-    machine.run("dpkg", "--install", package)
+def installed(machine):
+    """The machine with the package."""
+    machine.run("dpkg", "--install", machine.build_package())
     return machine
 
 

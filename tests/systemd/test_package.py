@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from support.hardening import complaints
-from support.machine import Unit, build_package
+from support.machine import HERE, RELEASES, Unit
 from support.services import ROOT
 from test_service import Service
 
 pytestmark = pytest.mark.timeout(900)  # the first one builds the package and boots a machine
+THIS_DEBIAN = pytest.mark.parametrize("machine", [HERE], indirect=True)  # others lack what the test runs
 UNITS = ("receiptd.service", "receiptd-intake.service", "receiptd-serve.service", "receiptd-maintain.service")
 
 
@@ -65,16 +66,18 @@ def test_make_install_puts_the_same_files_in_place(package, tmp_path):
     packaged = {line.split(" ./", 1)[1] for line in listed if not line.startswith("d")}
     added = {"usr/share/doc/receiptd/copyright", "usr/share/doc/receiptd/changelog.Debian.gz",
              "usr/share/lintian/overrides/receiptd"}
-    assert packaged - added == installed
+    # postinst puts it there, once.
+    assert packaged - added - {"usr/share/receiptd/receiptd.yaml"} | {"etc/receiptd/receiptd.yaml"} == installed
 
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_units_are_in_order_and_little_exposed(installed, unit):
-    found = installed.run("systemd-analyze", "verify", unit)
+    found = installed.run("systemd-analyze", "verify", f"--man={'yes' if installed.release == HERE else 'no'}", unit)
     assert found.stdout + found.stderr == ""
     installed.run("systemd-analyze", "security", "--offline=true", "--threshold=15", f"/lib/systemd/system/{unit}")
 
 
+@THIS_DEBIAN
 def test_pages_name_every_command_and_key_without_a_complaint(installed):
     for page, section in (("receiptd", 1), ("receiptd.yaml", 5)):
         path = f"/usr/share/man/man{section}/{page}.{section}.gz"
@@ -86,6 +89,7 @@ def test_pages_name_every_command_and_key_without_a_complaint(installed):
         assert names and not [name for name in names if name not in text]
 
 
+@THIS_DEBIAN
 def test_completion_gives_commands_verbs_and_choices(installed):
     script = """
         source /usr/share/bash-completion/completions/receiptd
@@ -98,6 +102,7 @@ def test_completion_gives_commands_verbs_and_choices(installed):
         ["migrate", "resume resync reload", "table json csv", "--repair"]
 
 
+@THIS_DEBIAN
 def test_completion_in_a_real_zsh_gives_the_same(installed):
     """Zsh completes at a terminal only: a second one at a pseudo-terminal writes down what is offered to whom presses the key."""
     script = r"""
@@ -125,7 +130,8 @@ def test_completion_in_a_real_zsh_gives_the_same(installed):
         ["migrate", "reload resume resync", "csv json table", "--repair"]
 
 
-def test_it_is_installed_upgraded_while_it_runs_and_purged(machine, package, database, topic):
+def test_it_is_installed_upgraded_while_it_runs_and_purged(machine, database, topic):
+    package = machine.build_package()
     machine.run("dpkg", "--purge", "receiptd")
     machine.run("dpkg", "--install", package)
     unit = Unit(machine, "receiptd")
@@ -139,7 +145,7 @@ def test_it_is_installed_upgraded_while_it_runs_and_purged(machine, package, dat
         before = unit.pid
         # The administrator's file stays, and what ran goes on with the new version.
         changed = machine.path("/etc/receiptd/receiptd.yaml").read_text()
-        machine.run("dpkg", "--install", build_package("0.1.0-1+next"), timeout=300)
+        machine.run("dpkg", "--install", machine.build_package("0.1.0-1+next"), timeout=300)
         assert machine.path("/etc/receiptd/receiptd.yaml").read_text() == changed
         unit.wait_for(lambda: unit.pid not in (0, before), "another process")
         unit.wait_for_state("active")
@@ -159,12 +165,13 @@ def test_it_is_installed_upgraded_while_it_runs_and_purged(machine, package, dat
         machine.run("dpkg", "--install", package)  # for the others
 
 
-def test_the_chapter_upgrade_works_as_it_stands(machine, package, database, topic):
+def test_the_chapter_upgrade_works_as_it_stands(machine, database, topic):
     """Its lines, with this package as the old one: the new one is migrated by its own program before anything restarts."""
+    package = machine.build_package()
     machine.run("dpkg", "--install", package)
     unit = Unit(machine, "receiptd")
     role = f"daemon_{database.name}"
-    following = build_package("0.1.0-1+next")
+    following = machine.build_package("0.1.0-1+next")
     chapter = re.search(r"^## Upgrade\n.*?```sh\n(.*?)```", (ROOT / "docs/operations.md").read_text(), re.MULTILINE | re.DOTALL).group(1)
     lines = chapter.replace("--role receiptd", f"--role {role}").replace("receiptd_VERSION_ARCHITECTURE.deb", str(following))
     lines = lines.replace("--dsn file:", "--as-superuser --dsn file:").replace(f"apt install ./{following}", f"systemctl show -P NRestarts receiptd; dpkg -i {following}")
@@ -191,3 +198,81 @@ def test_the_chapter_upgrade_works_as_it_stands(machine, package, database, topi
         machine.run("dpkg", "--install", package)
         database.execute(f"DROP OWNED BY {role}")
         database.execute(f"DROP ROLE IF EXISTS {role}")
+
+
+# ---- the configuration is the administrator's: no upgrade asks about it, since an unattended one has nobody to ask
+
+CONFIGURATION = "/etc/receiptd/receiptd.yaml"
+EDITED = "kafka: {brokers: 'kafka.internal:9092', topics: [receipts]}\npostgres: {dsn: host=db.internal}\n"
+
+
+def repacked(machine, version, changes, without=()):
+    """The package with another version, with files that `changes` gives by path, and without others."""
+    source, target = machine.build_package(), f"/root/receiptd_{version}.deb"
+    machine.run("rm", "-rf", "/root/tree")
+    machine.run("dpkg-deb", "--raw-extract", source, "/root/tree")
+    machine.run("sed", "-i", f"s/^Version: .*/Version: {version}/", "/root/tree/DEBIAN/control")
+    for path, text in changes.items():
+        machine.write(f"/root/tree{path}", text, mode=0o755 if path == "/DEBIAN/postinst" else 0o644)
+    machine.run("rm", "-f", *(f"/root/tree{path}" for path in without))
+    machine.run("dpkg-deb", "-Zgzip", "-z1", "--root-owner-group", "--build", "/root/tree", target)
+    return target
+
+
+def old_layout(machine, version="0.0.9-1"):
+    """As releases before this one had it: the whole example as a conffile, and a postinst that put nothing there."""
+    postinst = re.sub(r"\nconfiguration=.*?\nfi\n", "", (ROOT / "config/debian/postinst").read_text(), count=1, flags=re.DOTALL)
+    assert CONFIGURATION not in postinst
+    example = f"{(ROOT / 'config/receiptd.yaml').read_text()}# of {version}\n"
+    return repacked(machine, version, {CONFIGURATION: example, "/DEBIAN/postinst": postinst, "/DEBIAN/conffiles": f"{CONFIGURATION}\n"},
+                    without=["/usr/share/receiptd/receiptd.yaml"])
+
+
+def edit(machine, how):
+    """What the administrator does; what must stand there afterwards."""
+    place = machine.path(CONFIGURATION)
+    if how == "edited":
+        machine.write(CONFIGURATION, EDITED, mode=0o640)
+    elif how == "removed":
+        place.unlink()
+    elif how == "a link":
+        machine.write("/srv/receiptd.yaml", EDITED)
+        place.unlink()
+        place.symlink_to("/srv/receiptd.yaml")
+    return None if how == "removed" else machine.run("cat", CONFIGURATION).stdout
+
+
+def unattended(machine, deb):
+    """As unattended-upgrades does it: no terminal, no answer to a question, no option that answers beforehand."""
+    machine.run("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", "install", "--reinstall", "--allow-downgrades", deb, timeout=300)
+    assert machine.run("dpkg-query", "-W", "-f", "${db:Status-Status}", "receiptd").stdout == "installed"
+    assert machine.run("dpkg", "--audit").stdout == ""
+
+
+@pytest.mark.parametrize("how, machine", [("edited", release) for release in RELEASES] + [(how, HERE) for how in ("untouched", "removed", "a link")],
+                         indirect=["machine"])
+@pytest.mark.parametrize("layout", ["old layout", "this layout"])
+def test_an_unattended_upgrade_leaves_the_configuration_alone(machine, layout, how):
+    machine.run("dpkg", "--purge", "receiptd")
+    try:
+        machine.run("dpkg", "--install", old_layout(machine) if layout == "old layout" else machine.build_package())
+        expected = edit(machine, how)
+        others = {"/usr/share/receiptd/receiptd.yaml": "# the next release has other words\n", "/usr/share/doc/receiptd/examples/receiptd.yaml": "# and keys\n"}
+        unattended(machine, machine.build_package())
+        unattended(machine, repacked(machine, "0.1.0-2", others))
+        left = sorted(machine.path("/etc/receiptd").glob("receiptd.yaml*"))
+        assert [path.name for path in left] == ([] if how == "removed" else ["receiptd.yaml"])
+        if expected is not None:
+            assert machine.run("cat", CONFIGURATION).stdout == expected
+            assert machine.path(CONFIGURATION).is_symlink() == (how == "a link")
+            assert how != "edited" or machine.path(CONFIGURATION).stat().st_mode & 0o777 == 0o640
+        # What was removed and comes back finds its file as it was.
+        machine.run("dpkg", "--remove", "receiptd")
+        unattended(machine, machine.build_package())
+        assert machine.run("cat", CONFIGURATION, check=False).stdout == (expected or "")
+    finally:
+        machine.run("dpkg", "--purge", "receiptd")
+        machine.run("rm", "-f", "/srv/receiptd.yaml")
+        machine.run("dpkg", "--install", machine.build_package())  # for the others
+    # After a purge it is a first installation.
+    assert machine.path(CONFIGURATION).read_text() == (ROOT / "config/minimal.yaml").read_text()

@@ -231,27 +231,31 @@ static void take_away(char **value, const char *expected)
     *value = NULL;
 }
 
-/* Its text is the name, between `head` and `tail`. */
-static void write_file(const char *folder, const char *name, const char *head, const char *tail)
+static void write_file(const char *folder, const char *name, const char *text)
 {
     char path[128];
     snprintf(path, sizeof(path), "%s%s", folder, name);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    fprintf(file, "%s%s%s", head, name, tail);
+    fputs(text, file);
     fclose(file);
 }
 
 /* A folder with a file for each secret that the example names, and for its list of networks. */
 static void make_secrets(char folder[64])
 {
-    static const char *const names[] = {"http-token", "runs-token", "tracing-token", "link-secret"};
+    static const char *const names[] = {"http-token",  "runs-token", "tracing-token", "link-secret",
+                                        "intake-dsn", "serve-dsn",  "operate-dsn"};
     snprintf(folder, 64, "/tmp/receiptd-secrets-XXXXXX");
     assert_non_null(mkdtemp(folder));
     strcat(folder, "/");
-    for (size_t index = 0; index < COUNT_OF(names); index++)
-        write_file(folder, names[index], "the ", " of the test\n");
-    write_file(folder, "scanners.txt", "# ", "\n192.0.2.0/24\n");
+    for (size_t index = 0; index < COUNT_OF(names); index++) {
+        char text[64];
+        snprintf(text, sizeof(text), "the %s of the test\n", names[index]);
+        write_file(folder, names[index], text);
+    }
+    write_file(folder, "dsn", "host=/run/postgresql dbname=receiptd\n");
+    write_file(folder, "scanners.txt", "192.0.2.0/24\n");
     setenv("RECEIPTD_SECRETS", folder, 1);
     setenv("RECEIPTD_LISTS", folder, 1);
 }
@@ -269,11 +273,11 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
 {
     (void)state;
     char *example = text_of(rcpt_config_write_example);
+    char folder[64];
+    make_secrets(folder);
     char *expected = printed_of(SMALLEST), *active = printed_of(example);
     assert_string_equal(active, expected);
     uncomment(example);
-    char folder[64];
-    make_secrets(folder);
     struct rcpt_config *config = parse_good(example);
     remove_secrets(folder);
     /* Those that have no default stand there with an example. */
@@ -292,12 +296,12 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->inbox.counted, "counted");
     take_away(&config->inbox.logical_id, "logical_id");
     take_away(&config->intake.topic, "dlr-events");
-    take_away(&config->intake.dsn, "host=/run/postgresql dbname=receiptd user=receiptd_intake");
+    take_away(&config->intake.dsn, "the intake-dsn of the test");
     take_away(&config->intake.trusted_proxies, "10.0.0.0/8, ::1");
     take_away(&config->intake.tls_certificate, "/etc/receiptd/tls/fullchain.pem");
     take_away(&config->intake.tls_key, "/etc/receiptd/tls/key.pem");
-    take_away(&config->serve.dsn, "host=/run/postgresql dbname=receiptd user=receiptd_serve");
-    take_away(&config->serve.operate_dsn, "host=/run/postgresql dbname=receiptd user=receiptd");
+    take_away(&config->serve.dsn, "the serve-dsn of the test");
+    take_away(&config->serve.operate_dsn, "the operate-dsn of the test");
     take_away(&config->serve.link_secret, "the link-secret of the test");
     take_away(&config->serve.hosts, "a.internal");
     take_away(&config->serve.trusted_proxies, "::1");
