@@ -1,11 +1,14 @@
 """The Debian package: what is in it, and that it comes, changes and goes without a trace."""
 
 import hashlib
+import json
 import os
 import re
+import secrets
 import subprocess
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from support.hardening import complaints
@@ -14,6 +17,7 @@ from support.services import ROOT
 from test_service import Service
 
 pytestmark = pytest.mark.timeout(900)  # the first one builds the package and boots a machine
+CONFIGURATION = "/etc/receiptd/receiptd.yaml"
 THIS_DEBIAN = pytest.mark.parametrize("machine", [HERE], indirect=True)  # others lack what the test runs
 UNITS = ("receiptd.service", "receiptd-intake.service", "receiptd-serve.service", "receiptd-maintain.service")
 
@@ -177,10 +181,10 @@ def test_the_chapter_upgrade_works_as_it_stands(machine, database, topic):
     lines = lines.replace("--dsn file:", "--as-superuser --dsn file:").replace(f"apt install ./{following}", f"systemctl show -P NRestarts receiptd; dpkg -i {following}")
     try:
         service = Service(unit, database, topic)
-        owner = machine.path("/root/receiptd-owner")
+        owner = machine.path("/etc/receiptd/owner-secrets/dsn")
         owner.write_text(database.tcp_dsn)
         owner.chmod(0o600)
-        machine.run("receiptd", "migrate", "--as-superuser", "--dsn", "file:/root/receiptd-owner", "--role", role)
+        machine.run("receiptd", "migrate", "--as-superuser", "--dsn", "file:/etc/receiptd/owner-secrets/dsn", "--role", role)
         database.execute(f"ALTER ROLE {role} LOGIN PASSWORD 'of-the-daemon'")
         daemon_dsn = re.sub(r"(user|password)=\S+", "", database.tcp_dsn) + f" user={role} password=of-the-daemon"
         machine.path("/etc/receiptd/secrets/dsn").write_text(daemon_dsn)
@@ -200,9 +204,57 @@ def test_the_chapter_upgrade_works_as_it_stands(machine, database, topic):
         database.execute(f"DROP ROLE IF EXISTS {role}")
 
 
+def test_the_page_of_the_first_start_works_as_it_stands(machine, topic, create_database):
+    """Eight commands, then a message, a receipt, and the funnel has it."""
+    page = (ROOT / "docs/install.md").read_text()
+    blocks = re.findall(r"^```(sh|sql)\n(.*?)```", page, re.MULTILINE | re.DOTALL)
+    assert [kind for kind, _ in blocks] == ["sh", "sql", *["sh"] * 6, "sql", "sh"]
+    name = f"first_{secrets.token_hex(4)}"
+    server = create_database()
+    port = re.search(r"port=(\d+)", server.tcp_dsn).group(1)
+    mine = {"receiptd_owner": f"{name}_owner", "DATABASE receiptd ": f"DATABASE {name} ", "ROLE receiptd ": f"ROLE {name} ", "dbname=receiptd": f"dbname={name}",
+            "user=receiptd ": f"user={name} ", "--role receiptd": f"--role {name}", "DATABASE_SERVER": f"127.0.0.1 port={port}", "BROKERS": topic.services.brokers,
+            "./receiptd_VERSION_ARCHITECTURE.deb": machine.build_package()}
+
+    def as_here(text):
+        for page_says, here in mine.items():
+            text = text.replace(page_says, here)
+        return text
+
+    machine.run("dpkg", "--purge", "receiptd")
+    unit = Unit(machine, "receiptd")
+    owners = re.sub(r"(user|password|dbname)=\S+", "", server.tcp_dsn) + f" dbname={name} user={name}_owner password=OWNERS_PASSWORD"
+    try:
+        for number, (kind, text) in enumerate(blocks[:8]):
+            if kind == "sql":
+                with psycopg.connect(server.dsn, autocommit=True) as administrator:
+                    for statement in as_here(text).split(";\n"):
+                        statement.strip() and administrator.execute(statement)
+            else:
+                machine.run("sh", "-euc", as_here(text), timeout=300)
+            if number == 4:  # a topic of this test's, and no wait of seconds between two groups of tests
+                machine.run("sed", "-i", f"s/dlr-events/{topic}/; s/^kafka:/kafka:\\n  group: {name}/", CONFIGURATION)
+        assert unit.show("ActiveState") == "active"
+        assert machine.run("systemctl", "is-active", "receiptd-maintain.timer").stdout.strip() == "active"
+        with psycopg.connect(owners, autocommit=True) as platform:
+            platform.execute(blocks[8][1])
+        topic.send(json.loads(re.search(r'`(\{"message_id".*?\})`', page).group(1)))
+        unit.wait_for(lambda: "DELIVERED" in machine.run("sh", "-euc", blocks[9][1]).stdout, "the funnel has it")
+        # The maintenance has what it needs, too.
+        machine.run("systemctl", "start", "receiptd-maintain.service")
+    finally:
+        machine.run("systemctl", "disable", "--now", "receiptd-maintain.timer", check=False)
+        unit.reset()
+        machine.run("dpkg", "--purge", "receiptd")
+        machine.run("dpkg", "--install", machine.build_package())  # for the others
+        with psycopg.connect(server.dsn, autocommit=True) as administrator:
+            administrator.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            for role in administrator.execute("SELECT rolname FROM pg_roles WHERE rolname LIKE %s", [f"{name}%"]).fetchall():
+                administrator.execute(f'DROP ROLE "{role[0]}"')
+
+
 # ---- the configuration is the administrator's: no upgrade asks about it, since an unattended one has nobody to ask
 
-CONFIGURATION = "/etc/receiptd/receiptd.yaml"
 EDITED = "kafka: {brokers: 'kafka.internal:9092', topics: [receipts]}\npostgres: {dsn: host=db.internal}\n"
 
 

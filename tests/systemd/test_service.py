@@ -215,6 +215,14 @@ def test_a_mistake_in_the_configuration_is_not_tried_again(service):
     assert "kafka.brokerz: unknown key" in service.unit.journal()
 
 
+def test_without_its_secret_it_says_where_to_put_it(service):
+    """The unit sees a copy below /run, and that is no place to write to."""
+    service.machine.path("/etc/receiptd/secrets/dsn").unlink()
+    assert service.unit.systemctl("start", check=False).returncode != 0
+    assert service.unit.show("ActiveState", "ExecMainStatus") == {"ActiveState": "failed", "ExecMainStatus": "78"}
+    assert re.search(r"postgres.dsn: cannot read file .*HINT: systemd hands over .*/etc/receiptd/secrets\): put the file there", service.unit.journal(), re.DOTALL)
+
+
 def test_the_intake_takes_webhooks_in_its_own_unit(service, intake, create_topic):
     letters = create_topic(1)
     service.configure(intake={"listen": "127.0.0.1:0", "dead_letter_topic": str(letters), "alias": "off",

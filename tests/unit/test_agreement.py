@@ -106,3 +106,25 @@ def test_whatever_is_made_of_the_sources_is_made_by_a_test_or_said_to_be_made_by
         assert tests or maker.startswith("by hand"), artefact
         names = [pathlib.Path(path).name for path in re.findall(r"`([\w.]+/[\w/.-]+)`", f"{artefact} {command}")]
         assert all(any(name in read(test) for name in names) for test in tests), artefact
+
+
+def keys_of_the_reference():
+    """(key, its type, whether a reload takes it) of each row of docs/configuration.md; a field of a list's entry as LIST[].FIELD."""
+    listed = ""
+    for line in read("docs/configuration.md").splitlines():
+        row = re.match(r"\| `([\w.]+)` \| ([^|]+) \| [^|]* \| [^|]* \| (yes|no)?", line)
+        if entry := re.match(r"An entry of `([\w.]+)`", line):
+            listed = entry[1]
+        elif line.startswith("#"):
+            listed = ""
+        elif row:
+            yield (f"{listed}[].{row[1]}", row[2], True) if listed else (row[1], row[2], row[3] == "yes")
+
+
+def test_each_secret_stands_in_the_table_of_secrets_with_the_way_to_rotate_it():
+    rows = [row.strip("| ").split(" | ") for row in read("docs/security.md").split("| key | who asks for it |")[1].split("\n\n")[0].splitlines()[2:]]
+    told = {re.match(r"`([\w.\[\]]+)`", row[0])[1]: row[3].startswith("reload") for row in rows}
+    properties = told.pop("kafka.properties")  # some of them: docs/operations.md, Reload
+    secrets = {key: reload for key, kind, reload in keys_of_the_reference() if "secret" in kind}
+    assert len(secrets) > 10 and properties and told == secrets
+    assert all(len(row) == 4 and all(row) for row in rows)
