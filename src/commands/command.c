@@ -370,14 +370,15 @@ static const struct command commands[] = {
     {
         /* Asks Kafka and PostgreSQL itself: a daemon that stands still need not be asked. */
         .name = "positions",
-        .argument = "[VERB [TOPIC PARTITION [OFFSET]]]",
+        .argument = "[VERB [TOPIC PARTITION|all [OFFSET]]]",
         .choices = "show set skip-gap accept-database accept-cluster",
         .more = 3,
         .summary = "show where each partition stands, or move a position on purpose",
         .doc =
             "show                            position, log and owner of every partition\n"
-            "set TOPIC PARTITION OFFSET      a number, beginning or end\n"
+            "set TOPIC PARTITION OFFSET      a number, beginning or end; or --at TIME instead\n"
             "skip-gap TOPIC PARTITION        go on behind records that retention has deleted\n"
+            "                                PARTITION may be all: in one transaction, or none\n"
             "accept-database                 the database of postgres.dsn is the right one, "
             "though\n"
             "                                it is not the server that Kafka remembers\n"
@@ -388,6 +389,7 @@ static const struct command commands[] = {
             "position_change. Exit code 75: refused for now; 66: there is no such partition.",
         .options = {{"reader", "READER",
                      "receipts, folds or actions (default: show all, change receipts)"},
+                    {"at", "TIME", "set: to the first record that Kafka dates at TIME or later"},
                     {"replay", NULL, "set below what was applied: events count it twice"},
                     {"dry-run", NULL, "say what would be set; write nothing"},
                     FORMAT_OPTION},

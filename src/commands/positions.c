@@ -1,7 +1,7 @@
-/* `receiptd positions`: shows where each partition stands against Kafka's log, and moves a position on
- * purpose, one partition at a time: the way out where the daemon stands still because the log is not
- * the one that it knows. It asks Kafka and PostgreSQL itself, so it needs no daemon, and refuses while
- * a daemon works on the partition.
+/* `receiptd positions`: shows where each partition stands against Kafka's log, and moves positions on
+ * purpose, of one partition or of all of a topic: the way out where the daemon stands still because the
+ * log is not the one that it knows. It asks Kafka and PostgreSQL itself, so it needs no daemon, and
+ * refuses while a daemon works on the partition.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "core/timestamp.h"
 #include "host/context.h"
 #include "positions.h"
 #include "postgres/sql.h"
@@ -21,12 +22,14 @@ const char *const positions_fit_texts[] = {
     [LOG_ENDS] = "log ends below it",
     [LOG_OTHER] = "another log",
     [LOG_CLUSTER] = "another cluster",
+    [LOG_UNREAD] = "ends fit, records not compared",
 };
 
 /* ---- what there is ---- */
 
 /* The readers' groups have their name behind it. */
-bool positions_survey(struct positions *positions, const char *const *topics, size_t count)
+bool positions_survey(struct positions *positions, const char *const *topics, size_t count,
+                      int64_t at_ms)
 {
     const struct rcpt_config *config = positions->context.config;
     char group[300];
@@ -39,7 +42,9 @@ bool positions_survey(struct positions *positions, const char *const *topics, si
                                                  .topic_count = count,
                                                  .properties = positions->properties,
                                                  .property_count = config->kafka.properties_count};
-    return rcpt_kafka_survey_now(&settings, &positions->survey, &positions->context.error);
+    struct rcpt_error *error = &positions->context.error;
+    return rcpt_kafka_survey_now(&settings, &positions->survey, error) &&
+           (at_ms < 0 || rcpt_kafka_survey_at(&settings, &positions->survey, at_ms, error));
 }
 
 struct rcpt_session_rows *positions_read(struct positions *positions, const char *partition)
@@ -155,6 +160,37 @@ static const char **topics_of(const struct rcpt_session_rows *rows, size_t *coun
     return topics;
 }
 
+/* The records of one topic. Where they cannot be read, the other columns are worth showing. */
+static void show_topic(struct positions *positions, const char *topic, struct standing *standings,
+                       size_t count, struct report *report)
+{
+    if (!positions_prove(positions, topic, standings, count)) {
+        fprintf(stderr, "note: the records of topic %s cannot be compared: %s\n", topic,
+                positions->context.error.text);
+        for (size_t index = 0; index < count; index++)
+            if (standings[index].fit == LOG_FITS)
+                standings[index].fit = LOG_UNREAD;
+    }
+    for (size_t index = 0; index < count; index++)
+        add_standing(report, positions, topic, &standings[index]);
+}
+
+static void show_topics(struct positions *positions, const struct rcpt_session_rows *rows,
+                        struct report *report)
+{
+    size_t all = rcpt_session_rows_count(rows), first = 0;
+    struct standing *standings = rcpt_calloc(all + 1, sizeof(*standings));
+    for (size_t row = 0; row < all; row++) {
+        const char *topic = rcpt_session_rows_text(rows, row, "topic");
+        standings[row] = positions_standing(positions, rows, row);
+        if (row + 1 == all || strcmp(rcpt_session_rows_text(rows, row + 1, "topic"), topic) != 0) {
+            show_topic(positions, topic, standings + first, row + 1 - first, report);
+            first = row + 1;
+        }
+    }
+    free(standings);
+}
+
 static bool show_reader(struct positions *positions, const char *reader, struct report *report)
 {
     positions->reader = reader;
@@ -163,11 +199,9 @@ static bool show_reader(struct positions *positions, const char *reader, struct 
         return false;
     size_t count;
     const char **topics = topics_of(rows, &count);
-    bool good = count == 0 || positions_survey(positions, topics, count);
-    for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
-        struct standing standing = positions_standing(positions, rows, row);
-        add_standing(report, positions, rcpt_session_rows_text(rows, row, "topic"), &standing);
-    }
+    bool good = count == 0 || positions_survey(positions, topics, count, -1);
+    if (good)
+        show_topics(positions, rows, report);
     rcpt_kafka_survey_free(&positions->survey);
     free(topics);
     rcpt_session_rows_free(rows);
@@ -213,6 +247,29 @@ static bool is_reader(const char *text)
            strcmp(text, "actions") == 0;
 }
 
+/* Kafka's times are milliseconds from 1970 on. */
+static bool read_time(const char *text, int64_t *at_ms)
+{
+    int64_t at_us;
+    if (text == NULL || !rcpt_timestamp_parse(text, strlen(text), &at_us) || at_us < 0)
+        return false;
+    *at_ms = at_us / 1000 + (at_us % 1000 > 0);
+    return true;
+}
+
+/* An offset or a time, one of them. */
+static int check_target(const struct command_call *call)
+{
+    const char *at = command_option(call, "at");
+    int64_t at_ms;
+    if ((at == NULL) == (call->more[2] == NULL))
+        return command_usage(call,
+                             "set it to which offset? A number, beginning, end, or --at TIME");
+    if (at != NULL && !read_time(at, &at_ms))
+        return command_usage(call, "--at %.40s: a time is written 2026-11-21T02:30:00Z", at);
+    return EX_OK;
+}
+
 /* 0, or the exit code after saying what is wrong. */
 static int check_arguments(const struct command_call *call, const char *verb)
 {
@@ -227,11 +284,10 @@ static int check_arguments(const struct command_call *call, const char *verb)
         return command_usage(
             call, "unknown verb \"%.40s\": show, set, skip-gap, accept-database or accept-cluster",
             verb);
-    if (call->more[0] == NULL || call->more[1] == NULL || !is_number(call->more[1]))
-        return command_usage(call, "%s TOPIC PARTITION%s", verb, sets ? " OFFSET" : "");
-    if (sets && call->more[2] == NULL)
-        return command_usage(call, "set it to which offset? A number, beginning or end");
-    return EX_OK;
+    if (call->more[0] == NULL || call->more[1] == NULL ||
+        (!is_number(call->more[1]) && strcmp(call->more[1], "all") != 0))
+        return command_usage(call, "%s TOPIC PARTITION|all%s", verb, sets ? " OFFSET" : "");
+    return sets ? check_target(call) : EX_OK;
 }
 
 int command_positions(const struct command_call *call)
@@ -242,6 +298,9 @@ int command_positions(const struct command_call *call)
     const char *reader = command_option(call, "reader");
     int exit_code = command_format(call, &format) ? check_arguments(call, verb) : EX_USAGE;
     bool shows = strcmp(verb, "show") == 0;
+    struct positions_target target = {.offset = call->more[2], .at_ms = -1};
+    if (command_option(call, "at") != NULL)
+        (void)read_time(command_option(call, "at"), &target.at_ms);
     if (exit_code != EX_OK || !command_open(&positions.context, call, shows, &exit_code))
         return exit_code;
     positions.reader = reader != NULL ? reader : "receipts";
@@ -254,8 +313,8 @@ int command_positions(const struct command_call *call)
     else if (strcmp(verb, "accept-cluster") == 0)
         exit_code = positions_accept_cluster(&positions);
     else
-        exit_code = positions_change(&positions, call->more[1],
-                                     strcmp(verb, "set") == 0 ? call->more[2] : NULL);
+        exit_code =
+            positions_change(&positions, call->more[1], strcmp(verb, "set") == 0 ? &target : NULL);
     free(positions.properties);
     command_close(&positions.context);
     return exit_code;

@@ -1,5 +1,6 @@
 /* What the files of `receiptd positions` share: positions.c reads and shows, positions_change.c
- * moves, positions_accept.c and positions_cluster.c accept. Private to this folder. */
+ * moves, positions_proof.c compares records, positions_accept.c and positions_cluster.c accept. Private
+ * to this folder. */
 #ifndef RECEIPTD_COMMANDS_POSITIONS_H
 #define RECEIPTD_COMMANDS_POSITIONS_H
 
@@ -7,7 +8,7 @@
 #include "kafka/survey.h"
 #include "postgres/lineage.h"
 
-/* Between a position and the log. All but the first stop the daemon. */
+/* Between a position and the log. All but the first stop the daemon; LOG_UNREAD is of `show` alone. */
 enum log_fit {
     LOG_FITS,
     LOG_MISSING, /* rows of lanes were deleted */
@@ -15,6 +16,7 @@ enum log_fit {
     LOG_ENDS,    /* it ends below the position: truncated, or made again */
     LOG_OTHER,   /* the record below the position is another one: made again */
     LOG_CLUSTER, /* it is in another cluster */
+    LOG_UNREAD,  /* fits by its ends, but its records could not be compared */
 };
 
 struct positions {
@@ -42,9 +44,10 @@ struct standing {                         /* of one partition */
 extern const char *const positions_fit_texts[];
 
 /* ---- positions.c ---- */
-/* Asks Kafka about the topics, for the reader's group: `survey`. */
+/* Asks Kafka about the topics, for the reader's group: `survey`. With the first record of a time, unless
+ * `at_ms` is negative. */
 RCPT_MUST_CHECK bool positions_survey(struct positions *positions, const char *const *topics,
-                                      size_t count);
+                                      size_t count, int64_t at_ms);
 /* Rows of positions_read.sql; partition NULL: all. */
 RCPT_MUST_CHECK struct rcpt_session_rows *positions_read(struct positions *positions,
                                                          const char *partition);
@@ -58,9 +61,21 @@ RCPT_MUST_CHECK struct rcpt_session_rows *positions_query(struct positions *posi
 /* system_identifier and timeline of a row. */
 struct rcpt_pg_server positions_server_in(const struct rcpt_session_rows *rows, size_t row);
 
+/* ---- positions_proof.c ---- */
+/* Reads the record just below each position, as the daemon does at each assignment: LOG_OTHER where it is
+ * another one than was consumed. All are of this topic. */
+RCPT_MUST_CHECK bool positions_prove(struct positions *positions, const char *topic,
+                                     struct standing *standings, size_t count);
+
 /* ---- positions_change.c ---- */
-/* set; `target` NULL: skip-gap. Returns the exit code. */
-int positions_change(struct positions *positions, const char *partition, const char *target);
+struct positions_target {
+    const char *offset; /* as it was typed; NULL: by time */
+    int64_t at_ms;
+};
+
+/* set; `target` NULL: skip-gap. `partition`: a number or "all". Returns the exit code. */
+int positions_change(struct positions *positions, const char *partition,
+                     const struct positions_target *target);
 
 /* ---- positions_cluster.c ---- */
 /* accept-cluster. Returns the exit code. */

@@ -41,7 +41,7 @@ static bool find_remembered(struct positions *positions, struct rcpt_pg_lineage 
     const struct rcpt_config *config = positions->context.config;
     struct rcpt_pg_server server;
     if (!positions_survey(positions, (const char *const *)config->kafka.topics,
-                          config->kafka.topics_count))
+                          config->kafka.topics_count, -1))
         return false;
     for (size_t index = 0; index < positions->survey.count; index++)
         if (positions->survey.places[index].note != NULL &&

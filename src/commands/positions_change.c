@@ -1,5 +1,6 @@
-/* `receiptd positions set` and `skip-gap`: whether the position may be moved, and moving it. The log
- * itself is asked whether it is the one that was consumed, as the daemon does. Called by positions.c.
+/* `receiptd positions set` and `skip-gap`: whether positions may be moved, and moving them, those of all
+ * partitions in one transaction. The log itself is asked whether it is the one that was consumed
+ * (positions_proof.c). Called by positions.c.
  */
 #include "positions.h"
 
@@ -10,56 +11,9 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "core/hash.h"
-#include "kafka/history.h"
 #include "postgres/sql.h"
 
 #define NUMBER 24 /* bytes of a number's text */
-
-/* ---- whether the log is the one that was consumed ---- */
-
-struct proof {
-    struct standing *standing;
-    bool differs;
-};
-
-/* The first record from the anchor's offset on; a later one proves nothing. */
-static bool on_anchor(void *context, const struct rcpt_kafka_message *message)
-{
-    struct proof *proof = context;
-    const struct standing *standing = proof->standing;
-    proof->differs = message->offset == standing->anchor.offset &&
-                     (message->timestamp_ms != standing->anchor.timestamp_ms ||
-                      rcpt_hash_record(message->key, message->key_size, message->value,
-                                       message->value_size) != (uint32_t)standing->anchor.crc);
-    return false;
-}
-
-/* Reads the record just below the position, as the daemon does at each assignment. */
-static bool prove(struct positions *positions, struct standing *standing)
-{
-    const struct rcpt_config *config = positions->context.config;
-    struct proof proof = {.standing = standing};
-    const struct rcpt_kafka_place *place = standing->place;
-    RCPT_ASSERT(place != NULL);
-    if (standing->fit != LOG_FITS || standing->anchor.offset < place->low ||
-        standing->anchor.offset >= place->high)
-        return true;
-    const struct rcpt_kafka_history history = {.brokers = config->kafka.brokers,
-                                               .topic = positions->topic,
-                                               .properties = positions->properties,
-                                               .property_count = config->kafka.properties_count,
-                                               .from_offset = true,
-                                               .partition = standing->partition,
-                                               .offset = standing->anchor.offset,
-                                               .context = &proof,
-                                               .on_message = on_anchor};
-    if (!rcpt_kafka_read_history(&history, &positions->context.error))
-        return false;
-    if (proof.differs)
-        standing->fit = LOG_OTHER;
-    return true;
-}
 
 /* A log that the daemon stands still before is nobody's work; otherwise nobody may have it. */
 static bool check_owner(struct positions *positions, const struct standing *standing)
@@ -94,12 +48,23 @@ struct change {
     bool set_aside;
 };
 
-/* A number within the log, or a name of one of its ends. */
-static bool read_target(struct positions *positions, const char *text, struct change *change)
+struct changes {
+    struct change *items;
+    size_t count;
+};
+
+/* A number within the log, a name of one of its ends, or the first record of a time. */
+static bool read_target(struct positions *positions, const struct positions_target *target,
+                        struct change *change)
 {
     const struct rcpt_kafka_place *place = change->standing.place;
+    const char *text = target->offset;
     char *end;
     errno = 0;
+    if (text == NULL) {
+        change->to = place->at;
+        return true;
+    }
     if (strcmp(text, "beginning") == 0 || strcmp(text, "end") == 0) {
         change->to = text[0] == 'b' ? place->low : place->high;
         return true;
@@ -116,50 +81,66 @@ static bool read_target(struct positions *positions, const char *text, struct ch
     return false;
 }
 
-static bool plan_skip(struct positions *positions, struct change *change)
+static bool plan_skip(struct change *change)
 {
     change->to = change->standing.place->low;
     change->lanes = "below";
     change->reason = "skip-gap";
-    if (change->standing.fit == LOG_GAP)
-        return true;
-    rcpt_error_fatal(&positions->context.error, EX_USAGE,
-                     "topic %s partition %" PRId32 " has no gap: its position is %" PRId64
-                     ", and the log begins at %" PRId64,
-                     positions->topic, change->standing.partition, change->standing.position,
-                     change->standing.place->low);
-    return false;
+    return change->standing.fit == LOG_GAP;
+}
+
+static bool has_no_gap(struct positions *positions, const struct change *change)
+{
+    return rcpt_error_fatal(&positions->context.error, EX_USAGE,
+                            "topic %s partition %" PRId32 " has no gap: its position is %" PRId64
+                            ", and the log begins at %" PRId64,
+                            positions->topic, change->standing.partition, change->standing.position,
+                            change->standing.place->low);
 }
 
 /* In the log that was consumed, going back counts receipts once more. */
-static bool plan_set(struct positions *positions, const char *text, struct change *change)
+static bool goes_back(const struct change *change)
+{
+    return (change->standing.fit == LOG_FITS || change->standing.fit == LOG_GAP) &&
+           change->to < change->standing.position;
+}
+
+static bool plan_set(struct positions *positions, const struct positions_target *target,
+                     struct change *change)
 {
     const struct standing *standing = &change->standing;
-    bool same_log = standing->fit == LOG_FITS || standing->fit == LOG_GAP;
     change->lanes = standing->fit == LOG_MISSING ? "missing" : "all";
     change->reason = positions_fit_texts[standing->fit];
     change->set_aside = standing->fit == LOG_ENDS || standing->fit == LOG_OTHER;
-    if (!read_target(positions, text, change))
-        return false;
-    if (!same_log || change->to >= standing->position ||
-        command_option(positions->call, "replay") != NULL)
+    return read_target(positions, target, change);
+}
+
+/* A dry run may show what a replay would do. */
+static bool check_replay(struct positions *positions, const struct change *change)
+{
+    if (!goes_back(change) || command_option(positions->call, "replay") != NULL ||
+        command_option(positions->call, "dry-run") != NULL)
         return true;
-    rcpt_error_fatal(&positions->context.error, EX_USAGE,
-                     "topic %s partition %" PRId32 ": records %" PRId64 "…%" PRId64
-                     " were applied already",
-                     positions->topic, standing->partition, change->to, standing->position - 1);
+    rcpt_error_fatal(
+        &positions->context.error, EX_USAGE,
+        "topic %s partition %" PRId32 ": records %" PRId64 "…%" PRId64 " were applied already",
+        positions->topic, change->standing.partition, change->to, change->standing.position - 1);
     rcpt_error_hint(
         &positions->context.error,
         "--replay applies them again: statuses stay right, and events count them twice");
     return false;
 }
 
-static void print_change(const struct positions *positions, const struct change *change,
-                         const char *verb)
+static void print_change(const struct positions *positions, const struct change *change)
 {
     const struct standing *standing = &change->standing;
-    printf("%s: topic %s partition %" PRId32 " (%s): position ", verb, positions->topic,
-           standing->partition, positions_fit_texts[standing->fit]);
+    bool dry_run = command_option(positions->call, "dry-run") != NULL;
+    bool asks = goes_back(change) && command_option(positions->call, "replay") == NULL;
+    printf("%s: topic %s partition %" PRId32 " (%s): position ",
+           !dry_run ? "set"
+           : asks   ? "would set, with --replay"
+                    : "would set",
+           positions->topic, standing->partition, positions_fit_texts[standing->fit]);
     if (standing->position >= 0)
         printf("%" PRId64 " -> ", standing->position);
     printf("%" PRId64, change->to);
@@ -227,48 +208,50 @@ static bool write_reader(struct positions *positions, const struct change *chang
                                          positions->topic, partition);
 }
 
-/* One synchronous transaction: the position, and the record that it was changed. */
+/* The position, and the record that it was changed. */
 static bool write_change(struct positions *positions, const struct change *change)
 {
-    struct rcpt_session *session = positions->context.session;
-    struct rcpt_error *error = &positions->context.error;
     char partition[NUMBER], to[NUMBER];
     snprintf(partition, sizeof(partition), "%" PRId32, change->standing.partition);
     snprintf(to, sizeof(to), "%" PRId64, change->to);
     const char *const note[] = {
         positions->reader, positions->topic, partition, change->standing.positions, to,
         change->reason};
+    return (strcmp(positions->reader, "receipts") == 0 ? write_receipts : write_reader)(
+               positions, change, partition, to) &&
+           run(positions, "command/positions_note", 6, note, NULL);
+}
+
+/* What `all` leaves as it is. */
+static bool is_nothing(const struct change *change)
+{
+    return change->standing.fit == LOG_FITS && change->to == change->standing.position;
+}
+
+/* One synchronous transaction, in the order of the partitions, in which batches lock rows as well. */
+static bool write_changes(struct positions *positions, const struct changes *changes)
+{
+    struct rcpt_session *session = positions->context.session;
+    struct rcpt_error *error = &positions->context.error;
     if (!rcpt_session_begin(session, "", error))
         return false;
-    bool good = rcpt_session_execute(session, rcpt_sql("control/synchronous"), error) &&
-                (strcmp(positions->reader, "receipts") == 0 ? write_receipts : write_reader)(
-                    positions, change, partition, to) &&
-                run(positions, "command/positions_note", 6, note, NULL) &&
-                rcpt_session_commit(session, error);
+    bool good = rcpt_session_execute(session, rcpt_sql("control/synchronous"), error);
+    for (size_t index = 0; good && index < changes->count; index++)
+        good = write_change(positions, &changes->items[index]);
+    good = good && rcpt_session_commit(session, error);
     if (!good)
         rcpt_session_rollback(session);
     return good;
 }
 
-/* The partition as PostgreSQL and Kafka have it; the caller frees `positions`. */
-static bool find_standing(struct positions *positions, const char *partition,
-                          struct standing *standing)
+/* ---- the partitions that are meant ---- */
+
+static bool check_standing(struct positions *positions, const struct standing *standing)
 {
     struct rcpt_error *error = &positions->context.error;
-    struct rcpt_session_rows *rows = NULL;
-    if (!positions_survey(positions, &positions->topic, 1) ||
-        (rows = positions_read(positions, partition)) == NULL)
-        return false;
-    bool found = rcpt_session_rows_count(rows) == 1;
-    if (found) {
-        *standing = positions_standing(positions, rows, 0);
-        standing->positions = rcpt_strdup(rcpt_session_rows_text(rows, 0, "positions"));
-        standing->cluster_id = NULL; /* the row's */
-    }
-    rcpt_session_rows_free(rows);
-    if (!found || standing->place == NULL)
-        return rcpt_error_fatal(error, EX_NOINPUT, "%s has no position of topic %s partition %s",
-                                positions->reader, positions->topic, partition);
+    if (standing->place == NULL)
+        return rcpt_error_fatal(error, EX_NOINPUT, "topic %s has no partition %" PRId32 " in Kafka",
+                                positions->topic, standing->partition);
     if (standing->fit == LOG_CLUSTER) {
         rcpt_error_fatal(error, EX_USAGE,
                          "topic %s is consumed from another cluster than kafka.brokers lead to",
@@ -278,25 +261,87 @@ static bool find_standing(struct positions *positions, const char *partition,
     }
     if (standing->place->low < 0 || standing->place->high < 0)
         return rcpt_error_fatal(error, EX_UNAVAILABLE,
-                                "the ends of topic %s partition %s cannot be read: %.200s",
-                                positions->topic, partition, positions->survey.error.text);
+                                "the ends of topic %s partition %" PRId32 " cannot be read: %.200s",
+                                positions->topic, standing->partition,
+                                positions->survey.error.text);
     return true;
 }
 
-int positions_change(struct positions *positions, const char *partition, const char *target)
+/* As PostgreSQL and Kafka have them. */
+static bool find_standings(struct positions *positions, const char *partition,
+                           struct changes *changes)
 {
-    struct change change = {0};
-    bool dry_run = command_option(positions->call, "dry-run") != NULL;
-    bool good = find_standing(positions, partition, &change.standing) &&
-                prove(positions, &change.standing) &&
-                (target != NULL || plan_skip(positions, &change)) &&
-                check_owner(positions, &change.standing) &&
-                (target == NULL || plan_set(positions, target, &change));
-    if (good && !dry_run)
-        good = write_change(positions, &change);
-    if (good)
-        print_change(positions, &change, dry_run ? "would set" : "set");
-    free(change.standing.positions);
+    struct rcpt_session_rows *rows =
+        positions_read(positions, strcmp(partition, "all") == 0 ? NULL : partition);
+    if (rows == NULL)
+        return false;
+    size_t count = rcpt_session_rows_count(rows);
+    bool good = count > 0 || rcpt_error_fatal(&positions->context.error, EX_NOINPUT,
+                                              "%s has no position of topic %s partition %s",
+                                              positions->reader, positions->topic, partition);
+    struct standing *standings = rcpt_calloc(count + 1, sizeof(*standings));
+    for (size_t row = 0; good && row < count; row++) {
+        standings[row] = positions_standing(positions, rows, row);
+        good = check_standing(positions, &standings[row]);
+        standings[row].cluster_id = NULL; /* the row's */
+    }
+    good = good && positions_prove(positions, positions->topic, standings, count);
+    changes->items = rcpt_calloc(count + 1, sizeof(*changes->items));
+    for (size_t row = 0; good && row < count; row++) {
+        changes->items[changes->count] = (struct change){.standing = standings[row]};
+        changes->items[changes->count++].standing.positions =
+            rcpt_strdup(rcpt_session_rows_text(rows, row, "positions"));
+    }
+    free(standings);
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
+/* One refusal refuses all. Of `all`, those with nothing to do are left out, whoever works on them. */
+static bool plan(struct positions *positions, const struct positions_target *target, bool all,
+                 struct changes *changes)
+{
+    size_t kept = 0;
+    for (size_t index = 0; index < changes->count; index++) {
+        struct change change = changes->items[index];
+        bool moves = target != NULL || plan_skip(&change);
+        if (!moves && !all)
+            return has_no_gap(positions, &change);
+        if (target != NULL && !plan_set(positions, target, &change))
+            return false;
+        moves = moves && !(all && is_nothing(&change));
+        if (moves &&
+            (!check_owner(positions, &change.standing) || !check_replay(positions, &change)))
+            return false;
+        changes->items[index].standing.positions = NULL;
+        if (moves)
+            changes->items[kept++] = change;
+        else
+            free(change.standing.positions);
+    }
+    changes->count = kept;
+    return true;
+}
+
+int positions_change(struct positions *positions, const char *partition,
+                     const struct positions_target *target)
+{
+    struct changes changes = {0};
+    bool good =
+        positions_survey(positions, &positions->topic, 1, target != NULL ? target->at_ms : -1) &&
+        find_standings(positions, partition, &changes);
+    size_t found = changes.count;
+    good = good && plan(positions, target, strcmp(partition, "all") == 0, &changes);
+    if (good && command_option(positions->call, "dry-run") == NULL)
+        good = write_changes(positions, &changes);
+    for (size_t index = 0; good && index < changes.count; index++)
+        print_change(positions, &changes.items[index]);
+    if (good && changes.count == 0)
+        printf("nothing to do: of %zu partitions of topic %s none %s\n", found, positions->topic,
+               target == NULL ? "has a gap" : "would move");
+    for (size_t index = 0; index < found; index++)
+        free(changes.items[index].standing.positions);
+    free(changes.items);
     rcpt_kafka_survey_free(&positions->survey);
     return good ? command_printed(EX_OK) : command_fail(&positions->context.error);
 }

@@ -83,7 +83,7 @@ int positions_accept_cluster(struct positions *positions)
     bool any = false;
     positions->reader = "receipts";
     bool good = positions_survey(positions, (const char *const *)config->kafka.topics,
-                                 config->kafka.topics_count);
+                                 config->kafka.topics_count, -1);
     if (good && positions->survey.cluster_id == NULL)
         good = rcpt_error_fatal(&positions->context.error, EX_UNAVAILABLE,
                                 "the id of the cluster at %.200s cannot be read",

@@ -1,5 +1,5 @@
-/* Reads a topic from its first record to the end that it has at the start, and stops: for commands
- * that try rules on what has been sent (fold_plan.c). A client of its own that joins no group and
+/* Reads a topic to the end that it has at the start, and stops: for commands that try rules on what has
+ * been sent (fold_plan.c), or look at single records (positions_proof.c). A client of its own that joins no group and
  * commits nothing; it blocks.
  */
 #include "history.h"
@@ -54,21 +54,28 @@ static rd_kafka_conf_t *make_conf(const struct rcpt_kafka_history *history,
     return NULL;
 }
 
+static int64_t begin_of(const struct rcpt_kafka_history *history, int32_t partition)
+{
+    if (history->from == NULL)
+        return 0;
+    return (size_t)partition < history->from_count ? history->from[partition] : -1;
+}
+
 /* Empty partitions are left out. `open` counts those that are read. */
 static bool find_ends(struct reading *reading, int32_t count)
 {
     reading->ends = rcpt_calloc((size_t)count + 1, sizeof(*reading->ends));
     reading->places = rd_kafka_topic_partition_list_new(count);
     for (int32_t partition = 0; partition < count; partition++) {
-        int64_t low, high;
-        if (reading->history->from_offset && partition != reading->history->partition)
+        int64_t low, high, begin = begin_of(reading->history, partition);
+        if (begin < 0)
             continue;
         rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
             reading->handle, reading->history->topic, partition, &low, &high, CALL_MS);
         if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
             return fail(reading, code);
-        if (reading->history->from_offset && reading->history->offset > low)
-            low = reading->history->offset;
+        if (begin > low)
+            low = begin;
         reading->ends[partition] = high;
         reading->open += high > low;
         if (high > low)
@@ -153,6 +160,16 @@ const char *rcpt_kafka_history_header(const struct rcpt_kafka_message *message, 
     return value;
 }
 
+/* What has been fetched of it may still come, and is passed over. */
+static void leave(struct reading *reading, int32_t partition)
+{
+    rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(one, reading->history->topic, partition);
+    rd_kafka_pause_partitions(reading->handle, one);
+    rd_kafka_topic_partition_list_destroy(one);
+    note(reading, partition, INT64_MAX);
+}
+
 /* True: the end is reached, or the reader has seen enough. */
 static bool read_all(struct reading *reading)
 {
@@ -167,8 +184,10 @@ static bool read_all(struct reading *reading)
         } else if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
             code = message->err;
         } else {
-            if (reading->ends[message->partition] > message->offset)
-                go_on = give(reading, message);
+            if (reading->ends[message->partition] > message->offset && !give(reading, message)) {
+                go_on = reading->history->from != NULL;
+                leave(reading, message->partition);
+            }
             note(reading, message->partition, message->offset + 1);
         }
         rd_kafka_message_destroy(message);

@@ -1,4 +1,4 @@
-/* Reads a topic from its beginning to its end as it was at the start: for commands. Blocks; never
+/* Reads a topic to its end as it was at the start: for commands. Blocks; never
  * on the daemon's loop. Joins no group, commits nothing. */
 #ifndef RECEIPTD_KAFKA_HISTORY_H
 #define RECEIPTD_KAFKA_HISTORY_H
@@ -9,12 +9,12 @@ struct rcpt_kafka_history {
     const char *brokers, *topic;
     const struct rcpt_kafka_property *properties;
     size_t property_count;
-    bool from_offset; /* only `partition`, from `offset` on */
-    int32_t partition;
-    int64_t offset;
+    /* By partition, where to begin; a negative one is left out. NULL: all, from their beginning. */
+    const int64_t *from;
+    size_t from_count;
     int64_t since_ms; /* only records with this time or a later one; 0: all */
     void *context;
-    /* False: enough. Borrowed for the call. */
+    /* False: enough; with `from` of this partition only. Borrowed for the call. */
     bool (*on_message)(void *context, const struct rcpt_kafka_message *message);
 };
 

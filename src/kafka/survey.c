@@ -45,7 +45,8 @@ static struct rcpt_kafka_place *find(const struct rcpt_kafka_survey *survey, con
     return NULL;
 }
 
-/* `which` is librdkafka's name for an end, which stands where a time would. */
+/* `which` is a time, or librdkafka's name for an end, which stands where a time would. No record is that
+ * young: librdkafka answers with its name for the end. */
 static void ask_ends(rd_kafka_t *handle, struct rcpt_kafka_survey *survey, int64_t which)
 {
     rd_kafka_topic_partition_list_t *list = list_of(survey, which);
@@ -55,12 +56,12 @@ static void ask_ends(rd_kafka_t *handle, struct rcpt_kafka_survey *survey, int64
         const rd_kafka_topic_partition_t *entry = &list->elems[index];
         struct rcpt_kafka_place *place = find(survey, entry->topic, entry->partition);
         note_error(survey, entry->err, entry->topic);
-        if (entry->err != RD_KAFKA_RESP_ERR_NO_ERROR || entry->offset < 0)
+        if (entry->err != RD_KAFKA_RESP_ERR_NO_ERROR)
             continue;
-        if (which == RD_KAFKA_OFFSET_END)
-            place->high = entry->offset;
-        else
-            place->low = entry->offset;
+        if (which >= 0)
+            place->at = entry->offset >= 0 ? entry->offset : place->high;
+        else if (entry->offset >= 0)
+            *(which == RD_KAFKA_OFFSET_END ? &place->high : &place->low) = entry->offset;
     }
     rd_kafka_topic_partition_list_destroy(list);
 }
@@ -357,4 +358,21 @@ bool rcpt_kafka_survey_now(const struct rcpt_kafka_settings *settings,
         rcpt_kafka_survey_free(survey);
     rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     return good;
+}
+
+bool rcpt_kafka_survey_at(const struct rcpt_kafka_settings *settings,
+                          struct rcpt_kafka_survey *survey, int64_t at_ms, struct rcpt_error *error)
+{
+    rd_kafka_t *handle = open_handle(settings, error);
+    if (handle == NULL)
+        return false;
+    rcpt_error_clear(&survey->error);
+    ask_ends(handle, survey, at_ms);
+    rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    if (survey->error.decision == RCPT_DECISION_NONE)
+        return true;
+    *error = survey->error;
+    error->decision = RCPT_DECISION_FATAL;
+    error->exit_code = EX_UNAVAILABLE;
+    return false;
 }

@@ -18,6 +18,7 @@ struct rcpt_kafka_place {
     char *topic;
     int32_t partition;
     int64_t low, high; /* of the log; -1: not known */
+    int64_t at; /* first record of a time (rcpt_kafka_survey_at); -1: not asked, or not known */
     int64_t committed; /* the group's offset, which is advisory; -1: none, or not known */
     enum rcpt_kafka_owner owner;
     char *member; /* who has it: client.id and host; NULL: nobody, or not known */
@@ -43,6 +44,11 @@ void rcpt_kafka_survey(struct rcpt_kafka *kafka,
 RCPT_MUST_CHECK bool rcpt_kafka_survey_now(const struct rcpt_kafka_settings *settings,
                                            struct rcpt_kafka_survey *survey,
                                            struct rcpt_error *error);
+/* Asks for the first record of each place that is not older, by Kafka's own timestamps: `at`, which is
+ * `high` where there is none. False: the cluster does not answer. */
+RCPT_MUST_CHECK bool rcpt_kafka_survey_at(const struct rcpt_kafka_settings *settings,
+                                          struct rcpt_kafka_survey *survey, int64_t at_ms,
+                                          struct rcpt_error *error);
 void rcpt_kafka_survey_free(struct rcpt_kafka_survey *survey);
 
 /* Records that are not applied; -1: not known. The group's offset may be ahead of the position, by

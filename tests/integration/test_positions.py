@@ -147,6 +147,113 @@ def test_a_topic_that_was_made_again_and_is_longer_is_found_by_its_records(creat
     process.stop()
 
 
+def test_show_says_of_a_topic_that_was_made_again_that_it_is_another_log(create_world):
+    """Its ends fit; only the record below the position is another one. A partition that nobody wrote to is as it was."""
+    world = create(create_world)
+    world.insert_ids("a")
+    run(world, "first", (0, ["a"] * 2)).stop()
+    make_again(world)
+    send(world, 0, "a", "a", "a")
+    process = world.installation.start("second")
+    process.wait_for_log("stopped consuming: .*is not the one that was consumed", 60)
+    states = {one["partition"]: one["state"] for one in world.installation.json("positions", "show", "--format", "json") if one["reader"] == "receipts"}
+    assert states == {0: "another log", 1: "ok"}
+    said = play(world, ["positions", "set", str(world.topic), "all", "beginning"])
+    assert said.count("set: ") == 1 and "(another log): position 2 -> 0" in said
+    world.installation.command("ctl", "reload", check=False)
+    process.stop()
+    process = world.installation.start("third")
+    applied(world, process, 0)
+    assert "nothing to do: of 2 partitions" in play(world, ["positions", "set", str(world.topic), "all", "end", "--dry-run"])
+    process.stop()
+
+
+def test_all_partitions_go_on_behind_their_gaps_in_one_transaction(create_world):
+    world = create(create_world)
+    world.insert_ids("a", "gone", "kept")
+    topic = str(world.topic)
+    run(world, "first", (0, ["a"]), (1, ["a"])).stop()
+    assert "nothing to do: of 2 partitions" in play(world, ["positions", "skip-gap", topic, "all"])
+    for partition in range(PARTITIONS):
+        send(world, partition, "gone", "gone", "kept")
+    broker.delete_records(world.brokers, topic, {0: 3, 1: 2})
+    assert play(world, ["positions", "skip-gap", topic, "all", "--dry-run"]).count("would set: ") == 2
+    # One that cannot be moved keeps the others where they are.
+    world.database.execute("CREATE FUNCTION receiptd.refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END'")
+    world.database.execute("CREATE TRIGGER t BEFORE INSERT ON receiptd.position_change FOR EACH ROW WHEN (NEW.partition = 1) EXECUTE FUNCTION receiptd.refuse()")
+    assert world.installation.command("positions", "skip-gap", topic, "all", check=False).returncode != 0
+    assert [low_of(world, partition) for partition in range(PARTITIONS)] == [1, 1]
+    world.database.execute("DROP TRIGGER t ON receiptd.position_change")
+    said = play(world, ["positions", "skip-gap", topic, "all"])
+    assert "partition 0 (next records are gone): position 1 -> 3" in said and "partition 1 (next records are gone): position 1 -> 2" in said
+    process = run(world, "second")
+    for partition in range(PARTITIONS):
+        applied(world, process, partition)
+    process.stop()
+
+
+@pytest.mark.parametrize("which", ["all", "0"])
+def test_a_replay_by_time_begins_at_the_first_record_of_that_time_and_counts_again(create_world, which):
+    world = create(create_world)
+    world.insert_ids("a", "b")
+    topic, begin = str(world.topic), (int(time.time()) - 3600) * 1000
+    process = run(world, "first")
+    # Hours 0, 1 and 2 in partition 0, of which the second is late; partition 1 has nothing after hour 0.
+    for partition, hours in ((0, [0, 2, 1, 2]), (1, [0])):
+        world.topic.send_records([{"value": '{"message_id": "%s", "status": "SENT"}' % "ab"[partition], "partition": partition,
+                                   "timestamp_ms": begin + 1000 * hour} for hour in hours])
+        applied(world, process, partition)
+    process.stop()
+
+    def at(milliseconds):
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime((begin + milliseconds) // 1000))
+        return ["positions", "set", topic, which, "--at", f"{moment}.{(begin + milliseconds) % 1000:03d}Z"]
+
+    before = events(world, "a")
+    assert "records 1…3 were applied already\nHINT: --replay applies them again" in play(world, at(1000), code=USAGE)
+    said = play(world, at(1000), "--dry-run")
+    assert "would set, with --replay: topic" in said and "position 4 -> 1, records 1…3 are applied again" in said and "partition 1" not in said
+    assert "position 4 -> 1," in play(world, at(1), "--dry-run")  # the first that is not older
+    assert "position 4 -> 0," in play(world, at(-7_000_000), "--dry-run")
+    later = play(world, at(10_000_000), "--dry-run")
+    assert "nothing to do" in later if which == "all" else "position 4 -> 4" in later
+    assert low_of(world, 0) == 4
+    assert "set: topic" in play(world, at(1000), "--replay")
+    process = run(world, "second")
+    applied(world, process, 0)
+    world.wait(lambda: events(world, "a") == before + 3, process, 30, "counted again, as announced")
+    world.installation.command("audit")
+    assert dict(world.database.query("SELECT message_id, status FROM receiptd.message_inbox")) == {"a": 300, "b": 300}
+    process.stop()
+
+
+@pytest.mark.parametrize("window, counted", [("0s", 2), ("1d", 1)])
+def test_what_a_replay_counts_again_and_what_it_does_not(create_world, window, counted):
+    world = create(create_world, dedup={"window": window})
+    world.insert_ids("a", "last")
+    process = run(world, "first")
+    send(world, 0, "a", "unknown")
+    world.topic.send("no receipt", partition=0)
+    applied(world, process, 0)
+    process.stop()
+    play(world, ["positions", "set", str(world.topic), "0", "beginning", "--replay"])
+    process = run(world, "second", (0, ["last"]))
+    world.wait(lambda: events(world, "a") == counted + 1, process, 30, "as announced")  # with that of `last`
+    assert world.database.query("SELECT message_id FROM receiptd.parked_event") == [("unknown",)]
+    assert world.database.value("SELECT count(*) FROM receiptd.dead_letter") == 1
+    world.installation.command("audit")
+    process.stop()
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["--at", "yesterday"], "--at yesterday: a time is written"), (["--at", "1763692200"], "--at 1763692200: a time is written"),
+    ([], "A number, beginning, end, or --at TIME"), (["0", "--at", "2026-11-21T02:30:00Z"], "A number, beginning, end, or --at TIME")])
+def test_a_target_is_an_offset_or_a_time(create_world, arguments, said):
+    world = create(create_world)
+    assert said in play(world, ["positions", "set", str(world.topic), "all", *arguments], code=USAGE)
+    assert "set TOPIC PARTITION|all OFFSET" in play(world, ["positions", "set", str(world.topic), "every", "0"], code=USAGE)
+
+
 def test_a_position_is_not_moved_while_a_receiptd_works_on_it(create_world):
     world = create(create_world)
     world.insert_ids("a")

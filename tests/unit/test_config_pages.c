@@ -244,7 +244,7 @@ static void write_file(const char *folder, const char *name, const char *text)
 /* A folder with a file for each secret that the example names, and for its list of networks. */
 static void make_secrets(char folder[64])
 {
-    static const char *const names[] = {"http-token",  "runs-token", "tracing-token", "link-secret",
+    static const char *const names[] = {"http-token", "runs-token", "tracing-token", "link-secret",
                                         "intake-dsn", "serve-dsn",  "operate-dsn"};
     snprintf(folder, 64, "/tmp/receiptd-secrets-XXXXXX");
     assert_non_null(mkdtemp(folder));
