@@ -29,7 +29,9 @@ static const struct {
     const char *hint;
 } hints[] = {
     {"28P01", "check user and password in postgres.dsn"},
-    {"28", "check user, database and address in postgres.dsn against pg_hba.conf"},
+    {"28",
+     "the role must be there (receiptd migrate --role makes it, as the owner of the schema), and "
+     "a line of pg_hba.conf must fit user, database and address in postgres.dsn"},
     {"3D000", "the database in postgres.dsn does not exist: create it or correct the name"},
     {"3F000", "the schema is missing: run receiptd migrate"},
     {"42P01", "a table is missing: put it back if it was dropped, else run receiptd migrate"},
@@ -38,8 +40,9 @@ static const struct {
     {"42883", "a function is missing: run receiptd migrate"},
     {"42704", "an object or a setting is unknown to this server: run receiptd migrate; check the "
               "server's version"},
-    {"42501", "the role lacks a grant: run receiptd migrate --role with its name, as the owner of "
-              "the schema"},
+    {"42501",
+     "the role lacks a grant: run receiptd migrate with its name (--role, --intake-role or "
+     "--serve-role), as the owner of the schema"},
     {"25006",
      "the server is read-only or a standby: point postgres.dsn at the primary, or list all hosts"},
     {"53300",
@@ -92,6 +95,10 @@ static const struct {
     {"private key file",
      "sslkey in postgres.dsn: the file must be there, for its owner only (chmod 600), and fit "
      "sslcert"},
+    {"eer authentication failed",
+     "the server compares the user of the operating system with the role, and a unit's user is "
+     "called "
+     "as the unit: give the role a password, in the file that holds postgres.dsn"},
     {"no password supplied", "put the password into the file that holds postgres.dsn"},
 };
 

@@ -208,8 +208,7 @@ static bool check_usage(const struct rcpt_session_rows *rows, const char *schema
     if (!rcpt_session_rows_bool(rows, 0, "barred"))
         return true;
     rcpt_error_fatal(error, EX_NOPERM, "permission denied for schema %s", schema);
-    rcpt_error_hint(error, "the role of postgres.dsn lacks its rights: run receiptd migrate --role "
-                           "with its name, as the owner of the schema");
+    rcpt_error_hint(error, "%s", rcpt_pg_hint("42501"));
     return false;
 }
 

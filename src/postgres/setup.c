@@ -176,12 +176,25 @@ static bool send_session(struct rcpt_pg *pg)
     char *sql = NULL;
     size_t size;
     FILE *out = rcpt_open_memory(&sql, &size);
-    fputs("SELECT pg_is_in_recovery()", out);
+    fputs(
+        "SELECT pg_is_in_recovery(), EXISTS (SELECT FROM pg_namespace n WHERE n.nspname = $1::text"
+        " AND NOT has_schema_privilege(n.oid, 'USAGE'))",
+        out);
     add_settings(out, pg);
     RCPT_ASSERT(fclose(out) == 0);
-    bool sent = send_sql(pg, sql, NULL);
+    bool sent = send_sql(pg, sql, pg->settings.schema);
     free(sql);
     return sent;
+}
+
+/* Without USAGE, PostgreSQL says that the tables do not exist, and an operator would migrate in vain. */
+static void refuse_schema(struct rcpt_pg *pg)
+{
+    struct rcpt_error error;
+    rcpt_error_set(&error, RCPT_DECISION_RECONNECT, "42501", "permission denied for schema %s",
+                   pg->settings.schema);
+    rcpt_error_hint(&error, "%s", rcpt_pg_hint("42501"));
+    rcpt_pg_fail(pg, &error);
 }
 
 /* A standby cannot be written to: libpq finds that out for several hosts only. */
@@ -197,6 +210,10 @@ static void on_session(void *context, struct rcpt_pg_rows *const *rows, size_t r
         return;
     }
     RCPT_ASSERT(row_count == 1);
+    if (rcpt_pg_rows_bool(rows[0], 0, 1)) {
+        refuse_schema(pg);
+        return;
+    }
     if (!rcpt_pg_rows_bool(rows[0], 0, 0) || pg->settings.read_only)
         return;
     rcpt_error_set(&standby, RCPT_DECISION_RECONNECT, "25006", "server is a standby (read-only)");
