@@ -86,9 +86,28 @@ class Overlay:
         return set(re.findall(r"/etc/receiptd/secrets/([\w.-]+)", self.config))
 
 
+# What a cluster with these operators adds.
+OPERATORS = {"small": ["pod-monitor", "prometheus-rule"], "large": ["pod-monitor", "prometheus-rule", "keda"], "static": ["pod-monitor", "prometheus-rule"],
+             "intake": ["pod-monitor-intake"], "serve": ["pod-monitor-serve"]}
+
+
+def composed(directory, name, components, **more):
+    """An overlay of one's own: one of ours, and these components."""
+    directory.mkdir(exist_ok=True)
+
+    def relative(path):
+        return os.path.relpath(ROOT / "config/kubernetes" / path, directory.resolve())
+
+    (directory / "kustomization.yaml").write_text(yaml.safe_dump({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": [relative(f"overlays/{name}")],
+        "components": [relative(f"components/{one}") for one in components], **more}))
+    return Overlay(name, directory)
+
+
 @pytest.fixture(scope="module")
-def overlays():
-    return {name: Overlay(name) for name in OVERLAYS}
+def overlays(tmp_path_factory):
+    """With the operators' objects."""
+    return {name: composed(tmp_path_factory.mktemp(name), name, OPERATORS[name]) for name in OVERLAYS}
 
 
 @pytest.fixture(params=OVERLAYS)
@@ -188,11 +207,7 @@ def test_the_configuration_in_the_pod_is_one_that_receiptd_takes(overlay, tmp_pa
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_has_nothing_of_the_core(overlays, tmp_path, part):
     """Side by side in one overlay: another account, Secret, policy; each network policy and service finds its own pods alone."""
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({
-        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-        "resources": [os.path.relpath(ROOT / "config/kubernetes/overlays/small", tmp_path.resolve())],
-        "components": [os.path.relpath(ROOT / f"config/kubernetes/components/{part}", tmp_path.resolve())]}))
-    both = Overlay("both", tmp_path)
+    both = composed(tmp_path, "small", [part])
     pods = {one["metadata"]["name"]: one["spec"]["template"] for one in both.objects if one["kind"] == "Deployment"}
     assert set(pods) == {"receiptd", f"receiptd-{part}"}
     mine, other = pods[f"receiptd-{part}"], pods["receiptd"]
@@ -282,7 +297,7 @@ def test_the_dockerfile_is_clean():
 
 
 def test_static_members_are_named_like_their_pods(tmp_path):
-    overlay = Overlay("static")
+    overlay = composed(tmp_path / "overlay", "static", OPERATORS["static"])
     test_every_object_is_valid_by_the_schema_of_its_kind(overlay, tmp_path)
     assert not [one for one in overlay.objects if one["kind"] in ("Deployment", "HorizontalPodAutoscaler", "ScaledObject")]
     spec = overlay.get("StatefulSet")["spec"]
@@ -321,14 +336,10 @@ def test_webhooks_and_all_that_the_configuration_names_may_be_reached(core):
 
 
 def test_a_cron_job_maintains_as_the_owner(tmp_path):
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({
-        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-        "resources": [os.path.relpath(ROOT / "config/kubernetes/overlays/small", tmp_path.resolve())],
-        "components": [os.path.relpath(ROOT / "config/kubernetes/components/maintain", tmp_path.resolve())]}))
-    both = Overlay("both", tmp_path)
+    both = composed(tmp_path, "small", ["maintain"])
     job, daemon = both.get("CronJob")["spec"]["jobTemplate"]["spec"]["template"], both.get("Deployment")["spec"]["template"]
     (container,) = job["spec"]["containers"]
-    assert container["args"][0] == "maintain" and container["args"][3:] == ["--dsn", "file:/etc/receiptd/owner/dsn"]
+    assert container["args"] == ["maintain", "--dsn", "file:/etc/receiptd/owner/dsn"]
     assert container["image"] == daemon["spec"]["containers"][0]["image"]
     maps = [next(volume["configMap"]["name"] for volume in pod["spec"]["volumes"] if "configMap" in volume) for pod in (job, daemon)]
     assert maps[0] == maps[1], "both have the same configuration"
@@ -338,14 +349,12 @@ def test_a_cron_job_maintains_as_the_owner(tmp_path):
 
 
 def test_a_job_migrates_as_the_owner_and_no_other_pod_has_his_dsn(tmp_path):
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({
-        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-        "resources": [os.path.relpath(ROOT / "config/kubernetes/overlays/small", tmp_path.resolve())],
-        "components": [os.path.relpath(ROOT / "config/kubernetes/components/migrate", tmp_path.resolve())]}))
-    both = Overlay("both", tmp_path)
+    both = composed(tmp_path, "small", ["migrate"])
     job, daemon = both.get("Job")["spec"]["template"], both.get("Deployment")["spec"]["template"]
     (container,) = job["spec"]["containers"]
-    assert container["args"][0] == "migrate" and container["args"][3:5] == ["--dsn", "file:/etc/receiptd/owner/dsn"]
+    assert container["args"][:3] == ["migrate", "--dsn", "file:/etc/receiptd/owner/dsn"]
+    # The roles that the Secrets of all parts name, each time.
+    assert container["args"][3:] == ["--role", "receiptd", "--intake-role", "receiptd_intake", "--serve-role", "receiptd_serve"]
     assert container["image"] == daemon["spec"]["containers"][0]["image"]
     sources = [[volume.get("configMap", volume.get("secret")) for volume in pod["spec"]["volumes"] if {"configMap", "secret"} & set(volume)]
                for pod in (job, daemon)]
@@ -355,3 +364,69 @@ def test_a_job_migrates_as_the_owner_and_no_other_pod_has_his_dsn(tmp_path):
     policies = [one["spec"] for one in both.objects if one["kind"] == "NetworkPolicy"]
     (policy,) = (one for one in policies if one["podSelector"]["matchLabels"].items() <= job["metadata"]["labels"].items())
     assert "ingress" not in policy and {port["port"] for rule in policy["egress"] for port in rule["ports"]} == {53, 5432}
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "config/kubernetes/overlays").iterdir()))
+def test_an_overlay_needs_no_operator(overlays, name):
+    """A kind that the cluster does not know makes the whole `kubectl apply` fail."""
+    assert {one["kind"] for one in Overlay(name).objects} & set(FOREIGN) == set()
+    assert {one["kind"] for overlay in overlays.values() for one in overlay.objects} >= set(FOREIGN)  # where they are wanted
+
+
+def test_each_configuration_has_a_job_of_its_own_that_migrates(overlays, tmp_path):
+    """A Job cannot be changed: one of the same name with another ConfigMap would be refused."""
+    def job_of(overlay):
+        job = overlay.get("Job")
+        volume = next(one["configMap"]["name"] for one in job["spec"]["template"]["spec"]["volumes"] if "configMap" in one)
+        assert job["metadata"]["name"] == volume and volume in [one["metadata"]["name"] for one in overlay.objects if one["kind"] == "ConfigMap"]
+        assert 60 <= job["spec"]["ttlSecondsAfterFinished"] <= 600  # afterwards an apply makes it again
+        return job["metadata"]["name"]
+
+    changed = tmp_path / "changed"
+    changed.mkdir()
+    (changed / "receiptd.yaml").write_text((ROOT / "config/kubernetes/base/receiptd.yaml").read_text() + "\nlog: {level: debug}\n")
+    names = [job_of(composed(tmp_path / "one", "small", ["migrate"])), job_of(composed(tmp_path / "two", "large", ["migrate"])),
+             job_of(composed(tmp_path / "three", "small", ["migrate", "maintain", "intake", "serve"])),
+             job_of(composed(changed, "small", ["migrate"], configMapGenerator=[
+                 {"name": "receiptd", "namespace": "receiptd", "behavior": "replace", "files": ["receiptd.yaml"]}]))]
+    assert names[0] == names[2] and len(set(names)) == 3
+
+
+def test_every_command_finds_its_configuration_where_it_looks(overlays, tmp_path):
+    """So `kubectl exec POD -- receiptd ctl status` works as it is written, and so does every other command."""
+    default = re.search(r'RCPT_CONFIG_DEFAULT_PATH "(.*)"', (ROOT / "src/config/config.h").read_text()).group(1)
+    templates = [one["spec"].get("jobTemplate", one)["spec"]["template"] for one in
+                 composed(tmp_path, "small", ["migrate", "maintain", "intake", "serve"]).objects if one["kind"] in ("Deployment", "Job", "CronJob")]
+    assert len(templates) == 5
+    for pod in templates:
+        container, = pod["spec"]["containers"]
+        mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
+        assert mounts[default]["subPath"] == "receiptd.yaml" and "--config" not in container["args"]
+    (socket,) = re.findall(r"^\| `control.socket` \| \w+ \| `(.*?)`", (ROOT / "docs/configuration.md").read_text(), re.MULTILINE)
+    assert os.path.dirname(socket) in {mount["mountPath"] for mount in overlays["small"].container["volumeMounts"]}
+    assert "control" not in yaml.safe_load(overlays["small"].config)
+
+
+def kubectl_lines():
+    """Each command line of the docs that names kubectl, with its continuations."""
+    for path in (ROOT / "docs/operations.md", ROOT / "docs/install.md", ROOT / "docs/retention.md", ROOT / "docs/serve.md"):
+        text = path.read_text()
+        block = "\n".join(re.findall(r"^```sh\n(.*?)```", text, re.MULTILINE | re.DOTALL)).replace("\\\n", " ")
+        lines = [line.partition("#")[0].strip() for line in block.splitlines() if line.startswith("kubectl ")]
+        yield from lines + re.findall(r"`(kubectl [^`]+)`", text)
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
+@pytest.mark.parametrize("line", sorted(set(kubectl_lines())))
+def test_a_line_of_the_docs_that_names_kubectl_is_one_that_it_takes(line, tmp_path):
+    """What needs a cluster is typed in tests/kubernetes."""
+    words = line.split()
+    if "create" in words:
+        for name in re.findall(r"--from-file=(\S+)", line):
+            (tmp_path / name).write_text("x")
+        made = subprocess.run([*words, "--dry-run=client", "-o", "json"], cwd=tmp_path, text=True, capture_output=True)
+        assert made.returncode == 0 and json.loads(made.stdout)["kind"] == "Secret", made.stderr
+    elif "-k" in words:
+        assert (ROOT / words[words.index("-k") + 1] / "kustomization.yaml").is_file()
+    elif words[1] != "kustomize":
+        assert f"typed({line!r}" in (ROOT / "tests/kubernetes/test_cluster.py").read_text(), f"no test types {line}"

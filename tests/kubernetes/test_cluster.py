@@ -49,6 +49,12 @@ class Cluster:
             assert result.returncode == 0, f"kubectl {' '.join(map(str, words))}: {result.stdout}{result.stderr}\n{self.story()}"
         return result
 
+    def typed(self, line, **names):
+        """A line of the docs."""
+        for name, value in names.items():
+            line = line.replace(name, value)
+        return self.kubectl(*line.split()[1:])
+
     def get(self, *words):
         return json.loads(self.kubectl("get", *words, "-o", "json").stdout)
 
@@ -80,7 +86,7 @@ class Cluster:
         found = []
         for entry in Path("/proc").iterdir():
             try:
-                if entry.name.isdigit() and b"/etc/receiptd/config/receiptd.yaml" in (entry / "cmdline").read_bytes():
+                if entry.name.isdigit() and (entry / "cmdline").read_bytes() == b"/usr/bin/receiptd\0run\0":
                     found.append(int(entry.name))
             except OSError:
                 pass
@@ -227,8 +233,8 @@ def test_what_happens_to_pods_loses_and_doubles_nothing(cluster, place, world, t
     load = Load(world)
     all_partitions_move(world, cluster)
     pod = cluster.ready()[0]["metadata"]["name"]
-    assert "ready" in cluster.kubectl("exec", pod, "--", "/usr/bin/receiptd", "ctl", "--socket", "/run/receiptd/control.sock", "status",
-                                      "--config", "/etc/receiptd/config/receiptd.yaml").stdout
+    assert "ready" in cluster.typed('kubectl -n receiptd exec POD -- receiptd ctl status', POD=pod).stdout
+    assert str(world.topic) in cluster.typed('kubectl -n receiptd exec POD -- receiptd positions show', POD=pod).stdout
     assert cluster.kubectl("exec", pod, "--", "/bin/sh", "-c", "true", check=False).returncode != 0  # there is no shell
 
     old = {one["metadata"]["name"] for one in cluster.pods()}
@@ -265,6 +271,43 @@ def test_what_happens_to_pods_loses_and_doubles_nothing(cluster, place, world, t
     assert "OOMKilled" not in str(states)
     cluster.kubectl("delete", "deployment/receiptd", "--wait=true")
     wait_for(lambda: not cluster.pods(), 120, "pods are gone")
+
+
+def test_each_configuration_is_migrated_by_a_job_of_its_own(cluster, place, world, tmp_path):
+    """The chapter's lines, with a second configuration, and with a Job that was deleted."""
+    directory = tmp_path / "overlay"
+    directory.mkdir()
+    overlay(directory, place, world)
+    kustomization = yaml.safe_load((directory / "kustomization.yaml").read_text())
+    owner = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "receiptd-owner", "namespace": "receiptd"},
+             "stringData": {"dsn": f"host={NODE} port={place.postgres.port} user=receiptd password={ROLE_PASSWORD} dbname={world.database.name}"
+                            " sslmode=verify-full sslrootcert=/etc/receiptd/secrets/ca.pem"}}
+    with place.postgres.connect() as administrator:
+        administrator.execute(f"ALTER ROLE receiptd PASSWORD '{ROLE_PASSWORD}'")
+    (directory / "owner.yaml").write_text(yaml.safe_dump(owner))
+    kustomization["resources"].append("owner.yaml")
+    kustomization["components"] = [os.path.relpath(ROOT / "config/kubernetes/components/migrate", directory.resolve())]
+    # The test's owner is a superuser and called receiptd.
+    arguments = "/spec/template/spec/containers/0/args"
+    kustomization["patches"] += [
+        {"target": {"kind": "Job"}, "patch": json.dumps([{"op": "replace", "path": f"{arguments}/4", "value": ROLE},
+                                                         {"op": "add", "path": f"{arguments}/-", "value": "--as-superuser"}])}]
+    (directory / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    cluster.kubectl("apply", "--server-side", "-k", directory)
+    cluster.typed('kubectl -n receiptd wait --for=condition=complete job -l app.kubernetes.io/name=receiptd-migrate --timeout=300s')
+    assert world.database.value("SELECT count(*) FROM pg_roles WHERE rolname IN ('receiptd_intake', 'receiptd_serve')") == 2
+
+    config = yaml.safe_load((directory / "receiptd.yaml").read_text())
+    (directory / "receiptd.yaml").write_text(yaml.safe_dump({**config, "log": {"level": "debug"}}))
+    cluster.kubectl("apply", "--server-side", "-k", directory)
+    cluster.typed('kubectl -n receiptd wait --for=condition=complete job -l app.kubernetes.io/name=receiptd-migrate --timeout=300s')
+    jobs = cluster.get("jobs", "-l", "app.kubernetes.io/name=receiptd-migrate")["items"]
+    assert len({one["metadata"]["name"] for one in jobs}) == 2
+
+    cluster.typed('kubectl -n receiptd delete job -l app.kubernetes.io/name=receiptd-migrate')
+    cluster.kubectl("apply", "--server-side", "-k", directory)
+    cluster.typed('kubectl -n receiptd wait --for=condition=complete job -l app.kubernetes.io/name=receiptd-migrate --timeout=300s')
+    cluster.kubectl("delete", "deployment/receiptd", "--wait=true")
 
 
 class Discovery:
