@@ -6,7 +6,7 @@ import statistics
 import flame
 import plots
 from lab import OUT, ROOT, say
-from report_inbox import section_dimensions, section_dropped, section_mapped, section_recent, section_retention, section_rows, section_rules
+from report_inbox import section_dimensions, section_dropped, section_mapped, section_recent, section_retention, section_rows, section_rules, section_sizing
 from report_page import section_page, section_serve, section_viewers
 from report_text import number, spread, table
 
@@ -376,7 +376,7 @@ SECTIONS = {
     "recent": ("Receipts of the last hours", section_recent),
     "mapped": ("A mapped table", section_mapped), "dimensions": ("Dimensions", section_dimensions),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),
-    "rules": ("Rules", section_rules), "actions": ("Actions", section_actions), "imports": ("Imports", section_imports), "folds": ("Folds", section_folds),
+    "rules": ("Rules", section_rules), "sizing": ("Sizing", section_sizing), "actions": ("Actions", section_actions), "imports": ("Imports", section_imports), "folds": ("Folds", section_folds),
     "commands": ("Commands", section_commands), "serve": ("The interface for readers", section_serve), "viewers": ("Viewers", section_viewers), "page": ("The page", section_page), "soak": ("Soak", section_soak)}
 
 

@@ -1,5 +1,7 @@
 """Sections of the report about the inbox: its rows, ages, partitions and retention."""
 
+import re
+
 from report_text import number, spread, table
 
 
@@ -80,6 +82,15 @@ def section_rules(result):
              spread(case["figures"]["daemon_us_per_event"], 1), spread(case["figures"]["wal_bytes_per_event"])) for case in result["cases"]]
     return (f"## Rules\n\n{number(result['events'])} receipts of the published mix, each with an `event_id` and one in ten with a class of reason; no two are copies.\n\n"
             + table(("rule", "events/s", "of that without", "server, µs an event", "daemon, µs an event", "WAL bytes an event"), rows))
+
+
+def section_sizing(result):
+    small, large = result["batches"]
+    rows = [(f"`{case['option']}`" if re.fullmatch(r"[a-z]+\.[a-z]+", case["option"]) else case["option"], spread(case["small"]), spread(case["large"]), number(case["stays"]))
+            for case in result["cases"]]
+    return (f"## Sizing\n\n{number(result['events'])} receipts of {number(result['messages'])} messages, each a record of its own, in batches of at most {small} and of at most "
+            f"{number(large)}; `full_page_writes` is off. What stays is beside the case without options, after `VACUUM FULL`.\n\n"
+            + table(("option", f"WAL bytes a receipt, batches of {small}", f"of {number(large)}", "bytes that stay of a message"), rows))
 
 
 def section_dimensions(result):
