@@ -7,10 +7,9 @@ SELECT json_build_object(
     'instance', NULL, 'ready', true,
     'partitions', (SELECT COALESCE(json_agg(json_build_object(
         'topic', p.topic, 'partition', p.partition, 'position', p.position, 'lag', NULL,
-        'newest_at', to_char(to_timestamp(p.newest / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+        'newest_at', to_char(p.newest_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
         ORDER BY p.topic, p.partition), '[]')
-        FROM (SELECT c.topic, c.partition, min(c.next_offset) AS position, max(c.anchor_timestamp) AS newest
-              FROM consumer_progress c WHERE $1::text IS NULL GROUP BY c.topic, c.partition) p),
+        FROM partition_position p WHERE $1::text IS NULL),
     'parked', (SELECT h.rows FROM held h WHERE h.what = 'parked'), 'parked_is_estimate', (SELECT h.is_estimate FROM held h WHERE h.what = 'parked'),
     'letters', (SELECT h.rows FROM held h WHERE h.what = 'letters'), 'letters_is_estimate', (SELECT h.is_estimate FROM held h WHERE h.what = 'letters'),
     'daemons', (SELECT COALESCE(json_agg(json_build_object('instance', d.instance, 'sessions', d.sessions) ORDER BY d.instance), '[]')
@@ -20,6 +19,5 @@ SELECT json_build_object(
         'name', i.name, 'at', to_char(i.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
         'age_s', GREATEST(round(extract(epoch FROM now() - i.at)::numeric, 1), 0), 'status', i.document) ORDER BY i.name), '[]')
         FROM instance_status i WHERE $1::text IS NULL),
-    'as_of', (SELECT to_char(to_timestamp(max(c.anchor_timestamp) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-              FROM consumer_progress c),
+    'as_of', (SELECT to_char(max(c.newest_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') FROM partition_position c),
     'behind_s', (SELECT b.behind_s FROM counters_behind b))::text AS body;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/hash.h"
+#include "core/record.h"
 #include "kafka/history.h"
 #include "positions.h"
 
@@ -20,7 +21,8 @@ static bool on_anchor(void *context, const struct rcpt_kafka_message *message)
         struct standing *standing = &proof->standings[index];
         if (standing->partition == message->partition &&
             message->offset == standing->anchor.offset &&
-            (message->timestamp_ms != standing->anchor.timestamp_ms ||
+            (rcpt_record_bound_ms(message->timestamp_ms) !=
+                 rcpt_record_bound_ms(standing->anchor.timestamp_ms) ||
              rcpt_hash_record(message->key, message->key_size, message->value,
                               message->value_size) != (uint32_t)standing->anchor.crc))
             standing->fit = LOG_OTHER;

@@ -107,7 +107,8 @@ struct rcpt_engine_partition_view { /* for figures */
     int64_t committed;              /* nothing below is unacknowledged on any lane */
     int64_t delivered;              /* next offset that Kafka is expected to deliver */
     /* Kafka's timestamp of the oldest record held and not acknowledged, or of one shortly before
-     * it; -1: none is held. Of the newest record delivered in this epoch; -1: none. */
+     * it; -1: none is held. Of the newest record delivered in this epoch; -1: none. Records without
+     * a timestamp are left out. */
     int64_t oldest_ms, newest_ms;
 };
 

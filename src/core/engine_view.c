@@ -39,11 +39,13 @@ struct rcpt_engine_partition_view rcpt_engine_view_partition(const struct rcpt_e
         .committed = rcpt_engine_committed(engine, slot),
         .delivered = part->position,
         .oldest_ms = -1,
-        .newest_ms = part->last.offset >= 0 ? part->last.timestamp_ms : -1,
+        .newest_ms =
+            part->last.offset >= 0 && part->last.timestamp_ms > 0 ? part->last.timestamp_ms : -1,
     };
     for (uint32_t index = 0; index < engine->settings.lanes; index++) {
         const struct lane_position *position = &engine->lanes[index].positions[slot];
-        if (position->queued > 0 && (view.oldest_ms < 0 || position->oldest_ms < view.oldest_ms))
+        if (position->queued > 0 && position->oldest_ms > 0 &&
+            (view.oldest_ms < 0 || position->oldest_ms < view.oldest_ms))
             view.oldest_ms = position->oldest_ms;
     }
     return view;

@@ -84,6 +84,7 @@ int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t ge
     enter(part, anchored ? PARTITION_COMPARING : PARTITION_CONSUMING);
     if (anchored) {
         part->anchor = *anchor;
+        part->anchor.timestamp_ms = rcpt_record_bound_ms(anchor->timestamp_ms);
         start = anchor->offset;
     }
     engine->assigned++;

@@ -401,7 +401,7 @@ static struct rcpt_record *finish(struct rcpt_decoder *decoder)
         memcpy(parts.key, input->key, input->key_size);
     *parts.record = (struct rcpt_record){
         .offset = input->offset,
-        .timestamp_ms = input->timestamp_ms > 0 ? input->timestamp_ms : 0,
+        .timestamp_ms = decoder->default_at_us / 1000,
         .traceparent =
             copy_text(parts.traceparent, input->traceparent, traceparent_bytes(input), ""),
         .tracestate = copy_text(parts.tracestate, input->tracestate, tracestate_bytes(input), NULL),
@@ -443,8 +443,14 @@ static void shrink(struct rcpt_decoder *decoder)
     decoder->input = (struct rcpt_record_input){0};
 }
 
-/* The record's time replaces a missing `at`; out-of-range times of a broker are cut to what an
- * event may have. */
+int64_t rcpt_record_bound_ms(int64_t timestamp_ms)
+{
+    if (timestamp_ms < 0)
+        return 0;
+    return timestamp_ms < LATEST_MS ? timestamp_ms : LATEST_MS;
+}
+
+/* The record's time replaces a missing `at`. */
 struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
                                        const struct rcpt_record_input *input)
 {
@@ -452,8 +458,7 @@ struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
     if (input->value == NULL)
         decoder->input.value_size = 0;
     RCPT_ASSERT(decoder->input.value_size < INT32_MAX); /* Kafka's limit too */
-    int64_t timestamp_ms = input->timestamp_ms > 0 ? input->timestamp_ms : 0;
-    decoder->default_at_us = (timestamp_ms < LATEST_MS ? timestamp_ms : LATEST_MS) * 1000;
+    decoder->default_at_us = rcpt_record_bound_ms(input->timestamp_ms) * 1000;
 
     decode_value(decoder);
     struct rcpt_record *record = finish(decoder);

@@ -129,7 +129,7 @@ struct rcpt_record {
     bool unreadable; /* of the input */
     bool has_keys;   /* rcpt_record_event_key */
     int64_t offset;
-    int64_t timestamp_ms;             /* Kafka's record timestamp; default of `at` */
+    int64_t timestamp_ms;             /* Kafka's, bounded; 0: none; default of `at` */
     const char *traceparent;          /* "" if none or malformed */
     const char *tracestate;           /* of a traceparent that is not ""; NULL: none */
     uint64_t received_ns, decoded_ns; /* monotonic; filled by the caller of decode, 0: not traced */
@@ -155,7 +155,7 @@ struct rcpt_record_input {
     const char *topic;
     int32_t partition;
     int64_t offset;
-    int64_t timestamp_ms; /* negative: the broker gave none, 1970 is used */
+    int64_t timestamp_ms; /* as Kafka has it; negative: none */
     const void *key;      /* may be NULL */
     size_t key_size;
     const void *value; /* NULL: tombstone */
@@ -166,6 +166,11 @@ struct rcpt_record_input {
     const char *tracestate; /* NULL: none, or of no interest; checked for form */
     size_t tracestate_size;
 };
+
+/* Kafka's timestamp of a record, which no broker before 4.0 checks, as a time that PostgreSQL and the
+ * figures can hold: within 1970 and 9999. 0: the record has none. Anchors are compared in this form,
+ * whatever form an older version stored. */
+int64_t rcpt_record_bound_ms(int64_t timestamp_ms);
 
 struct rcpt_decoder; /* reusable scratch memory around one ladder; not for two threads at once */
 

@@ -254,6 +254,33 @@ def test_a_target_is_an_offset_or_a_time(create_world, arguments, said):
     assert "set TOPIC PARTITION|all OFFSET" in play(world, ["positions", "set", str(world.topic), "every", "0"], code=USAGE)
 
 
+@pytest.mark.parametrize("how", ["CreateTime", "LogAppendTime"])
+def test_a_timestamp_that_means_nothing_makes_no_other_log(create_world, how):
+    """A topic without the limit that brokers have since 4.0; the anchor as an older version stored it."""
+    world = create(create_world)
+    broker.alter_topic(world.brokers, str(world.topic), **{"message.timestamp.after.max.ms": str(2 ** 63 - 1), "message.timestamp.type": how})
+    world.insert_ids("a")
+    process = run(world, "first")
+    odd = [9 * 10 ** 18, 253402300799000, 1795782291000000000, 1795782291000000, 1]
+    for number, timestamp in enumerate(odd):
+        world.topic.send({"message_id": "a", "status": "SENT"}, partition=0, timestamp_ms=timestamp)
+        applied(world, process, 0)
+        process.stop()
+        if how == "CreateTime":
+            stored = world.database.value("SELECT max(anchor_timestamp) FROM receiptd.consumer_progress WHERE partition = 0")
+            assert stored == min(timestamp, 253402300799999)
+            world.database.execute("UPDATE receiptd.consumer_progress SET anchor_timestamp = %s WHERE anchor_timestamp = %s", timestamp, stored)
+        (shown,) = [one for one in world.installation.json("positions", "show", "--format", "json") if one["partition"] == 0]
+        assert (shown["position"], shown["state"]) == (number + 1, "ok")
+        assert f"records {number}…{number} are applied again" in play(
+            world, ["positions", "set", str(world.topic), "0", str(number), "--replay", "--dry-run"])
+        process = run(world, f"again-{number}")
+        Operations(process).get("/statusz")
+        assert Operations(process).figures().get_one("receiptd_halted") == 0
+    assert events(world, "a") == len(odd)
+    process.stop()
+
+
 def test_a_position_is_not_moved_while_a_receiptd_works_on_it(create_world):
     world = create(create_world)
     world.insert_ids("a")

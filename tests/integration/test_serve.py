@@ -80,6 +80,17 @@ def test_a_funnel_is_what_the_view_says(site):
     assert site.json("/campaigns/alpha-campaign") == found
 
 
+@pytest.mark.parametrize("timestamp", [9 * 10 ** 18, 253402300799000, 1795782291000000000, 1795782291000000, -1, 0, -(2 ** 63)])
+def test_a_timestamp_that_means_nothing_hides_no_figure(site, timestamp):
+    """One that an older version stored: it comes from the producer, and no broker before 4.0 checks it."""
+    site.database.execute("UPDATE receiptd.consumer_progress SET anchor_timestamp = %s", timestamp)
+    for path in ("/campaigns", "/campaigns/alpha-campaign/funnel", "/status"):
+        as_of = site.json(path)["as_of"]
+        assert (as_of is not None) == (timestamp > 0) and (as_of or "") <= time.strftime("%Y-%m-%dT%H:%M:%S.999Z", time.gmtime()), path
+    (partition,) = site.json("/status")["partitions"]
+    assert (partition["position"], partition["newest_at"] is None) == (100, timestamp <= 0)
+
+
 def test_a_funnel_shows_how_long_messages_took(site):
     site.database.execute("INSERT INTO receiptd.campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)"
                           " VALUES ('time_to_deliver', '{alpha-campaign}', '{-infinity}', '{1024}', '{600}', '{7}', '{0}')")

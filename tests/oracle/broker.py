@@ -5,7 +5,7 @@ import struct
 import time
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
 from oracle.ledger import Record
 from support.services import watermarks
@@ -31,6 +31,12 @@ def create_topic(brokers, topic, partitions, timeout=30, **config):
 def add_partitions(brokers, topic, total, timeout=30):
     administer(brokers, lambda admin: admin.create_partitions([NewPartitions(topic, total)]), timeout)
     wait_for_partitions(brokers, topic, total, timeout)
+
+
+def alter_topic(brokers, topic, timeout=30, **config):
+    """Its configuration becomes this one."""
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, set_config={"retention.ms": "-1", **config})
+    administer(brokers, lambda admin: admin.alter_configs([resource]), timeout)
 
 
 def delete_topic(brokers, topic, timeout=30):

@@ -221,6 +221,32 @@ static void another_topic_under_the_same_name_halts_once(void **state)
     close_world(&world);
 }
 
+/* Versions before stored the broker's timestamp as it was. */
+static void an_anchor_fits_its_record_whatever_timestamp_a_producer_gave_it(void **state)
+{
+    (void)state;
+    static const int64_t timestamps[] = {
+        -1, 0, INT64_C(253402300799000), INT64_C(1795782291000000), INT64_C(1800000000000000000),
+        INT64_C(9000000000000000000)};
+    for (size_t i = 0; i < COUNT(timestamps); i++) {
+        struct world world;
+        open_world(&world);
+        struct rcpt_record_input input = input_of(EVENT("a"), strlen(EVENT("a")));
+        input.offset = 9;
+        input.timestamp_ms = timestamps[i];
+        struct rcpt_record *record = rcpt_record_decode(world.bench.decoder, &input);
+        struct rcpt_engine_anchor anchor = {.offset = 9,
+                                            .timestamp_ms = timestamps[i],
+                                            .crc = rcpt_record_crc(record)};
+        uint32_t slot = assign(&world, 10, &anchor);
+        rcpt_engine_deliver_take(world.engine, slot, record, 0);
+        assert_int_equal(world.halts, 0);
+        deliver(&world, slot, 10, "a");
+        assert_int_equal(rcpt_engine_get_stats(world.engine)->records, 1);
+        close_world(&world);
+    }
+}
+
 static void an_anchor_whose_record_is_gone_is_no_reason_to_halt(void **state)
 {
     (void)state;
@@ -817,6 +843,7 @@ int main(void)
         cmocka_unit_test(an_end_waits_for_every_connection),
         cmocka_unit_test(another_topic_under_the_same_name_halts_once),
         cmocka_unit_test(an_anchor_whose_record_is_gone_is_no_reason_to_halt),
+        cmocka_unit_test(an_anchor_fits_its_record_whatever_timestamp_a_producer_gave_it),
         cmocka_unit_test(what_comes_after_the_end_of_an_epoch_changes_nothing),
         cmocka_unit_test(positions_that_come_after_their_connection_went_are_not_believed),
         cmocka_unit_test(messages_of_a_batch_are_in_the_order_of_their_bytes),

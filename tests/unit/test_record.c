@@ -333,6 +333,8 @@ static void the_records_time_is_kept_within_1970_and_9999(void **state)
         {5, 5000},
         {INT64_C(253402300799999), INT64_C(253402300799999000)},
         {INT64_C(253402300800000), INT64_C(253402300799999000)},
+        {INT64_C(1795782291000000), INT64_C(253402300799999000)},    /* microseconds */
+        {INT64_C(1795782291000000000), INT64_C(253402300799999000)}, /* nanoseconds */
         {INT64_MAX, INT64_C(253402300799999000)},
     };
     struct bench bench;
@@ -342,6 +344,7 @@ static void the_records_time_is_kept_within_1970_and_9999(void **state)
         input.timestamp_ms = examples[i].timestamp_ms;
         struct rcpt_record *record = rcpt_record_decode(bench.decoder, &input);
         assert_true(record->events[0].at_us == examples[i].at_us);
+        assert_true(record->timestamp_ms == examples[i].at_us / 1000);
         rcpt_record_free(record);
     }
     tear_down(&bench);
