@@ -3,6 +3,7 @@
 --
 -- count_deleted() books what the messages have counted (campaign_retired), in the transaction that deletes them: counters stay, and live and
 -- retired messages together are what they say. It remembers the ids, so that a late receipt is not taken for one that came too early.
+-- It forgets which parts of them are delivered (message_part): another message may get the id.
 -- What they have counted in the histograms of times is booked, too, where the table has the columns (inbox_forgotten()).
 -- It has the rights of the same role as count_inserted(), by the same rules.
 --
@@ -40,6 +41,9 @@ BEGIN
                 INSERT INTO campaign_retired (campaign_id, status, flags, messages)
                 SELECT COALESCE(d.%3$I::text COLLATE "C", ''), d.%4$I, d.%5$I, count(*) FROM deleted d GROUP BY 1, 2, 3;
                 INSERT INTO retired_message (hash) SELECT hashtextextended(d.%2$I::text COLLATE "C", 0) FROM deleted d;%11$s
+                DELETE FROM message_part p
+                WHERE p.message_id = ANY (ARRAY(SELECT d.%2$I::text COLLATE "default" FROM deleted d))
+                  AND (SELECT true FROM message_inbox m WHERE m.message_id = p.message_id LIMIT 1) IS NULL;
                 RETURN NULL;
             END IF;
             IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -51,6 +55,7 @@ BEGIN
             INSERT INTO campaign_retired (campaign_id, status, flags, messages)
             SELECT COALESCE(m.campaign_id, ''), m.status, m.flags, count(*) FROM message_inbox m GROUP BY 1, 2, 3;
             INSERT INTO retired_message (hash) SELECT hashtextextended(m.message_id COLLATE "C", 0) FROM message_inbox m;%12$s
+            DELETE FROM message_part p USING message_inbox m WHERE m.message_id = p.message_id;
             RETURN NULL;
         END
         $body$

@@ -11,6 +11,7 @@ GRANT INSERT (kind, campaign_id, at, key, status, messages, events) ON campaign_
 GRANT INSERT (kind, campaign_id, key, old, new, gained) ON group_delta TO :"counter_role"; -- groups
 GRANT SELECT (salt) ON group_salt TO :"counter_role";
 GRANT INSERT ON campaign_retired, retired_message TO :"counter_role";
+GRANT SELECT (message_id), DELETE ON message_part TO :"counter_role";
 GRANT SELECT, INSERT ON campaign_organisation TO :"counter_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq, campaign_tally_delta_id_seq, group_delta_id_seq TO :"counter_role";
 GRANT EXECUTE ON FUNCTION check_counted(oid, oid), check_inbox_columns(oid, text[]), dimension_key(text), group_key(bytea, text, text, text, text),

@@ -38,7 +38,7 @@ SELECT d.kind, d.role, r.oid IS NOT NULL AS role_exists, d.session, current_data
             WHEN g.rolname IS NOT NULL THEN format('REVOKE %I FROM %I', g.rolname, d.role)
             WHEN m.rolname IS NOT NULL THEN format('REVOKE %I FROM %I', d.role, m.rolname) END AS undo,
        p.oid IS NOT NULL AS function_exists,
-       COALESCE(p.proowner = r.oid AND (d.kind <> 'counter' OR has_any_column_privilege(r.oid, o.oid, 'INSERT') AND has_any_column_privilege(r.oid, v.oid, 'SELECT')), false)
+       COALESCE(p.proowner = r.oid AND (d.kind <> 'counter' OR has_table_privilege(r.oid, o.oid, 'DELETE') AND has_any_column_privilege(r.oid, v.oid, 'SELECT')), false)
            AND NOT EXISTS (SELECT FROM pg_proc q WHERE d.kind = 'counter' AND q.pronamespace = n.oid AND q.proname = 'count_deleted'
                            AND q.proowner <> r.oid) AS settled,
        r.oid IS NOT NULL AND pg_has_role(r.oid, s.oid, 'USAGE') AS sees,
@@ -49,7 +49,7 @@ LEFT JOIN pg_roles r ON r.rolname = d.role
 LEFT JOIN foreign_member m ON m.roleid = r.oid
 LEFT JOIN foreign_group g ON g.member = r.oid
 LEFT JOIN pg_namespace n ON n.nspname = $1::name
-LEFT JOIN pg_class o ON o.relnamespace = n.oid AND o.relname = 'group_delta' -- the table that the counter was given last
+LEFT JOIN pg_class o ON o.relnamespace = n.oid AND o.relname = 'message_part' -- the table that the counter was given last
 LEFT JOIN pg_class v ON v.relnamespace = n.oid AND v.relname = 'message_inbox' -- which the platform may drop, to change its table
 LEFT JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = d.function AND p.pronargs = 0
 ORDER BY d.kind;

@@ -78,6 +78,19 @@ static bool retire_aliases(struct command_context *context, bool dry_run)
     return context->config->inbox.alias_retention_ms == 0 || command_walk(&walk, dry_run);
 }
 
+static bool retire_parts(struct command_context *context, bool dry_run)
+{
+    struct command_walk walk = {.context = context,
+                                .name = "parts of messages that are gone",
+                                .done = "deleted",
+                                .step = rcpt_sql("retire/message_parts"),
+                                .due = rcpt_sql("retire/message_parts_due"),
+                                .schema = context->config->postgres.schema,
+                                .table = "message_part",
+                                .binding_count = 2};
+    return command_walk(&walk, dry_run);
+}
+
 /* Until a step finds nothing more. */
 static bool repeat(struct command_context *context, const char *file)
 {
@@ -103,7 +116,8 @@ static bool compact(struct command_context *context)
 static bool retire(struct command_context *context, bool dry_run)
 {
     return retire_partitions(context, dry_run) && retire_messages(context, dry_run) &&
-           retire_aliases(context, dry_run) && (dry_run || compact(context));
+           retire_aliases(context, dry_run) && retire_parts(context, dry_run) &&
+           (dry_run || compact(context));
 }
 
 int command_retire(const struct command_call *call)

@@ -53,7 +53,7 @@ enum rcpt_reject_reason {
     RCPT_REJECT_UNKNOWN_STATUS, /* not in the ladder */
     RCPT_REJECT_INVALID_FLAGS,  /* no list of names, or a name that is no flag of the ladder */
     RCPT_REJECT_INVALID_TIME,   /* `at` present but not RFC 3339 nor epoch, or out of 1970…9999 */
-    RCPT_REJECT_INVALID_PART,   /* `part` is none of its `parts` */
+    RCPT_REJECT_INVALID_PART,   /* of `part` and `parts` one is no count, or they do not fit */
     RCPT_REJECT_INVALID_RANGE,  /* of all messages to a person, but without what that needs */
     RCPT_REJECT_RANGE_OFF,      /* a range, but no column of the inbox says to whom messages go */
     RCPT_REJECT_UNKNOWN_MESSAGE,    /* `unknown: dead-letter`: no row with this id (set by SQL) */

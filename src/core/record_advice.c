@@ -1,5 +1,5 @@
 /* What would be right instead of what an event says: the second half of a dead letter's detail, for
- * a status, a flag or a time that the decoder refuses; and a channel that is taken although it may be
+ * a status, a flag, a part or a time that the decoder refuses; and a channel that is taken although it may be
  * misspelt. Shows words and times, never an id. Called by record_event.c.
  */
 #include <stdio.h>
@@ -51,6 +51,17 @@ static const char *find_nearest(const struct rcpt_ladder *ladder, const char *sh
             best = rcpt_text_nearer(word, best, entry->name);
     }
     return best;
+}
+
+/* `part` or `parts` of a message. */
+void rcpt_record_advise_count(const char *name, const struct rcpt_token *count, char *detail,
+                              size_t size)
+{
+    char shown[SHOWN_BYTES + 1] = "";
+    if (count->kind != RCPT_TOKEN_OTHER)
+        show(count, shown);
+    snprintf(detail, size, "%s %s%sis no whole number from 1 to %d", name, shown,
+             shown[0] != '\0' ? " " : "", RCPT_RECORD_MAX_PARTS);
 }
 
 /* Name of the entry whose code these digits are; NULL: there is none. */

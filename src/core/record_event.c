@@ -159,33 +159,42 @@ static bool check_flags(const struct rcpt_ladder *ladder, const struct rcpt_reco
     return false;
 }
 
-/* As a number or as its digits. False: it is no whole number. */
-static bool read_count(const struct rcpt_token *token, int64_t *count)
+/* A whole number, also as the text of its digits; 0: the event names none. */
+static bool read_count(const struct rcpt_token *token, const char *name, int64_t *count,
+                       struct draft *draft)
 {
+    *count = 0;
+    if (token->kind <= RCPT_TOKEN_NULL)
+        return true;
     bool written = token->kind == RCPT_TOKEN_NUMBER || token->kind == RCPT_TOKEN_STRING;
-    return written && token->size > 0 && token->text[0] != '-' && read_code(token, count);
+    if (written && token->size > 0 && token->text[0] != '-' && read_code(token, count) &&
+        *count >= 1 && *count <= RCPT_RECORD_MAX_PARTS)
+        return true;
+    draft->reason = RCPT_REJECT_INVALID_PART;
+    rcpt_record_advise_count(name, token, draft->detail, sizeof(draft->detail));
+    return false;
 }
 
-/* A receipt of a part of a message names both numbers. Other fields that happen to have these names
- * mean nothing. */
+/* A receipt of a part of a message names both numbers. */
 static bool read_part(const struct rcpt_token *tokens, uint8_t *part, uint8_t *parts,
                       struct draft *draft)
 {
     int64_t number, count;
     *part = *parts = 0;
-    if (tokens[RCPT_FIELD_PARTS].kind == RCPT_TOKEN_ABSENT ||
-        !read_count(&tokens[RCPT_FIELD_PART], &number) ||
-        !read_count(&tokens[RCPT_FIELD_PARTS], &count) || (count <= 1 && number <= 1))
-        return true;
-    if (number < 1 || number > count || count > RCPT_RECORD_MAX_PARTS) {
+    if (!read_count(&tokens[RCPT_FIELD_PART], "part", &number, draft) ||
+        !read_count(&tokens[RCPT_FIELD_PARTS], "parts", &count, draft))
+        return false;
+    if (count > 0 && number > count) {
         draft->reason = RCPT_REJECT_INVALID_PART;
         snprintf(draft->detail, sizeof(draft->detail),
-                 "part %lld of %lld: parts count from 1, and there are at most %d",
-                 (long long)number, (long long)count, RCPT_RECORD_MAX_PARTS);
+                 "part %lld of a message in %lld parts: parts count from 1", (long long)number,
+                 (long long)count);
         return false;
     }
-    *part = (uint8_t)number;
-    *parts = (uint8_t)count;
+    if (number > 0 && count > 1) {
+        *part = (uint8_t)number;
+        *parts = (uint8_t)count;
+    }
     return true;
 }
 

@@ -138,6 +138,8 @@ void rcpt_record_advise_flags(const struct rcpt_ladder *ladder,
 /* Adds to the detail which key of the object looks like the one that is missing. */
 void rcpt_record_advise_name(struct rcpt_text object, const char *name, char *detail, size_t size);
 void rcpt_record_advise_time(const struct rcpt_token *at, char *detail, size_t size);
+void rcpt_record_advise_count(const char *name, const struct rcpt_token *count, char *detail,
+                              size_t size);
 
 /* Remembers the channel of an event, whose entry has overrides, if it may be misspelt. */
 void rcpt_record_note_channel(struct rcpt_decoder *decoder, int entry,

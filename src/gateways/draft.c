@@ -326,6 +326,13 @@ static const char *class_of(const struct rcpt_reading *reading, const struct rcp
                                 draft->said_count + 1, draft->status, status);
 }
 
+/* 0: the gateway names none. Anything but a count is no receipt of a whole message. */
+static bool read_count(struct rcpt_text text, unsigned *count)
+{
+    *count = 0;
+    return text.size == 0 || (rcpt_text_number(text, count) && *count > 0);
+}
+
 /* A reason counts for failures only, and only if it says something. */
 static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *draft,
                        const struct rcpt_mapping *mapping)
@@ -354,11 +361,11 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
     event.reason_class = class_of(reading, draft, mapping->status);
     if (event.event_id.size == 0)
         event.event_id = make_event_id(reading, draft, mapping->status);
-    if (!rcpt_text_number(draft->part, &event.part))
-        event.part = 0;
-    if (!rcpt_text_number(draft->parts, &event.parts))
-        event.parts = 0;
-    add_event(reading, &event);
+    if (read_count(draft->part, &event.part) && read_count(draft->parts, &event.parts))
+        add_event(reading, &event);
+    else
+        add_drop(reading, (struct rcpt_intake_drop){RCPT_INTAKE_REJECTED, "invalid_part",
+                                                    draft->status, draft->raw});
 }
 
 /* Where the URL signs the id, nothing in the body may name another. */

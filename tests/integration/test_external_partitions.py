@@ -92,6 +92,7 @@ def days(create_world):
                                  "BEGIN; ALTER TABLE app.sent DETACH PARTITION app.d30; CREATE SCHEMA archive; ALTER TABLE app.d30 SET SCHEMA archive; COMMIT"))
 def test_a_detached_partition_is_counted_then_booked_and_stays(days, how):
     before = days.funnel()
+    days.database.execute("INSERT INTO receiptd.message_part (message_id, parts, delivered, delivered_at) SELECT id, 2, '{1}', now() FROM app.sent")
     days.database.execute(how)
     assert "app.d30 has left the inbox and is not booked yet" in days.command("audit")
     assert days.command("audit", "--repair") and days.funnel() == before and days.retired() == 0
@@ -100,6 +101,7 @@ def test_a_detached_partition_is_counted_then_booked_and_stays(days, how):
     assert "left the inbox" not in days.command("audit") + days.command("maintain")
     assert days.funnel() == before and days.retired() == 100
     assert days.database.value("SELECT count(*)::int FROM pg_class WHERE relname = 'd30'") == 1
+    assert days.database.value("SELECT count(*)::int FROM receiptd.message_part") == 200
     days.goes_on(before)
 
 

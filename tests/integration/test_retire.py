@@ -136,6 +136,17 @@ def test_a_partition_that_is_dropped_is_booked_by_a_repair(empty):
     assert empty.run("audit").out.endswith(", 0 cells drift\n")
 
 
+def test_parts_go_with_the_messages_that_retire_and_with_those_that_left_unbooked(installed):
+    installed.write(inbox={"retention": "90d"})
+    fill(installed, 100)
+    installed.do("""INSERT INTO receiptd.message_part (message_id, parts, delivered, delivered_at)
+        SELECT 'm' || i, 2, '{1}', now() FROM generate_series(0, 149) i""")  # 100 of messages
+    left = "SELECT count(*)::int FROM receiptd.message_part"
+    assert "parts of messages that are gone: 50 would go" in installed.run("retire", "--dry-run").out and installed.query(left) == [(150,)]
+    assert "parts of messages that are gone: 50 deleted" in installed.run("retire").out
+    assert installed.query(left) == [(rows(installed),)] == [(45,)]
+
+
 def test_aliases_go_after_their_message_is_forgotten(installed):
     installed.write(inbox={"retention": "90d", "alias_retention": "1d"})
     fill(installed, 100)

@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from sql_batch import TOPIC, Event, add_messages, apply, drift, expected_funnel, path, stored_funnel, stored_rows
-from sql_fixture import STATUSES, database, sql_server, wait_for_lock  # noqa: F401
+from sql_fixture import STATUSES, SqlError, database, sql_server, wait_for_lock  # noqa: F401
+from test_sql_recent import days  # noqa: F401
 
 DELIVERED, SENT = 600, 300
 
@@ -29,7 +30,7 @@ def outcome(events):
     """Status and flags of a message after these receipts, from the definition: no order in it."""
     tops = [max([SENT if of_part(e) else e.top, *(Event("", 9001 + bit, 0).top for bit in e.marks)]) for e in events]
     delivered = {e.part for e in events if of_part(e)}
-    if delivered and len(delivered) >= min(e.parts for e in events if of_part(e)):
+    if delivered and delivered >= set(range(1, min(e.parts for e in events if of_part(e)) + 1)):
         tops.append(DELIVERED)
     flags = 0
     for event in events:
@@ -150,3 +151,70 @@ def test_parts_are_forgotten_by_age_and_with_an_erased_person(database):
     session.query("SELECT * FROM erase_messages(ARRAY['m'], NULL, NULL)")
     assert session.query("SELECT message_id, parts, delivered FROM message_part") == [("n", 2, [1])]
     assert session.one("control/parts_trim", 0, 100)["rows"] == "1"
+
+
+@pytest.mark.parametrize("how", ("DELETE FROM message_inbox WHERE message_id = 'm'", "DELETE FROM message_inbox WHERE campaign_id = 'c'", "TRUNCATE message_inbox",
+                                 "WITH d AS (DELETE FROM message_inbox RETURNING 1) SELECT count(*) FROM d", "SELECT * FROM erase_messages(ARRAY['m'], NULL, NULL)"))
+def test_parts_go_with_their_message_and_another_of_its_id_begins_anew(database, how):
+    session = database.session()
+    add_messages(session, {"m": "c", "stays": "d"})
+    apply(session, [Event(i, DELIVERED, n, part=1, parts=2) for n, i in enumerate(("m", "stays"))])
+    wake_all(session)
+    session.do(how)
+    left = {i for i, in session.query("SELECT message_id FROM message_inbox")}
+    assert "m" not in left and {i for i, in session.query("SELECT message_id FROM message_part")} == left
+    add_messages(session, {"m": "c"})
+    apply(session, [Event("m", DELIVERED, 2, part=2, parts=2)])
+    wake_all(session)
+    assert stored_rows(session)["m"] == (SENT, 0) and drift(session) == []
+
+
+def test_a_message_with_two_rows_keeps_its_parts_until_both_are_gone(days):
+    session = days.session()
+    session.do("INSERT INTO app.messages (id, camp, created_at) VALUES ('m', 'c', '2026-01-02'), ('m', 'c', '2026-01-04')")
+    apply(session, [Event("m", DELIVERED, 0, part=1, parts=2)])
+    wake_all(session)
+    for table, left in (("app.messages", [("m",)]), ("app.d4", [])):
+        session.do(f"DELETE FROM {table} WHERE created_at = (SELECT min(created_at) FROM app.messages)")
+        assert session.query("SELECT message_id FROM message_part") == left
+
+
+@pytest.mark.parametrize("wake_first", (True, False))
+def test_a_deletion_beside_a_wake_leaves_no_parts(database, wake_first):
+    one, other, watcher = (database.session(name) for name in ("one", "other", "watcher"))
+    add_messages(one, {"m": "c"})
+    for offset in range(2):  # the row of its parts is there, so the two meet at both rows
+        apply(one, [Event("m", DELIVERED, offset, part=1 + offset, parts=3)])
+        if offset == 0:
+            wake_all(one)
+
+    def delete(session):
+        session.do("DELETE FROM message_inbox")
+
+    def wake_or_again(session):
+        try:
+            wake(session)
+        except SqlError as error:
+            assert error.sqlstate == "40001"  # "a message of the batch was deleted meanwhile": the lane tries again
+
+    first, second = (wake_or_again, delete) if wake_first else (delete, wake_or_again)
+    one.do("BEGIN")
+    first(one)
+    waiter = threading.Thread(target=lambda: second(other))
+    waiter.start()
+    wait_for_lock(watcher, other)
+    one.do("COMMIT")
+    waiter.join()
+    assert watcher.query("SELECT count(*) FROM message_inbox") == watcher.query("SELECT count(*) FROM message_part") == [(0,)]
+    assert drift(watcher) == []
+
+
+def test_all_parts_must_be_there_and_not_their_number(database):
+    session = database.session()
+    add_messages(session, {"m": "c"})
+    apply(session, [Event("m", DELIVERED, n, part=part, parts=parts) for n, (part, parts) in enumerate(((1, 3), (3, 3), (3, 3), (1, 2)))])
+    wake_all(session)
+    assert stored_rows(session)["m"] == (SENT, 0), "part 2 of 2 has not come"
+    apply(session, [Event("m", DELIVERED, 9, part=2, parts=3)])
+    wake_all(session)
+    assert stored_rows(session)["m"] == (DELIVERED, 0) and drift(session) == []

@@ -244,6 +244,17 @@ static void a_custom_gateway_is_described_by_its_account(void **state)
     assert_string_equal(fixture.result.drops[1].reason, "missing_id");
     assert_int_equal(fixture.result.answer.code, 202);
     assert_string_equal(fixture.result.answer.content_type, "application/json");
+    fixture_request(&fixture, "POST", RCPT_TEXT(""),
+                    RCPT_TEXT("{\"batch\":[{\"id\":7,\"reports\":["
+                              "{\"to\":\"1\",\"state\":\"OK\",\"part\":-1},"
+                              "{\"to\":\"2\",\"state\":\"OK\",\"part\":1.5},"
+                              "{\"to\":\"3\",\"state\":\"OK\",\"part\":0},"
+                              "{\"to\":\"4\",\"state\":\"OK\",\"part\":\"last\"}]}]}"));
+    fixture_adapt(&fixture);
+    assert_int_equal(fixture.result.event_count, 0);
+    assert_int_equal(fixture.result.drop_count, 4);
+    for (size_t index = 0; index < 4; index++)
+        assert_string_equal(fixture.result.drops[index].reason, "invalid_part");
     fixture_fini(&fixture);
 }
 

@@ -884,17 +884,34 @@ static void a_part_is_read_with_its_total(void **state)
     static const struct {
         const char *value;
         int part, parts; /* parts -1: refused */
+        const char *detail;
     } examples[] = {
-        {PART(",\"part\":2,\"parts\":3"), 2, 3},
-        {PART(",\"parts\":\"255\",\"part\":\"1\""), 1, 255},
-        {PART(",\"part\":2"), 0, 0},
-        {PART(",\"parts\":2"), 0, 0},
-        {PART(",\"part\":1,\"parts\":1"), 0, 0},
-        {PART(",\"part\":\"a\",\"parts\":[2]"), 0, 0},
-        {PART(",\"part\":1,\"parts\":2.5"), 0, 0},
-        {PART(",\"part\":0,\"parts\":2"), 0, -1},
-        {PART(",\"part\":3,\"parts\":2"), 0, -1},
-        {PART(",\"part\":1,\"parts\":256"), 0, -1},
+        {PART(",\"part\":2,\"parts\":3"), 2, 3, NULL},
+        {PART(",\"parts\":\"255\",\"part\":\"1\""), 1, 255, NULL},
+        {PART(",\"part\":2"), 0, 0, NULL},
+        {PART(",\"parts\":2"), 0, 0, NULL},
+        {PART(",\"part\":1,\"parts\":1"), 0, 0, NULL},
+        {PART(",\"part\":null,\"parts\":null"), 0, 0, NULL},
+        {PART(",\"part\":\"a\",\"parts\":2"), 0, -1, "part a is no whole number from 1 to 255"},
+        {PART(",\"part\":1,\"parts\":[2]"), 0, -1, "parts is no whole number from 1 to 255"},
+        {PART(",\"part\":true"), 0, -1, "part is no whole number from 1 to 255"},
+        {PART(",\"part\":\"\",\"parts\":2"), 0, -1, "part is no whole number from 1 to 255"},
+        {PART(",\"part\":1,\"parts\":2.5"), 0, -1, "parts 2.5 is no whole number from 1 to 255"},
+        {PART(",\"part\":1.5,\"parts\":2"), 0, -1, "part 1.5 is no whole number from 1 to 255"},
+        {PART(",\"part\":\"1.0\",\"parts\":2"), 0, -1, "part 1.0 is no whole number from 1 to 255"},
+        {PART(",\"part\":-1,\"parts\":2"), 0, -1, "part -1 is no whole number from 1 to 255"},
+        {PART(",\"part\":-1"), 0, -1, "part -1 is no whole number from 1 to 255"},
+        {PART(",\"part\":\"-1\",\"parts\":1"), 0, -1, "part -1 is no whole number from 1 to 255"},
+        {PART(",\"part\":1,\"parts\":0"), 0, -1, "parts 0 is no whole number from 1 to 255"},
+        {PART(",\"parts\":0"), 0, -1, "parts 0 is no whole number from 1 to 255"},
+        {PART(",\"part\":0,\"parts\":2"), 0, -1, "part 0 is no whole number from 1 to 255"},
+        {PART(",\"part\":3,\"parts\":2"), 0, -1,
+         "part 3 of a message in 2 parts: parts count from 1"},
+        {PART(",\"part\":2,\"parts\":1"), 0, -1,
+         "part 2 of a message in 1 parts: parts count from 1"},
+        {PART(",\"part\":1,\"parts\":256"), 0, -1, "parts 256 is no whole number from 1 to 255"},
+        {PART(",\"part\":99999999999999999999,\"parts\":1e99"), 0, -1,
+         "part 99999999999999999999 is no whole number from 1 to 255"},
     };
     struct bench bench;
     set_up(&bench, 1);
@@ -903,6 +920,7 @@ static void a_part_is_read_with_its_total(void **state)
         if (examples[i].parts < 0) {
             assert_int_equal(record->reject_count, 1);
             assert_int_equal(record->rejects[0].reason, RCPT_REJECT_INVALID_PART);
+            assert_string_equal(record->rejects[0].detail, examples[i].detail);
         } else {
             assert_int_equal(record->event_count, 1);
             assert_int_equal(record->events[0].part, examples[i].part);

@@ -296,7 +296,7 @@ def state_of(message, receipts):
         reached += (SENT if code == DELIVERED else code for code in codes)
         if DELIVERED in codes:
             parts[event["part"]] = min(event["parts"], parts.get(event["part"], 255))
-    if parts and len(parts) >= min(parts.values()):
+    if parts and parts.keys() >= set(range(1, min(parts.values()) + 1)):
         reached.append(DELIVERED)
     status, flags = ladder.state(reached)
     return final(message, status), flags
