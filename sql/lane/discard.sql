@@ -15,10 +15,10 @@ taken AS (
     RETURNING p.*
 ),
 dead AS (
-    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
+    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent, at)
     SELECT t.topic, t.partition, t."offset", t.index, t.lane, 'database',
            letter_detail($5::text, octet_length(t.payload)),
-           substr(t.payload, 1, 65536), t.traceparent
+           substr(t.payload, 1, 65536), t.traceparent, t.at
     FROM taken t
     ON CONFLICT DO NOTHING
 )

@@ -29,11 +29,11 @@ taken AS (
     RETURNING p.*, k.erased IS NOT NULL AS retired, COALESCE(k.erased, false) AS erased
 ),
 dead AS (
-    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
+    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent, at)
     SELECT t.topic, t.partition, t."offset", t.index, t.lane, CASE WHEN t.retired THEN 'retired_message' ELSE 'aged_out' END,
            letter_detail(CASE WHEN t.retired THEN 'its message was deleted'
                               ELSE format('parked for %s s', floor(extract(epoch FROM now() - t.parked_at))) END, CASE WHEN t.erased THEN 0 ELSE octet_length(t.payload) END),
-           CASE WHEN NOT t.erased THEN substr(t.payload, 1, 65536) END, t.traceparent
+           CASE WHEN NOT t.erased THEN substr(t.payload, 1, 65536) END, t.traceparent, t.at
     FROM taken t
     ON CONFLICT DO NOTHING
 )

@@ -46,6 +46,8 @@ ELEMENTS(add_letter_payloads, bytea, batch->letter_count,
                            kept_bytes(&batch->letters[index])))
 ELEMENTS(add_letter_traceparents, text, batch->letter_count,
          put_traceparent(encoder, batch->letters[index].record))
+NUMBERS(add_letter_times, timestamp, batch->letter_count,
+        batch->letters[index].record->timestamp_ms * 1000)
 
 static const add_parameter letter_parameters[] = {add_letter_topics,
                                                   add_letter_partitions,
@@ -55,7 +57,8 @@ static const add_parameter letter_parameters[] = {add_letter_topics,
                                                   add_letter_reasons,
                                                   add_letter_details,
                                                   add_letter_payloads,
-                                                  add_letter_traceparents};
+                                                  add_letter_traceparents,
+                                                  add_letter_times};
 
 void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {

@@ -160,7 +160,7 @@ static struct rcpt_record *decode(const struct redriver *redriver, const struct 
         .topic = rcpt_session_rows_text(rows, row, "topic"),
         .partition = (int32_t)rcpt_session_rows_int(rows, row, "partition"),
         .offset = rcpt_session_rows_int(rows, row, "offset"),
-        .timestamp_ms = rcpt_session_rows_int(rows, row, "dead_at_ms"),
+        .timestamp_ms = rcpt_session_rows_int(rows, row, "at_ms"),
         .value = payload,
         .value_size = size,
     };
@@ -174,12 +174,32 @@ static struct rcpt_record *decode(const struct redriver *redriver, const struct 
     return NULL;
 }
 
-struct event_arrays {
-    struct rcpt_array_text indexes, ids, codes, times, payloads, flags, gateways, orgs, accounts,
-        campaigns, gateway_ids, part_numbers, part_totals;
+/* What a parked receipt carries: an array for each, in the order of command/redrive, from $6 on. With topic,
+ * partition, offset, lane and traceparent, which the statement takes from the letter, these are all
+ * columns of parked_event (tests/integration/test_carried.py). */
+enum carried {
+    CARRIED_INDEX,
+    CARRIED_MESSAGE_ID,
+    CARRIED_STATUS,
+    CARRIED_AT,
+    CARRIED_PAYLOAD,
+    CARRIED_FLAGS,
+    CARRIED_GATEWAY,
+    CARRIED_ORG_ID,
+    CARRIED_ACCOUNT,
+    CARRIED_CAMPAIGN_ID,
+    CARRIED_GATEWAY_ID,
+    CARRIED_PART,
+    CARRIED_PARTS,
+    CARRIED_REASON_CLASS,
+    CARRIED_EVENT_KEY,
+    CARRIED_MACHINE,
+    CARRIED_MACHINE_MS,
+    CARRIED__COUNT,
 };
+#define LETTER_PARAMS 5
 
-static void add_kept(struct rcpt_array_text *array, struct rcpt_text text)
+static void add_text(struct rcpt_array_text *array, struct rcpt_text text)
 {
     if (text.size > 0)
         rcpt_array_text_add(array, text.at, text.size);
@@ -187,16 +207,16 @@ static void add_kept(struct rcpt_array_text *array, struct rcpt_text text)
         rcpt_array_text_add_null(array);
 }
 
-static void add_number(struct rcpt_array_text *array, unsigned number)
+static void add_number(struct rcpt_array_text *array, int64_t number)
 {
-    if (number > 0)
+    if (number != 0)
         rcpt_array_text_add_int(array, number);
     else
         rcpt_array_text_add_null(array);
 }
 
 /* As batches park it (src/postgres/encode_origin.c). */
-static void add_origin(struct event_arrays *arrays, const struct rcpt_record *record,
+static void add_origin(struct rcpt_array_text *arrays, const struct rcpt_record *record,
                        const struct rcpt_event *event)
 {
     struct rcpt_arena arena;
@@ -204,62 +224,64 @@ static void add_origin(struct event_arrays *arrays, const struct rcpt_record *re
     struct rcpt_origin origin =
         rcpt_origin_read(record->value + event->payload, event->payload_size, &arena);
     bool waits = rcpt_origin_is_gateways(&origin, event);
-    add_kept(&arrays->orgs, origin.org_id);
-    add_kept(&arrays->accounts, origin.gateway);
-    add_kept(&arrays->campaigns, origin.campaign_id);
-    add_kept(&arrays->gateway_ids, waits ? origin.gateway_message_id : (struct rcpt_text){NULL, 0});
-    add_number(&arrays->part_numbers, event->part);
-    add_number(&arrays->part_totals, event->parts);
+    add_text(&arrays[CARRIED_ORG_ID], origin.org_id);
+    add_text(&arrays[CARRIED_ACCOUNT], origin.gateway);
+    add_text(&arrays[CARRIED_CAMPAIGN_ID], origin.campaign_id);
+    add_text(&arrays[CARRIED_GATEWAY_ID],
+             waits ? origin.gateway_message_id : (struct rcpt_text){NULL, 0});
     rcpt_arena_fini(&arena);
 }
 
-/* The arrays are the parameters of command/redrive. */
-static void add_event(struct event_arrays *arrays, const struct redriver *redriver,
+/* What rules read. The receipt that a range gave a message is no copy of another, and a machine reads no
+ * conversation. */
+static void add_ruled(struct rcpt_array_text *arrays, const struct redriver *redriver,
                       const struct rcpt_record *record, const struct rcpt_event *event,
-                      int64_t index)
+                      bool of_range)
+{
+    const char *gateway = rcpt_decoder_facet(redriver->decoder, RCPT_FACET_GATEWAY, event->gateway);
+    const char *reason = rcpt_decoder_facet(redriver->decoder, RCPT_FACET_REASON, event->reason);
+    bool suspect = event->machine > 0 && !of_range;
+    add_text(&arrays[CARRIED_GATEWAY], rcpt_text_of(gateway));
+    add_text(&arrays[CARRIED_REASON_CLASS], rcpt_text_of(reason));
+    add_number(&arrays[CARRIED_EVENT_KEY],
+               of_range ? 0 : (int64_t)rcpt_record_event_key(record, event));
+    add_number(&arrays[CARRIED_MACHINE], suspect ? event->machine : 0);
+    add_number(&arrays[CARRIED_MACHINE_MS], suspect ? event->machine_ms : 0);
+}
+
+static void add_event(struct rcpt_array_text *arrays, const struct redriver *redriver,
+                      const struct rcpt_record *record, const struct rcpt_event *event,
+                      int64_t letter_index)
 {
     char at[28];
     const struct rcpt_ladder *ladder = redriver->settings->ladder;
+    int64_t index = letter_index >= 0 ? letter_index : (int64_t)event->index;
     rcpt_timestamp_format(event->at_us, at);
-    rcpt_array_text_add_int(&arrays->indexes, index >= 0 ? index : (int64_t)event->index);
-    rcpt_array_text_add(&arrays->ids, event->id, event->id_size);
-    rcpt_array_text_add_int(&arrays->codes, rcpt_ladder_entry(ladder, event->entry)->code);
-    rcpt_array_text_add(&arrays->times, at, strlen(at));
-    rcpt_array_text_add_int(&arrays->flags, event->flags);
-    rcpt_array_text_add_bytea(&arrays->payloads, record->value + event->payload,
+    rcpt_array_text_add_int(&arrays[CARRIED_INDEX], index);
+    rcpt_array_text_add(&arrays[CARRIED_MESSAGE_ID], event->id, event->id_size);
+    rcpt_array_text_add_int(&arrays[CARRIED_STATUS],
+                            rcpt_ladder_entry(ladder, event->entry)->code);
+    rcpt_array_text_add(&arrays[CARRIED_AT], at, strlen(at));
+    rcpt_array_text_add_int(&arrays[CARRIED_FLAGS], event->flags);
+    rcpt_array_text_add_bytea(&arrays[CARRIED_PAYLOAD], record->value + event->payload,
                               event->payload_size);
-    const char *gateway = rcpt_decoder_facet(redriver->decoder, RCPT_FACET_GATEWAY, event->gateway);
-    if (event->gateway == RCPT_RECORD_NO_GATEWAY)
-        rcpt_array_text_add_null(&arrays->gateways);
-    else
-        rcpt_array_text_add(&arrays->gateways, gateway, strlen(gateway));
+    add_number(&arrays[CARRIED_PART], event->part);
+    add_number(&arrays[CARRIED_PARTS], event->parts);
     add_origin(arrays, record, event);
+    add_ruled(arrays, redriver, record, event, index >= RCPT_RECORD_RANGE_INDEX);
 }
 
 /* `taken` is false where another redrive was faster. */
 static bool park(const struct redriver *redriver, const struct redrive_key *letter,
-                 const struct event_arrays *arrays, struct redrive_counts *counts)
+                 struct rcpt_array_text *arrays, struct redrive_counts *counts)
 {
-    const char *const values[] = {letter->topic,
-                                  letter->partition,
-                                  letter->offset,
-                                  letter->index,
-                                  redriver->lanes,
-                                  arrays->indexes.text,
-                                  arrays->ids.text,
-                                  arrays->codes.text,
-                                  arrays->times.text,
-                                  arrays->payloads.text,
-                                  arrays->flags.text,
-                                  arrays->gateways.text,
-                                  arrays->orgs.text,
-                                  arrays->accounts.text,
-                                  arrays->campaigns.text,
-                                  arrays->gateway_ids.text,
-                                  arrays->part_numbers.text,
-                                  arrays->part_totals.text};
-    struct rcpt_session_rows *rows = rcpt_session_query(
-        redriver->settings->session, rcpt_sql("command/redrive"), 18, values, redriver->error);
+    const char *values[LETTER_PARAMS + CARRIED__COUNT] = {
+        letter->topic, letter->partition, letter->offset, letter->index, redriver->lanes};
+    for (size_t column = 0; column < CARRIED__COUNT; column++)
+        values[LETTER_PARAMS + column] = rcpt_array_text_finish(&arrays[column]);
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(redriver->settings->session, rcpt_sql("command/redrive"),
+                           LETTER_PARAMS + CARRIED__COUNT, values, redriver->error);
     if (rows == NULL)
         return false;
     bool taken = rcpt_session_rows_bool(rows, 0, "taken");
@@ -275,22 +297,15 @@ static bool park(const struct redriver *redriver, const struct redrive_key *lett
 static bool move_letter(const struct redriver *redriver, const struct redrive_key *letter,
                         const struct rcpt_record *record, struct redrive_counts *counts)
 {
-    struct event_arrays arrays;
-    struct rcpt_array_text *all[] = {&arrays.indexes,    &arrays.ids,         &arrays.codes,
-                                     &arrays.times,      &arrays.payloads,    &arrays.flags,
-                                     &arrays.gateways,   &arrays.orgs,        &arrays.accounts,
-                                     &arrays.campaigns,  &arrays.gateway_ids, &arrays.part_numbers,
-                                     &arrays.part_totals};
-    for (size_t index = 0; index < sizeof(all) / sizeof(all[0]); index++)
-        rcpt_array_text_init(all[index]);
+    struct rcpt_array_text arrays[CARRIED__COUNT];
+    for (size_t column = 0; column < CARRIED__COUNT; column++)
+        rcpt_array_text_init(&arrays[column]);
     for (uint32_t event = 0; event < record->event_count; event++)
-        add_event(&arrays, redriver, record, &record->events[event],
+        add_event(arrays, redriver, record, &record->events[event],
                   strtoll(letter->index, NULL, 10));
-    for (size_t index = 0; index < sizeof(all) / sizeof(all[0]); index++)
-        rcpt_array_text_finish(all[index]);
-    bool good = park(redriver, letter, &arrays, counts);
-    for (size_t index = 0; index < sizeof(all) / sizeof(all[0]); index++)
-        rcpt_array_text_fini(all[index]);
+    bool good = park(redriver, letter, arrays, counts);
+    for (size_t column = 0; column < CARRIED__COUNT; column++)
+        rcpt_array_text_fini(&arrays[column]);
     return good;
 }
 
@@ -375,6 +390,7 @@ bool redrive_letters(const struct redrive_settings *settings, struct redrive_cou
     const struct redrive_key first = {.partition = "-1", .offset = "-1", .index = "-1"};
     *counts = (struct redrive_counts){.last = settings->after != NULL ? *settings->after : first};
     redriver.decoder = rcpt_decoder_new(settings->ladder, 1);
+    rcpt_decoder_set_rules(redriver.decoder, true);
     rcpt_decoder_set_machines(redriver.decoder, settings->machines);
     snprintf(redriver.lanes, sizeof(redriver.lanes), "%u", settings->lanes);
     put_chosen(&redriver);

@@ -150,8 +150,8 @@ def test_a_position_that_comes_again_keeps_the_row_that_is_parked(database):
     apply(session, [Event("m", 600, 0)])
     apply(session, [Event("m", 600, 0)])
     session.run("lane/letters", [TOPIC] * 2, [0, 0], [8, 9], [-1, 2], 1, ["invalid_json", "unknown_status"],
-                ["at byte 3", None], [b"\xff\x00{", b"{}"], [None, "00-a-b-01"])
-    session.run("lane/letters", [TOPIC], [0], [8], [-1], 1, ["invalid_json"], [None], [b""], [None])
+                ["at byte 3", None], [b"\xff\x00{", b"{}"], [None, "00-a-b-01"], ["2026-01-01 00:00:00+00"] * 2)
+    session.run("lane/letters", [TOPIC], [0], [8], [-1], 1, ["invalid_json"], [None], [b""], [None], ["2026-01-01 00:00:00+00"])
     assert parked(session) == 1
     assert session.query('SELECT "offset", index, lane, reason, detail, payload, traceparent FROM dead_letter ORDER BY 1') == [
         (8, -1, 1, "invalid_json", "at byte 3", b"\xff\x00{", None), (9, 2, 1, "unknown_status", None, b"{}", "00-a-b-01")]
@@ -163,7 +163,7 @@ def test_a_dead_letter_is_driven_again_exactly_once(database):
     letter = session.one("command/dead_letters_for_redrive", "unknown_message", "", -1, -1, -1, 10, 1)
     assert letter["offset"] == "7" and letter["index"] == "3"
     assert session.run("command/dead_letters_for_redrive", None, TOPIC, 0, 7, 3, 10, 1000) == []
-    move = [TOPIC, 0, 7, 3, 1, [3], ["m"], [600], ["2026-01-01 00:00:00+00"], [b"{}"], [1 << 5], ["acme"], [None], ["acme"], [None], [None], [None], [None]]
+    move = [TOPIC, 0, 7, 3, 1, [3], ["m"], [600], ["2026-01-01 00:00:00+00"], [b"{}"], [1 << 5], ["acme"], [None], ["acme"], *[[None]] * 8]
     assert session.one("command/redrive", *move) == {"taken": "t", "moved": "1"}
     assert session.one("command/redrive", *move) == {"taken": "f", "moved": "0"}
     assert session.run("command/dead_letters_list", None, None, True) == []

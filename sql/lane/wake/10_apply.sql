@@ -30,10 +30,10 @@ taken AS MATERIALIZED (
     WHERE g.fits
 ),
 refused AS (
-    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
+    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent, at)
     SELECT g.topic, g.partition, g."offset", g.index, g.lane, 'other_organisation',
            letter_detail(fate_detail('other_organisation', g.org_id, g.org), octet_length(g.payload)),
-           substr(g.payload, 1, 65536), g.traceparent
+           substr(g.payload, 1, 65536), g.traceparent, g.at
     FROM gone g WHERE NOT g.fits
     ON CONFLICT DO NOTHING
 ),
