@@ -1,4 +1,4 @@
--- The message's row: $1 text id. status and flags by name, path from the root, times in RFC 3339 (UTC); parts of it that are delivered.
+-- The message's row: $1 text id, $2 and $3 text columns of the customer and of the logical message (NULL: none). status and flags by name, path from the root, times in RFC 3339 (UTC); parts of it that are delivered.
 SELECT m.message_id, m.org_id, m.campaign_id, m.status, COALESCE(s.name, m.status::text) AS status_name, m.flags,
        (SELECT string_agg(f.name, ' ' ORDER BY f.code) FROM message_status_priority f
         WHERE f.flag_bit IS NOT NULL AND (m.flags >> f.flag_bit) & 1 = 1) AS flag_names,
@@ -8,6 +8,7 @@ SELECT m.message_id, m.org_id, m.campaign_id, m.status, COALESCE(s.name, m.statu
        COALESCE(b.name, m.prev_status::text) AS before_name,
        to_char(m.status_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS status_at,
        to_char(m.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS updated_at,
+       to_jsonb(m) ->> $2::text AS customer, to_jsonb(m) ->> $3::text AS logical,
        (SELECT format('%s of %s delivered: %s', cardinality(p.delivered), p.parts, array_to_string(p.delivered, ' '))
         FROM message_part p WHERE p.message_id = m.message_id COLLATE "default") AS parts
 FROM message_inbox m

@@ -1,6 +1,5 @@
 /* `receiptd explain`: one message's row, the receipts that are known of it with what each did and
- * why, and dead letters that name it. Reads in one snapshot. The reasons are derived here from what
- * the timeline stores (core/outcome.c). */
+ * why (explain_why.c), and dead letters that name it. Reads in one snapshot. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +9,7 @@
 #include "base/json.h"
 #include "command.h"
 #include "config/groups.h"
-#include "core/outcome.h"
-#include "core/record.h"
+#include "explain_why.h"
 #include "postgres/bind.h"
 #include "postgres/sql.h"
 #include "report.h"
@@ -23,114 +21,6 @@ struct explanation {
     struct rcpt_session_rows *groups[RCPT_GROUPS]; /* of counters.groups; NULL: no more */
 };
 
-/* Long enough for two names of statuses. */
-#define WHY_BYTES 160
-
-/* ---- why ---- */
-
-/* A ladder that lost a status since then still has rows with its code. */
-static const char *status_name(const struct rcpt_ladder *ladder, int64_t code, char text[16])
-{
-    int index = rcpt_ladder_find_code(ladder, code, NULL, 0);
-    if (index >= 0)
-        return rcpt_ladder_entry(ladder, (size_t)index)->name;
-    snprintf(text, 16, "%" PRId64, code);
-    return text;
-}
-
-/* Whether the receipt is the first of its status in its transaction: the others are its duplicates.
- * Rows of one transaction have the same recorded_at and stand together. */
-static bool is_first(const struct rcpt_session_rows *rows, size_t row)
-{
-    for (size_t other = row; other-- > 0;) {
-        if (strcmp(rcpt_session_rows_text(rows, other, "recorded_at"),
-                   rcpt_session_rows_text(rows, row, "recorded_at")) != 0)
-            return true;
-        if (rcpt_session_rows_int(rows, other, "status") ==
-            rcpt_session_rows_int(rows, row, "status"))
-            return false;
-    }
-    return true;
-}
-
-/* The receipt was of all messages to a person up to a time: sql/lane/range_resolve.sql numbers what it
- * parks above all indexes of events. */
-static bool is_range(const struct rcpt_session_rows *rows, size_t row)
-{
-    return rcpt_session_rows_int(rows, row, "index") >= RCPT_RECORD_RANGE_INDEX;
-}
-
-/* A receipt that found no row waits, is dead, or was applied later. */
-static const char *explain_unknown(const struct rcpt_session_rows *rows, size_t row,
-                                   char why[WHY_BYTES])
-{
-    if (rcpt_session_rows_bool(rows, row, "parked")) {
-        snprintf(why, WHY_BYTES, "%s",
-                 is_range(rows, row)
-                     ? "a receipt of all messages to the person up to a time; applied next"
-                     : "the message has no row yet");
-        return "waiting";
-    }
-    if (rcpt_session_rows_bool(rows, row, "dead")) {
-        snprintf(why, WHY_BYTES, "the message had no row; it is a dead letter now");
-        return "dead";
-    }
-    snprintf(why, WHY_BYTES, "%s",
-             is_range(rows, row)
-                 ? "a receipt of all messages to the person up to a time; applied"
-                 : "the message had no row; it waited, and was applied when the row came");
-    return is_range(rows, row) ? "range" : "woken";
-}
-
-/* No receipt: sql/expiry/90_answer.sql has noted that none came. */
-static bool is_expiry(const struct rcpt_session_rows *rows, size_t row)
-{
-    return rcpt_session_rows_text(rows, row, "topic")[0] == '\0';
-}
-
-/* Without `old` the receipt met no row. */
-static const char *explain_receipt(const struct explanation *explanation, size_t row,
-                                   char why[WHY_BYTES])
-{
-    const struct rcpt_session_rows *rows = explanation->receipts;
-    const struct rcpt_ladder *ladder = explanation->ladder;
-    char old_text[16], new_text[16];
-    /* The timeline has the status before and after its transaction, not the outcome: the outcome
-     * follows from both, and from the receipt's own status. */
-    if (rcpt_session_rows_text(rows, row, "old") == NULL)
-        return explain_unknown(rows, row, why);
-    int16_t old = (int16_t)rcpt_session_rows_int(rows, row, "old");
-    int16_t new = (int16_t)rcpt_session_rows_int(rows, row, "new");
-    enum rcpt_outcome outcome =
-        rcpt_outcome_of(ladder, old, new, (uint32_t)rcpt_session_rows_int(rows, row, "gained"),
-                        (int16_t)rcpt_session_rows_int(rows, row, "status"), is_first(rows, row));
-    const char *from = status_name(ladder, old, old_text), *to = status_name(ladder, new, new_text);
-    /* The default is LOST: the message has a status of higher priority on another branch. */
-    if (is_expiry(rows, row)) {
-        snprintf(why, WHY_BYTES, "%s → %s, since no receipt came in time", from, to);
-        return "expired";
-    }
-    switch (outcome) {
-    case RCPT_OUTCOME_APPLIED:
-        if (old == new)
-            snprintf(why, WHY_BYTES, "the flag is new; the status stays %s", to);
-        else
-            snprintf(why, WHY_BYTES, "%s → %s%s", from, to,
-                     rcpt_outcome_is_correction(ladder, old, new) ? ", a correction" : "");
-        break;
-    case RCPT_OUTCOME_STALE:
-        snprintf(why, WHY_BYTES, "the message had passed it: %s", from);
-        break;
-    case RCPT_OUTCOME_DUPLICATE:
-        snprintf(why, WHY_BYTES, "known already: the status is %s", to);
-        break;
-    default:
-        snprintf(why, WHY_BYTES, "contradicts %s, whose priority is higher", to);
-        break;
-    }
-    return rcpt_outcome_name(outcome);
-}
-
 /* ---- as JSON ---- */
 
 /* Missing values are null in the JSON; rcpt_json_text() writes NULL so. */
@@ -138,6 +28,14 @@ static void put(struct rcpt_json *json, const struct rcpt_session_rows *rows, si
                 const char *column)
 {
     rcpt_json_put_text(json, column, rcpt_session_rows_text(rows, row, column));
+}
+
+/* What most messages or receipts do not have is left out. */
+static void put_given(struct rcpt_json *json, const struct rcpt_session_rows *rows, size_t row,
+                      const char *column)
+{
+    if (rcpt_session_rows_text(rows, row, column) != NULL)
+        put(json, rows, row, column);
 }
 
 static void put_number(struct rcpt_json *json, const struct rcpt_session_rows *rows, size_t row,
@@ -187,8 +85,9 @@ static void write_message(struct rcpt_json *json, const struct rcpt_session_rows
     put_words(json, "flags", rcpt_session_rows_text(rows, 0, "flag_names"));
     put(json, rows, 0, "status_at");
     put(json, rows, 0, "updated_at");
-    if (rcpt_session_rows_text(rows, 0, "parts") != NULL)
-        put(json, rows, 0, "parts");
+    put_given(json, rows, 0, "customer");
+    put_given(json, rows, 0, "logical");
+    put_given(json, rows, 0, "parts");
     rcpt_json_end_object(json);
 }
 
@@ -196,15 +95,23 @@ static void write_message(struct rcpt_json *json, const struct rcpt_session_rows
 static void write_receipt(struct rcpt_json *json, const struct explanation *explanation, size_t row)
 {
     const struct rcpt_session_rows *rows = explanation->receipts;
-    char why[WHY_BYTES], text[16];
-    const char *effect = explain_receipt(explanation, row, why);
+    char why[EXPLAIN_WHY_BYTES], text[16];
+    const char *effect = explain_why(explanation->ladder, rows, row, why);
     rcpt_json_begin_object(json);
     put_place(json, rows, row);
     rcpt_json_key(json, "status_name");
-    rcpt_json_text(
-        json, status_name(explanation->ladder, rcpt_session_rows_int(rows, row, "status"), text));
+    rcpt_json_text(json, explain_status(explanation->ladder,
+                                        rcpt_session_rows_int(rows, row, "status"), text));
     put(json, rows, row, "at");
     put(json, rows, row, "recorded_at");
+    put_given(json, rows, row, "gateway");
+    put_given(json, rows, row, "reason");
+    put_given(json, rows, row, "reason_class");
+    put_given(json, rows, row, "event_id");
+    if (rcpt_session_rows_text(rows, row, "parts") != NULL) {
+        put_number(json, rows, row, "part");
+        put_number(json, rows, row, "parts");
+    }
     rcpt_json_put_text(json, "effect", effect);
     rcpt_json_put_text(json, "why", why);
     rcpt_json_end_object(json);
@@ -278,7 +185,8 @@ static void print_message(const struct rcpt_session_rows *rows)
     } lines[] = {
         {"status", "status_name"},  {"before", "before_name"},     {"path", "path"},
         {"flags", "flag_names"},    {"status since", "status_at"}, {"changed", "updated_at"},
-        {"organisation", "org_id"}, {"campaign", "campaign_id"}};
+        {"organisation", "org_id"}, {"campaign", "campaign_id"}},
+      rare[] = {{"customer", "customer"}, {"logical", "logical"}, {"parts", "parts"}};
     if (rcpt_session_rows_count(rows) == 0) {
         puts("no row: the platform has not made this message yet, or has removed it");
         return;
@@ -288,8 +196,13 @@ static void print_message(const struct rcpt_session_rows *rows)
         print_text(or_dash(rcpt_session_rows_text(rows, 0, lines[index].column)));
         putchar('\n');
     }
-    if (rcpt_session_rows_text(rows, 0, "parts") != NULL)
-        printf("%-14s%s\n", "parts", rcpt_session_rows_text(rows, 0, "parts"));
+    for (size_t index = 0; index < sizeof(rare) / sizeof(rare[0]); index++) {
+        if (rcpt_session_rows_text(rows, 0, rare[index].column) == NULL)
+            continue;
+        printf("%-14s", rare[index].label);
+        print_text(rcpt_session_rows_text(rows, 0, rare[index].column));
+        putchar('\n');
+    }
 }
 
 /* topic/partition@offset[index], as log lines and dead letters name a record's event. */
@@ -313,25 +226,49 @@ static void print_groups(const struct explanation *explanation)
     }
 }
 
+/* Why, and through whom, on a line of its own: what the receipt says beside its status. */
+static void print_said(const struct rcpt_session_rows *rows, size_t row)
+{
+    static const char *const columns[][2] = {
+        {"gateway", "gateway"}, {"reason", "reason"}, {"class", "reason_class"}, {"event", "event_id"}};
+    const char *between = "      ";
+    for (size_t index = 0; index < sizeof(columns) / sizeof(columns[0]); index++) {
+        const char *text = rcpt_session_rows_text(rows, row, columns[index][1]);
+        if (text == NULL)
+            continue;
+        printf("%s%s ", between, columns[index][0]);
+        print_text(text);
+        between = ", ";
+    }
+    if (rcpt_session_rows_text(rows, row, "parts") != NULL) {
+        printf("%spart %" PRId64 " of %" PRId64, between, rcpt_session_rows_int(rows, row, "part"),
+               rcpt_session_rows_int(rows, row, "parts"));
+        between = ", ";
+    }
+    if (between[0] == ',')
+        putchar('\n');
+}
+
 /* Without timeline.retention only parked receipts are known; the line says how to keep more. */
 static void print_receipts(const struct explanation *explanation)
 {
     const struct rcpt_session_rows *rows = explanation->receipts;
-    char why[WHY_BYTES], text[16];
+    char why[EXPLAIN_WHY_BYTES], text[16];
     if (rcpt_session_rows_count(rows) == 0)
         puts("\nno receipts are known (what each one does is kept with timeline.retention)");
     else
         puts("\nreceipts, as they were recorded:");
     for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
-        const char *effect = explain_receipt(explanation, row, why);
+        const char *effect = explain_why(explanation->ladder, rows, row, why);
         printf("  %s  %-14s %-13s %s  (", rcpt_session_rows_text(rows, row, "recorded_at"),
-               status_name(explanation->ladder, rcpt_session_rows_int(rows, row, "status"), text),
+               explain_status(explanation->ladder, rcpt_session_rows_int(rows, row, "status"), text),
                effect, why);
-        if (is_expiry(rows, row))
+        if (explain_is_expiry(rows, row))
             fputs("inbox.expiry", stdout);
         else
             print_place(rows, row);
         puts(")");
+        print_said(rows, row);
     }
 }
 
@@ -396,12 +333,17 @@ static bool read_all(struct command_context *context, const char *id,
                      struct explanation *explanation)
 {
     char *quoted = as_json(id);
+    const struct rcpt_config *config = context->config;
     const char *const plain[] = {id}, *const in_json[] = {quoted};
+    const char *customer = config->inbox.customer_id;
+    const char *const row[] = {id,
+                               customer != NULL ? customer : rcpt_groups_column(config, "customer"),
+                               rcpt_groups_column(config, "logical")};
     bool good = rcpt_session_begin(context->session, "ISOLATION LEVEL REPEATABLE READ READ ONLY",
                                    &context->error);
     if (good)
         explanation->message = rcpt_session_query(context->session, rcpt_sql("command/explain_row"),
-                                                  1, plain, &context->error);
+                                                  3, row, &context->error);
     if (explanation->message != NULL)
         explanation->receipts = rcpt_session_query(
             context->session, rcpt_sql("command/explain_receipts"), 1, plain, &context->error);

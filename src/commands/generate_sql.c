@@ -160,7 +160,7 @@ static void write_lane(FILE *out)
 /* With a customer, who is in the column of the dimensions. */
 static const struct rcpt_pg_statement *serve_statements(size_t *count)
 {
-    return rcpt_serve_statements(DIMENSION_COLUMN, "created_at", count);
+    return rcpt_serve_statements(DIMENSION_COLUMN, DIMENSION_COLUMN, "created_at", count);
 }
 
 void generate_sql(FILE *out)

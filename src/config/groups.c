@@ -55,6 +55,16 @@ void rcpt_groups_read(const struct rcpt_config *config, struct rcpt_groups *grou
         bind_columns(groups);
 }
 
+const char *rcpt_groups_column(const struct rcpt_config *config, const char *kind)
+{
+    struct rcpt_groups groups;
+    rcpt_groups_read(config, &groups);
+    for (size_t index = 0; index < groups.count; index++)
+        if (strcmp(groups.names[index], kind) == 0)
+            return groups.columns[index];
+    return NULL;
+}
+
 const char *rcpt_config_groups_problem(const struct rcpt_config *config)
 {
     bool seen[RCPT_GROUPS] = {false};

@@ -23,6 +23,9 @@ struct rcpt_groups {
 
 void rcpt_groups_read(const struct rcpt_config *config, struct rcpt_groups *groups);
 
+/* The inbox's column of this kind, which is there; NULL: it is not counted. Borrowed as above. */
+const char *rcpt_groups_column(const struct rcpt_config *config, const char *kind);
+
 /* Why counters.groups cannot be counted: a sentence; NULL: nothing is wrong. */
 const char *rcpt_config_groups_problem(const struct rcpt_config *config);
 

@@ -1,6 +1,6 @@
-/* Reads organisation, campaign and gateway from an event's JSON, and nothing else of it. Called by
- * batch_build.c for an organisation in an unusual form, and by src/postgres/encode_batch.c for
- * receipts that may be parked.
+/* Reads a few texts of an event's JSON, and nothing else of it. Called by batch_build.c for an
+ * organisation in an unusual form, and by src/postgres for receipts that may be parked and for the
+ * timeline.
  */
 #include "origin.h"
 
@@ -25,6 +25,12 @@ static void choose_field(struct reading *reading, struct rcpt_text key)
         reading->field = &reading->origin.gateway;
     else if (rcpt_text_is(key, "gateway_message_id"))
         reading->field = &reading->origin.gateway_message_id;
+    else if (rcpt_text_is(key, "reason"))
+        reading->field = &reading->origin.reason;
+    else if (rcpt_text_is(key, "reason_class"))
+        reading->field = &reading->origin.reason_class;
+    else if (rcpt_text_is(key, "event_id"))
+        reading->field = &reading->origin.event_id;
 }
 
 /* Of a key that occurs twice the last value counts, also where it is of no use. PostgreSQL's text

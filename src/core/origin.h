@@ -1,7 +1,7 @@
-/* What an event says about its message beside the status: organisation, campaign, gateway, read from
- * the event's own JSON text.
+/* What an event says beside the status: organisation, campaign, gateway, reason, read from the event's
+ * own JSON text.
  *
- * Needed where a receipt is parked or its row has to be created, so it is read then and not when the
+ * Needed where a receipt is parked, its row has to be created or the timeline is written, so it is read then and not when the
  * record is decoded. Pure. PostgreSQL's JSON functions cannot do it: they refuse escapes
  * anywhere in the object that are legal JSON.
  */
@@ -16,6 +16,7 @@ struct rcpt_origin { /* at NULL: absent, neither a string nor a number, or with 
     struct rcpt_text org_id, campaign_id;
     struct rcpt_text gateway;            /* the account, as message_alias names it */
     struct rcpt_text gateway_message_id; /* the id that the gateway gave */
+    struct rcpt_text reason, reason_class, event_id;
 };
 
 /* `json` is the text of one object that was decoded as an event before. Strings are in `arena` or

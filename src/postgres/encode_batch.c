@@ -11,6 +11,8 @@
 #include "core/ladder.h"
 #include "encode_parameters.h"
 
+#define TIMELINE_TEXT_BYTES 500u
+
 /* PostgreSQL counts array elements and bytes from one, in int4. */
 static int32_t one_based(uint64_t index)
 {
@@ -383,14 +385,62 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
     rcpt_arena_fini(&arena);
 }
 
+/* What gateways write may be long. Cut between two characters. */
+static void put_words(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
+{
+    size_t size = text.size;
+    if (size > TIMELINE_TEXT_BYTES) {
+        size = TIMELINE_TEXT_BYTES;
+        while (size > 0 && ((unsigned char)text.at[size] & 0xc0) == 0x80)
+            size--;
+    }
+    if (size > 0)
+        rcpt_pg_put_bytes(encoder, text.at, size);
+    else
+        rcpt_pg_put_null(encoder);
+}
+
+ELEMENTS(add_event_accounts, text, batch->event_count,
+         put_words(encoder, content->origins[index].gateway))
+ELEMENTS(add_event_reasons, text, batch->event_count,
+         put_words(encoder, content->origins[index].reason))
+ELEMENTS(add_event_classes, text, batch->event_count,
+         put_words(encoder, content->origins[index].reason_class))
+ELEMENTS(add_event_ids, text, batch->event_count,
+         put_words(encoder, content->origins[index].event_id))
+NUMBERS(add_event_parts, int2, batch->event_count, batch->events[index].event->part)
+NUMBERS(add_event_totals, int2, batch->event_count, batch->events[index].event->parts)
+/* Only the wake knows what it counts as: 1 as a delivered part, 2 as what may be of a machine. */
+static int16_t held_as(const struct rcpt_event *event)
+{
+    if (event->delivers_part)
+        return 1;
+    return rcpt_event_is_held(event) ? 2 : 0;
+}
+
+NUMBERS(add_event_held, int2, batch->event_count, held_as(batch->events[index].event))
+
 static const add_parameter timeline_parameters[] = {
     add_ids,           add_first_events,      add_event_codes,
     add_event_times,   add_event_records,     add_event_indexes,
     add_record_topics, add_record_partitions, add_record_offsets,
-    add_orgs};
+    add_orgs,          add_event_accounts,    add_event_reasons,
+    add_event_classes, add_event_ids,         add_event_parts,
+    add_event_totals,  add_event_held};
 
 void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
+    struct rcpt_arena arena;
+    rcpt_arena_init(&arena, 64 * 1024);
+    struct rcpt_origin *origins = rcpt_arena_alloc(&arena, batch->event_count * sizeof(*origins));
+    for (uint32_t index = 0; index < batch->event_count; index++) {
+        const struct rcpt_batch_event *raw = &batch->events[index];
+        origins[index] = rcpt_origin_read(raw->record->value + raw->event->payload,
+                                          raw->event->payload_size, &arena);
+    }
     rcpt_pg_encoder_reset(encoder);
-    ADD_ALL(encoder, &((struct content){.batch = batch, .form.raw = true}), timeline_parameters);
+    ADD_ALL(encoder,
+            &((struct content){.batch = batch, .form.raw = true, .origins = origins}),
+            timeline_parameters);
+    rcpt_arena_fini(&arena);
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/origin.h"
 #include "encode_batch.h"
 
 static inline void put_text(struct rcpt_pg_encoder *encoder, const char *text)
@@ -28,6 +29,7 @@ struct content {
     const struct rcpt_encode_facets *facets; /* NULL without rules */
     const struct rcpt_encode_groups *groups; /* of apply */
     const struct rcpt_text *kept; /* of the raw events, RCPT_KEPT_TEXTS each; NULL without them */
+    const struct rcpt_origin *origins; /* of the raw events, for the timeline */
 };
 
 /* An array parameter of COUNT elements, of which VALUE gives the one at `index`. */

@@ -86,17 +86,18 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
 }
 
 /* Prepared on each connection of the interface for readers, whose role may read and nothing else. */
-const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, const char *newest,
+const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, const char *logical,
+                                                      const char *newest,
                                                       size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
         {.name = "funnel"},
         {.name = "funnels"},
-        {.name = "token"},
+        {.name = "message"},
         {.name = "changes"},
         {.name = "campaigns"},
         {.name = "recipients"},
-        {.name = "message"},
+        {.name = "token"},
         {.name = "messages"},
         {.name = "pipelines"},
         {.name = "pipeline"},
@@ -109,6 +110,11 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, cons
         {.name = "messages_of_customer"},
     };
     const struct rcpt_pg_binding bindings[] = {{"customer", customer}, {"newest", newest}};
+    const struct rcpt_pg_binding whose[] = {
+        {"customer", customer != NULL ? customer : "message_id"},
+        {"logical", logical != NULL ? logical : "message_id"},
+        {"has_customer", customer != NULL ? "true" : "false"},
+        {"has_logical", logical != NULL ? "true" : "false"}};
     const struct rcpt_pg_binding one = {"many", "one"}, many = {"many", "many"};
     struct rcpt_error error;
     *count = sizeof(statements) / sizeof(statements[0]);
@@ -116,6 +122,7 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, cons
     if (statements[0].sql == NULL) {
         statements[0].sql = rcpt_pg_bind(rcpt_sql("serve/funnel"), &one, 1, &error);
         statements[1].sql = rcpt_pg_bind(rcpt_sql("serve/funnel"), &many, 1, &error);
+        statements[2].sql = rcpt_pg_bind(rcpt_sql("serve/message"), whose, 4, &error);
     }
     if (customer == NULL)
         (*count)--;

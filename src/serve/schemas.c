@@ -51,16 +51,20 @@ static const struct {
      "message_id: text, campaign_id: text?, org_id: text?, status: text, status_at: time?, "
      "found_by: text"},
     {"Message", "what happened to a message",
-     "message_id: text, campaign_id: text?, org_id: text?, status: text, status_code: integer, "
-     "status_at: time?, updated_at: time?, flags: text[], path: text[], receipts: Receipt[], "
+     "message_id: text, campaign_id: text?, org_id: text?, customer: text?, logical: text?, "
+     "parts: Parts?, status: text, status_code: integer, status_at: time?, updated_at: time?, flags: text[], path: text[], receipts: Receipt[], "
      "parked: Parked[], dead_letters: Letter[], actions: Due[]"},
     {"Receipt", "a receipt and what it did",
      "at: time?, recorded_at: time, topic: text, partition: integer, offset: integer, "
-     "index: integer, status: text, old: text?, new: text?, gained: text[], "
-     "effect: waited|applied|flagged|duplicate|stale"},
+     "index: integer, status: text, old: text?, new: text?, gained: text[], gateway: text?, "
+     "reason: text?, reason_class: text?, event_id: text?, part: integer?, parts: integer?, "
+     "effect: waited|part|machine|beside|refused|applied|flagged|duplicate|stale"},
+    {"Parts", "which parts of a long message are delivered, and how many there are",
+     "parts: integer, delivered: integer[]"},
     {"Parked", "a receipt that waits for its message",
-     "status: text, at: time?, parked_at: time, topic: text, partition: integer, "
-     "offset: integer, index: integer"},
+     "status: text, at: time?, parked_at: time, gateway: text?, reason_class: text?, "
+     "part: integer?, parts: integer?, topic: text, partition: integer, offset: integer, "
+     "index: integer"},
     {"Letter", "a receipt of the message that could not be applied",
      "topic: text, partition: integer, offset: integer, index: integer, reason: text, "
      "detail: text?, dead_at: time"},

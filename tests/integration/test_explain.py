@@ -48,6 +48,38 @@ def test_every_receipt_is_explained_by_what_it_did(create_world):
     process.stop()
 
 
+def test_what_waited_by_rule_is_told_with_its_rule_and_each_receipt_with_why_and_through_whom(create_world, receiptd):
+    world = create_world(partitions=1, lanes=2, timeline={"retention": "1h"}, counters={"times": True, "groups": ["customer", "logical"]}, machine={"after_delivery": "1s"},
+                         inbox={"columns": {"customer_id": "customer_id", "logical_id": "logical_id"}})
+    world.database.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id, customer_id, logical_id) VALUES ('long', 'o', 'c', '4711', 'first'),"
+                           " ('opened', 'o', 'c', NULL, NULL)")
+    process = world.installation.start()
+    bounce = "452 4.2.2 mailbox full " + "é" * 300
+    long = {"message_id": "long", "gateway": "kannel"}
+    world.topic.send([{**long, "status": "DELIVERED", "part": 1, "parts": 2, "event_id": "e-1"}, {**long, "status": "SENT", "part": 1, "parts": 2}])
+    world.topic.send({**long, "status": "DELIVERED", "part": 2, "parts": 2}, {"message_id": "opened", "status": "DELIVERED", "at": "2026-11-20T10:00:00Z"},
+                     {"message_id": "opened", "status": "OPENED", "at": "2026-11-20T10:00:00.5Z"},
+                     {**long, "status": "BOUNCED_SOFT", "reason": bounce, "reason_class": "mailbox_full", "event_id": 7}, {**long, "org_id": "other", "status": "OPENED"})
+    world.wait_until_consumed(process)
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.parked_event") == 0, process, what="all are woken")
+    told = world.installation.json("explain", "long")
+    assert told["message"]["parts"] == "2 of 2 delivered: 1 2" and (told["message"]["customer"], told["message"]["logical"]) == ("4711", "first")
+    effects = [(one["status_name"], one["effect"], one.get("part")) for one in told["receipts"]]
+    assert sorted(effects[:2]) == [("DELIVERED", "part", 1), ("SENT", "beside", 1)] and ("DELIVERED", "part", 2) in effects and ("OPENED", "dead", None) in effects
+    assert not [one for one in told["receipts"] if "no row" in one["why"]], "the message was there all the time"
+    (refused,) = [one for one in told["receipts"] if one["effect"] == "dead"]
+    assert refused["why"] == "refused (other_organisation); it is a dead letter now"
+    (failed,) = [one for one in told["receipts"] if one["status_name"] == "BOUNCED_SOFT"]
+    assert (failed["gateway"], failed["reason_class"], failed["event_id"]) == ("kannel", "mailbox_full", "7")
+    assert failed["reason"] == bounce.encode()[:500].decode(errors="ignore")
+    text = world.installation.command("explain", "long").stdout
+    assert "gateway kannel, reason 452 4.2.2 mailbox full" in text and "class mailbox_full, event 7" in text and "gateway kannel, event e-1, part 1 of 2" in text
+    assert "customer      4711" in text and "logical       first" in text
+    opened = world.installation.json("explain", "opened")["receipts"]
+    assert [(one["status_name"], one["effect"]) for one in opened][-1] == ("OPENED", "machine") and "of a machine" in opened[-1]["why"]
+    process.stop()
+
+
 def test_what_others_wrote_does_not_steer_the_terminal(create_world):
     world = create_world()
     world.database.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id)"

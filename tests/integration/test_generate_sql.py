@@ -59,7 +59,11 @@ def test_every_statement_is_its_files_joined_as_they_stand(printed):
     assert same(printed["lane/range_resolve"], bind_ranges((SQL / "lane/range_resolve.sql").read_text(), columns))
     for name, many in (("serve/funnel", "one"), ("serve/funnels", "many")):
         assert same(printed[name], text_of("serve/funnel").replace(":'many'", f"'{many}'"))
-    bound = ("serve/messages_of_customer", "lane/range_resolve", "serve/funnel", "serve/funnels")
+    whose = text_of("serve/message")
+    for name, text in {":\"customer\"": '"org_id"', ":\"logical\"": '"org_id"', ":'has_customer'": "'true'", ":'has_logical'": "'true'"}.items():
+        whose = whose.replace(name, text)
+    assert same(printed["serve/message"], whose)
+    bound = ("serve/message", "serve/messages_of_customer", "lane/range_resolve", "serve/funnel", "serve/funnels")
     assert all(same(text, text_of(name)) for name, text in printed.items() if name not in bound)
     files = {f"{folder}/{path.stem}" for folder in FOLDERS for path in (SQL / folder).glob("*.sql")}
     assert files <= set(printed), "a file that nobody prepares"

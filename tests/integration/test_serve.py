@@ -91,6 +91,27 @@ def test_a_timestamp_that_means_nothing_hides_no_figure(site, timestamp):
     assert (partition["position"], partition["newest_at"] is None) == (100, timestamp <= 0)
 
 
+def test_a_message_shows_why_and_through_whom_and_whose_it_is(create_site, receiptd):
+    receiptd.configure(inbox={"columns": {"customer_id": "customer_id", "logical_id": "logical_id"}}, counters={"groups": ["customer", "logical"]})
+    site = create_site()
+    plain = site.json("/messages/alpha-m6")
+    assert (plain["customer"], plain["logical"], plain["parts"]) == (None, None, None)
+    site.database.execute("UPDATE receiptd.message_inbox SET customer_id = '4711', logical_id = 'alpha-m1' WHERE message_id = 'alpha-m5'")
+    site.database.execute("INSERT INTO receiptd.message_part (message_id, parts, delivered, delivered_at) VALUES ('alpha-m5', 3, '{1,3}', now())")
+    site.database.execute("DELETE FROM receiptd.message_timeline WHERE message_id = 'alpha-m5'; DELETE FROM receiptd.dead_letter")
+    site.database.execute("""INSERT INTO receiptd.message_timeline (message_id, topic, partition, "offset", index, status, at, old, new, gained, gateway, reason, reason_class,
+        event_id, part, parts, waited) VALUES ('alpha-m5', 't', 0, 1, 0, 440, now(), 300, 440, 0, 'kannel', '452 4.2.2 mailbox full', 'mailbox_full', 'e', NULL, NULL, NULL),
+        ('alpha-m5', 't', 0, 2, 0, 600, now(), NULL, NULL, 0, NULL, NULL, NULL, NULL, 1, 3, 'part'), ('alpha-m5', 't', 0, 3, 0, 600, now(), NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+        ('alpha-m5', 't', 0, 4, 0, 600, now(), NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL)""")
+    site.database.execute("""INSERT INTO receiptd.dead_letter (topic, partition, "offset", index, lane, reason) VALUES ('t', 0, 4, 0, 0, 'other_organisation')""")
+    found = site.json("/messages/alpha-m5")
+    assert (found["customer"], found["logical"], found["parts"]) == ("4711", "alpha-m1", {"parts": 3, "delivered": [1, 3]})
+    assert [one["effect"] for one in found["receipts"]] == ["applied", "part", "waited", "refused"]
+    assert {name: found["receipts"][0][name] for name in ("gateway", "reason", "reason_class", "event_id")} == {
+        "gateway": "kannel", "reason": "452 4.2.2 mailbox full", "reason_class": "mailbox_full", "event_id": "e"}
+    assert (found["receipts"][1]["part"], found["receipts"][1]["parts"]) == (1, 3)
+
+
 def test_a_funnel_shows_how_long_messages_took(site):
     site.database.execute("INSERT INTO receiptd.campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)"
                           " VALUES ('time_to_deliver', '{alpha-campaign}', '{-infinity}', '{1024}', '{600}', '{7}', '{0}')")

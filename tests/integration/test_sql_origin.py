@@ -10,6 +10,7 @@ from sql_batch import TOPIC, Event, apply, drift, expected_funnel, stored_funnel
 from sql_fixture import SqlError, database, sql_server  # noqa: F401
 from test_sql_parking import parked, probe, wake
 from test_sql_positions import bootstrap
+from test_sql_recent import said
 
 LANES = 4
 
@@ -219,7 +220,7 @@ def test_bare_rows_are_made_for_what_waited_long_enough_and_not_for_what_has_an_
 def test_the_timeline_follows_the_receipt_to_its_message(session):
     event = receipt("g1", 0)
     park(session, event)
-    session.run("lane/timeline", ["g1"], [1, 2], [600], [event.at], [1], [0], [TOPIC], [0], [0], [])
+    session.run("lane/timeline", ["g1"], [1, 2], [600], [event.at], [1], [0], [TOPIC], [0], [0], [], *said(1))
     alias(session, "acme", "g1", "ours")
     settle(session)
     assert session.query("SELECT message_id FROM message_timeline") == [("ours",)]
@@ -300,7 +301,7 @@ def test_an_alias_does_not_lead_into_another_organisation(tenants):
 def test_the_timeline_does_not_say_that_a_refused_receipt_found_its_message(tenants):
     event = Event("m3", 600, 0, org="org1")
     apply(tenants, [event])
-    tenants.run("lane/timeline", ["m3"], [1, 2], [600], [event.at], [1], [0], [TOPIC], [0], [0], ["org1"])
+    tenants.run("lane/timeline", ["m3"], [1, 2], [600], [event.at], [1], [0], [TOPIC], [0], [0], ["org1"], *said(1))
     assert tenants.query("SELECT old, new FROM message_timeline") == [(None, None)]
 
 

@@ -7,6 +7,8 @@ import { h } from "./view.js";
 const EFFECTS = {
     applied: "It changed the message.", duplicate: "It said what was known already.", stale: "It came late: the message had passed this stage.",
     flagged: "The flag was new; the status stayed.", waited: "It found no message, and waited for one.",
+    part: "It is of one part. A long message is delivered when all its parts are.", refused: "It was refused; see the dead letters.",
+    machine: "It may have been a machine, so it waited until the delivery was known.", beside: "It was applied together with other receipts of the message, which had to wait.",
     lost: "It contradicted a status of higher priority, which stayed.", waiting: "It waits: the platform has not inserted the message yet.",
     woken: "It waited for the message, and was applied when the message came.", dead: "It could not be applied; see the dead letters.",
     expired: "No receipt came in time, so the message expired.",
@@ -112,11 +114,16 @@ function message(one) {
     return [
         card("Now", h("p", { class: "sum" }, h("strong", null, name == null ? "The message has no row yet" : words(name)), name == null ? "" : ` since ${time(one.status_at)}`),
             steps(one), facts({ message: one.message_id, campaign: hasAddress(one.campaign_id ?? "") ? h("a", { href: `/campaign/${segment(one.campaign_id)}` }, visible(one.campaign_id)) : one.campaign_id,
-                organisation: one.org_id, flags: one.flags?.length > 0 ? one.flags.map(words) : null, updated_at: one.updated_at })),
+                organisation: one.org_id, customer: one.customer, "logical message": one.logical, parts: partsOf(one.parts), flags: one.flags?.length > 0 ? one.flags.map(words) : null, updated_at: one.updated_at })),
         waiting(one),
         receipts(one.receipts ?? []),
         (one.actions ?? []).length > 0 && card("Actions", table("Actions of this message", one.actions)),
     ];
+}
+
+// "2 of 3 delivered (1, 3)"; nothing for a message in one part.
+function partsOf(parts) {
+    return parts ? `${parts.delivered.length} of ${parts.parts} delivered (${parts.delivered.join(", ")})` : null;
 }
 
 function steps(one) {
@@ -128,10 +135,18 @@ function steps(one) {
 function waiting(one) {
     const letters = one.dead_letters ?? [], parked = one.parked ?? [];
     return [
-        parked.length > 0 && card("Parked receipts", h("p", null, "They wait for the platform to insert the message, or for the alias of its gateway's id."), table("Parked receipts", parked)),
+        parked.length > 0 && card("Parked receipts", h("p", null, "They wait for the platform to insert the message, for the alias of its gateway's id, or for other receipts of the message."), table("Parked receipts", parked)),
         letters.length > 0 && card("Dead letters", h("ul", { class: "plain" }, letters.map((letter) => h("li", null,
             h("strong", null, words(letter.reason ?? "")), `: ${visible(letter.detail ?? "")}`, h("small", null, ` ${time(letter.dead_at ?? letter.at)}`))))),
     ];
+}
+
+// Why, and through whom: what the receipt says beside its status.
+function said(row) {
+    const reason = [row.reason, row.reason_class && `(${words(row.reason_class)})`].filter(Boolean).join(" ");
+    const texts = [reason && `Reason: ${reason}`, row.gateway && `by ${row.gateway}`, row.parts && `part ${row.part} of ${row.parts}`, row.event_id && `event ${row.event_id}`];
+    const given = texts.filter(Boolean);
+    return given.length > 0 && h("span", { class: "said" }, visible(given.join(" · ")));
 }
 
 const change = (row) => (row.old != null && row.new != null && row.old !== row.new ? `${words(row.old)} → ${words(row.new)}` : "");
@@ -143,5 +158,6 @@ function receipts(rows) {
         h("span", { class: "when" }, time(row.at ?? row.recorded_at)),
         h("strong", null, words(row.status_name ?? row.status)),
         h("span", null, EFFECTS[row.effect] ?? words(row.effect ?? ""), h("small", null, ` ${row.why ? visible(row.why) : change(row)}`)),
-        h("small", { class: "fine" }, row.recorded_at ? `recorded ${time(row.recorded_at)}` : NONE)))));
+        h("small", { class: "fine" }, row.recorded_at ? `recorded ${time(row.recorded_at)}` : NONE),
+        said(row)))));
 }
