@@ -1,4 +1,4 @@
--- Counts by time that are older than they are kept: $1 int8 ms of hours of the series, $2 int8 ms of hours of gateways (0: the rule is off here, and what it has
+-- Counts by time that are older than they are kept, or lie more than an hour ahead, where older versions counted receipts from the future: $1 int8 ms of hours of the series, $2 int8 ms of hours of gateways (0: the rule is off here, and what it has
 -- counted stays: another instance may have it on), $3 int4 most rows. Minutes are kept for a day. Returns rows (deleted).
 WITH gone AS (
     DELETE FROM campaign_tally_total t
@@ -6,7 +6,11 @@ WITH gone AS (
         SELECT o.ctid
         FROM (VALUES ('minute', 86400000), ('hour', $1::int8), ('gateway', $2::int8), ('gateway_duplicate', $2::int8), ('gateway_unknown', $2::int8),
                      ('gateway_disorder', $2::int8), ('gateway_won', $2::int8), ('gateway_lost', $2::int8), ('gateway_delay', $2::int8)) k (kind, keep)
-        JOIN campaign_tally_total o ON o.kind = k.kind AND o.at > '-infinity' AND o.at < now() - NULLIF(k.keep, 0) * interval '1 millisecond'
+        CROSS JOIN LATERAL (
+            SELECT t.ctid FROM campaign_tally_total t WHERE t.kind = k.kind AND t.at > '-infinity' AND t.at < now() - NULLIF(k.keep, 0) * interval '1 millisecond'
+            UNION ALL
+            SELECT t.ctid FROM campaign_tally_total t WHERE t.kind = k.kind AND t.at > now() + interval '1 hour'
+        ) o
         LIMIT $3::int4))
     RETURNING 1
 )

@@ -185,6 +185,48 @@ def test_roll_up_and_trimming_keep_what_they_must(database):
     assert 12 <= len(tally(session, "hour", "at")) <= 13 and tally(session, "gateway", "key") == {"g": (0, 50)}, "off: what was counted stays"
 
 
+FUTURE = ("2030-01-01 00:00:00+00", "9999-12-31 23:59:59+00", at(-3), at(-2 * 24))
+
+
+@pytest.mark.parametrize("woken", (False, True))
+@pytest.mark.parametrize("rules", (("dedup", "series", "reasons", "gateways", "times"), ("no_dedup", "series", "times")))
+def test_receipts_from_the_future_count_an_hour_ahead_at_most(database, rules, woken):
+    session = ruled(database, *rules)
+    inbox = {f"m{n}": "c" for n in range(len(FUTURE))}
+    if not woken:
+        add_messages(session, inbox)
+    events = [Event(f"m{n}", code, 2 * n + code, at=when, gateway="g", key=10 * n + code % 7 + 1) for n, when in enumerate(FUTURE) for code in (300, 600, 700)]
+    events += [dataclasses.replace(event, offset=10_000 + event.offset) for event in events]
+    apply(session, events, raw=True)
+    if woken:
+        add_messages(session, inbox)
+        with session.transaction():
+            session.one("lane/wake", [events[0].topic], [0], 0, 100_000)
+    limit = session.query("SELECT now() + interval '1 hour'")[0][0]
+    for kind in ("hour", "minute", "gateway"):
+        assert all(time <= limit for time in tally(session, kind, "at")), kind
+    for rollup in ("control/rollup", "control/rollup_tally", "control/rollup_times"):
+        session.run(rollup, 10_000, 0)
+    assert session.query("SELECT count(*) FROM campaign_tally_total WHERE at > now() + interval '1 hour'") == [(0,)]
+    hours = tally(session, "hour", "status")
+    assert {code: n for code, (n, _) in hours.items() if n} == {c: n for (_, c), (n, _) in stored_funnel(session).items() if n and c}, "the sum over all hours is the funnel"
+    times = session.query("SELECT first_sent_at <= now() + interval '1 hour', first_delivered_at <= now() + interval '1 hour', first_opened_at <= now() + interval '1 hour',"
+                          " first_clicked_at FROM message_inbox")
+    assert times == [(True, True, True, None)] * len(FUTURE)
+    assert drift(session) == [] and audit_times(session, ["c"]) == []
+
+
+def test_cells_that_lie_ahead_are_hidden_and_trimmed(database):
+    """Of an older version."""
+    session = ruled(database)
+    session.do("INSERT INTO campaign_tally_total (campaign_id, kind, at, key, status, messages, events) SELECT 'c', k, now() + s * interval '1 hour', '', 600, 1, 1"
+               " FROM unnest('{hour,minute,gateway,gateway_delay}'::text[]) k, unnest('{-1,0,2,30000}'::int[]) s")
+    assert session.query("SELECT kind, count(*) FROM campaign_tally GROUP BY 1 ORDER BY 1") == [("gateway", 2), ("gateway_delay", 2), ("hour", 2), ("minute", 2)]
+    assert session.run("control/tally_trim", 0, 0, 3)[0]["rows"] == "3"
+    assert session.run("control/tally_trim", 0, 0, 100)[0]["rows"] == "5"
+    assert session.query("SELECT count(*), max(at) <= now() FROM campaign_tally_total") == [(8, True)]
+
+
 def test_a_store_that_was_dropped_by_hand_rolls_the_batch_back(database):
     session = ruled(database)
     add_messages(session, {"m": "c"})
