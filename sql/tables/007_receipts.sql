@@ -4,6 +4,9 @@
 -- older version.
 ALTER TABLE dead_letter ADD COLUMN IF NOT EXISTS at timestamptz;
 
+-- Of a letter for many receipts of a record, which were refused for one reason: their indexes, in the order of the array that is its payload. NULL: it is of one.
+ALTER TABLE dead_letter ADD COLUMN IF NOT EXISTS indexes integer[];
+
 -- Why a message failed, and through whom: as the receipt says it; NULL: it does not. Reasons are personal data: gateways quote addresses in them.
 ALTER TABLE message_timeline
     ADD COLUMN IF NOT EXISTS gateway text COLLATE "C", -- the account

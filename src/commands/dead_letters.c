@@ -35,8 +35,9 @@ static void print_letters(const struct rcpt_session_rows *rows, bool payload,
 {
     static const struct report_column columns[] = {
         {"topic", REPORT_TEXT},   {"partition", REPORT_NUMBER}, {"offset", REPORT_NUMBER},
-        {"index", REPORT_NUMBER}, {"reason", REPORT_TEXT},      {"detail", REPORT_TEXT},
-        {"dead_at", REPORT_TEXT}, {"size", REPORT_NUMBER},      {"payload", REPORT_TEXT}};
+        {"index", REPORT_NUMBER}, {"receipts", REPORT_NUMBER},  {"reason", REPORT_TEXT},
+        {"detail", REPORT_TEXT},  {"dead_at", REPORT_TEXT},     {"size", REPORT_NUMBER},
+        {"payload", REPORT_TEXT}};
     size_t count = sizeof(columns) / sizeof(columns[0]) - !payload;
     struct report report;
     report_init(&report, columns, count);

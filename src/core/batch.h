@@ -77,7 +77,9 @@ struct rcpt_batch_letter {
     enum rcpt_reject_reason reason;
     const char *detail;
     const char *payload;
-    uint32_t payload_size; /* written up to RCPT_RECORD_MAX_LETTER_BYTES */
+    uint32_t receipts;     /* that it stands for */
+    const char *indexes;   /* of these, as an array of PostgreSQL; NULL: it is one */
+    uint32_t payload_size; /* of one: written up to RCPT_RECORD_MAX_LETTER_BYTES */
     uint32_t full_size;    /* larger: the payload was cut already */
 };
 

@@ -14,6 +14,7 @@ void rcpt_batch_add_refused(struct rcpt_batch *batch, const struct rcpt_batch_so
         .index = (int32_t)event->index,
         .reason = RCPT_REJECT_DATABASE,
         .detail = "PostgreSQL refuses this row",
+        .receipts = 1,
         .payload = source->record->value + event->payload,
         .payload_size = event->payload_size,
     };
@@ -53,6 +54,8 @@ void rcpt_batch_add_rejects(const struct rcpt_ladder *ladder, struct rcpt_batch 
             .index = reject->index,
             .reason = reject->reason,
             .detail = reject->detail,
+            .receipts = reject->receipts,
+            .indexes = reject->receipts > 1 ? record->value + reject->indexes : NULL,
             .payload = record->value + reject->payload,
             .payload_size = reject->payload_size,
             .full_size = reject->full_size,

@@ -92,6 +92,7 @@ struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
     memset(reject, 0, sizeof(*reject));
     reject->reason = reason;
     reject->index = index;
+    reject->receipts = 1;
     reject->payload = (uint32_t)payload;
     reject->payload_size = reject->full_size = (uint32_t)payload_size;
     return reject;
@@ -202,7 +203,7 @@ static void place_parts(struct layout *layout, const struct rcpt_decoder *decode
                            _Alignof(struct rcpt_reject));
     parts->lane_events = place(layout, decoder->event_count > 1 ? table : 0, sizeof(uint32_t));
     parts->lane_rejects = place(layout, decoder->reject_count > 1 ? table : 0, sizeof(uint32_t));
-    parts->value = place(layout, kept_bytes(decoder), 1);
+    parts->value = place(layout, kept_bytes(decoder) + decoder->rest_size, 1);
     parts->key = place(layout, decoder->input.key_size, 1);
     parts->traceparent = place(layout, traceparent_bytes(&decoder->input), 1);
     parts->tracestate = place(layout, tracestate_bytes(&decoder->input), 1);
@@ -250,6 +251,8 @@ static void copy_value(struct rcpt_decoder *decoder, struct parts *parts)
     size_t kept = kept_bytes(decoder);
     if (kept > 0)
         memcpy(parts->value, decoder->input.value, kept);
+    if (decoder->rest_size > 0)
+        memcpy(parts->value + kept, decoder->rest, decoder->rest_size);
     char *next = parts->ids;
     for (uint32_t i = 0; i < decoder->event_count; i++) {
         struct rcpt_event *event = &decoder->events[i];
@@ -440,6 +443,9 @@ static void shrink(struct rcpt_decoder *decoder)
         decoder->reject_capacity = KEPT_REJECTS;
         decoder->rejects = rcpt_realloc(decoder->rejects, KEPT_REJECTS * sizeof(*decoder->rejects));
     }
+    free(decoder->rest);
+    decoder->rest = NULL;
+    decoder->rest_size = decoder->rest_capacity = 0;
     decoder->input = (struct rcpt_record_input){0};
 }
 
@@ -461,6 +467,7 @@ struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
     decoder->default_at_us = rcpt_record_bound_ms(input->timestamp_ms) * 1000;
 
     decode_value(decoder);
+    rcpt_record_gather_rests(decoder);
     struct rcpt_record *record = finish(decoder);
     shrink(decoder);
     return record;

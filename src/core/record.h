@@ -17,6 +17,7 @@
 #define RCPT_RECORD_MAX_EVENTS        10000
 #define RCPT_RECORD_MAX_BYTES         (8u * 1024 * 1024)
 #define RCPT_RECORD_MAX_LETTER_BYTES  (64u * 1024) /* of a dead letter; the topic has the rest */
+#define RCPT_RECORD_OWN_LETTERS       99 /* of a record and reason; one more has the rest */
 #define RCPT_RECORD_MAX_ID_BYTES      255
 #define RCPT_RECORD_MAX_PARTS         255 /* of a message: 3GPP TS 23.040 counts them in a byte */
 #define RCPT_RECORD_TRACEPARENT_BYTES 55  /* W3C Trace Context, version 00 */
@@ -118,6 +119,8 @@ struct rcpt_reject {
     uint32_t payload; /* as for events; the value's first bytes when index is -1 */
     uint32_t payload_size;
     uint32_t full_size; /* what it had before it was cut */
+    uint32_t receipts;  /* how many it stands for; above 1 the payload is an array of their texts */
+    uint32_t indexes;   /* above 1: where their indexes are, as the payload is: "{99,100}" with a NUL */
     char detail[120];   /* what exactly, without the id's or any other value that may be personal */
 };
 

@@ -106,6 +106,8 @@ struct rcpt_decoder {
     uint32_t odd_days; /* of them: their field `day` is none */
     struct rcpt_reject *rejects;
     uint32_t reject_count, reject_capacity;
+    char *rest; /* texts and indexes of rejects that share a letter; the record has them behind its value */
+    size_t rest_size, rest_capacity;
     bool has_flaw;    /* bytes that are not UTF-8: events are looked at only where there are some */
     bool flaw_placed; /* an event has been refused for it */
 };
@@ -116,6 +118,10 @@ struct rcpt_decoder {
 void rcpt_record_parse(struct rcpt_decoder *decoder);
 bool rcpt_record_scan(struct rcpt_decoder *decoder); /* false: nothing is filled */
 void rcpt_record_parse_any(struct rcpt_decoder *decoder);
+
+/* Of more than RCPT_RECORD_OWN_LETTERS + 1 rejects for one reason, all behind the first of these become
+ * one (record_rest.c). */
+void rcpt_record_gather_rests(struct rcpt_decoder *decoder);
 
 /* What a key means, in an event or in the outermost object. */
 enum rcpt_field rcpt_record_field_of(const char *key, size_t size);

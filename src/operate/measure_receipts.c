@@ -60,22 +60,34 @@ const char *measure_gateway_name(const struct measure_receipts *measured, uint32
 
 /* Labels a dead letter with the gateway that its element names, if it is an object. A whole record
  * (index below 0) is not parsed. */
-static void count_letter(struct measure_receipts *measured, const struct rcpt_batch_letter *letter)
+static void count_refused(struct measure_receipts *measured, const struct rcpt_batch_letter *letter,
+                          const struct rcpt_node *event, uint64_t receipts)
 {
-    const char *reason;
     char name[RCPT_RECORD_MAX_GATEWAY_BYTES + 1] = "none";
-    struct rcpt_arena arena;
-    rcpt_arena_init(&arena, LETTER_ARENA_BYTES);
-    const struct rcpt_text payload = {letter->payload, letter->payload_size};
-    struct rcpt_text gateway = {NULL, 0};
-    if (letter->index >= 0 && letter->reason != RCPT_REJECT_INVALID_UTF8) /* labels are UTF-8 */
-        gateway = rcpt_node_text_of(rcpt_document_parse(payload, &arena, &reason), "gateway");
+    struct rcpt_text gateway = rcpt_node_text_of(event, "gateway");
     if (gateway.size >= sizeof(name))
         snprintf(name, sizeof(name), "other");
     else if (gateway.size > 0)
         snprintf(name, sizeof(name), "%.*s", (int)gateway.size, gateway.at);
+    add_dead(measured, letter->reason, name, receipts);
+}
+
+/* The payload of a letter for many receipts is an array of them. */
+static void count_letter(struct measure_receipts *measured, const struct rcpt_batch_letter *letter)
+{
+    const char *reason;
+    struct rcpt_arena arena;
+    rcpt_arena_init(&arena, LETTER_ARENA_BYTES);
+    const struct rcpt_text payload = {letter->payload, letter->payload_size};
+    const struct rcpt_node *node = NULL;
+    if (letter->index >= 0 && letter->reason != RCPT_REJECT_INVALID_UTF8) /* labels are UTF-8 */
+        node = rcpt_document_parse(payload, &arena, &reason);
+    if (letter->receipts == 1 || node == NULL)
+        count_refused(measured, letter, node, letter->receipts);
+    else
+        for (const struct rcpt_node *event = node->first; event != NULL; event = event->next)
+            count_refused(measured, letter, event, 1);
     rcpt_arena_fini(&arena);
-    add_dead(measured, letter->reason, name, 1);
 }
 
 /* One line for each dead letter: they are rare, and an operator needs to find them. */
@@ -87,9 +99,10 @@ static void count_letters(struct measure_receipts *measured, const struct rcpt_b
                                                .trace = letter->record->traceparent};
         count_letter(measured, letter);
         rcpt_log_with(RCPT_LOG_INFO, "operate", &fields,
-                      "dead letter: topic %s partition %d offset %lld event %d: %s", letter->topic,
-                      letter->partition, (long long)letter->record->offset, letter->index,
-                      rcpt_reject_name(letter->reason));
+                      "dead letter: topic %s partition %d offset %lld event %d: %s%s",
+                      letter->topic, letter->partition, (long long)letter->record->offset,
+                      letter->index, rcpt_reject_name(letter->reason),
+                      letter->receipts > 1 ? ", and others of the record" : "");
     }
 }
 

@@ -15,9 +15,12 @@ NUMBERS(add_letter_indexes, int4, batch->letter_count, batch->letters[index].ind
 ELEMENTS(add_letter_reasons, text, batch->letter_count,
          put_text(encoder, rcpt_reject_name(batch->letters[index].reason)))
 
-/* A dead letter keeps at most 64 KiB of its payload. */
+/* A dead letter keeps at most 64 KiB of its payload; one for many receipts all, which are fewer bytes than
+ * their record's. */
 static uint32_t kept_bytes(const struct rcpt_batch_letter *letter)
 {
+    if (letter->receipts > 1)
+        return letter->payload_size;
     return letter->payload_size < RCPT_RECORD_MAX_LETTER_BYTES ? letter->payload_size
                                                                : RCPT_RECORD_MAX_LETTER_BYTES;
 }
@@ -49,6 +52,17 @@ ELEMENTS(add_letter_traceparents, text, batch->letter_count,
 NUMBERS(add_letter_times, timestamp, batch->letter_count,
         batch->letters[index].record->timestamp_ms * 1000)
 
+static void put_indexes(struct rcpt_pg_encoder *encoder, const struct rcpt_batch_letter *letter)
+{
+    if (letter->indexes == NULL)
+        rcpt_pg_put_null(encoder);
+    else
+        put_text(encoder, letter->indexes);
+}
+
+ELEMENTS(add_letter_receipts, text, batch->letter_count,
+         put_indexes(encoder, &batch->letters[index]))
+
 static const add_parameter letter_parameters[] = {add_letter_topics,
                                                   add_letter_partitions,
                                                   add_letter_offsets,
@@ -58,7 +72,8 @@ static const add_parameter letter_parameters[] = {add_letter_topics,
                                                   add_letter_details,
                                                   add_letter_payloads,
                                                   add_letter_traceparents,
-                                                  add_letter_times};
+                                                  add_letter_times,
+                                                  add_letter_receipts};
 
 void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {

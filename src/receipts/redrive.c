@@ -166,7 +166,8 @@ static struct rcpt_record *decode(const struct redriver *redriver, const struct 
     };
     struct rcpt_record *record = rcpt_record_decode(redriver->decoder, &input);
     free(payload);
-    bool whole = rcpt_session_rows_int(rows, row, "index") < 0;
+    bool whole = rcpt_session_rows_int(rows, row, "index") < 0 ||
+                 rcpt_session_rows_text(rows, row, "indexes") != NULL;
     if (record->event_count > 0 && record->reject_count == 0 && (whole || is_one_event(record)))
         return record;
     leave_record(redriver, key, record);
@@ -251,11 +252,10 @@ static void add_ruled(struct rcpt_array_text *arrays, const struct redriver *red
 
 static void add_event(struct rcpt_array_text *arrays, const struct redriver *redriver,
                       const struct rcpt_record *record, const struct rcpt_event *event,
-                      int64_t letter_index)
+                      int64_t index)
 {
     char at[28];
     const struct rcpt_ladder *ladder = redriver->settings->ladder;
-    int64_t index = letter_index >= 0 ? letter_index : (int64_t)event->index;
     rcpt_timestamp_format(event->at_us, at);
     rcpt_array_text_add_int(&arrays[CARRIED_INDEX], index);
     rcpt_array_text_add(&arrays[CARRIED_MESSAGE_ID], event->id, event->id_size);
@@ -293,16 +293,24 @@ static bool park(const struct redriver *redriver, const struct redrive_key *lett
     return true;
 }
 
-/* Events of one letter are parked by one statement, which also deletes the letter. */
+/* Events of one letter are parked by one statement, which also deletes the letter. `indexes`: of a letter for
+ * many receipts; NULL: it is of one, or of a record. */
 static bool move_letter(const struct redriver *redriver, const struct redrive_key *letter,
-                        const struct rcpt_record *record, struct redrive_counts *counts)
+                        const char *indexes, const struct rcpt_record *record,
+                        struct redrive_counts *counts)
 {
     struct rcpt_array_text arrays[CARRIED__COUNT];
+    struct rcpt_array_reader reader;
+    int64_t own = strtoll(letter->index, NULL, 10);
+    rcpt_array_reader_init(&reader, indexes);
     for (size_t column = 0; column < CARRIED__COUNT; column++)
         rcpt_array_text_init(&arrays[column]);
-    for (uint32_t event = 0; event < record->event_count; event++)
-        add_event(arrays, redriver, record, &record->events[event],
-                  strtoll(letter->index, NULL, 10));
+    for (uint32_t event = 0; event < record->event_count; event++) {
+        int64_t index = own >= 0 ? own : (int64_t)record->events[event].index;
+        if (indexes != NULL)
+            RCPT_ASSERT(rcpt_array_reader_next_int(&reader, &index));
+        add_event(arrays, redriver, record, &record->events[event], index);
+    }
     bool good = park(redriver, letter, arrays, counts);
     for (size_t column = 0; column < CARRIED__COUNT; column++)
         rcpt_array_text_fini(&arrays[column]);
@@ -327,7 +335,8 @@ static bool try_letter(const struct redriver *redriver, const struct rcpt_sessio
     else {
         struct rcpt_record *record = decode(redriver, key, rows, row);
         if (record != NULL) {
-            good = move_letter(redriver, key, record, counts);
+            good = move_letter(redriver, key, rcpt_session_rows_text(rows, row, "indexes"), record,
+                               counts);
             rcpt_record_free(record);
             return good;
         }

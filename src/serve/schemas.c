@@ -93,7 +93,7 @@ static const struct {
     {"Letters", "a page of dead letters", "dead_letters: DeadLetter[], next: text?"},
     {"DeadLetter", "what could not be applied",
      "id: text, topic: text, partition: integer, offset: integer, index: integer, reason: text, "
-     "detail: text?, size: integer?, dead_at: time"},
+     "detail: text?, receipts: integer, size: integer?, dead_at: time"},
     {"Redrive", "either a reason or ids", "either RedriveByReason, RedriveByIds"},
     {"RedriveByReason", "all letters of a reason; after: `next` of the answer before",
      "only reason: reason, after?: letter"},

@@ -33,6 +33,11 @@ static void check_reject(const struct rcpt_record *record, const struct rcpt_rej
 {
     RCPT_ASSERT(rcpt_reject_name(reject->reason)[0] != '\0');
     RCPT_ASSERT(reject->detail[0] != '\0' && memchr(reject->detail, '\0', sizeof(reject->detail)));
+    if (reject->receipts > 1) { /* behind the value */
+        RCPT_ASSERT(reject->payload >= record->value_size && reject->indexes > reject->payload);
+        RCPT_ASSERT(record->value[reject->payload] == '[' && record->value[reject->indexes] == '{');
+        return;
+    }
     RCPT_ASSERT((size_t)reject->payload + reject->payload_size <= record->value_size);
     if (reject->index >= 0) {
         RCPT_ASSERT(reject->payload_size > 0 && reject->index < RCPT_RECORD_MAX_EVENTS);
@@ -43,11 +48,30 @@ static void check_reject(const struct rcpt_record *record, const struct rcpt_rej
     }
 }
 
+/* A letter for many receipts has their indexes: "{99,100}". Returns how many. */
+static uint32_t see_reject(const struct rcpt_record *record, const struct rcpt_reject *reject,
+                           unsigned char *seen)
+{
+    uint32_t receipts = 0;
+    if (reject->receipts == 1) {
+        RCPT_ASSERT(reject->index < 0 || !seen[reject->index]++);
+        return 1;
+    }
+    for (const char *at = record->value + reject->indexes; *at != '}'; receipts++) {
+        char *end;
+        RCPT_ASSERT(!seen[strtoul(at + 1, &end, 10)]++);
+        at = end;
+    }
+    RCPT_ASSERT(receipts == reject->receipts);
+    return receipts;
+}
+
 /* Each event lies in its lane, in the order of the record, and each position is there once. */
 static void check_lanes(const struct rcpt_ladder *ladder, const struct rcpt_record *record,
                         uint32_t lanes)
 {
-    unsigned char *seen = rcpt_calloc(record->event_count + record->reject_count + 1, 1);
+    unsigned char *seen = rcpt_calloc(RCPT_RECORD_MAX_EVENTS + 1, 1);
+    uint32_t receipts = record->event_count;
     RCPT_ASSERT(record->lane_events[0] == 0 && record->lane_events[lanes] == record->event_count);
     RCPT_ASSERT(record->lane_rejects[0] == 0 &&
                 record->lane_rejects[lanes] == record->reject_count);
@@ -65,10 +89,10 @@ static void check_lanes(const struct rcpt_ladder *ladder, const struct rcpt_reco
             uint64_t hash = rcpt_hash_position("fuzz", 1, 2, (uint32_t)reject->index);
             RCPT_ASSERT((hash & (lanes - 1)) == lane);
             RCPT_ASSERT(i == record->lane_rejects[lane] || reject[-1].index < reject->index);
-            RCPT_ASSERT(reject->index < 0 || !seen[reject->index]++);
+            receipts += see_reject(record, reject, seen);
         }
     }
-    for (uint32_t i = 0; i < record->event_count + record->reject_count; i++)
+    for (uint32_t i = 0; i < receipts; i++)
         RCPT_ASSERT(seen[i] || record->rejects[0].index == -1);
     free(seen);
 }

@@ -7,6 +7,7 @@ import pytest
 
 from oracle.ledger import MAX_BYTES
 from oracle.traffic import BAD_ELEMENTS, BAD_RECORDS, EMPTY_RECORDS, ODD_ELEMENTS
+from support.operations import Operations
 
 GOOD = '{"message_id":"good","status":"SENT"}'
 
@@ -31,6 +32,48 @@ def test_every_kind_of_bad_record_and_element_is_set_aside_alone(create_world):
     process = world.installation.start()
     world.finish(process)
     process.stop()
+
+
+@pytest.mark.parametrize("element", ("{}", "7", '{"message_id":"m"}', '{"message_id":"m","status":"NONE","gateway":"g"}', '{"message_id":"m","status":"SENT","part":-1}',
+                                     '{"message_id":"m","status":"SENT","at":"never"}', '{"message_id":1,"status":"SENT"}', '{"status":"OPENED","until":1,"recipient":"r","gateway":"g"}'))
+def test_a_record_of_many_refusals_is_a_hundred_letters(create_world, element):
+    world = create_world(partitions=2, http={"listen": "127.0.0.1:0"})
+    world.insert_ids("good", "m")
+    elements = [element if n % 100 else GOOD for n in range(10_000)]
+    world.topic.send("[" + ",".join(elements) + "]", GOOD, partition=0)
+    world.topic.send("[" + ",".join([element] * 10_000) + "]", "[" + ",".join([element] * 100) + "]", partition=1)
+    process = world.installation.start()
+    world.wait_until_consumed(process)
+    if "part" in element or "until" in element:
+        world.audit()  # the ledger knows neither parts nor ranges
+    else:
+        world.finish(process)
+    counts = dict(world.database.query("""SELECT format('%s/%s', partition, "offset"), array[count(*), sum(COALESCE(cardinality(indexes), 1))]::int[] FROM receiptd.dead_letter GROUP BY 1"""))
+    assert counts == {"0/0": [100, 9_900], "1/0": [100, 10_000], "1/1": [100, 100]}
+    assert Operations(process).figures().get_one("receiptd_events_dead_total") == 20_000
+    listed = world.installation.json("dead-letters", "--limit", "1000", "--format", "json")
+    assert sum(int(letter["receipts"]) for letter in listed) == 20_000 and len(listed) == 300
+    process.stop()
+
+
+def test_many_refusals_are_redriven_each_once_when_the_ladder_takes_them(create_world):
+    """Also where other receipts of the record stand between them, and wait at their own indexes."""
+    world = create_world(partitions=1)
+    world.insert_ids("known")
+    odd = [receipt(f"m{n}", "NEW_STATUS", event_id=f"e{n}") for n in range(500)]
+    record = [event for n, event in enumerate(odd) for event in ([event, receipt(f"waits{n}")] if n % 3 == 0 else [event])]
+    world.topic.send(record, GOOD)
+    process = world.installation.start()
+    world.wait_until_consumed(process)
+    process.stop()
+    assert world.database.value("SELECT count(*) FROM receiptd.dead_letter") == 100
+    assert world.installation.json("dead-letters", "--redrive", "--format", "json")[0]["letters_left"] == 100, "the ladder lacks it still"
+    world.database.execute("UPDATE receiptd.dead_letter SET payload = convert_to(replace(convert_from(payload, 'UTF8'), 'NEW_STATUS', 'DELIVERED'), 'UTF8')")
+    said = world.installation.json("dead-letters", "--redrive", "--format", "json")
+    assert said == [{"letters_moved": 100, "receipts_parked": 500, "letters_left": 0}]
+    parked = dict(world.database.query('SELECT index, message_id FROM receiptd.parked_event WHERE "offset" = 0'))
+    assert parked == {index: event["message_id"] for index, event in enumerate(record)}
+    assert world.installation.json("dead-letters", "--format", "json") == []
 
 
 def test_half_a_surrogate_pair_costs_an_id_its_event_and_nothing_else(create_world):

@@ -985,7 +985,7 @@ def test_dead_letters_are_listed_without_their_payloads_unless_asked(installed):
     letters = json.loads(installed.run("dead-letters", "--format", "json").out)
     by_offset = {letter.pop("offset"): letter for letter in letters}
     assert {k: v for k, v in by_offset[1].items() if k != "dead_at"} == {
-        "topic": "dlr-events", "partition": 0, "index": 0, "reason": "unknown_status", "detail": "why", "size": 21}
+        "topic": "dlr-events", "partition": 0, "index": 0, "reason": "unknown_status", "detail": "why", "receipts": 1, "size": 21}
     assert by_offset[2]["size"] is None and by_offset[1]["dead_at"].endswith("Z")
     shown = json.loads(installed.run("dead-letters", "--payload", "--format", "json", "--reason", "unknown_status").out)
     assert [letter["payload"] for letter in shown] == ['{"phone": "+4912345"}']

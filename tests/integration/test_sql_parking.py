@@ -150,8 +150,8 @@ def test_a_position_that_comes_again_keeps_the_row_that_is_parked(database):
     apply(session, [Event("m", 600, 0)])
     apply(session, [Event("m", 600, 0)])
     session.run("lane/letters", [TOPIC] * 2, [0, 0], [8, 9], [-1, 2], 1, ["invalid_json", "unknown_status"],
-                ["at byte 3", None], [b"\xff\x00{", b"{}"], [None, "00-a-b-01"], ["2026-01-01 00:00:00+00"] * 2)
-    session.run("lane/letters", [TOPIC], [0], [8], [-1], 1, ["invalid_json"], [None], [b""], [None], ["2026-01-01 00:00:00+00"])
+                ["at byte 3", None], [b"\xff\x00{", b"{}"], [None, "00-a-b-01"], ["2026-01-01 00:00:00+00"] * 2, [None, "{2,5}"])
+    session.run("lane/letters", [TOPIC], [0], [8], [-1], 1, ["invalid_json"], [None], [b""], [None], ["2026-01-01 00:00:00+00"], [None])
     assert parked(session) == 1
     assert session.query('SELECT "offset", index, lane, reason, detail, payload, traceparent FROM dead_letter ORDER BY 1') == [
         (8, -1, 1, "invalid_json", "at byte 3", b"\xff\x00{", None), (9, 2, 1, "unknown_status", None, b"{}", "00-a-b-01")]

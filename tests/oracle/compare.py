@@ -129,11 +129,22 @@ def same_payload(payload, letter, whole):
     return payload is not None and parse(payload) == letter.payload
 
 
+def singly(letters):
+    """(key, reason, payload) of each receipt: a letter for many has an array of their texts."""
+    for topic, partition, offset, index, reason, payload, indexes in letters:
+        if indexes is None:
+            yield (topic, partition, offset, index), reason, payload
+            continue
+        elements = parse(payload)
+        assert len(elements) == len(indexes) > 1, "as many texts as indexes"
+        for at, element in zip(indexes, elements):
+            yield (topic, partition, offset, at), reason, json.dumps(element).encode()
+
+
 def compare_letters(report, connection, ledger, schema):
-    query = f'SELECT topic, partition, "offset", index, reason, payload FROM {schema}.dead_letter WHERE index >= -1'
+    query = f'SELECT topic, partition, "offset", index, reason, payload, indexes FROM {schema}.dead_letter WHERE index >= -1'
     there = {}
-    for *key, reason, payload in connection.execute(query, binary=True):
-        key = tuple(key)
+    for key, reason, payload in singly(connection.execute(query, binary=True)):
         there[key] = reason
         letter = ledger.letters.get(key)
         if letter is None:

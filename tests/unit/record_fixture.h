@@ -56,6 +56,15 @@ static inline struct rcpt_record *decode(struct bench *bench, const char *value,
     return rcpt_record_decode(bench->decoder, &input);
 }
 
+/* Receipts that the record's rejects stand for. */
+static inline uint32_t refusals(const struct rcpt_record *record)
+{
+    uint32_t receipts = 0;
+    for (uint32_t at = 0; at < record->reject_count; at++)
+        receipts += record->rejects[at].receipts;
+    return receipts;
+}
+
 /* What one value gives: so many events, and the reason and index of its only reject, if any. */
 struct example {
     const char *value;

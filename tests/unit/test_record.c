@@ -350,6 +350,62 @@ static void the_records_time_is_kept_within_1970_and_9999(void **state)
     tear_down(&bench);
 }
 
+/* Of each reason 99 have letters of their own, and one letter has the rest, whatever stands between. */
+static void many_refusals_for_one_reason_share_a_letter(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t empty, scalars, good, letters, receipts;
+    } examples[] = {{99, 0, 0, 99, 0},      {100, 0, 1, 100, 0},         {101, 0, 0, 100, 2},
+                    {101, 99, 3, 199, 2},   {10000, 0, 0, 100, 9901},    {5000, 0, 5000, 100, 4901},
+                    {3000, 3000, 2, 200, 2901}};
+    struct bench bench;
+    set_up(&bench, 8);
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        char *value = NULL;
+        size_t size = 0;
+        FILE *out = open_memstream(&value, &size);
+        uint32_t total = examples[i].empty + examples[i].scalars + examples[i].good, left[3];
+        memcpy(left, &examples[i], sizeof(left));
+        for (uint32_t at = 0, kind = 0; at < total; kind++) {
+            static const char *const texts[] = {"{\"x\":1}", "7", EVENT("a")};
+            if (left[kind % 3] == 0)
+                continue;
+            left[kind % 3]--;
+            fprintf(out, "%c%s", at++ == 0 ? '[' : ',', texts[kind % 3]);
+        }
+        fputc(']', out);
+        fclose(out);
+        struct rcpt_record *record = decode(&bench, value, size);
+        assert_int_equal(record->event_count, examples[i].good);
+        assert_int_equal(record->reject_count, examples[i].letters);
+        uint32_t receipts = 0;
+        for (uint32_t at = 0; at < record->reject_count; at++) {
+            const struct rcpt_reject *reject = &record->rejects[at];
+            const char *payload = record->value + reject->payload;
+            receipts += reject->receipts;
+            if (reject->receipts == 1)
+                continue;
+            bool scalar = reject->reason == RCPT_REJECT_NOT_AN_EVENT;
+            uint32_t count = 0;
+            for (const char *index = record->value + reject->indexes; *index != '\0'; index++)
+                count += *index == ',' || *index == '}';
+            assert_int_equal(count, reject->receipts);
+            assert_int_equal(reject->receipts, examples[i].receipts);
+            assert_int_equal(reject->payload_size, reject->receipts * (scalar ? 2 : 8) + 1);
+            assert_memory_equal(payload, scalar ? "[7,7" : "[{\"x\":1},", 4);
+            assert_int_equal(payload[reject->payload_size - 1], ']');
+            assert_int_equal(strtol(record->value + reject->indexes + 1, NULL, 10), reject->index);
+            assert_non_null(strstr(reject->detail, scalar ? "not an object" : "message_id is missing"));
+        }
+        assert_int_equal(receipts, examples[i].empty + examples[i].scalars);
+        assert_int_equal(rcpt_record_crc(record), rcpt_hash_record(NULL, 0, value, size));
+        rcpt_record_free(record);
+        free(value);
+    }
+    tear_down(&bench);
+}
+
 static void the_first_of_several_faults_is_named(void **state)
 {
     (void)state;
@@ -560,7 +616,7 @@ static void a_record_holds_10_000_events_and_no_more(void **state)
         size_t size;
         char *value = repeat(elements[i], RCPT_RECORD_MAX_EVENTS, &size);
         struct rcpt_record *record = decode(&bench, value, size);
-        assert_int_equal(record->event_count + record->reject_count, RCPT_RECORD_MAX_EVENTS);
+        assert_int_equal(record->event_count + refusals(record), RCPT_RECORD_MAX_EVENTS);
         rcpt_record_free(record);
         free(value);
         value = repeat(elements[i], RCPT_RECORD_MAX_EVENTS + 1, &size);
@@ -584,7 +640,7 @@ static void a_huge_record_leaves_little_memory_behind(void **state)
         size_t size;
         char *value = repeat(elements[i], RCPT_RECORD_MAX_EVENTS, &size);
         struct rcpt_record *record = decode(&bench, value, size);
-        assert_int_equal(record->event_count + record->reject_count, RCPT_RECORD_MAX_EVENTS);
+        assert_int_equal(record->event_count + refusals(record), RCPT_RECORD_MAX_EVENTS);
         rcpt_record_free(record);
         free(value);
     }
@@ -682,7 +738,7 @@ static void events_and_rejects_are_grouped_by_lane_in_order(void **state)
         char *value = mixed_value(3000, &size);
         struct rcpt_record *record = decode(&bench, value, size);
         free(value); /* the record stands on its own */
-        assert_int_equal(record->event_count + record->reject_count, 3000);
+        assert_int_equal(record->event_count + refusals(record), 3000);
         assert_int_equal(record->lane_events[0], 0);
         assert_int_equal(record->lane_events[lanes], record->event_count);
         assert_int_equal(record->lane_rejects[0], 0);
@@ -1176,6 +1232,7 @@ int main(void)
         cmocka_unit_test(times_are_texts_or_epochs_or_the_records),
         cmocka_unit_test(the_records_time_is_kept_within_1970_and_9999),
         cmocka_unit_test(the_first_of_several_faults_is_named),
+        cmocka_unit_test(many_refusals_for_one_reason_share_a_letter),
         cmocka_unit_test(details_say_what_is_wrong_and_show_no_id),
         cmocka_unit_test(payloads_are_the_exact_bytes_of_each_event),
         cmocka_unit_test(payloads_of_elements_that_are_no_objects_are_exact_too),
