@@ -182,10 +182,10 @@ static void print_message(const struct rcpt_session_rows *rows)
 {
     static const struct {
         const char *label, *column;
-    } lines[] = {
-        {"status", "status_name"},  {"before", "before_name"},     {"path", "path"},
-        {"flags", "flag_names"},    {"status since", "status_at"}, {"changed", "updated_at"},
-        {"organisation", "org_id"}, {"campaign", "campaign_id"}},
+    } lines[] =
+        {{"status", "status_name"},  {"before", "before_name"},     {"path", "path"},
+         {"flags", "flag_names"},    {"status since", "status_at"}, {"changed", "updated_at"},
+         {"organisation", "org_id"}, {"campaign", "campaign_id"}},
       rare[] = {{"customer", "customer"}, {"logical", "logical"}, {"parts", "parts"}};
     if (rcpt_session_rows_count(rows) == 0) {
         puts("no row: the platform has not made this message yet, or has removed it");
@@ -229,8 +229,10 @@ static void print_groups(const struct explanation *explanation)
 /* Why, and through whom, on a line of its own: what the receipt says beside its status. */
 static void print_said(const struct rcpt_session_rows *rows, size_t row)
 {
-    static const char *const columns[][2] = {
-        {"gateway", "gateway"}, {"reason", "reason"}, {"class", "reason_class"}, {"event", "event_id"}};
+    static const char *const columns[][2] = {{"gateway", "gateway"},
+                                             {"reason", "reason"},
+                                             {"class", "reason_class"},
+                                             {"event", "event_id"}};
     const char *between = "      ";
     for (size_t index = 0; index < sizeof(columns) / sizeof(columns[0]); index++) {
         const char *text = rcpt_session_rows_text(rows, row, columns[index][1]);
@@ -260,9 +262,10 @@ static void print_receipts(const struct explanation *explanation)
         puts("\nreceipts, as they were recorded:");
     for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
         const char *effect = explain_why(explanation->ladder, rows, row, why);
-        printf("  %s  %-14s %-13s %s  (", rcpt_session_rows_text(rows, row, "recorded_at"),
-               explain_status(explanation->ladder, rcpt_session_rows_int(rows, row, "status"), text),
-               effect, why);
+        printf(
+            "  %s  %-14s %-13s %s  (", rcpt_session_rows_text(rows, row, "recorded_at"),
+            explain_status(explanation->ladder, rcpt_session_rows_int(rows, row, "status"), text),
+            effect, why);
         if (explain_is_expiry(rows, row))
             fputs("inbox.expiry", stdout);
         else

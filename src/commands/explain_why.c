@@ -88,7 +88,8 @@ static const char *explain_waiting(const struct rcpt_session_rows *rows, size_t 
         return "dead";
     }
     if (is_range(rows, row))
-        snprintf(why, EXPLAIN_WHY_BYTES, "a receipt of all messages to the person up to a time; applied%s",
+        snprintf(why, EXPLAIN_WHY_BYTES,
+                 "a receipt of all messages to the person up to a time; applied%s",
                  parked ? " next" : "");
     else
         snprintf(why, EXPLAIN_WHY_BYTES, "%s", parked ? waits[wait].waits : waits[wait].after);
@@ -117,7 +118,8 @@ const char *explain_why(const struct rcpt_ladder *ladder, const struct rcpt_sess
     enum rcpt_outcome outcome =
         rcpt_outcome_of(ladder, old, new, (uint32_t)rcpt_session_rows_int(rows, row, "gained"),
                         (int16_t)rcpt_session_rows_int(rows, row, "status"), is_first(rows, row));
-    const char *from = explain_status(ladder, old, old_text), *to = explain_status(ladder, new, new_text);
+    const char *from = explain_status(ladder, old, old_text),
+               *to = explain_status(ladder, new, new_text);
     /* The default is LOST: the message has a status of higher priority on another branch. */
     if (explain_is_expiry(rows, row)) {
         snprintf(why, EXPLAIN_WHY_BYTES, "%s → %s, since no receipt came in time", from, to);
@@ -143,4 +145,3 @@ const char *explain_why(const struct rcpt_ladder *ladder, const struct rcpt_sess
     }
     return rcpt_outcome_name(outcome);
 }
-

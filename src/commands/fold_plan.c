@@ -81,9 +81,9 @@ static bool on_message(void *context, const struct rcpt_kafka_message *message)
         planning->events =
             rcpt_realloc(planning->events, planning->capacity * sizeof(*planning->events));
     }
-    planning->events[planning->count++] = (struct fold_plan_event){
-        .group = rcpt_hash_text_extended(key, strlen(key), 0), 
-        .at_ms = rcpt_record_bound_ms(message->timestamp_ms)};
+    planning->events[planning->count++] =
+        (struct fold_plan_event){.group = rcpt_hash_text_extended(key, strlen(key), 0),
+                                 .at_ms = rcpt_record_bound_ms(message->timestamp_ms)};
     return planning->count < planning->limit;
 }
 

@@ -119,9 +119,10 @@ struct rcpt_reject {
     uint32_t payload; /* as for events; the value's first bytes when index is -1 */
     uint32_t payload_size;
     uint32_t full_size; /* what it had before it was cut */
-    uint32_t receipts;  /* how many it stands for; above 1 the payload is an array of their texts */
-    uint32_t indexes;   /* above 1: where their indexes are, as the payload is: "{99,100}" with a NUL */
-    char detail[120];   /* what exactly, without the id's or any other value that may be personal */
+    /* How many it stands for. Above 1 the payload is an array of their texts, and `indexes` is where
+     * their indexes are, as the payload is: "{99,100}" with a NUL. */
+    uint32_t receipts, indexes;
+    char detail[120]; /* what exactly, without the id's or any other value that may be personal */
 };
 
 struct rcpt_record {

@@ -106,7 +106,7 @@ struct rcpt_decoder {
     uint32_t odd_days; /* of them: their field `day` is none */
     struct rcpt_reject *rejects;
     uint32_t reject_count, reject_capacity;
-    char *rest; /* texts and indexes of rejects that share a letter; the record has them behind its value */
+    char *rest; /* texts and indexes of rejects that share a letter; go behind the record's value */
     size_t rest_size, rest_capacity;
     bool has_flaw;    /* bytes that are not UTF-8: events are looked at only where there are some */
     bool flaw_placed; /* an event has been refused for it */

@@ -47,8 +47,7 @@ static struct rcpt_reject *append_texts(struct rcpt_decoder *decoder,
         if (number(reject, reason, &seen) <= RCPT_RECORD_OWN_LETTERS)
             continue;
         append(decoder, first == NULL ? "[" : ",", 1);
-        append(decoder, (const char *)decoder->input.value + reject->payload,
-               reject->payload_size);
+        append(decoder, (const char *)decoder->input.value + reject->payload, reject->payload_size);
         first = first == NULL ? reject : first;
     }
     append(decoder, "]", 1);
@@ -65,9 +64,9 @@ static void append_indexes(struct rcpt_decoder *decoder, enum rcpt_reject_reason
         uint32_t of_reason = number(reject, reason, &seen);
         if (of_reason <= RCPT_RECORD_OWN_LETTERS)
             continue;
-        int size = snprintf(text, sizeof(text), "%c%d",
-                            of_reason == RCPT_RECORD_OWN_LETTERS + 1 ? '{' : ',',
-                            (int)reject->index);
+        int size =
+            snprintf(text, sizeof(text), "%c%d",
+                     of_reason == RCPT_RECORD_OWN_LETTERS + 1 ? '{' : ',', (int)reject->index);
         append(decoder, text, (size_t)size);
     }
     append(decoder, "}", 2);

@@ -439,8 +439,7 @@ void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_bat
                                           raw->event->payload_size, &arena);
     }
     rcpt_pg_encoder_reset(encoder);
-    ADD_ALL(encoder,
-            &((struct content){.batch = batch, .form.raw = true, .origins = origins}),
+    ADD_ALL(encoder, &((struct content){.batch = batch, .form.raw = true, .origins = origins}),
             timeline_parameters);
     rcpt_arena_fini(&arena);
 }

@@ -87,8 +87,7 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
 
 /* Prepared on each connection of the interface for readers, whose role may read and nothing else. */
 const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, const char *logical,
-                                                      const char *newest,
-                                                      size_t *count)
+                                                      const char *newest, size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
         {.name = "funnel"},

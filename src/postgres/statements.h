@@ -69,8 +69,7 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count);
 /* On those of the interface for readers. Static. */
 /* `customer` is a column of the inbox, NULL: none, and there is no statement for it; `newest` orders. */
 const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, const char *logical,
-                                                      const char *newest,
-                                                      size_t *count);
+                                                      const char *newest, size_t *count);
 /* On the connections of the publisher of folds and of their reader of topics. Static. */
 const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count);

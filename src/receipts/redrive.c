@@ -259,8 +259,7 @@ static void add_event(struct rcpt_array_text *arrays, const struct redriver *red
     rcpt_timestamp_format(event->at_us, at);
     rcpt_array_text_add_int(&arrays[CARRIED_INDEX], index);
     rcpt_array_text_add(&arrays[CARRIED_MESSAGE_ID], event->id, event->id_size);
-    rcpt_array_text_add_int(&arrays[CARRIED_STATUS],
-                            rcpt_ladder_entry(ladder, event->entry)->code);
+    rcpt_array_text_add_int(&arrays[CARRIED_STATUS], rcpt_ladder_entry(ladder, event->entry)->code);
     rcpt_array_text_add(&arrays[CARRIED_AT], at, strlen(at));
     rcpt_array_text_add_int(&arrays[CARRIED_FLAGS], event->flags);
     rcpt_array_text_add_bytea(&arrays[CARRIED_PAYLOAD], record->value + event->payload,

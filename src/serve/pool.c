@@ -188,9 +188,9 @@ static void open_line(struct line *line, unsigned number)
     };
     /* The inbox of our own has created_at; a table of the platform's only where a key names it. */
     bool dated = config->inbox.table == NULL || config->inbox.created_at != NULL;
-    settings.statements = rcpt_serve_statements(
-        config->inbox.customer_id, rcpt_groups_column(config, "logical"),
-        dated ? "created_at" : "message_id", &settings.statement_count);
+    settings.statements =
+        rcpt_serve_statements(config->inbox.customer_id, rcpt_groups_column(config, "logical"),
+                              dated ? "created_at" : "message_id", &settings.statement_count);
     line->pg = rcpt_pg_new(&settings);
     rcpt_pg_start(line->pg);
 }

@@ -52,7 +52,8 @@ static const struct {
      "found_by: text"},
     {"Message", "what happened to a message",
      "message_id: text, campaign_id: text?, org_id: text?, customer: text?, logical: text?, "
-     "parts: Parts?, status: text, status_code: integer, status_at: time?, updated_at: time?, flags: text[], path: text[], receipts: Receipt[], "
+     "parts: Parts?, status: text, status_code: integer, status_at: time?, updated_at: time?, "
+     "flags: text[], path: text[], receipts: Receipt[], "
      "parked: Parked[], dead_letters: Letter[], actions: Due[]"},
     {"Receipt", "a receipt and what it did",
      "at: time?, recorded_at: time, topic: text, partition: integer, offset: integer, "

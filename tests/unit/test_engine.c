@@ -225,9 +225,12 @@ static void another_topic_under_the_same_name_halts_once(void **state)
 static void an_anchor_fits_its_record_whatever_timestamp_a_producer_gave_it(void **state)
 {
     (void)state;
-    static const int64_t timestamps[] = {
-        -1, 0, INT64_C(253402300799000), INT64_C(1795782291000000), INT64_C(1800000000000000000),
-        INT64_C(9000000000000000000)};
+    static const int64_t timestamps[] = {-1,
+                                         0,
+                                         INT64_C(253402300799000),
+                                         INT64_C(1795782291000000),
+                                         INT64_C(1800000000000000000),
+                                         INT64_C(9000000000000000000)};
     for (size_t i = 0; i < COUNT(timestamps); i++) {
         struct world world;
         open_world(&world);
@@ -235,9 +238,8 @@ static void an_anchor_fits_its_record_whatever_timestamp_a_producer_gave_it(void
         input.offset = 9;
         input.timestamp_ms = timestamps[i];
         struct rcpt_record *record = rcpt_record_decode(world.bench.decoder, &input);
-        struct rcpt_engine_anchor anchor = {.offset = 9,
-                                            .timestamp_ms = timestamps[i],
-                                            .crc = rcpt_record_crc(record)};
+        struct rcpt_engine_anchor anchor = {
+            .offset = 9, .timestamp_ms = timestamps[i], .crc = rcpt_record_crc(record)};
         uint32_t slot = assign(&world, 10, &anchor);
         rcpt_engine_deliver_take(world.engine, slot, record, 0);
         assert_int_equal(world.halts, 0);

@@ -356,8 +356,8 @@ static void many_refusals_for_one_reason_share_a_letter(void **state)
     (void)state;
     static const struct {
         uint32_t empty, scalars, good, letters, receipts;
-    } examples[] = {{99, 0, 0, 99, 0},      {100, 0, 1, 100, 0},         {101, 0, 0, 100, 2},
-                    {101, 99, 3, 199, 2},   {10000, 0, 0, 100, 9901},    {5000, 0, 5000, 100, 4901},
+    } examples[] = {{99, 0, 0, 99, 0},         {100, 0, 1, 100, 0},      {101, 0, 0, 100, 2},
+                    {101, 99, 3, 199, 2},      {10000, 0, 0, 100, 9901}, {5000, 0, 5000, 100, 4901},
                     {3000, 3000, 2, 200, 2901}};
     struct bench bench;
     set_up(&bench, 8);
@@ -396,7 +396,8 @@ static void many_refusals_for_one_reason_share_a_letter(void **state)
             assert_memory_equal(payload, scalar ? "[7,7" : "[{\"x\":1},", 4);
             assert_int_equal(payload[reject->payload_size - 1], ']');
             assert_int_equal(strtol(record->value + reject->indexes + 1, NULL, 10), reject->index);
-            assert_non_null(strstr(reject->detail, scalar ? "not an object" : "message_id is missing"));
+            assert_non_null(
+                strstr(reject->detail, scalar ? "not an object" : "message_id is missing"));
         }
         assert_int_equal(receipts, examples[i].empty + examples[i].scalars);
         assert_int_equal(rcpt_record_crc(record), rcpt_hash_record(NULL, 0, value, size));
