@@ -1,6 +1,7 @@
--- All stored facts about a message's receipts, in the order in which they were recorded: $1 text id. Columns: kind (timeline,
--- parked), topic, partition, offset, index, status, at, old, new, gained, gateway, reason, reason_class, event_id, part, parts, waited (see
--- tables/007_receipts), recorded_at, and for those that the batch did not apply whether they still wait (parked), and the reason of their letter (dead).
+-- All stored facts about a message's receipts, in the order in which they were recorded: $1 text id. Columns: kind
+-- (timeline, parked), topic, partition, offset, index, status, at, old, new, gained, gateway, reason, reason_class,
+-- event_id, part, parts, waited (see tables/007_receipts), recorded_at, and for those that the batch did not apply
+-- whether they still wait (parked), and the reason of their letter (dead).
 SELECT 'timeline' AS kind, t.topic, t.partition, t."offset", t.index, t.status,
        to_char(t.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at, t.old, t.new, t.gained,
        t.gateway, t.reason, t.reason_class, t.event_id, t.part, t.parts, t.waited,
@@ -16,7 +17,8 @@ SELECT 'parked', p.topic, p.partition, p."offset", p.index, p.status,
        to_char(p.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), NULL, NULL, NULL,
        p.account, NULL, p.reason_class, NULL, p.part, p.parts,
        CASE WHEN EXISTS (SELECT FROM message_inbox m WHERE m.message_id = p.message_id)
-            THEN CASE WHEN p.machine IS NOT NULL THEN 'machine' WHEN p.part IS NOT NULL AND s.name = 'DELIVERED' THEN 'part' ELSE 'beside' END END,
+            THEN CASE WHEN p.machine IS NOT NULL THEN 'machine'
+                      WHEN p.part IS NOT NULL AND s.name = 'DELIVERED' THEN 'part' ELSE 'beside' END END,
        to_char(p.parked_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), true, NULL
 FROM parked_event p LEFT JOIN message_status_priority s ON s.code = p.status
 WHERE p.message_id = $1::text

@@ -1,5 +1,7 @@
--- Counts by time that are older than they are kept, or lie more than an hour ahead, where older versions counted receipts from the future: $1 int8 ms of hours of the series, $2 int8 ms of hours of gateways (0: the rule is off here, and what it has
--- counted stays: another instance may have it on), $3 int4 most rows. Minutes are kept for a day. Returns rows (deleted).
+-- Counts by time that are older than they are kept, or lie more than an hour ahead, where older versions counted
+-- receipts from the future: $1 int8 ms of hours of the series, $2 int8 ms of hours of gateways (0: the rule is off
+-- here, and what it has counted stays: another instance may have it on), $3 int4 most rows. Minutes are kept for a day.
+-- Returns rows (deleted).
 WITH gone AS (
     DELETE FROM campaign_tally_total t
     WHERE t.ctid = ANY (ARRAY(
@@ -7,7 +9,8 @@ WITH gone AS (
         FROM (VALUES ('minute', 86400000), ('hour', $1::int8), ('gateway', $2::int8), ('gateway_duplicate', $2::int8), ('gateway_unknown', $2::int8),
                      ('gateway_disorder', $2::int8), ('gateway_won', $2::int8), ('gateway_lost', $2::int8), ('gateway_delay', $2::int8)) k (kind, keep)
         CROSS JOIN LATERAL (
-            SELECT t.ctid FROM campaign_tally_total t WHERE t.kind = k.kind AND t.at > '-infinity' AND t.at < now() - NULLIF(k.keep, 0) * interval '1 millisecond'
+            SELECT t.ctid FROM campaign_tally_total t
+            WHERE t.kind = k.kind AND t.at > '-infinity' AND t.at < now() - NULLIF(k.keep, 0) * interval '1 millisecond'
             UNION ALL
             SELECT t.ctid FROM campaign_tally_total t WHERE t.kind = k.kind AND t.at > now() + interval '1 hour'
         ) o

@@ -58,7 +58,8 @@ parked AS (
 ),
 noted AS (
     INSERT INTO message_timeline (message_id, topic, partition, "offset", index, status, at, gateway)
-    SELECT f.message_id, f.topic, f.partition, f."offset", f.number, f.status, f.at, f.account FROM found f WHERE $6::int4 = 1
+    SELECT f.message_id, f.topic, f.partition, f."offset", f.number, f.status, f.at, f.account
+    FROM found f WHERE $6::int4 = 1
 ),
 ends AS MATERIALIZED (
     SELECT d.topic, d.partition, d."offset", d.index, d.looks, l.n = $4::int4 AS more, l.sent, l.message_id,

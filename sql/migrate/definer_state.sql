@@ -38,7 +38,8 @@ SELECT d.kind, d.role, r.oid IS NOT NULL AS role_exists, d.session, current_data
             WHEN g.rolname IS NOT NULL THEN format('REVOKE %I FROM %I', g.rolname, d.role)
             WHEN m.rolname IS NOT NULL THEN format('REVOKE %I FROM %I', d.role, m.rolname) END AS undo,
        p.oid IS NOT NULL AS function_exists,
-       COALESCE(p.proowner = r.oid AND (d.kind <> 'counter' OR has_table_privilege(r.oid, o.oid, 'DELETE') AND has_any_column_privilege(r.oid, v.oid, 'SELECT')), false)
+       COALESCE(p.proowner = r.oid AND (d.kind <> 'counter' OR has_table_privilege(r.oid, o.oid, 'DELETE')
+                AND has_any_column_privilege(r.oid, v.oid, 'SELECT')), false)
            AND NOT EXISTS (SELECT FROM pg_proc q WHERE d.kind = 'counter' AND q.pronamespace = n.oid AND q.proname = 'count_deleted'
                            AND q.proowner <> r.oid) AS settled,
        r.oid IS NOT NULL AND pg_has_role(r.oid, s.oid, 'USAGE') AS sees,

@@ -1,6 +1,7 @@
--- Books the messages of a detached partition as deleted ones are booked (functions/install_retired_trigger): what they counted, also in the
--- histograms of times, and their ids; forgets which of their parts are delivered. In a transaction in which nobody else changes it. Variables: part_schema, part; message_id, campaign_id, status, flags: its columns. Returns messages. The hashes
--- come in the order of their index, so that each of its pages is touched once.
+-- Books the messages of a detached partition as deleted ones are booked (functions/install_retired_trigger): what they
+-- counted, also in the histograms of times, and their ids; forgets which of their parts are delivered. In a transaction
+-- in which nobody else changes it. Variables: part_schema, part; message_id, campaign_id, status, flags: its columns.
+-- Returns messages. The hashes come in the order of their index, so that each of its pages is touched once.
 WITH counted AS (
     INSERT INTO campaign_retired (campaign_id, status, flags, messages)
     SELECT COALESCE(p.:"campaign_id"::text COLLATE "C", ''), p.:"status", p.:"flags", count(*) FROM ONLY :"part_schema".:"part" p GROUP BY 1, 2, 3
@@ -12,7 +13,8 @@ remembered AS (
 ),
 forgotten AS (
     DELETE FROM message_part d USING ONLY :"part_schema".:"part" p
-    WHERE d.message_id = p.:"message_id"::text COLLATE "default" AND (SELECT true FROM message_inbox m WHERE m.message_id = d.message_id LIMIT 1) IS NULL
+    WHERE d.message_id = p.:"message_id"::text COLLATE "default"
+      AND (SELECT true FROM message_inbox m WHERE m.message_id = d.message_id LIMIT 1) IS NULL
 )
 SELECT COALESCE(sum(c.messages), 0)::int8 AS messages,
        book_forgotten(format('%I.%I', :'part_schema', :'part')::regclass, :'campaign_id') AS forgotten

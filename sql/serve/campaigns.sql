@@ -72,6 +72,7 @@ SELECT json_build_object(
         'changed_at', to_char(s.changed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'provisional', NULL)
         ORDER BY s.rank DESC, s.campaign_id), '[]'),
     'next', CASE WHEN count(*) = $5::int4 THEN (array_agg(s.rank::text || ':' || s.campaign_id ORDER BY s.rank, s.campaign_id DESC))[1] END,
-    'as_of', (SELECT to_char(max(c.newest_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') FROM partition_position c),
+    'as_of', (SELECT to_char(max(c.newest_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+              FROM partition_position c),
     'behind_s', (SELECT b.behind_s FROM counters_behind b))::text AS body
 FROM shown s;

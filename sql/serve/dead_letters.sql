@@ -13,7 +13,8 @@ WITH page AS (
 )
 SELECT json_build_object('dead_letters', COALESCE(json_agg(json_build_object(
     'id', concat_ws('/', p.topic, p.partition, p."offset", p.index), 'topic', p.topic, 'partition', p.partition, 'offset', p."offset", 'index', p.index, 'reason', p.reason, 'detail', p.detail,
-    'receipts', COALESCE(cardinality(p.indexes), 1), 'size', octet_length(p.payload), 'dead_at', p.dead) ORDER BY p.n), '[]'),
+    'receipts', COALESCE(cardinality(p.indexes), 1),
+    'size', octet_length(p.payload), 'dead_at', p.dead) ORDER BY p.n), '[]'),
     'next', CASE WHEN count(*) = $4::int4
             THEN (array_agg(concat_ws('|', (extract(epoch FROM p.dead_at) * 1000000)::int8, p.topic, p.partition, p."offset", p.index) ORDER BY p.n DESC))[1] END)::text AS body
 FROM page p;

@@ -86,7 +86,8 @@ rated AS (
 )
 SELECT json_build_object(
     'campaign_id', g.campaign_id, 'org_id', w.org_id,
-    'as_of', (SELECT to_char(max(c.newest_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') FROM partition_position c),
+    'as_of', (SELECT to_char(max(c.newest_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+              FROM partition_position c),
     'behind_s', (SELECT b.behind_s FROM counters_behind b),
     'pending', $4::text::json,
     'statuses', s.statuses, 'flags', COALESCE(s.flags, '[]'), 'rates', COALESCE(r.rates, '[]'),

@@ -1,8 +1,12 @@
--- GET /messages/{message}, as receiptd explain says it: $1 text organisation (NULL: all), $2 text id. Variables: customer and logical (columns of the inbox),
--- has_customer and has_logical (false: another column stands there, and is not shown). No row: no such message, or one of another organisation. Receipts are known where timeline.retention is set. Dead letters are for those who may see all organisations, and so
--- are receipts that wait for a message that is not there.
+-- GET /messages/{message}, as receiptd explain says it: $1 text organisation (NULL: all), $2 text id. Variables:
+-- customer and logical (columns of the inbox), has_customer and has_logical (false: another column stands there, and is
+-- not shown). No row: no such message, or one of another organisation. Receipts are known where timeline.retention is
+-- set. Dead letters are for those who may see all organisations, and so are receipts that wait for a message that is
+-- not there.
 WITH receipts AS (
-    SELECT t.*, EXISTS (SELECT FROM dead_letter d WHERE d.topic = t.topic AND d.partition = t.partition AND d."offset" = t."offset" AND d.index = t.index) AS dead, o.name AS old_name, n.name AS new_name, COALESCE(s.name, t.status::text) AS status_name,
+    SELECT t.*,
+           EXISTS (SELECT FROM dead_letter d WHERE d.topic = t.topic AND d.partition = t.partition AND d."offset" = t."offset" AND d.index = t.index) AS dead,
+           o.name AS old_name, n.name AS new_name, COALESCE(s.name, t.status::text) AS status_name,
            (SELECT array_agg(f.name ORDER BY f.code) FROM message_status_priority f
             WHERE f.flag_bit IS NOT NULL AND (t.gained >> f.flag_bit) & 1 = 1) AS gained_names
     FROM message_timeline t
@@ -15,8 +19,10 @@ WITH receipts AS (
 )
 SELECT json_build_object(
     'message_id', m.message_id, 'campaign_id', m.campaign_id, 'org_id', m.org_id,
-    'customer', CASE WHEN :'has_customer'::bool THEN m.:"customer"::text END, 'logical', CASE WHEN :'has_logical'::bool THEN m.:"logical"::text END,
-    'parts', (SELECT json_build_object('parts', p.parts, 'delivered', p.delivered) FROM message_part p WHERE p.message_id = $2::text),
+    'customer', CASE WHEN :'has_customer'::bool THEN m.:"customer"::text END,
+    'logical', CASE WHEN :'has_logical'::bool THEN m.:"logical"::text END,
+    'parts', (SELECT json_build_object('parts', p.parts, 'delivered', p.delivered)
+              FROM message_part p WHERE p.message_id = $2::text),
     'status', COALESCE(s.name, m.status::text), 'status_code', m.status,
     'status_at', to_char(m.status_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
     'updated_at', to_char(m.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
@@ -29,8 +35,10 @@ SELECT json_build_object(
         'recorded_at', to_char(t.recorded_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
         'topic', t.topic, 'partition', t.partition, 'offset', t."offset", 'index', t.index,
         'status', t.status_name, 'old', t.old_name, 'new', t.new_name, 'gained', COALESCE(t.gained_names, '{}'),
-        'gateway', t.gateway, 'reason', t.reason, 'reason_class', t.reason_class, 'event_id', t.event_id, 'part', t.part, 'parts', t.parts,
-        'effect', CASE WHEN t.new IS NULL AND t.dead THEN 'refused' WHEN t.new IS NULL THEN COALESCE(t.waited, 'waited') WHEN t.new IS DISTINCT FROM t.old THEN 'applied' WHEN t.gained <> 0 THEN 'flagged'
+        'gateway', t.gateway, 'reason', t.reason, 'reason_class', t.reason_class, 'event_id', t.event_id,
+        'part', t.part, 'parts', t.parts,
+        'effect', CASE WHEN t.new IS NULL AND t.dead THEN 'refused' WHEN t.new IS NULL THEN COALESCE(t.waited, 'waited')
+                       WHEN t.new IS DISTINCT FROM t.old THEN 'applied' WHEN t.gained <> 0 THEN 'flagged'
                        WHEN t.status = t.old THEN 'duplicate' ELSE 'stale' END)
         ORDER BY t.recorded_at, t.topic, t.partition, t."offset", t.index), '[]') FROM receipts t),
     'parked', (SELECT COALESCE(json_agg(json_build_object(

@@ -19,5 +19,6 @@ SELECT json_build_object(
         'name', i.name, 'at', to_char(i.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
         'age_s', GREATEST(round(extract(epoch FROM now() - i.at)::numeric, 1), 0), 'status', i.document) ORDER BY i.name), '[]')
         FROM instance_status i WHERE $1::text IS NULL),
-    'as_of', (SELECT to_char(max(c.newest_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') FROM partition_position c),
+    'as_of', (SELECT to_char(max(c.newest_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+              FROM partition_position c),
     'behind_s', (SELECT b.behind_s FROM counters_behind b))::text AS body;

@@ -7,8 +7,8 @@ SELECT l.id, l.campaign_id, substr(l.place, length(split_part(l.place, '/', 1)) 
        NULLIF(split_part(l.place, '/', 1), '')::int2, NULLIF(split_part(l.place, '/', 2), '')::int2, -1
 FROM (SELECT d.id, unnest(d.left_campaign_id) AS campaign_id, unnest(d.left_place) AS place FROM campaign_time_delta d) l;
 
--- What rules counted (sql/lane/rules), exact at every moment: totals and deltas in one snapshot. at: NULL: not by time. What older versions counted more than
--- an hour ahead of now is left out, and trimmed.
+-- What rules counted (sql/lane/rules), exact at every moment: totals and deltas in one snapshot. at: NULL: not by time.
+-- What older versions counted more than an hour ahead of now is left out, and trimmed.
 CREATE OR REPLACE VIEW campaign_tally AS
 SELECT c.campaign_id, c.kind, NULLIF(c.at, '-infinity') AS at, c.key, c.status, COALESCE(p.name, c.status::text) AS status_name,
        sum(c.messages)::bigint AS messages, sum(c.events)::bigint AS events

@@ -1,5 +1,5 @@
-/* What a receipt did and why, in words: derived from what the timeline stores (core/outcome.c). Called by
- * explain.c.
+/* What a receipt did and why, in words: derived from what the timeline stores (core/outcome.c).
+ * Called by explain.c.
  */
 #include "explain_why.h"
 
@@ -35,15 +35,15 @@ static bool is_first(const struct rcpt_session_rows *rows, size_t row)
     return true;
 }
 
-/* The receipt was of all messages to a person up to a time: sql/lane/range_resolve.sql numbers what it
- * parks above all indexes of events. */
+/* The receipt was of all messages to a person up to a time: sql/lane/range_resolve.sql numbers
+ * what it parks above all indexes of events. */
 static bool is_range(const struct rcpt_session_rows *rows, size_t row)
 {
     return rcpt_session_rows_int(rows, row, "index") >= RCPT_RECORD_RANGE_INDEX;
 }
 
-/* What a receipt waits or waited for: `waits` while it does, `after` when it is applied. The first line is for
- * those without a word in the timeline. */
+/* What a receipt waits or waited for: `waits` while it does, `after` when it is applied. The
+ * first line is for those without a word in the timeline. */
 static const struct {
     const char *waited, *effect, *waits, *after;
 } waits[] = {

@@ -1,4 +1,5 @@
-/* What a receipt did and why, from a row of sql/command/explain_receipts. Private to this folder. */
+/* What a receipt did and why, from a row of sql/command/explain_receipts. Private to this
+ * folder. */
 #ifndef RECEIPTD_COMMANDS_EXPLAIN_WHY_H
 #define RECEIPTD_COMMANDS_EXPLAIN_WHY_H
 

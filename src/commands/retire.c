@@ -78,6 +78,8 @@ static bool retire_aliases(struct command_context *context, bool dry_run)
     return context->config->inbox.alias_retention_ms == 0 || command_walk(&walk, dry_run);
 }
 
+/* The trigger has forgotten the parts of messages that were booked. Others left without a trace,
+ * such as by TRUNCATE of a partition: a walk finds theirs. */
 static bool retire_parts(struct command_context *context, bool dry_run)
 {
     struct command_walk walk = {.context = context,

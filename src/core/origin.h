@@ -1,9 +1,9 @@
-/* What an event says beside the status: organisation, campaign, gateway, reason, read from the event's
- * own JSON text.
+/* What an event says beside the status: organisation, campaign, gateway, reason, read from the
+ * event's own JSON text.
  *
- * Needed where a receipt is parked, its row has to be created or the timeline is written, so it is read then and not when the
- * record is decoded. Pure. PostgreSQL's JSON functions cannot do it: they refuse escapes
- * anywhere in the object that are legal JSON.
+ * Needed where a receipt is parked, its row has to be created or the timeline is written, so it is
+ * read then and not when the record is decoded. Pure. PostgreSQL's JSON functions cannot do it:
+ * they refuse escapes anywhere in the object that are legal JSON.
  */
 #ifndef RECEIPTD_CORE_ORIGIN_H
 #define RECEIPTD_CORE_ORIGIN_H

@@ -449,6 +449,8 @@ static void shrink(struct rcpt_decoder *decoder)
     decoder->input = (struct rcpt_record_input){0};
 }
 
+/* A negative one says that there is none. Microseconds and nanoseconds, which some clients write,
+ * end at the last moment. */
 int64_t rcpt_record_bound_ms(int64_t timestamp_ms)
 {
     if (timestamp_ms < 0)

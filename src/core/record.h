@@ -119,8 +119,8 @@ struct rcpt_reject {
     uint32_t payload; /* as for events; the value's first bytes when index is -1 */
     uint32_t payload_size;
     uint32_t full_size; /* what it had before it was cut */
-    /* How many it stands for. Above 1 the payload is an array of their texts, and `indexes` is where
-     * their indexes are, as the payload is: "{99,100}" with a NUL. */
+    /* How many it stands for. Above 1 the payload is an array of their texts, and `indexes` is
+     * where their indexes are, as the payload is: "{99,100}" with a NUL. */
     uint32_t receipts, indexes;
     char detail[120]; /* what exactly, without the id's or any other value that may be personal */
 };
@@ -171,9 +171,9 @@ struct rcpt_record_input {
     size_t tracestate_size;
 };
 
-/* Kafka's timestamp of a record, which no broker before 4.0 checks, as a time that PostgreSQL and the
- * figures can hold: within 1970 and 9999. 0: the record has none. Anchors are compared in this form,
- * whatever form an older version stored. */
+/* Kafka's timestamp of a record, which no broker before 4.0 checks, as a time that PostgreSQL
+ * and the figures can hold: within 1970 and 9999. 0: the record has none. Anchors are compared
+ * in this form, whatever form an older version stored. */
 int64_t rcpt_record_bound_ms(int64_t timestamp_ms);
 
 struct rcpt_decoder; /* reusable scratch memory around one ladder; not for two threads at once */

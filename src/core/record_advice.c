@@ -1,6 +1,6 @@
 /* What would be right instead of what an event says: the second half of a dead letter's detail, for
- * a status, a flag, a part or a time that the decoder refuses; and a channel that is taken although it may be
- * misspelt. Shows words and times, never an id. Called by record_event.c.
+ * a status, a flag, a part or a time that the decoder refuses; and a channel that is taken although
+ * it may be misspelt. Shows words and times, never an id. Called by record_event.c.
  */
 #include <stdio.h>
 #include <string.h>

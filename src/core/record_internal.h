@@ -119,8 +119,8 @@ void rcpt_record_parse(struct rcpt_decoder *decoder);
 bool rcpt_record_scan(struct rcpt_decoder *decoder); /* false: nothing is filled */
 void rcpt_record_parse_any(struct rcpt_decoder *decoder);
 
-/* Of more than RCPT_RECORD_OWN_LETTERS + 1 rejects for one reason, all behind the first of these become
- * one (record_rest.c). */
+/* Of more than RCPT_RECORD_OWN_LETTERS + 1 rejects for one reason, all behind the first of these
+ * become one (record_rest.c). */
 void rcpt_record_gather_rests(struct rcpt_decoder *decoder);
 
 /* What a key means, in an event or in the outermost object. */

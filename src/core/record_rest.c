@@ -1,7 +1,7 @@
-/* One letter for many refusals. A record of ten thousand empty objects would be ten thousand dead letters,
- * each with its row and key: so of each reason the first refusals have letters of their own, and one
- * letter has the rest. It holds their texts as one JSON array, and their indexes, so nothing is lost and
- * a redrive finds each. Called by record.c when all of the record is known.
+/* One letter for many refusals. A record of ten thousand empty objects would be ten thousand dead
+ * letters, each with its row and key: so of each reason the first refusals have letters of their
+ * own, and one letter has the rest. It holds their texts as one JSON array, and their indexes, so
+ * nothing is lost and a redrive finds each. Called by record.c when all of the record is known.
  */
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +37,7 @@ static uint32_t number(const struct rcpt_reject *reject, enum rcpt_reject_reason
     return is_refusal(reject, reason) ? ++*seen : 0;
 }
 
+/* Returns the first of the rest: its letter. */
 static struct rcpt_reject *append_texts(struct rcpt_decoder *decoder,
                                         enum rcpt_reject_reason reason)
 {
@@ -94,6 +95,7 @@ static void gather(struct rcpt_decoder *decoder, enum rcpt_reject_reason reason,
     decoder->reject_count = kept;
 }
 
+/* Most records have no reject at all, and a letter more or less is no reason to copy anything. */
 void rcpt_record_gather_rests(struct rcpt_decoder *decoder)
 {
     uint32_t counts[RCPT_REJECT_REASON__COUNT] = {0};

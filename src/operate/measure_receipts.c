@@ -60,6 +60,7 @@ const char *measure_gateway_name(const struct measure_receipts *measured, uint32
 
 /* Labels a dead letter with the gateway that its element names, if it is an object. A whole record
  * (index below 0) is not parsed. */
+/* By the gateway that the event names, whatever is wrong with the rest of it. */
 static void count_refused(struct measure_receipts *measured, const struct rcpt_batch_letter *letter,
                           const struct rcpt_node *event, uint64_t receipts)
 {

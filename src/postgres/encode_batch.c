@@ -400,6 +400,7 @@ static void put_words(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
         rcpt_pg_put_null(encoder);
 }
 
+/* What each event says of itself, for support: why it failed, through whom, which part of it. */
 ELEMENTS(add_event_accounts, text, batch->event_count,
          put_words(encoder, content->origins[index].gateway))
 ELEMENTS(add_event_reasons, text, batch->event_count,

@@ -15,8 +15,8 @@ NUMBERS(add_letter_indexes, int4, batch->letter_count, batch->letters[index].ind
 ELEMENTS(add_letter_reasons, text, batch->letter_count,
          put_text(encoder, rcpt_reject_name(batch->letters[index].reason)))
 
-/* A dead letter keeps at most 64 KiB of its payload; one for many receipts all, which are fewer bytes than
- * their record's. */
+/* A dead letter keeps at most 64 KiB of its payload; one for many receipts all, which are fewer
+ * bytes than their record's. */
 static uint32_t kept_bytes(const struct rcpt_batch_letter *letter)
 {
     if (letter->receipts > 1)

@@ -175,9 +175,9 @@ static struct rcpt_record *decode(const struct redriver *redriver, const struct 
     return NULL;
 }
 
-/* What a parked receipt carries: an array for each, in the order of command/redrive, from $6 on. With topic,
- * partition, offset, lane and traceparent, which the statement takes from the letter, these are all
- * columns of parked_event (tests/integration/test_carried.py). */
+/* What a parked receipt carries: an array for each, in the order of command/redrive, from $6 on.
+ * With topic, partition, offset, lane and traceparent, which the statement takes from the
+ * letter, these are all columns of parked_event (tests/integration/test_carried.py). */
 enum carried {
     CARRIED_INDEX,
     CARRIED_MESSAGE_ID,
@@ -233,8 +233,8 @@ static void add_origin(struct rcpt_array_text *arrays, const struct rcpt_record 
     rcpt_arena_fini(&arena);
 }
 
-/* What rules read. The receipt that a range gave a message is no copy of another, and a machine reads no
- * conversation. */
+/* What rules read. The receipt that a range gave a message is no copy of another, and a machine
+ * reads no conversation. */
 static void add_ruled(struct rcpt_array_text *arrays, const struct redriver *redriver,
                       const struct rcpt_record *record, const struct rcpt_event *event,
                       bool of_range)
@@ -292,8 +292,8 @@ static bool park(const struct redriver *redriver, const struct redrive_key *lett
     return true;
 }
 
-/* Events of one letter are parked by one statement, which also deletes the letter. `indexes`: of a letter for
- * many receipts; NULL: it is of one, or of a record. */
+/* Events of one letter are parked by one statement, which also deletes the letter. `indexes`: of
+ * a letter for many receipts; NULL: it is of one, or of a record. */
 static bool move_letter(const struct redriver *redriver, const struct redrive_key *letter,
                         const char *indexes, const struct rcpt_record *record,
                         struct redrive_counts *counts)

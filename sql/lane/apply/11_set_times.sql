@@ -1,5 +1,6 @@
-    -- In place of 11_set.sql with first times (counters.times), the least event times of receipts that name a status, an hour ahead of this server at most. A time may become known or earlier where nothing
-    -- else changes. That is no transition: updated_at stays. prev_times: what the message counted as in the histograms.
+    -- In place of 11_set.sql with first times (counters.times), the least event times of receipts that name a status,
+    -- an hour ahead of this server at most. A time may become known or earlier where nothing else changes. That is no
+    -- transition: updated_at stays. prev_times: what the message counted as in the histograms.
     SET prev_status = m.status, prev_flags = m.flags,
         status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
         status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END,

@@ -1,11 +1,12 @@
--- In place of 31_delta.sql where the series is counted (../rules/series.sql): the delta says also in which minute. A change of a message counts in that of the
--- receipt that made it ($32), a receipt in its own ($33), whatever their order. What lies more than an hour ahead of this server counts in that hour: a clock that
--- is wrong, or a liar, makes no cells up to the year 9999. The funnel is the sum, and the roll-up makes the series of it.
+-- In place of 31_delta.sql where the series is counted (../rules/series.sql): the delta says also in which minute. A
+-- change of a message counts in that of the receipt that made it ($32), a receipt in its own ($33), whatever their
+-- order. What lies more than an hour ahead of this server counts in that hour: a clock that is wrong, or a liar, makes
+-- no cells up to the year 9999. The funnel is the sum, and the roll-up makes the series of it.
 , counts AS (
-    SELECT c.campaign, LEAST(($32::int8[])[c.signature], floor(date_part('epoch', now()) / 60)::int8 + 60) AS minute, d.code, c.n * d.delta AS messages, 0 AS events
+    SELECT c.campaign, bounded_minute(($32::int8[])[c.signature]) AS minute, d.code, c.n * d.delta AS messages, 0 AS events
     FROM changed c JOIN steps d ON d.old = c.old AND d.new = c.new AND d.gained = c.gained
     UNION ALL
-    SELECT g.campaign, LEAST(($33::int8[])[s.entry], floor(date_part('epoch', now()) / 60)::int8 + 60), s.code, 0, g.n * s.count FROM known g JOIN named s ON s.signature = g.signature
+    SELECT g.campaign, bounded_minute(($33::int8[])[s.entry]), s.code, 0, g.n * s.count FROM known g JOIN named s ON s.signature = g.signature
 ),
 delta AS (
     INSERT INTO campaign_funnel_delta (campaign_id, minute, status, messages, events)

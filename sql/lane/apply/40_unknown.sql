@@ -23,9 +23,8 @@ parked AS (
     FROM x WHERE x.fate = 'parked' AND cardinality($13::int4[]) > 0 ON CONFLICT DO NOTHING
 ),
 dead AS (
-    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent, at)
-    SELECT x.topic, x.partition, x.at_offset, x.index, $20::int4, x.fate,
-           letter_detail(fate_detail(x.fate, x.kept[1], x.org), CASE WHEN NOT x.erased THEN x.size END), CASE WHEN NOT x.erased THEN substr($15::bytea, x.first, LEAST(x.size, 65536)) END, x.link,
-           ($11::timestamptz[])[x.event]
+    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, at, detail, payload, traceparent)
+    SELECT x.topic, x.partition, x.at_offset, x.index, $20::int4, x.fate, ($11::timestamptz[])[x.event],
+           letter_detail(fate_detail(x.fate, x.kept[1], x.org), CASE WHEN NOT x.erased THEN x.size END), CASE WHEN NOT x.erased THEN substr($15::bytea, x.first, LEAST(x.size, 65536)) END, x.link
     FROM x WHERE x.fate <> 'parked' AND cardinality($13::int4[]) > 0 ON CONFLICT DO NOTHING
 )

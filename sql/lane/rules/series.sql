@@ -4,7 +4,7 @@
 , minutes AS MATERIALIZED (
     SELECT m.campaign, m.minute, m.code, m.messages, m.events FROM minute_cells m
     UNION ALL
-    SELECT e.campaign, floor(date_part('epoch', LEAST(e.at, now() + interval '1 hour')) / 60)::int8, c.code, 0, -1 FROM echoed e CROSS JOIN LATERAL receipt_codes(e.code, e.flags) c
+    SELECT e.campaign, bounded_minute(floor(date_part('epoch', e.at) / 60)::int8), c.code, 0, -1 FROM echoed e CROSS JOIN LATERAL receipt_codes(e.code, e.flags) c
 ),
 series AS (
     INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)

@@ -37,18 +37,13 @@ refused AS (
     FROM gone g WHERE NOT g.fits
     ON CONFLICT DO NOTHING
 ),
--- Messages in parts cannot be deleted until this transaction has ended: count_deleted() then finds the parts that are noted here.
-held AS MATERIALIZED (
-    SELECT m.message_id FROM message_inbox m
-    WHERE m.message_id = ANY (ARRAY(SELECT t.message_id FROM taken t WHERE t.part IS NOT NULL))
-    ORDER BY m.message_id COLLATE "C" FOR KEY SHARE
-),
--- The parts of messages, in the order in which all wakes lock them. whole: with these, all from the first to the last are delivered. What is stored
--- only grows (parts) or only shrinks (the total), so neither order nor repetition nor the bounds of wakes matter.
+-- The parts of messages, in the order in which all wakes lock them. whole: with these, all from the first to the last
+-- are delivered. What is stored only grows (parts) or only shrinks (the total), so neither order nor repetition nor the
+-- bounds of wakes matter.
 parts AS (
     INSERT INTO message_part AS p (message_id, parts, delivered, delivered_at)
     SELECT t.message_id, min(t.parts), array_agg(DISTINCT t.part), max(t.at)
-    FROM taken t WHERE t.part IS NOT NULL AND t.message_id IN (SELECT h.message_id FROM held h)
+    FROM taken t WHERE t.part IS NOT NULL AND t.message_id IN (SELECT messages_held(ARRAY(SELECT k.message_id FROM taken k WHERE k.part IS NOT NULL)))
     GROUP BY t.message_id ORDER BY t.message_id COLLATE "C"
     ON CONFLICT (message_id) DO UPDATE
     SET parts = LEAST(p.parts, EXCLUDED.parts), delivered_at = GREATEST(p.delivered_at, EXCLUDED.delivered_at), noted_at = now(),

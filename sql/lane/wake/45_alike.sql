@@ -1,7 +1,7 @@
--- What apply/45_alike.sql gives, one by one, since few are woken, and the cells of minutes, which the delta of a wake does not say (bounded as in
--- apply/31_delta_minutes.sql).
+-- What apply/45_alike.sql gives, one by one, since few are woken, and the cells of minutes, which the delta of a wake
+-- does not say (bounded as in apply/31_delta_minutes.sql).
 , minute_cells AS MATERIALIZED (
-    SELECT s.campaign, floor(date_part('epoch', LEAST(s.at, now() + interval '1 hour')) / 60)::int8 AS minute, s.code, sum(s.messages) AS messages, sum(s.events) AS events
+    SELECT s.campaign, bounded_minute(floor(date_part('epoch', s.at) / 60)::int8) AS minute, s.code, sum(s.messages) AS messages, sum(s.events) AS events
     FROM (SELECT u.campaign, u.at, d.code, d.delta AS messages, 0 AS events FROM u JOIN steps d ON d.old = u.old AND d.new = u.new AND d.gained = u.gained
           UNION ALL
           SELECT c.campaign, c.at, k.code, 0, 1 FROM receipts c CROSS JOIN LATERAL receipt_codes(c.code, c.flags) k) s
