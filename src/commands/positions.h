@@ -1,6 +1,6 @@
 /* What the files of `receiptd positions` share: positions.c reads and shows, positions_change.c
- * moves, positions_proof.c compares records, positions_accept.c and positions_cluster.c accept. Private
- * to this folder. */
+ * moves, positions_proof.c compares records, positions_accept.c and positions_cluster.c accept.
+ * Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_POSITIONS_H
 #define RECEIPTD_COMMANDS_POSITIONS_H
 
@@ -8,7 +8,8 @@
 #include "kafka/survey.h"
 #include "postgres/lineage.h"
 
-/* Between a position and the log. All but the first stop the daemon; LOG_UNREAD is of `show` alone. */
+/* Between a position and the log. All but the first stop the daemon; LOG_UNREAD is of `show`
+ * alone. */
 enum log_fit {
     LOG_FITS,
     LOG_MISSING, /* rows of lanes were deleted */
@@ -44,8 +45,8 @@ struct standing {                         /* of one partition */
 extern const char *const positions_fit_texts[];
 
 /* ---- positions.c ---- */
-/* Asks Kafka about the topics, for the reader's group: `survey`. With the first record of a time, unless
- * `at_ms` is negative. */
+/* Asks Kafka about the topics, for the reader's group: `survey`. With the first record of a time,
+ * unless `at_ms` is negative. */
 RCPT_MUST_CHECK bool positions_survey(struct positions *positions, const char *const *topics,
                                       size_t count, int64_t at_ms);
 /* Rows of positions_read.sql; partition NULL: all. */
@@ -62,8 +63,8 @@ RCPT_MUST_CHECK struct rcpt_session_rows *positions_query(struct positions *posi
 struct rcpt_pg_server positions_server_in(const struct rcpt_session_rows *rows, size_t row);
 
 /* ---- positions_proof.c ---- */
-/* Reads the record just below each position, as the daemon does at each assignment: LOG_OTHER where it is
- * another one than was consumed. All are of this topic. */
+/* Reads the record just below each position, as the daemon does at each assignment: LOG_OTHER where
+ * it is another one than was consumed. All are of this topic. */
 RCPT_MUST_CHECK bool positions_prove(struct positions *positions, const char *topic,
                                      struct standing *standings, size_t count);
 

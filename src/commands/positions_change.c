@@ -1,6 +1,6 @@
-/* `receiptd positions set` and `skip-gap`: whether positions may be moved, and moving them, those of all
- * partitions in one transaction. The log itself is asked whether it is the one that was consumed
- * (positions_proof.c). Called by positions.c.
+/* `receiptd positions set` and `skip-gap`: whether positions may be moved, and moving them, those
+ * of all partitions in one transaction. The log itself is asked whether it is the one that was
+ * consumed (positions_proof.c). Called by positions.c.
  */
 #include "positions.h"
 
@@ -228,7 +228,8 @@ static bool is_nothing(const struct change *change)
     return change->standing.fit == LOG_FITS && change->to == change->standing.position;
 }
 
-/* One synchronous transaction, in the order of the partitions, in which batches lock rows as well. */
+/* One synchronous transaction, in the order of the partitions, in which batches lock rows as
+ * well. */
 static bool write_changes(struct positions *positions, const struct changes *changes)
 {
     struct rcpt_session *session = positions->context.session;
@@ -297,7 +298,8 @@ static bool find_standings(struct positions *positions, const char *partition,
     return good;
 }
 
-/* One refusal refuses all. Of `all`, those with nothing to do are left out, whoever works on them. */
+/* One refusal refuses all. Of `all`, those with nothing to do are left out, whoever works on
+ * them. */
 static bool plan(struct positions *positions, const struct positions_target *target, bool all,
                  struct changes *changes)
 {

@@ -1,5 +1,5 @@
-/* Whether the log is the one that was consumed: the record just below each position is read and compared,
- * as the daemon does at each assignment. Called by positions.c and positions_change.c.
+/* Whether the log is the one that was consumed: the record just below each position is read and
+ * compared, as the daemon does at each assignment. Called by positions.c and positions_change.c.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
-/* Reads a topic to the end that it has at the start, and stops: for commands that try rules on what has
- * been sent (fold_plan.c), or look at single records (positions_proof.c). A client of its own that joins no group and
- * commits nothing; it blocks.
+/* Reads a topic to the end that it has at the start, and stops: for commands that try rules on what
+ * has been sent (fold_plan.c), or look at single records (positions_proof.c). A client of its own
+ * that joins no group and commits nothing; it blocks.
  */
 #include "history.h"
 

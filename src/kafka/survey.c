@@ -45,8 +45,8 @@ static struct rcpt_kafka_place *find(const struct rcpt_kafka_survey *survey, con
     return NULL;
 }
 
-/* `which` is a time, or librdkafka's name for an end, which stands where a time would. No record is that
- * young: librdkafka answers with its name for the end. */
+/* `which` is a time, or librdkafka's name for an end, which stands where a time would. No record is
+ * that young: librdkafka answers with its name for the end. */
 static void ask_ends(rd_kafka_t *handle, struct rcpt_kafka_survey *survey, int64_t which)
 {
     rd_kafka_topic_partition_list_t *list = list_of(survey, which);

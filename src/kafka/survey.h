@@ -44,8 +44,8 @@ void rcpt_kafka_survey(struct rcpt_kafka *kafka,
 RCPT_MUST_CHECK bool rcpt_kafka_survey_now(const struct rcpt_kafka_settings *settings,
                                            struct rcpt_kafka_survey *survey,
                                            struct rcpt_error *error);
-/* Asks for the first record of each place that is not older, by Kafka's own timestamps: `at`, which is
- * `high` where there is none. False: the cluster does not answer. */
+/* Asks for the first record of each place that is not older, by Kafka's own timestamps: `at`, which
+ * is `high` where there is none. False: the cluster does not answer. */
 RCPT_MUST_CHECK bool rcpt_kafka_survey_at(const struct rcpt_kafka_settings *settings,
                                           struct rcpt_kafka_survey *survey, int64_t at_ms,
                                           struct rcpt_error *error);

@@ -187,7 +187,8 @@ static bool send_session(struct rcpt_pg *pg)
     return sent;
 }
 
-/* Without USAGE, PostgreSQL says that the tables do not exist, and an operator would migrate in vain. */
+/* Without USAGE, PostgreSQL says that the tables do not exist, and an operator would migrate in
+ * vain. */
 static void refuse_schema(struct rcpt_pg *pg)
 {
     struct rcpt_error error;
