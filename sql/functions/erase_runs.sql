@@ -1,6 +1,6 @@
--- Part of erase_messages(): ends and deletes the runs of these messages, and those whose subject is the customer: of pipelines that take
--- their subject from this column of the inbox, or that an import or a topic began. The answer of a call in flight changes nothing any more.
--- Intents come first: who is about to make runs of one is waited for. Returns how many runs and intents went.
+-- Part of erase_messages(): ends and deletes the runs of these messages, and those of the customer (erase_run_is_of()), with their actions. The
+-- answer of a call in flight changes nothing any more. Intents come first: who is about to make runs of one is waited for. Returns how many runs
+-- and intents went.
 CREATE OR REPLACE FUNCTION erase_runs(ids text[], customer text, customer_column text) RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE
     intents int8;
@@ -19,9 +19,7 @@ BEGIN
     DELETE FROM run_intent i WHERE cardinality(i.messages) = 0;
     WITH r AS (
         DELETE FROM run r
-        WHERE r.message_id = ANY (ids) OR r.subject = ANY (ids)
-           OR r.subject = customer
-              AND EXISTS (SELECT FROM pipeline p WHERE p.id = r.pipeline_id AND p.subject_field IN (customer_column, 'subject'))
+        WHERE r.message_id = ANY (ids) OR r.subject = ANY (ids) OR erase_run_is_of(r, customer, customer_column)
         RETURNING r.id
     )
     SELECT COALESCE(array_agg(r.id), '{}') INTO gone FROM r;

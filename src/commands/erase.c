@@ -12,6 +12,7 @@
 #include "command.h"
 #include "config/ranges.h"
 #include "core/record.h"
+#include "erase_letters.h"
 #include "inbox_check.h"
 #include "postgres/array_text.h"
 #include "postgres/bind.h"
@@ -20,13 +21,13 @@
 
 #define STEP_ROWS 500
 
-enum { KIND_PARKED = 1, KIND_COUNT = 7 };
-/* Columns of erase/step, and what people call them. */
+enum { KIND_PARKED = 1, KIND_LETTERS = 2, KIND_COUNT = 7 };
+/* Columns of erase/step, and what people call them. It leaves the letters to erase_letters(). */
 static const struct {
     const char *column, *name;
 } kinds[KIND_COUNT] = {
     {"messages", "messages"},      {"parked", "parked receipts"},
-    {"letters", "dead letters"},   {"timeline", "rows of the timeline"},
+    {NULL, "dead letters"},        {"timeline", "rows of the timeline"},
     {"aliases", "aliases"},        {"runs", "runs"},
     {"folds", "entries of folds"},
 };
@@ -35,6 +36,7 @@ struct erasure {
     struct command_context *context;
     struct inbox_place place;
     const char *customer; /* NULL: messages are named */
+    bool gone_before;     /* the customer's messages of this step were deleted before */
     bool dry_run;
     char id[24]; /* of the record */
     int64_t rows[KIND_COUNT];
@@ -54,20 +56,36 @@ static void drop_ids(struct ids *ids)
 
 /* ---- one step ---- */
 
-/* One statement erases all that is stored of some messages, and says how many rows of what. */
-static bool run_step(struct erasure *erasure, const char *literal)
+/* One statement erases all that is stored of some messages but their letters, and says how many rows
+ * of what. It adds the gateways' ids of the messages to `names`. */
+static bool run_step(struct erasure *erasure, const char *literal, struct erase_names *names)
 {
     struct command_context *context = erasure->context;
-    const char *const values[] = {
-        literal, erasure->customer,
-        erasure->customer != NULL ? context->config->inbox.customer_id : NULL, erasure->id};
+    const char *customer = erasure->gone_before ? NULL : erasure->customer;
+    const char *const values[] = {literal, customer,
+                                  customer != NULL ? context->config->inbox.customer_id : NULL,
+                                  erasure->id};
     struct rcpt_session_rows *rows =
         rcpt_session_query(context->session, rcpt_sql("erase/step"), 4, values, &context->error);
     for (size_t kind = 0; rows != NULL && kind < KIND_COUNT; kind++)
-        erasure->rows[kind] += rcpt_session_rows_int(rows, 0, kinds[kind].column);
+        if (kinds[kind].column != NULL)
+            erasure->rows[kind] += rcpt_session_rows_int(rows, 0, kinds[kind].column);
+    for (size_t row = 0; rows != NULL && row < rcpt_session_rows_count(rows); row++)
+        erase_names_add(names, rcpt_text_of(rcpt_session_rows_text(rows, row, "account")),
+                        rcpt_text_of(rcpt_session_rows_text(rows, row, "gateway_id")));
     bool good = rows != NULL;
     rcpt_session_rows_free(rows);
     return good;
+}
+
+/* Without a name nothing is read. */
+static bool run_letters(struct erasure *erasure, struct erase_names *names)
+{
+    if (names->count == 0)
+        return true;
+    int64_t gone = erase_letters(erasure->context, names, erasure->id);
+    erasure->rows[KIND_LETTERS] += gone > 0 ? gone : 0;
+    return gone >= 0;
 }
 
 /* What the messages' persons have in ranges is known by columns of the inbox, so while the rows are
@@ -96,16 +114,22 @@ static bool step(struct erasure *erasure, const struct ids *ids)
 {
     struct command_context *context = erasure->context;
     struct rcpt_array_text array;
+    struct erase_names names;
     rcpt_array_text_init(&array);
-    for (size_t index = 0; index < ids->count; index++)
+    erase_names_init(&names);
+    for (size_t index = 0; index < ids->count; index++) {
         rcpt_array_text_add(&array, ids->at[index], strlen(ids->at[index]));
+        erase_names_add(&names, rcpt_text_of(NULL), rcpt_text_of(ids->at[index]));
+    }
     const char *literal = rcpt_array_text_finish(&array);
     bool good =
         rcpt_session_begin(context->session, "ISOLATION LEVEL READ COMMITTED", &context->error) &&
-        erase_ranges(erasure, literal) && run_step(erasure, literal) &&
+        erase_ranges(erasure, literal) && run_step(erasure, literal, &names) &&
+        run_letters(erasure, &names) &&
         (erasure->dry_run || rcpt_session_commit(context->session, &context->error));
     if (!good || erasure->dry_run)
         rcpt_session_rollback(context->session);
+    erase_names_fini(&names);
     rcpt_array_text_fini(&array);
     return good;
 }
@@ -142,13 +166,35 @@ static bool read_page(struct erasure *erasure, const char *sql, const char *afte
     struct command_context *context = erasure->context;
     char most[24];
     snprintf(most, sizeof(most), "%d", STEP_ROWS);
-    const char *const values[] = {erasure->customer, after, most};
-    struct rcpt_session_rows *rows =
-        rcpt_session_query(context->session, sql, 3, values, &context->error);
+    const char *const values[] = {erasure->customer, after, most,
+                                  context->config->inbox.customer_id};
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context->session, sql, erasure->gone_before ? 4 : 3, values, &context->error);
     for (size_t row = 0; rows != NULL && row < rcpt_session_rows_count(rows); row++)
         ids->at[ids->count++] = rcpt_strdup(rcpt_session_rows_text(rows, row, "id"));
     bool good = rows != NULL;
     rcpt_session_rows_free(rows);
+    return good;
+}
+
+/* All pages of a statement. */
+static bool erase_pages(struct erasure *erasure, const char *sql)
+{
+    struct ids ids = {.count = 0};
+    char *after = rcpt_strdup("");
+    bool good = true, more = true;
+    while (good && more) {
+        good = read_page(erasure, sql, after, &ids);
+        more = ids.count == STEP_ROWS;
+        if (good && ids.count > 0) {
+            free(after);
+            after = rcpt_strdup(ids.at[ids.count - 1]);
+        }
+        /* Without messages a step remains for what names the customer alone. */
+        good = good && ((erasure->gone_before && ids.count == 0) || step(erasure, &ids));
+        drop_ids(&ids);
+    }
+    free(after);
     return good;
 }
 
@@ -192,26 +238,17 @@ static bool erase_groups(struct erasure *erasure)
     return good;
 }
 
-/* Without messages one step remains: runs that an import has begun name the customer alone. */
+/* Runs say which messages of the customer were deleted before, so these come first: then the runs
+ * go. */
 static bool erase_customer(struct erasure *erasure)
 {
-    struct ids ids = {.count = 0};
     char *sql = check_column(erasure) ? bind_page(erasure) : NULL;
-    char *after = rcpt_strdup("");
-    bool good = sql != NULL, more = true;
-    while (good && more) {
-        good = read_page(erasure, sql, after, &ids);
-        more = ids.count == STEP_ROWS;
-        if (good && ids.count > 0) {
-            free(after);
-            after = rcpt_strdup(ids.at[ids.count - 1]);
-        }
-        good = good && step(erasure, &ids);
-        drop_ids(&ids);
-    }
-    free(after);
+    erasure->gone_before = true;
+    bool good = sql != NULL && erase_pages(erasure, rcpt_sql("erase/messages_before"));
+    erasure->gone_before = false;
+    good = good && erase_pages(erasure, sql) && erase_groups(erasure);
     free(sql);
-    return good && erase_groups(erasure);
+    return good;
 }
 
 /* ---- messages that are named ---- */

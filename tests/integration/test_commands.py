@@ -392,7 +392,7 @@ def test_migrate_makes_everything_and_says_each_step_then_has_nothing_to_do(empt
     before = empty.everything()
     assert empty.migrate().out == "nothing to do\n"
     assert empty.everything() == before
-    assert empty.query("SELECT version FROM receiptd.schema_version ORDER BY version") == [(1,), (2,), (3,), (4,), (5,), (6,)]
+    assert empty.query("SELECT version FROM receiptd.schema_version ORDER BY version") == [(1,), (2,), (3,), (4,), (5,), (6,), (7,)]
 
 
 def test_migrate_in_another_schema_with_an_awkward_name(empty):

@@ -1,4 +1,6 @@
 """receiptd erase: nothing of a person is left in the database, everything of the others is, and counters stay exact."""
+import json
+import pathlib
 import signal
 import subprocess
 import time
@@ -137,6 +139,112 @@ def test_dead_letters_are_found_by_ids_that_are_no_single_word(people):
     people.run("erase", "--message", 'of "anna" 1')
     people.run("erase", "--message", "ann\u00e4.1")
     assert people.query("""SELECT "offset"::int FROM receiptd.dead_letter WHERE topic = 'phrases' ORDER BY 1""") == [(1,), (3,)]
+
+
+def test_letters_are_found_whichever_encoder_wrote_them(people):
+    written = json.loads((pathlib.Path(__file__).parents[1] / "fixtures/encoded_ids.json").read_text())
+    for id in written["ids"]:
+        people.connection.execute("INSERT INTO receiptd.message_inbox (message_id, customer_id) VALUES (%s, '77')", (id,))
+    for n, (_, _, text) in enumerate(written["texts"]):
+        people.connection.execute("""INSERT INTO receiptd.dead_letter (topic, partition, "offset", index, lane, reason, payload)
+                                     VALUES ('written', 0, %s, 0, 0, 'aged_out', %s)""", (n, text.encode()))
+    people.do("""INSERT INTO receiptd.dead_letter (topic, partition, "offset", index, lane, reason, detail, payload)
+                 VALUES ('written', 1, 0, -3, 0, 'not_a_run', 'message 4915112345678 is not of organisation o', '{}'),
+                        ('written', 1, 1, 0, 0, 'aged_out', 'message 49151123456789', '\\xff00ff')""")
+    before = people.query("SELECT count(*)::int FROM receiptd.dead_letter")[0][0]
+    assert f"dead letters: {len(written['texts']) + 1} would go\n" in people.run("erase", "--customer", "77", "--dry-run").out
+    assert people.query("SELECT count(*)::int FROM receiptd.dead_letter") == [(before,)]
+    assert f"dead letters: {len(written['texts']) + 1} erased\n" in people.run("erase", "--customer", "77").out
+    assert people.query("""SELECT partition, "offset"::int FROM receiptd.dead_letter WHERE topic = 'written'""") == [(1, 1)]
+    assert people.query("SELECT letters::int FROM receiptd.erasure") == [(len(written["texts"]) + 1,)]
+
+
+def test_a_fold_loses_ids_that_are_numbers_or_part_of_an_object(people):
+    kinds = json.dumps({name: name for name in ("set", "first", "last", "min", "max", "sum", "count")})
+    people.connection.execute("""INSERT INTO receiptd.fold_rule (rule, source, match, by_campaign, by_org, by_status, kinds, fields, "window", max_hold,
+                                     max_events, max_values, funnel, target, destination, message_key)
+                                 VALUES ('n', 'topic', '{}', false, false, false, %s, '{}', '1s', '1s', 1, 1, false, 'kafka', 't', 'group')""", (kinds,))
+    within = json.dumps({"who": "\u00e4", "list": [1, 880055.0]})
+    escaped = '{"who": "\\u0061nna/5", "more": "' + "x" * 900  # an object that a fold has cut
+    collected = {"set": [880055, "880055", 880055.5, within, escaped, "880055 is part"], "first": 880055, "last": "anna/5", "min": 880055, "max": 880056,
+                 "sum": 880055, "count": 880055}
+    left = {"set": [None, None, 880055.5, None, None, "880055 is part"], "max": 880056, "sum": 880055, "count": 880055}
+    for customer, number in ((880055, 7), (880056, 8)):
+        people.connection.execute("""INSERT INTO receiptd.fold_group (rule, key, lane, number, events, collected) VALUES ('n', %s, 1, %s, 880055, '{"v": {}}')""",
+                                  (json.dumps({"customer_id": customer, "n": "x"}), number))
+    group = {"v": {**collected, "": {"SENT": 880055}}, "o": {"set": 880055}}
+    people.connection.execute("INSERT INTO receiptd.fold_group (rule, key, lane, number, events, collected) VALUES ('n', '{}', 1, 1, 880055, %s)",
+                              (json.dumps(group),))
+    people.connection.execute("""INSERT INTO receiptd.fold_event (rules, keys, parts, n) VALUES ('{n,n,gone}', %s, %s, '{1,1,1}')""",
+                              ([json.dumps({"customer_id": 8.80055e5}), "{}", "{}"], [json.dumps({"v": collected}), '{"v": {}}', '{"v": {"any": 880055}}']))
+    publication = {"id": "i", "number": 880055, "events": 880055, "group": {"customer_id": 880055}, "collected": collected}
+    for table, more, value in (("fold_outbox", "lane, seq, destination, message_key", "0, 99, 't', '880055'"), ("fold_call", "lane", "0")):
+        people.connection.execute(f"INSERT INTO receiptd.{table} (rule, id, payload, {more}) VALUES ('n', 'i', %s, {value})", (json.dumps(publication),))
+    people.connection.execute("""INSERT INTO receiptd.message_inbox (message_id, customer_id) VALUES ('anna/5', '880055')""")
+    out = people.run("erase", "--customer", "880055").out
+    assert "entries of folds: 5 erased\n" in out
+    assert people.query("SELECT key::jsonb, collected FROM receiptd.fold_group WHERE rule = 'n' ORDER BY number") == [
+        ({}, {"v": {**left, "": {"SENT": 880055}}, "o": {"set": 880055}}), ({"customer_id": 880056, "n": "x"}, {"v": {}})]
+    assert people.query("SELECT number_floor::int FROM receiptd.fold_lane WHERE lane = 1") == [(7,)]
+    assert people.query("SELECT keys::jsonb[], parts::jsonb[] FROM receiptd.fold_event WHERE rules[1] = 'n'") == [
+        ([{"customer_id": None}, {}, {}], [{"v": left}, {"v": {}}, {"v": {}}])]
+    told = {**publication, "group": {"customer_id": None}, "collected": left}
+    assert people.query("SELECT payload::jsonb, message_key FROM receiptd.fold_outbox WHERE rule = 'n'") == [(told, None)]
+    assert people.query("SELECT payload::jsonb FROM receiptd.fold_call WHERE rule = 'n'") == [(told,)]
+    # Again it finds nothing: what is left is whole.
+    assert "entries of folds: 0 erased\n" in people.run("erase", "--customer", "880055").out
+
+
+def test_a_publisher_that_has_read_an_erased_row_reads_it_again(people):
+    """It deletes the rows by their ids with the sums that it has of them, and starts again where one is gone (fold_check_gone())."""
+    rows = "SELECT id::int, rules IS NULL AS transitions, COALESCE(columns[1], parts[1]) LIKE '%%anna%%' AS hers FROM receiptd.fold_event ORDER BY 1"
+    before = people.query(rows)
+    people.run("erase", "--customer", "customer-anna")
+    after = {id for id, _, _ in people.query(rows)}
+    assert {id for id, transitions, hers in before if transitions and hers}.isdisjoint(after)
+    assert {id for id, transitions, hers in before if not (transitions and hers)} < after and len(after) == len(before)
+
+
+def test_runs_lead_to_messages_that_were_deleted_before(people):
+    people.do("""INSERT INTO receiptd.pipeline (name, hash, active, org_field, subject_field, once_fields, first_step, first_delay_ms) VALUES
+                     ('once', 'h', true, 'org_id', 'message_id', '{org_id,customer_id}', 1, 0), ('subject', 'h', false, 'org_id', 'customer_id', '{subject}', 1, 0),
+                     ('import', 'h', true, 'org_id', 'subject', NULL, 1, 0)""")
+    people.do("""INSERT INTO receiptd.run (pipeline_id, org_id, subject, subject_hash, once_key, message_id, data, status, ended_at)
+                 SELECT p.id, w.org, w.subject, 1, w.once, w.message, w.data::jsonb, 'done', now()
+                 FROM (VALUES ('once', 'o', 'carl-1', '["once", "o", "77001234"]', 'carl-1', NULL),
+                              ('subject', 'o', '77001234', '["subject", "77001234"]', 'carl-2', NULL),
+                              ('import', 'o', 'order 5', NULL, 'carl-3', '{"customer_id": 77001234}'),
+                              ('import', 'o', '77001234', NULL, NULL, NULL),
+                              ('once', '77001234', 'other', '["once", "77001234", "other"]', 'other-1', NULL), -- an organisation of that name
+                              ('once', 'o', 'other', '["once", "o", "770012345"]', 'other-2', NULL),
+                              ('once', 'o', 'other', repeat('ab', 32), 'other-3', NULL)) AS w (pipeline, org, subject, once, message, data)
+                 JOIN receiptd.pipeline p ON p.name = w.pipeline""")
+    people.do("""INSERT INTO receiptd.action (run_id, pipeline_id, step, lane, subject_hash, org_id, message_id, perform_at, status, answer)
+                 SELECT id, pipeline_id, 1, 0, id, org_id, message_id, now(), 'done', 'thanks for ' || subject FROM receiptd.run WHERE ended_at IS NOT NULL""")
+    for n, id in enumerate(("carl-1", "carl-2", "carl-3", "other-1", "other-2", "other-3")):
+        people.connection.execute("""INSERT INTO receiptd.message_timeline (message_id, topic, partition, "offset", index, status, at, old, new, gained)
+                                     VALUES (%s, 't', 5, %s, 0, 300, now(), 0, 300, 0)""", (id, n))
+        people.connection.execute("""INSERT INTO receiptd.dead_letter (topic, partition, "offset", index, lane, reason, payload)
+                                     VALUES ('t', 5, %s, 0, 0, 'aged_out', %s)""", (n, json.dumps({"message_id": id}).encode()))
+    out = people.run("erase", "--customer", "77001234").out
+    for said in ("messages: 0", "dead letters: 3", "rows of the timeline: 3", "runs: 4"):
+        assert f"{said} erased\n" in out
+    assert [line for line in dump(people).splitlines() if "carl-" in line] == []
+    left = [("other-1",), ("other-2",), ("other-3",)]
+    assert people.query("SELECT message_id FROM receiptd.run WHERE status = 'done' ORDER BY 1") == left
+    assert people.query("SELECT message_id FROM receiptd.action WHERE status = 'done' ORDER BY 1") == left
+    assert people.query("SELECT message_id FROM receiptd.message_timeline WHERE partition = 5 ORDER BY 1") == left
+    assert people.query("SELECT count(*)::int FROM receiptd.dead_letter WHERE partition = 5") == [(3,)]
+
+
+def test_hundreds_of_messages_that_were_deleted_before_are_found(people):
+    people.do("""INSERT INTO receiptd.run (pipeline_id, org_id, subject, subject_hash, message_id, status, ended_at)
+                 SELECT p.id, 'o', 'customer-carl', 1, 'carl-' || n, 'done', now() FROM receiptd.pipeline p, generate_series(1, 1203) n""")
+    people.do("""INSERT INTO receiptd.message_timeline (message_id, topic, partition, "offset", index, status, at, old, new, gained)
+                 SELECT 'carl-' || n, 't', 5, n, 0, 300, now(), 0, 300, 0 FROM generate_series(1, 1203) n""")
+    out = people.run("erase", "--customer", "customer-carl").out
+    assert "rows of the timeline: 1203 erased\n" in out and "runs: 1203 erased\n" in out
+    assert "carl" not in dump(people)
 
 
 def test_what_cannot_be_is_refused(people):

@@ -1,0 +1,2 @@
+-- Ends letters_open.sql.
+CLOSE erased_letters;
