@@ -11,7 +11,7 @@ BEGIN
         CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) a
         LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE p.pronamespace = current_schema()::regnamespace AND a.grantee <> p.proowner
-          AND (a.grantee = 0 OR p.proname IN ('count_inserted', 'count_deleted', 'install_inbox_trigger', 'install_retired_trigger',
+          AND (a.grantee = 0 OR p.proname IN ('count_inserted', 'count_deleted', 'refuse_change', 'install_inbox_trigger', 'install_retired_trigger', 'install_change_trigger',
                               'map_inbox', 'ladder_fill'))
     LOOP
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', given.function, given.role);

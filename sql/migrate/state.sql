@@ -27,7 +27,7 @@ SELECT s.oid IS NOT NULL AS schema_exists,
                CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) a
                WHERE p.pronamespace = s.oid AND a.grantee <> p.proowner
                  AND (a.grantee = 0
-                      OR p.proname IN ('count_inserted', 'count_deleted', 'install_inbox_trigger', 'install_retired_trigger',
+                      OR p.proname IN ('count_inserted', 'count_deleted', 'refuse_change', 'install_inbox_trigger', 'install_retired_trigger', 'install_change_trigger',
                                           'map_inbox', 'ladder_fill'))) AS functions_open,
        me.rolname AS session, me.rolsuper AS superuser, current_database() AS database
 FROM pg_roles me

@@ -340,6 +340,7 @@ static bool plan_triggers(struct migrate_plan *plan, const struct rcpt_session_r
             found = whole && is_mapping(plan, rcpt_session_rows_text(rows, row, "mapping")) &&
                     !migrate_part_changes(plan, "functions/install_inbox_trigger") &&
                     !migrate_part_changes(plan, "functions/install_retired_trigger") &&
+                    !migrate_part_changes(plan, "functions/install_change_trigger") &&
                     !migrate_part_changes(plan, "functions/inbox_forgotten") &&
                     plan->has_times == rcpt_session_rows_bool(state, 0, "books_times");
         else if (!counts || !rcpt_session_rows_bool(rows, row, "in_inbox"))

@@ -482,7 +482,7 @@ def test_an_update_takes_back_what_earlier_versions_gave(owned):
     owned.migrate()
     executes = "SELECT p.proname FROM pg_proc p WHERE p.pronamespace = 'receiptd'::regnamespace AND has_function_privilege(%s, p.oid, 'EXECUTE')"
     left = {name for name, in owned.database.query(executes, daemon)}
-    assert left and not left & {"count_inserted", "count_deleted", "install_inbox_trigger", "install_retired_trigger", "map_inbox", "ladder_fill"}
+    assert left and not left & {"count_inserted", "count_deleted", "refuse_change", "install_inbox_trigger", "install_retired_trigger", "install_change_trigger", "map_inbox", "ladder_fill"}
     owners = "SELECT DISTINCT proowner::regrole::text FROM pg_proc WHERE pronamespace = 'receiptd'::regnamespace AND prosecdef ORDER BY 1"
     assert [name for name, in owned.database.query(owners)] == definers(owned.database.name)
     with owned.connect("owner") as owner:

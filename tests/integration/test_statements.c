@@ -292,6 +292,8 @@ static int migrate(void **state)
     run_file("functions/inbox_trigger_targets", NULL, 0);
     run_file("functions/install_inbox_trigger", NULL, 0);
     run_file("functions/install_retired_trigger", NULL, 0);
+    run_file("functions/install_change_trigger", NULL, 0);
+    run_file("functions/refuse_change", NULL, 0);
     run_file("functions/ladder_fill", NULL, 0);
     run_file("functions/probe_abort", NULL, 0);
     run_file("functions/raw_events_needed", NULL, 0);
