@@ -6,9 +6,10 @@ import threading
 import pytest
 
 from sql_batch import TOPIC, Event, add_messages, apply, drift, expected_funnel, stored_funnel, stored_rows
-from sql_fixture import SqlError, database, sql_server, wait_for_lock  # noqa: F401
+from sql_fixture import SqlError, database, fill_in, sql_server, text_of, wait_for_lock  # noqa: F401
 from test_sql_parking import parked, probe, wake
 from test_sql_positions import bootstrap, fence, positions
+from test_sql_rules import audit_times, expected_times, stored_times
 
 
 class Waiting(threading.Thread):
@@ -90,6 +91,90 @@ def test_a_wake_that_waits_for_a_deletion_leaves_its_receipt_to_expire(database,
     assert woken.done().sqlstate == "40001"
     assert wake(lane)["rows"] == "0" and parked(lane) == 1 and drift(platform) == []
     assert lane.one("lane/expire", [Event("a", 600, 0).topic], [0], 0, 10, 3_600_000)["retired"] == "1"
+
+
+RULES = ("no_dedup", "series", "reasons", "gateways", "times")
+
+
+def timed(code, second, offset, gateway=None):
+    return Event("a", code, offset, at=f"2026-01-01 00:00:{second:02}+00", gateway=gateway)
+
+
+# What a message has heard, and what a batch brings while it goes: only the first changes neither status nor flags.
+MEETINGS = {
+    "its first time of delivery": ([timed(300, 0, 0), timed(700, 9, 1)], [timed(600, 3, 2)]),
+    "an earlier time": ([timed(300, 5, 0), timed(600, 9, 1)], [timed(300, 1, 2)]),
+    "another gateway": ([timed(300, 5, 0, "b"), timed(600, 9, 1, "b")], [timed(600, 9, 2, "a")]),
+    "a status": ([timed(300, 0, 0)], [timed(600, 3, 2)]),
+    "a flag and a time": ([timed(300, 0, 0), timed(600, 9, 1)], [timed(9001, 9, 2), timed(600, 3, 3)]),
+    "all of it": ([], [timed(300, 0, 1), timed(600, 3, 2), timed(700, 4, 3)]),
+    "nothing new": ([timed(300, 0, 0), timed(600, 3, 1)], [timed(600, 5, 2)]),
+}
+
+
+def goes(how):
+    """Work that deletes message a, as a person, a purge job, or a step of receiptd retire."""
+    def work(session):
+        if how == "retire":
+            names = {name: name for name in ("message_id", "org_id", "campaign_id", "created_at")}
+            text = fill_in(text_of("retire/messages"), {"part_schema": "receiptd", "part_table": "message_inbox", **names})
+            session.check(session.connection.pgconn.exec_params(text.encode(), [b"(0,0)", b"(1,0)", b"{}", b"{}", b"{}", b"{}", b"1"]))
+        else:
+            session.do({"delete": "DELETE FROM message_inbox WHERE message_id = 'a'", "truncate": "TRUNCATE message_inbox"}[how])
+    return work
+
+
+def agree(session, events):
+    """Funnel, times and audits are those of these receipts, whatever has gone since."""
+    assert stored_funnel(session) == expected_funnel({"a": "c"}, events)
+    assert stored_times(session) == expected_times({"a": "c"}, events)[0]
+    assert drift(session) == [] and audit_times(session, ["c"]) == []
+
+
+@pytest.mark.parametrize("since", (None, "-infinity", "infinity"), ids=("one stage", "in stage one", "in stage two"))
+@pytest.mark.parametrize("how", ("delete", "truncate", "retire"))
+@pytest.mark.parametrize("meeting", MEETINGS)
+def test_a_receipt_that_meets_its_messages_end_is_counted_whole_or_late(database, meeting, how, since):
+    lane, other, platform = (database.session(name) for name in ("lane", "other", "platform"))
+    lane.rules, lane.recent_since = RULES, since
+    before, events = MEETINGS[meeting]
+    add_messages(platform, {"a": "c"})
+    platform.do("UPDATE message_inbox SET created_at = now() - interval '1 hour'")
+    apply(lane, before)
+    other.do("BEGIN")
+    goes(how)(other)
+    batch = Waiting(platform, lane, apply, lane, events) if meeting != "nothing new" or how == "truncate" else None
+    other.do("COMMIT")
+    answer = batch.done() if batch is not None else apply(lane, events)
+    if isinstance(answer, SqlError):
+        assert answer.sqlstate == "40001"
+        answer = apply(lane, events)
+    assert (answer["events_counted"], answer["events_retired"]) == (0, len(events))
+    agree(platform, before)
+
+
+@pytest.mark.parametrize("since", (None, "-infinity", "infinity"), ids=("one stage", "in stage one", "in stage two"))
+@pytest.mark.parametrize("how", ("delete", "truncate", "retire"))
+@pytest.mark.parametrize("meeting", MEETINGS)
+def test_an_end_that_meets_a_batch_books_what_that_has_counted(database, meeting, how, since):
+    lane, other, platform = (database.session(name) for name in ("lane", "other", "platform"))
+    lane.rules, lane.recent_since = RULES, since
+    before, events = MEETINGS[meeting]
+    add_messages(platform, {"a": "c"})
+    platform.do("UPDATE message_inbox SET created_at = now() - interval '1 hour'")
+    apply(lane, before)
+    lane.do("BEGIN")
+    answer = apply(lane, events)
+    assert (answer["events_counted"], answer["events_retired"]) == (len(events), 0)
+    if how == "retire" or (how == "delete" and meeting == "nothing new"):  # retire passes over what a batch holds
+        goes(how)(other)
+        lane.do("COMMIT")
+    else:
+        end = Waiting(platform, other, goes(how), other)
+        lane.do("COMMIT")
+        assert end.done() is None
+    agree(platform, before + events)
+    assert platform.query("SELECT count(*)::int FROM message_inbox") == [(1 if how == "retire" and meeting != "nothing new" else 0,)]
 
 
 NOW = datetime.datetime.now(datetime.timezone.utc).isoformat()

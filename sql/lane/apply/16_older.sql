@@ -6,11 +6,4 @@ seen AS MATERIALIZED (
     SELECT e.n, e.id, e.top, e.mask, e.at, e.signature, e.org, m.message_id IS NOT NULL AS found,
            m.message_id IS NOT NULL AND (e.org IS NULL OR COALESCE(NULLIF(m.org_id, '') = e.org, false)) AS known, m.status,
            COALESCE(m.campaign_id, '') AS campaign, m.org_id AS owner,
-           e.top > m.status OR (e.mask & ~m.flags) <> 0 AS stale
-    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[], $23::text[])
-         WITH ORDINALITY AS e (id, top, mask, at, signature, org, n)
-    LEFT JOIN message_inbox m ON m.message_id = e.id AND m.:"recent_column" >= ALL (:'recent_since')
-    WHERE (SELECT count(DISTINCT c.n) FROM recent c) < cardinality($1::text[]) AND e.n NOT IN (SELECT c.n FROM recent c)
-),
-older AS (
-    UPDATE message_inbox m
+           (e.top > m.status OR (e.mask & ~m.flags) <> 0

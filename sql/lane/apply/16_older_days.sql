@@ -5,10 +5,4 @@ seen AS MATERIALIZED (
     SELECT e.n, e.id, e.top, e.mask, e.at, e.signature, e.org, e.found OR m.message_id IS NOT NULL,
            m.message_id IS NOT NULL AND (e.org IS NULL OR COALESCE(NULLIF(m.org_id, '') = e.org, false)), COALESCE(m.status, e.status),
            CASE WHEN m.message_id IS NULL THEN e.campaign ELSE COALESCE(m.campaign_id, '') END, CASE WHEN m.message_id IS NULL THEN e.owner ELSE m.org_id END,
-           e.top > m.status OR (e.mask & ~m.flags) <> 0
-    FROM placed e
-    LEFT JOIN message_inbox m ON m.message_id = e.id AND m.:"recent_column" >= ALL (:'recent_since')
-    WHERE NOT e.known AND e.n NOT IN (SELECT c.n FROM recent c)
-),
-older AS (
-    UPDATE message_inbox m
+           (e.top > m.status OR (e.mask & ~m.flags) <> 0

@@ -2,10 +2,7 @@
 -- parked, never both and never neither. NOT IN is a hashed subplan; a join of two CTEs would be a nested loop over both,
 -- because a generic plan takes every array for ten elements. Messages that changed need no lookup: RETURNING has
 -- their campaign; where all did, the arrays are not even unpacked again. stale: the UPDATE waited for another transaction, and that one brought
--- the message up to date or deleted it.
+-- the message up to date or deleted it. With first times, their condition (14_or_earlier.sql) and 26_unchanged.sql follow.
 , r AS MATERIALIZED (
     SELECT e.n, e.id, e.signature, m.status, COALESCE(m.campaign_id, '') AS campaign, m.org_id AS org,
-           receipt_fate(m.message_id IS NOT NULL, m.org_id, e.org, $21::text) AS fate, e.top > m.status OR (e.mask & ~m.flags) <> 0 AS stale
-    FROM unnest($1::text[], $2::int2[], $3::int4[], $5::int4[], $23::text[]) WITH ORDINALITY AS e (id, top, mask, signature, org, n) LEFT JOIN message_inbox m ON m.message_id = e.id
-    WHERE (SELECT count(DISTINCT u.n) FROM u) < cardinality($1::text[]) AND e.n NOT IN (SELECT u.n FROM u)
-),
+           receipt_fate(m.message_id IS NOT NULL, m.org_id, e.org, $21::text) AS fate, (e.top > m.status OR (e.mask & ~m.flags) <> 0
