@@ -6,7 +6,7 @@
 #include "command.h"
 #include "postgres/bind.h"
 
-#define MIGRATE_MAX_STEPS    160u
+#define MIGRATE_MAX_STEPS    200u
 #define MIGRATE_MAX_BINDINGS 48u
 
 enum { MIGRATE_COUNTER, MIGRATE_WATCHER, MIGRATE_DEFINERS };
