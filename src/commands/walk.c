@@ -12,9 +12,10 @@
 #include "postgres/sql.h"
 
 /* A batch may wait for a step, so a step is short: it takes twice as many pages where it took less
- * than STEP_SHORT, and half as many where it took longer than STEP_LONG. */
-#define PAGES_MIN      1
-#define PAGES_START    16
+ * than STEP_SHORT, and half as many where it took longer than STEP_LONG. On a busy server a step of
+ * one page takes as long, so there is a least number, or a walk would take as many times longer. */
+#define PAGES_MIN      32
+#define PAGES_START    PAGES_MIN
 #define PAGES_MAX      512
 #define STEP_SHORT     (20 * NS_PER_MS)
 #define STEP_LONG      (50 * NS_PER_MS)

@@ -51,6 +51,22 @@ def test_a_message_without_a_final_status_expires_and_is_counted_on_its_new_path
     assert funnel[TO] == 0, "no receipt came, so none is counted"
 
 
+@pytest.mark.parametrize("command", ("expire", "retire"))
+def test_slow_steps_do_not_become_ever_smaller(installed, command):
+    """On a busy server each step takes long, whatever it reads: with a page in a step the walk would take some hundred times longer."""
+    installed.write(inbox={"expiry": RULES, "retention": "1h"})
+    fill(installed, 12_000, (300,))
+    age(installed, 80, column="created_at")
+    pages, = installed.query("SELECT pg_relation_size('receiptd.message_inbox')::int / 8192")[0]
+    installed.do("CREATE SEQUENCE public.steps")
+    installed.do("""CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+                    BEGIN PERFORM nextval('public.steps'), pg_sleep(0.06); RETURN NULL; END $$""")
+    installed.do("CREATE TRIGGER slow AFTER UPDATE OR DELETE ON receiptd.message_inbox FOR EACH STATEMENT EXECUTE FUNCTION public.slow()")
+    assert f"messages: 12000 {'expired' if command == 'expire' else 'deleted'}" in installed.run(command).out
+    steps, = installed.query("SELECT last_value::int FROM public.steps")[0]
+    assert pages > 200 and steps <= pages // 32 + 1
+
+
 def test_without_a_rule_nothing_expires_and_the_funnel_says_nothing(installed):
     fill(installed, 10)
     before = standing(installed)

@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 
 from sql_batch import apply, expected_rows, path, stored_rows
-from sql_fixture import FLAGS, STATUSES, Database, sql_server  # noqa: F401
+from sql_fixture import FLAGS, STATUSES, Database, fill_in, sql_server, text_of  # noqa: F401
 from test_sql_rules import batches_of, histories
 
 GROUPS = {"customer": "customer_id", "logical": "logical_id"}
@@ -202,3 +202,21 @@ def test_two_roll_ups_at_once_fold_each_change_once(database):
         assert two.one("control/rollup_groups", 100, 0)["rows"] == "0", "the second does nothing, and waits for nobody"
     fold(two)
     assert folded(two, "customer") == {("c", 0): 3} and folded(two, "logical") == {("c", 0): 9}
+
+
+def loops(plan, relation):
+    """How often the plan has read this table."""
+    own = plan["Actual Loops"] if plan.get("Relation Name") == relation else 0
+    return own + sum(loops(part, relation) for part in plan.get("Plans", ()))
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_an_audit_asks_once_what_groups_of_one_kind_count(database, kind):
+    """Not for each of them: that took a minute for half a million messages."""
+    session = grouping(database)
+    add(session, {f"m{n}": (f"c{n % 2}", f"p{n}", None) for n in range(400)})
+    session.do("UPDATE message_inbox SET status = 300 + 300 * (hashtext(message_id) & 1), flags = 3 * (hashtext(message_id) >> 1 & 1)")
+    text = fill_in(text_of("command/audit_group/10_cells") + text_of("command/audit_group/90_list"), {"column": GROUPS[kind], "kind": kind})
+    text = text.replace("$1", "'{c0,c1}'").replace("$2", "true").replace("%", "%%")
+    ((plan,),), = session.query("EXPLAIN (ANALYZE, FORMAT json) " + text)
+    assert 0 < loops(plan["Plan"], "status_path") < 100, "some for each campaign, status and flags; there are 400 groups"

@@ -8,22 +8,25 @@ gone AS MATERIALIZED (
     UNION SELECT l.campaign_id FROM detached_messages($1::text[]) l
     UNION SELECT r.campaign_id FROM campaign_retired r WHERE r.campaign_id = ANY ($1::text[])
 ),
-live AS MATERIALIZED (
-    SELECT m.campaign_id, m.key, m.status, bit_or(m.flags) AS flags, count(*)::int4 AS n
-    FROM (SELECT i.campaign AS campaign_id, i.status, i.flags,
-                 group_key((SELECT s.salt FROM group_salt s), :'kind', i.campaign, i.value, i.id) AS key
-          FROM (SELECT COALESCE(m.campaign_id, '') AS campaign, m.status, m.flags, m.message_id::text COLLATE "C" AS id, m.:"column"::text COLLATE "C" AS value
-                FROM message_inbox m
-                WHERE m.campaign_id = ANY ($1::text[]) OR ('' = ANY ($1::text[]) AND m.campaign_id IS NULL)) i) m
-    WHERE m.key IS NOT NULL AND m.campaign_id NOT IN (SELECT g.campaign_id FROM gone g)
-    GROUP BY 1, 2, 3
+live AS NOT MATERIALIZED (
+    SELECT m.campaign_id, m.id, m.value, m.status, m.flags,
+           CASE WHEN :'kind' = 'logical' THEN COALESCE(NULLIF(m.value, ''), m.id) ELSE NULLIF(m.value, '') END AS member -- of which group_key() is a hash
+    FROM (SELECT COALESCE(m.campaign_id, '') COLLATE "C" AS campaign_id, m.status, m.flags, m.message_id::text COLLATE "C" AS id, m.:"column"::text COLLATE "C" AS value
+          FROM message_inbox m
+          WHERE m.campaign_id = ANY ($1::text[]) OR ('' = ANY ($1::text[]) AND m.campaign_id IS NULL)) m
+    WHERE m.campaign_id NOT IN (SELECT g.campaign_id FROM gone g)
 ),
 ranks AS MATERIALIZED (SELECT array_agg(r.code ORDER BY r.rank) AS codes FROM group_rank r),
+-- Few combinations of status and flags stand for all groups, so what each counts is asked once. No key is made here: it costs more than all the rest.
+kinds AS MATERIALIZED (
+    SELECT g.campaign_id, r.codes[g.rank] AS status, g.flags, count(*)::int8 AS n
+    FROM (SELECT l.campaign_id, max(array_position((SELECT r.codes FROM ranks r), l.status)) AS rank, bit_or(l.flags) AS flags
+          FROM live l WHERE l.member IS NOT NULL GROUP BY l.campaign_id, l.member) g CROSS JOIN ranks r
+    GROUP BY 1, 2, 3
+),
 counted AS MATERIALIZED (
-    SELECT g.campaign_id, s.code AS status, count(*)::int8 AS n
-    FROM (SELECT l.campaign_id, l.key, r.codes[max(array_position(r.codes, l.status))] AS status, bit_or(l.flags) AS flags
-          FROM live l CROSS JOIN ranks r GROUP BY 1, 2, r.codes) g
-    CROSS JOIN LATERAL group_steps(NULL::int2, NULL::int4, g.status, g.flags) s
+    SELECT k.campaign_id, s.code AS status, sum(k.n)::int8 AS n
+    FROM kinds k CROSS JOIN LATERAL group_steps(NULL::int2, NULL::int4, k.status, k.flags) s
     GROUP BY 1, 2
 ),
 cell AS MATERIALIZED (

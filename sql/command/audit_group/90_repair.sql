@@ -5,7 +5,9 @@
 ),
 part AS (
     SELECT e.campaign_id, e.key, e.code, sum(e.n)::int4 AS n, bit_or(e.flags) AS flags
-    FROM (SELECT l.campaign_id, l.key, l.status AS code, l.n, l.flags FROM live l
+    FROM (SELECT l.campaign_id, group_key((SELECT s.salt FROM group_salt s), :'kind', l.campaign_id, l.value, l.id) AS key, l.status AS code, count(*) AS n,
+                 bit_or(l.flags) AS flags
+          FROM live l WHERE l.member IS NOT NULL AND l.campaign_id IN (SELECT o.campaign_id FROM off o) GROUP BY 1, 2, 3
           UNION ALL
           SELECT a.campaign_id, a.key, s.code, s.n, 0
           FROM group_delta d, unnest(d.campaign_id, d.key, d.old, d.new) AS a (campaign_id, key, old, new), LATERAL (VALUES (a.old, 1), (a.new, -1)) s (code, n)
