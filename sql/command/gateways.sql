@@ -5,7 +5,7 @@ SELECT COALESCE(NULLIF(g.gateway, ''), 'none') AS gateway,
        CASE WHEN $2::bool THEN to_char(g.hour AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"') END AS hour,
        sum(g.receipts) AS receipts, sum(g.duplicates) AS duplicates, sum(g.disorder) AS disorder,
        sum(g.won) AS contradictions_won, sum(g.lost) AS contradictions_lost, sum(g.unknown) AS unknown,
-       round(sum(g.final) / NULLIF(sum(g.sent), 0), 4) AS coverage, max(g.delay_p50_ms) AS delay_p50_ms, max(g.delay_p99_ms) AS delay_p99_ms,
+       round(GREATEST(sum(g.final), 0) / NULLIF(GREATEST(sum(g.sent), sum(g.final), 0), 0), 4) AS coverage, max(g.delay_p50_ms) AS delay_p50_ms, max(g.delay_p99_ms) AS delay_p99_ms,
        max(t.deliver_p50_ms) AS deliver_p50_ms, max(t.deliver_p99_ms) AS deliver_p99_ms
 FROM gateway_hour g
 LEFT JOIN gateway_time t ON t.gateway = g.gateway AND NOT $2::bool

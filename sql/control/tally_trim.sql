@@ -7,7 +7,8 @@ WITH gone AS (
     WHERE t.ctid = ANY (ARRAY(
         SELECT o.ctid
         FROM (VALUES ('minute', 86400000), ('hour', $1::int8), ('gateway', $2::int8), ('gateway_duplicate', $2::int8), ('gateway_unknown', $2::int8),
-                     ('gateway_disorder', $2::int8), ('gateway_won', $2::int8), ('gateway_lost', $2::int8), ('gateway_delay', $2::int8)) k (kind, keep)
+                     ('gateway_disorder', $2::int8), ('gateway_won', $2::int8), ('gateway_lost', $2::int8), ('gateway_delay', $2::int8),
+                     ('gateway_sent', $2::int8), ('gateway_final', $2::int8)) k (kind, keep)
         CROSS JOIN LATERAL (
             SELECT t.ctid FROM campaign_tally_total t
             WHERE t.kind = k.kind AND t.at > '-infinity' AND t.at < now() - NULLIF(k.keep, 0) * interval '1 millisecond'

@@ -53,7 +53,7 @@ def test_copies_of_receipts_count_once_through_kills(create_world, unknown):
     assert times == {name: (row["deliver_p50_ms"], row["deliver_p99_ms"]) for name, row in shown.items()} and times["twilio"][1] > 0
     hourly = json.loads(world.installation.command("gateways", "--hourly", "--format", "json").stdout)
     assert {row["deliver_p99_ms"] for row in hourly} == {None}
-    assert all(0.5 < float(row["coverage"]) < 2 and float(row["delay_p99_ms"]) > 60_000 for row in shown.values())
+    assert all(0.5 < float(row["coverage"]) <= 1 and float(row["delay_p99_ms"]) > 60_000 for row in shown.values())
     (blocked,) = json.loads(world.installation.command("funnel", "c", "--by", "reason", "--format", "json").stdout)["keys"]
     assert (blocked["key"], blocked["statuses"][0]["events"]) == ("blocked", of[440])
     by_hour = json.loads(world.installation.command("funnel", "c", "--by", "hour", "--format", "json").stdout)["keys"]

@@ -2,13 +2,14 @@
 import collections
 import dataclasses
 import datetime
+import itertools
 import json
 import random
 import threading
 
 import pytest
 
-from sql_batch import Event, add_messages, apply, drift, expected_funnel, path, stored_funnel, stored_rows, expected_rows
+from sql_batch import TOPIC, Event, add_messages, apply, drift, expected_funnel, path, stored_funnel, stored_rows, expected_rows
 from sql_fixture import STATUSES, SqlError, database, fill_in, literal, sql_server, text_of  # noqa: F401
 
 ALL = ("dedup", "series", "reasons", "gateways")
@@ -432,6 +433,54 @@ def test_forgotten_times_stay_in_the_histograms(database):
     assert audit_times(session, ["c"], "audit_times_repair") == 2
     assert stored_times(session) == before
     assert tally(session, "forgotten_time_to_deliver", "campaign_id", "key") == {("c", "1"): (1, 0)}
+
+
+def shown_coverage(session):
+    assert session.query("SELECT count(*)::int FROM gateway_hour WHERE coverage NOT BETWEEN 0 AND 1") == [(0,)]
+    return {row["gateway"]: float(row["coverage"]) for row in session.run("command/gateways", 24, "f")}
+
+
+@pytest.mark.parametrize("recent", (None, "-infinity", "infinity"))
+@pytest.mark.parametrize("rules", (("no_dedup", "gateways"), ("dedup", "gateways"), ("dedup_store", "dedup", "series", "reasons", "gateways")))
+def test_coverage_is_the_share_of_messages_that_were_sent_and_have_a_final_status(database, recent, rules):
+    session = ruled(database, *rules)
+    session.recent_since = recent
+    add_messages(session, {f"m{n}": "c" for n in range(9)})
+    numbers = itertools.count()
+
+    def told(message, *codes):
+        apply(session, [Event(message, code, next(numbers), at=at(n), gateway="g", key=next(numbers)) for n, code in enumerate(codes)])
+
+    told("m0", 300)
+    assert shown_coverage(session) == {"g": 0}
+    for code in (600, 600, 440):  # further receipts of one message
+        told("m0", code)
+    assert shown_coverage(session) == {"g": 1}
+    told("m1", 300, 300, 310)
+    assert shown_coverage(session) == {"g": 0.5}
+    told("m2", 600)  # it was sent, though no receipt said so
+    told("m3", 300, 600, 700, 800)
+    assert shown_coverage(session) == {"g": 0.75}
+    told("m4", 460)  # rejected before it was sent
+    told("m5", 200)
+    assert shown_coverage(session) == {"g": 0.75}
+    told("m1", 440)
+    told("m1", 600)  # another final status
+    assert shown_coverage(session) == {"g": 1}
+    told("m6", 440)
+    told("m6", 460)  # it counts as not sent from now on
+    assert shown_coverage(session) == {"g": 1}
+    apply(session, [Event("late", code, next(numbers), at=at(1), gateway="h", key=code) for code in (300, 600)])
+    add_messages(session, {"late": "c"})
+    while session.run("lane/wake", [TOPIC], [0], 0, 10)[0]["rows"] != "0":
+        pass
+    apply(session, [Event("m7", 300, next(numbers), at=at(1), gateway="h", key=1)])
+    assert shown_coverage(session) == {"g": 1, "h": 0.5}
+    session.do("UPDATE campaign_tally_delta SET at = array_fill(now() - interval '100 days', ARRAY[cardinality(at)]) WHERE kind LIKE 'gateway%'")
+    while session.run("control/rollup_tally", 1000, 0)[0]["rows"] != "0":
+        pass
+    session.run("control/tally_trim", 1, 90 * 86_400_000, 1000)
+    assert session.query("SELECT kind FROM campaign_tally WHERE kind LIKE 'gateway%' AND at IS NOT NULL") == []
 
 
 def test_readers_see_the_times_of_gateways_whose_names_have_a_slash(database):

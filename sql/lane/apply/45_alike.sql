@@ -4,6 +4,11 @@
     SELECT ($30::text[])[($29::int4[])[i]] AS gateway, ($10::int2[])[i] AS code, k.old, k.n
     FROM kinds k, LATERAL (SELECT abs(($35::int4[])[k.kind]) AS n) f, generate_series(($9::int4[])[f.n], ($9::int4[])[f.n + 1] - 1) i
 ),
+-- Messages that have another status now, each under the first gateway by name of its receipts.
+gateway_messages AS (
+    SELECT (SELECT min(($30::text[])[($29::int4[])[i]] COLLATE "C") FROM generate_series(($9::int4[])[f.n], ($9::int4[])[f.n + 1] - 1) i) AS gateway, k.old, k.new, k.n
+    FROM kinds k, LATERAL (SELECT abs(($35::int4[])[k.kind]) AS n) f WHERE k.old <> k.new
+),
 reason_receipts AS (
     SELECT a.campaign, ($30::text[])[f.n] AS gateway, ($31::text[])[f.n] AS reason, ($10::int2[])[a.i] AS code, a.n
     FROM (SELECT k.campaign, k.n, generate_series(($9::int4[])[k.first], ($9::int4[])[k.first + 1] - 1) AS i

@@ -8,5 +8,8 @@
     GROUP BY 1, 2, 3
 ),
 gateway_receipts AS (SELECT c.gateway, c.code, c.old, 1 AS n FROM receipts c),
+gateway_messages AS (
+    SELECT (SELECT min(c.gateway COLLATE "C") FROM receipts c WHERE c.id = u.id) AS gateway, u.old, u.new, 1 AS n FROM u WHERE u.old <> u.new
+),
 reason_receipts AS (SELECT c.campaign, c.gateway, c.reason, c.code, 1 AS n FROM receipts c WHERE c.reason IS NOT NULL),
 delays AS (SELECT c.gateway, c.bucket, 1 AS n FROM receipts c)
