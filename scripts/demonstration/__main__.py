@@ -95,6 +95,8 @@ class Demonstration:
         admin.create_topics([NewTopic(TOPIC, stream.PARTITIONS, 1)])[TOPIC].result(30)
         self._configure(OWNER)
         self._command("migrate", "--role", WORKER, quiet=True)
+        with psycopg.connect(options.dsn, autocommit=True) as connection:
+            connection.execute(f"ALTER ROLE {OWNER} NOCREATEROLE")
         self._configure(WORKER)
         self.connection = psycopg.connect(options.dsn, autocommit=True)
 

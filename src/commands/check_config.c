@@ -11,6 +11,7 @@
 #include "kafka/consumer.h"
 #include "partitions.h"
 #include "postgres/sql.h"
+#include "powers.h"
 #include "recent.h"
 
 /* The library knows its properties, the table of keys does not. A mistyped name must not be printed
@@ -154,7 +155,8 @@ static bool check_database(struct rcpt_config *config, const struct command_call
     struct command_context context = {.config = config};
     bool good = command_connect(&context, call, true) &&
                 rcpt_session_begin(context.session, "READ ONLY", &context.error) &&
-                inbox_check_table(&context) && check_inbox(&context) && describe_inbox(&context);
+                inbox_check_table(&context) && check_inbox(&context) && describe_inbox(&context) &&
+                powers_describe(&context, NULL, 0);
     if (context.session != NULL)
         rcpt_session_rollback(context.session);
     rcpt_session_close(context.session);

@@ -10,6 +10,7 @@
 #include "migrate.h"
 #include "partitions.h"
 #include "postgres/sql.h"
+#include "powers.h"
 #include "recent.h"
 #include "settings.h"
 
@@ -131,6 +132,15 @@ static bool apply(struct migrate_plan *plan, bool *has_rows)
            rcpt_session_commit(session, error);
 }
 
+/* At the end, so that it is the last that is read: roles exist now, and nothing later needs the right
+ * to make some. */
+static bool describe_powers(struct migrate_plan *plan)
+{
+    const char *const roles[] = {migrate_option(plan, "role"), migrate_option(plan, "intake-role"),
+                                 migrate_option(plan, "serve-role")};
+    return powers_describe(plan->context, roles, sizeof(roles) / sizeof(roles[0]));
+}
+
 /* All or nothing: DDL of PostgreSQL is transactional, so a failure leaves the schema as it was. */
 static bool migrate(struct migrate_plan *plan)
 {
@@ -152,7 +162,8 @@ static bool migrate(struct migrate_plan *plan)
         puts("the inbox has rows that no counter knows yet: receiptd audit --repair counts them");
     return settings_apply(plan->context, false, plan->step_count > 0) &&
            partitions_make(plan->context) &&
-           recent_describe(plan->context, plan->step_count == 0) && partitions_note(plan->context);
+           recent_describe(plan->context, plan->step_count == 0) &&
+           partitions_note(plan->context) && describe_powers(plan);
 }
 
 /* A dry run's session is read-only, so it needs fewer rights. */

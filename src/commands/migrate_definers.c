@@ -53,7 +53,7 @@ static bool refuse_creation(struct migrate_plan *plan, const struct rcpt_session
                      session);
     rcpt_error_hint(error,
                     "have an administrator run the statements above, then repeat this; or "
-                    "give \"%s\" CREATEROLE",
+                    "give \"%s\" CREATEROLE until it is done",
                     session);
     return false;
 }

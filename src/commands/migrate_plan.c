@@ -460,8 +460,8 @@ static bool check_session(struct migrate_plan *plan, const struct rcpt_session_r
         rcpt_session_rows_text(state, 0, "session"));
     rcpt_error_hint(error,
                     "make an owner and run it as him: CREATE ROLE receiptd_owner LOGIN CREATEROLE; "
-                    "GRANT CREATE ON DATABASE \"%s\" TO receiptd_owner; or, knowing that, add "
-                    "--as-superuser",
+                    "GRANT CREATE ON DATABASE \"%s\" TO receiptd_owner; afterwards ALTER ROLE "
+                    "receiptd_owner NOCREATEROLE; or, knowing that, add --as-superuser",
                     rcpt_session_rows_text(state, 0, "database"));
     return false;
 }

@@ -420,6 +420,66 @@ def test_an_owner_that_may_not_make_roles_is_told_what_to_have_run(owned):
     assert f'until an administrator runs: GRANT pg_read_all_stats TO "{watcher}"' in owned.migrate().stdout
 
 
+PROGRAMS = "GRANT pg_execute_server_program TO \"{0}\""
+
+
+def warned(result):
+    """The roles that the command warns of, each with the statement that it names."""
+    return dict(re.findall(r'^warning: role "([^"]+)" .*; have an administrator run: (.+)$', result.stderr, re.MULTILINE))
+
+
+def before_16(owned):
+    if int(owned.database.value("SHOW server_version_num")) >= 160000:
+        pytest.skip("since PostgreSQL 16 CREATEROLE gives no role that others have made")
+
+
+def test_an_owner_gives_createrole_back_after_the_first_migration(owned):
+    """With it, before PostgreSQL 16, the owner's password is one for the whole server."""
+    before_16(owned)
+    options = [value for name in NAMES for value in (OPTIONS[name], owned.names[name])]
+    undo = {owned.owner: f'ALTER ROLE "{owned.owner}" NOCREATEROLE'}
+    assert warned(owned.migrate(*options)) == undo
+    # Who checks as the daemon hears of the owner, too.
+    for name in ("owner", "daemon"):
+        owned.receiptd.configure(postgres={"dsn": owned.dsn(name)})
+        assert warned(owned.receiptd.command("check-config", "--connect")) == undo
+    owned.receiptd.configure(postgres={"dsn": owned.dsn("owner")})
+    with owned.connect("owner") as connection:
+        connection.execute(PROGRAMS.format(owned.owner))  # what the warning is about
+    # The server still has the role that CREATEROLE gave.
+    assert f'"{owned.owner}" is a member of "pg_execute_server_program"' in owned.migrate().stderr
+    owned.database.execute(f'REVOKE pg_execute_server_program FROM "{owned.owner}"')
+    owned.database.execute(undo[owned.owner])
+    for name in ("owner", *NAMES):
+        with owned.connect(name) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(PROGRAMS.format(owned.names[name]))
+    # Nothing later needs it.
+    owned.database.execute("INSERT INTO receiptd.message_inbox VALUES ('m', 'o', 'c')")
+    for command in (("migrate", *options), ("maintain",), ("erase", "--message", "m"), ("audit", "--repair"), ("check-config", "--connect")):
+        assert not warned(owned.receiptd.command(*command, "--config", str(owned.receiptd.config_path)))
+    owned.receiptd.configure(counters={"by": ["channel"], "groups": ["customer"]})
+    owned.migrate(*options)
+
+
+@pytest.mark.parametrize("attributes", ("CREATEROLE", "SUPERUSER", "IN ROLE pg_read_server_files"))
+def test_a_role_that_acts_as_one_with_such_rights_is_named(owned, attributes):
+    before_16(owned)
+    owned.migrate()
+    owned.database.execute(f'ALTER ROLE "{owned.owner}" NOCREATEROLE')
+    assert not warned(owned.migrate())
+    owned.database.execute(f'GRANT "{owned.make_role("mapped", f"NOLOGIN {attributes}")}" TO "{owned.owner}"')
+    undo = warned(owned.migrate())[owned.owner]
+    assert undo == f'REVOKE "{owned.names["mapped"]}" FROM "{owned.owner}"'
+    owned.database.execute(undo)
+    assert not warned(owned.migrate())
+
+
+def test_a_named_role_that_makes_roles_is_named(owned):
+    before_16(owned)
+    owned.make_role("serve", "LOGIN CREATEROLE")
+    assert set(warned(owned.migrate("--serve-role", owned.names["serve"]))) == {owned.owner, owned.names["serve"]}
+
+
 @pytest.mark.parametrize("made, message, undo", [
     ("ALTER ROLE {counter} LOGIN", "may log in or has other attributes", "ALTER ROLE {counter} NOLOGIN"),
     ("GRANT {counter} TO {mapped}", 'has the member "{mapped}"', "REVOKE {counter} FROM {mapped}"),
