@@ -12,7 +12,9 @@ WITH bound AS (
         SELECT sum(pg_relation_size(l.oid) / current_setting('block_size')::float8
                    * CASE WHEN l.reltuples > 0 AND l.relpages > 0 THEN l.reltuples / l.relpages ELSE 40 END) AS rows
         FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) e
-    WHERE h.inhparent = to_regclass(format('%I.%I', :'inbox_schema', :'inbox_table'))
+    -- by the catalogs: a role that reads the view alone has no right on the table's schema
+    WHERE h.inhparent = (SELECT b.oid FROM pg_class b JOIN pg_namespace s ON s.oid = b.relnamespace
+                         WHERE s.nspname = :'inbox_schema' AND b.relname = :'inbox_table')
 ),
 lower AS (
     SELECT COALESCE(replace(substring(b.text FROM '^FOR VALUES FROM \(''((?:[^'']|'''')*)'''), '''''', ''''),

@@ -6,7 +6,7 @@
 -- key_column, key_type: the column of message_inbox by which these ranges are, and its type. since: of a recent set whose index is there, or
 -- that is of such partitions.
 WITH t AS (
-    SELECT c.oid, c.relkind, n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
+    SELECT c.oid, c.relkind, c.relnamespace, n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
            COALESCE((SELECT sum(pg_relation_size(l.relid)) FROM pg_partition_tree(c.oid) l WHERE l.isleaf), pg_relation_size(c.oid)) AS bytes
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = $1::name AND c.relname = $2::name AND c.relkind IN ('r', 'p')
@@ -34,7 +34,7 @@ way AS (
                    WHERE p.partrelid = t.oid AND p.partstrat = 'r' AND d.attname = $4::name AND d.atttypid = 'timestamptz'::regtype) AS by_time
     FROM t JOIN id ON true
 )
-SELECT t.name, t.relkind = 'p' AS partitioned, has_table_privilege(t.oid, 'SELECT') AS readable,
+SELECT t.name, t.relkind = 'p' AS partitioned, has_schema_privilege(t.relnamespace, 'USAGE') AND has_table_privilege(t.oid, 'SELECT') AS readable,
        LEAST(100, 100 * 4000 * current_setting('block_size')::float8 / GREATEST(t.bytes, 1))::numeric(9, 4) AS percent,
        CASE WHEN NOT id.exact THEN format('((%I::text) COLLATE "C")', id.attname)
             WHEN id.atttypid IN ('text'::regtype, 'varchar'::regtype) THEN format('%I', id.attname) ELSE format('(%I::text)', id.attname) END AS expression,

@@ -1,17 +1,12 @@
 -- Why an existing table cannot be the inbox, from the catalogs, which every role may read. $1 text its schema, $2 text its name,
--- $3 text[] the names there of our columns, in the order of map_inbox(); $4 text our schema.
--- One row for each problem, the most important first: problem, advice, sql (NULL: no statement mends it). A column that is missing and that
--- migrate adds is no problem. The rights are those of the view's owner; before there is a view, those of the owner of our schema.
+-- $3 text[] the names there of our columns, in the order of map_inbox().
+-- One row for each problem, the most important first: problem, advice, sql (NULL: no statement mends it). Columns that migrate adds:
+-- inbox_additions.sql.
 WITH RECURSIVE named AS (
     SELECT c.*, format('%I.%I', n.nspname, c.relname) AS name
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1::name AND c.relname = $2::name
 ),
 t AS (SELECT * FROM named WHERE relkind IN ('r', 'p')),
-me AS (
-    SELECT r.* FROM pg_roles r
-    WHERE r.oid = COALESCE((SELECT v.relowner FROM pg_class v WHERE v.oid = to_regclass(format('%I.message_inbox', $4::text)) AND v.relkind = 'v'),
-                           (SELECT s.nspowner FROM pg_namespace s WHERE s.nspname = $4::name), to_regrole(quote_ident(current_user))::oid)
-),
 ours (n, ours, type, definition) AS (
     VALUES (1, 'message_id', NULL, NULL), (2, 'org_id', NULL, 'text'), (3, 'campaign_id', NULL, 'text'),
            (4, 'status', 'smallint', 'smallint NOT NULL DEFAULT 0'), (5, 'prev_status', 'smallint', 'smallint'),
@@ -80,11 +75,6 @@ problem (n, problem, advice, sql) AS (
            || CASE WHEN c.n > 1 THEN ', or add it' ELSE '' END,
            CASE WHEN c.n > 1 THEN format('ALTER TABLE %s ADD COLUMN %I %s', c.name, c.theirs, c.definition) END
     FROM col c WHERE c.attnum IS NULL AND (c.n <= 3 OR c.n = 10)
-    UNION ALL
-    SELECT 2, format('inbox table %s has no column %s, and role "%s" does not own the table', c.name, string_agg(quote_ident(c.theirs), ', '), me.rolname),
-           'have its owner run', format('ALTER TABLE %s %s', c.name, string_agg(format('ADD COLUMN %I %s', c.theirs, c.definition), ', '))
-    FROM col c CROSS JOIN me JOIN t ON true
-    WHERE c.attnum IS NULL AND c.n BETWEEN 4 AND 9 AND NOT pg_has_role(me.oid, t.relowner, 'USAGE') GROUP BY c.name, me.rolname
     UNION ALL
     SELECT 4, format('column %I of inbox table %s is of type %s: its text may depend on settings, or on functions of another role', c.theirs,
                      c.name, c.declared),

@@ -9,6 +9,7 @@ JOIN pg_proc f ON f.oid = t.tgfoid
 JOIN pg_namespace s ON s.oid = f.pronamespace
 JOIN pg_class c ON c.oid = t.tgrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
-LEFT JOIN pg_class b ON b.oid = to_regclass(format('%I.%I', $2::text, $3::text))
+LEFT JOIN pg_namespace bn ON bn.nspname = $2::name
+LEFT JOIN pg_class b ON b.relnamespace = bn.oid AND b.relname = $3::name
 WHERE t.tgname = 'receiptd_count_inserted' AND s.nspname = $1::name
 ORDER BY c.relispartition, 1, 2;

@@ -9,6 +9,7 @@
 #include "config/pipelines.h"
 #include "inbox_check.h"
 #include "kafka/consumer.h"
+#include "migrate.h"
 #include "partitions.h"
 #include "postgres/sql.h"
 #include "powers.h"
@@ -149,16 +150,39 @@ static bool describe_inbox(struct command_context *context)
 }
 
 /* In a transaction that reads: planning a statement runs nothing. */
+static bool check_reading(struct command_context *context, struct migrate_plan *plan)
+{
+    bool good = rcpt_session_begin(context->session, "READ ONLY", &context->error) &&
+                inbox_check_table(context) && migrate_plan_make(plan) && check_inbox(context) &&
+                describe_inbox(context) && powers_describe(context, NULL, 0);
+    rcpt_session_rollback(context->session);
+    return good;
+}
+
+/* What migrate would say of the rows of a table that becomes the inbox. Nothing is written: the lock keeps
+ * away what could run code of the table's owner. */
+static bool check_rows(struct command_context *context, struct migrate_plan *plan)
+{
+    if (!plan->maps_inbox)
+        return true;
+    bool good = rcpt_session_begin(context->session, "READ WRITE", &context->error) &&
+                migrate_ladder_try(plan);
+    rcpt_session_rollback(context->session);
+    return good;
+}
+
+/* Whatever migrate would refuse is refused here, since the plan is migrate's own. */
 static bool check_database(struct rcpt_config *config, const struct command_call *call,
                            struct rcpt_error *error)
 {
     struct command_context context = {.config = config};
-    bool good = command_connect(&context, call, true) &&
-                rcpt_session_begin(context.session, "READ ONLY", &context.error) &&
-                inbox_check_table(&context) && check_inbox(&context) && describe_inbox(&context) &&
-                powers_describe(&context, NULL, 0);
-    if (context.session != NULL)
-        rcpt_session_rollback(context.session);
+    struct migrate_plan plan;
+    migrate_plan_init(&plan, &context, NULL, true);
+    bool good = command_connect(&context, call, true) && check_reading(&context, &plan) &&
+                check_rows(&context, &plan);
+    if (good && plan.note[0] != '\0')
+        fprintf(stderr, "note: receiptd migrate: %s\n", plan.note);
+    migrate_plan_fini(&plan);
     rcpt_session_close(context.session);
     free(context.dsn);
     *error = context.error;

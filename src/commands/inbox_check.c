@@ -1,5 +1,5 @@
 /* An existing table as the inbox: is it exact there? The catalogs are asked for shapes that are known
- * to fail (sql/migrate/inbox_problems.sql, inbox_hazards.sql). Then the statements of the daemon are
+ * to fail (sql/migrate/inbox_problems.sql, inbox_additions.sql, inbox_hazards.sql). Then the statements of the daemon are
  * prepared, which finds the rest. Called by migrate.c, migrate_plan.c and check_config.c. */
 #include "inbox_check.h"
 
@@ -125,6 +125,16 @@ static bool list_times_problems(struct command_context *context, const struct in
            list_problems(context, "migrate/times_problems", 2, values, found);
 }
 
+/* The columns that migrate adds. */
+static bool list_additions(struct command_context *context, const char *const values[4],
+                           size_t *found)
+{
+    char named[12];
+    snprintf(named, sizeof(named), "%u", context->config->inbox.named);
+    const char *const more[] = {values[0], values[1], values[2], values[3], named};
+    return list_problems(context, "migrate/inbox_additions", 5, more, found);
+}
+
 bool inbox_check_table(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;
@@ -145,7 +155,8 @@ bool inbox_check_table(struct command_context *context)
                                   config->postgres.schema,
                                   config->unknown == RCPT_UNKNOWN_INSERT ? "t" : "f",
                                   config->inbox.count_targeted ? "t" : "f"};
-    bool good = list_problems(context, "migrate/inbox_problems", 4, values, &found) &&
+    bool good = list_problems(context, "migrate/inbox_problems", 3, values, &found) &&
+                list_additions(context, values, &found) &&
                 list_problems(context, "migrate/inbox_hazards", 6, values, &found) &&
                 list_dimension_problems(context, &place, &found) &&
                 list_range_problems(context, &place, &found) &&

@@ -19,8 +19,10 @@ struct migrate_step {
 
 struct migrate_plan {
     struct command_context *context;
-    const struct command_call *call;
-    bool dry_run; /* reads without locks */
+    const struct command_call
+        *call;      /* NULL: of another command, which asks what a migration would do */
+    bool dry_run;   /* reads without locks */
+    bool was_there; /* an earlier migration's tables, when this one began */
     struct rcpt_pg_binding bindings[MIGRATE_MAX_BINDINGS];
     size_t binding_count;
     char *owned[MIGRATE_MAX_BINDINGS]; /* values that were made for the bindings */
@@ -37,6 +39,8 @@ struct migrate_plan {
 void migrate_plan_init(struct migrate_plan *plan, struct command_context *context,
                        const struct command_call *call, bool dry_run);
 void migrate_plan_fini(struct migrate_plan *plan);
+/* As after migrate_plan_init(). */
+void migrate_plan_again(struct migrate_plan *plan);
 
 /* Reads the database's state and fills the steps. Within the migration's transaction, after its lock;
  * for a dry run within a read-only one. False with the error in the context. */
@@ -96,5 +100,7 @@ RCPT_MUST_CHECK bool migrate_ladder_plan(struct migrate_plan *plan, bool fresh);
 RCPT_MUST_CHECK bool migrate_check_callers(struct migrate_plan *plan);
 /* Refuses (EX_CONFIG, each status with its rows) a ladder that contradicts rows in use. */
 RCPT_MUST_CHECK bool migrate_ladder_check(struct migrate_plan *plan);
+/* The same for a table that is not the inbox yet, in a transaction that may lock and is rolled back. */
+RCPT_MUST_CHECK bool migrate_ladder_try(struct migrate_plan *plan);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "migrate.h"
 #include "postgres/array_text.h"
+#include "postgres/bind.h"
 #include "postgres/sql.h"
 
 /* The parameters of ladder_fill.sql, $1 … $9. */
@@ -111,21 +112,25 @@ static bool inbox_is_own(struct migrate_plan *plan, bool *own)
     return rows != NULL;
 }
 
-/* Reading a foreign table may call functions of its owner (policies, indexes, rules): they would
- * run with the rights of this session. */
-bool migrate_check_callers(struct migrate_plan *plan)
+/* A dry run reads only what it may read anyway, so it takes no lock. */
+static bool lock_inbox(struct migrate_plan *plan, const char *statement)
 {
     struct rcpt_error *error = &plan->context->error;
-    bool own = false;
-    if (!inbox_is_own(plan, &own))
-        return false;
-    if (own)
-        return true;
-    if (!rcpt_session_execute(plan->context->session,
-                              "LOCK TABLE message_inbox IN SHARE UPDATE EXCLUSIVE MODE", error))
-        return false;
+    char *sql = rcpt_pg_bind(statement, plan->bindings, plan->binding_count, error);
+    bool good = sql != NULL && rcpt_session_execute(plan->context->session, sql, error);
+    free(sql);
+    return good;
+}
+
+/* Reading a foreign table may call functions of its owner (policies, indexes, rules): they would
+ * run with the rights of this session. */
+static bool check_callers(struct migrate_plan *plan)
+{
+    struct rcpt_error *error = &plan->context->error;
+    const char *const values[] = {migrate_binding(plan, "inbox_schema"),
+                                  migrate_binding(plan, "inbox_table")};
     struct rcpt_session_rows *rows = rcpt_session_query(
-        plan->context->session, rcpt_sql("migrate/inbox_callers"), 0, NULL, error);
+        plan->context->session, rcpt_sql("migrate/inbox_callers"), 2, values, error);
     bool good = rows != NULL && rcpt_session_rows_count(rows) == 0;
     if (rows != NULL && !good) {
         const char *object = rcpt_session_rows_text(rows, 0, "object");
@@ -140,6 +145,16 @@ bool migrate_check_callers(struct migrate_plan *plan)
     }
     rcpt_session_rows_free(rows);
     return good;
+}
+
+bool migrate_check_callers(struct migrate_plan *plan)
+{
+    bool own = false;
+    if (!inbox_is_own(plan, &own))
+        return false;
+    return own || ((plan->dry_run ||
+                    lock_inbox(plan, "LOCK TABLE message_inbox IN SHARE UPDATE EXCLUSIVE MODE")) &&
+                   check_callers(plan));
 }
 
 /* A schema that is about to get the table has retired nothing. */
@@ -178,6 +193,25 @@ bool migrate_ladder_check(struct migrate_plan *plan)
     if (rows != NULL && !good)
         refuse(plan, rows);
     rcpt_session_rows_free(retired);
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
+bool migrate_ladder_try(struct migrate_plan *plan)
+{
+    struct rcpt_error *error = &plan->context->error;
+    if (!lock_inbox(plan, "LOCK TABLE :\"inbox_schema\".:\"inbox_table\" IN SHARE UPDATE EXCLUSIVE "
+                          "MODE") ||
+        !check_callers(plan))
+        return false;
+    char *sql =
+        rcpt_pg_bind(rcpt_sql("migrate/trial_rows"), plan->bindings, plan->binding_count, error);
+    struct rcpt_session_rows *rows =
+        sql != NULL ? rcpt_session_query(plan->context->session, sql, 0, NULL, error) : NULL;
+    free(sql);
+    bool good = rows != NULL && rcpt_session_rows_count(rows) == 0;
+    if (rows != NULL && !good)
+        refuse(plan, rows);
     rcpt_session_rows_free(rows);
     return good;
 }

@@ -31,7 +31,7 @@ static const struct {
     {6, "tables/006_status"},     {6, "tables/006_recent"},     {6, "tables/006_partitions"},
     {6, "tables/006_ranges"},     {6, "tables/006_counted"},    {6, "tables/006_minutes"},
     {6, "tables/006_histograms"}, {6, "tables/006_packing"},    {7, "tables/007_actions"},
-    {7, "tables/007_receipts"},   {7, "tables/007_erasure"},
+    {7, "tables/007_receipts"},   {7, "tables/007_erasure"},   {7, "tables/007_turns"},
 };
 #define TIMES_VERSION 6 /* our own inbox gets the columns of counters.times */
 #define NEWEST        (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
@@ -98,7 +98,7 @@ bool migrate_add_bound(struct migrate_plan *plan, const char *file,
 
 const char *migrate_option(const struct migrate_plan *plan, const char *name)
 {
-    return command_option(plan->call, name);
+    return plan->call != NULL ? command_option(plan->call, name) : NULL;
 }
 
 bool migrate_add(struct migrate_plan *plan, const char *file, const char *format, ...)
@@ -381,6 +381,15 @@ void migrate_plan_fini(struct migrate_plan *plan)
     }
     for (size_t index = 0; index < plan->owned_count; index++)
         free(plan->owned[index]);
+}
+
+void migrate_plan_again(struct migrate_plan *plan)
+{
+    struct command_context *context = plan->context;
+    const struct command_call *call = plan->call;
+    bool dry_run = plan->dry_run;
+    migrate_plan_fini(plan);
+    migrate_plan_init(plan, context, call, dry_run);
 }
 
 /* A newer schema is refused: this version does not know what it promises. */

@@ -71,6 +71,19 @@ static bool check_order(struct loading *loading, const char *less_path, int64_t 
                              less_path, less_text, more_path, more_text);
 }
 
+/* A column that the file names may be one that the platform has filled; one that it does not is receiptd's. */
+static void note_named_columns(struct loading *loading)
+{
+    static const char *const paths[] = {
+#define COLUMN(column, written, doc) "inbox.columns." #column,
+        RCPT_INBOX_COLUMNS(COLUMN)
+#undef COLUMN
+    };
+    for (size_t index = 0; index < sizeof(paths) / sizeof(paths[0]); index++)
+        if (loading->file.nodes[rcpt_config_find(rcpt_config_table(), paths[index])] != NULL)
+            loading->config->inbox.named |= 1u << index;
+}
+
 /* Two meanings of one column would overwrite each other. */
 static bool check_columns(struct loading *loading)
 {
@@ -180,6 +193,7 @@ static bool check_ranges(struct loading *loading)
 static bool check_together(struct loading *loading)
 {
     struct rcpt_config *config = loading->config;
+    note_named_columns(loading);
     rcpt_config_follow(config);
     return check_lanes(loading) &&
            check_order(loading, "postgres.retry_min", config->postgres.retry_min_ms,

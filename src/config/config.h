@@ -187,6 +187,7 @@ struct rcpt_config {
         char *table; /* inbox.table: NULL = own message_inbox; "schema.table" otherwise */
 #define RCPT_CONFIG_COLUMN(column, written, doc) char *column;
         RCPT_INBOX_COLUMNS(RCPT_CONFIG_COLUMN) /* inbox.columns.*: their names in that table */
+        unsigned named;                        /* bit n: the file names the n-th of these columns */
         char *created_at;     /* inbox.columns.created_at; NULL: an existing table has none */
         char *variant;        /* inbox.columns.variant, for counters.by; NULL: not named */
         char *channel;        /* inbox.columns.channel; likewise */
