@@ -1,4 +1,7 @@
--- One run at a time on a table, also of several schemas that share it, until the session ends: whether this is the one. $1 text schema of
--- the inbox's table, $2 text its name. No statement waits for it, since one that waits would hold a snapshot, and CREATE INDEX CONCURRENTLY
--- waits for snapshots.
-SELECT pg_try_advisory_lock(hashtext('receiptd recent set'), hashtext(format('%I.%I', $1::text, $2::text))) AS locked
+-- Whether nobody else builds an index or vacuums on a table: $1 text its schema, $2 text its name. Sets of several schemas may share the table, and CREATE INDEX
+-- CONCURRENTLY waits for snapshots, so two of them would wait for each other. One row: free. Autovacuum gives way by itself.
+SELECT NOT EXISTS (
+    SELECT FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()) AND l.mode = 'ShareUpdateExclusiveLock'
+      AND a.usesysid IS NOT NULL AND l.pid <> pg_backend_pid() AND n.nspname = $1::name AND c.relname = $2::name) AS free

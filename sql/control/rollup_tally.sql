@@ -6,7 +6,9 @@ WITH
 taken AS (
     DELETE FROM campaign_tally_delta
     WHERE id = ANY (ARRAY(SELECT d.id FROM campaign_tally_delta d WHERE d.id > $2::int8 ORDER BY d.id LIMIT $1::int4))
-      AND (SELECT pg_try_advisory_xact_lock(hashtext('receiptd tally'), hashtext(current_schema())))
+      -- A lock is a write, so without work none is taken.
+      AND CASE WHEN EXISTS (SELECT FROM campaign_tally_delta d WHERE d.id > $2::int8)
+               THEN (SELECT true FROM turn t WHERE t.task = 'tally' FOR UPDATE SKIP LOCKED) END
     RETURNING id, kind, campaign_id, at, key, status, messages, events
 ),
 count AS MATERIALIZED (

@@ -9,7 +9,11 @@ DECLARE
     delta_row record;
     changes int8 := 0;
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtext('receiptd groups'), hashtext(current_schema())) THEN
+    -- Without work nothing is locked: a lock is a write.
+    IF EXISTS (SELECT FROM group_delta d WHERE d.id > above) THEN
+        PERFORM FROM turn t WHERE t.task = 'groups' FOR UPDATE SKIP LOCKED;
+    END IF;
+    IF NOT FOUND THEN
         RETURN QUERY SELECT 0::int8, 0::int8;
         RETURN;
     END IF;

@@ -37,6 +37,7 @@ GRANT INSERT, UPDATE ON campaign_changed, campaign_funnel_total, consumer_topic,
 GRANT INSERT ON position_change, database_accepted, campaign_retired TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON fold_rule, fold_event, fold_group, fold_outbox, fold_call, fold_total, fold_progress
     TO :"receiptd_role";
+GRANT UPDATE ON turn TO :"receiptd_role";
 GRANT UPDATE ON fold_lane TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE fold_event_id_seq TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON pipeline, pipeline_step, pipeline_trigger, pipeline_source, action_progress, pipeline_pause, pipeline_delta, pipeline_total, run_intent, run,

@@ -14,7 +14,8 @@ SELECT json_build_object(
     'letters', (SELECT h.rows FROM held h WHERE h.what = 'letters'), 'letters_is_estimate', (SELECT h.is_estimate FROM held h WHERE h.what = 'letters'),
     'daemons', (SELECT COALESCE(json_agg(json_build_object('instance', d.instance, 'sessions', d.sessions) ORDER BY d.instance), '[]')
         FROM (SELECT split_part(a.application_name, '/', 2) AS instance, count(*) AS sessions FROM pg_stat_activity a
-              WHERE $1::text IS NULL AND a.datname = current_database() AND a.application_name ~ '^receiptd/[^/]*/(control|lane-)' GROUP BY 1) d),
+              WHERE $1::text IS NULL AND a.datname = current_database() AND a.application_name ~ '^receiptd/[^/]*/(control|lane-)'
+                AND has_table_privilege(a.usesysid, 'consumer_progress'::regclass, 'UPDATE') GROUP BY 1) d),
     'instances', (SELECT COALESCE(json_agg(json_build_object(
         'name', i.name, 'at', to_char(i.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
         'age_s', GREATEST(round(extract(epoch FROM now() - i.at)::numeric, 1), 0), 'status', i.document) ORDER BY i.name), '[]')

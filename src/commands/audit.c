@@ -15,6 +15,7 @@
 #include "postgres/array_text.h"
 #include "postgres/sql.h"
 #include "report.h"
+#include "turns.h"
 
 /* One snapshot reads this many, or a single campaign with more: each pass over the messages costs, but a
  * long snapshot keeps dead rows from being removed. */
@@ -89,7 +90,7 @@ static bool add_difference(struct audit *audit, const char *campaign)
     if (!rcpt_session_begin(session, "", error))
         return false;
     bool good = rcpt_session_execute(session, rcpt_sql("control/synchronous"), error) &&
-                rcpt_session_execute(session, rcpt_sql("command/audit_lock"), error);
+                turns_wait(audit->context, "command/audit_lock");
     if (good)
         rows = rcpt_session_query(session, rcpt_sql("command/audit_repair"), 2, values, error);
     good = rows != NULL && rcpt_session_commit(session, error);

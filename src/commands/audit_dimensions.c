@@ -10,6 +10,7 @@
 #include "config/dimensions.h"
 #include "config/groups.h"
 #include "postgres/sql.h"
+#include "turns.h"
 
 /* The statements of a recount. */
 struct recount_files {
@@ -72,7 +73,7 @@ static struct rcpt_session_rows *run(const struct recount *recount, const char *
         return NULL;
     if (rcpt_session_execute(session, rcpt_sql("command/all_campaigns"), error) &&
         (before == NULL || (rcpt_session_execute(session, rcpt_sql("control/synchronous"), error) &&
-                            rcpt_session_execute(session, rcpt_sql(before), error))))
+                            turns_wait(recount->audit->context, before))))
         rows = ask(recount, end);
     if (rows != NULL && rcpt_session_commit(session, error))
         return rows;

@@ -72,7 +72,8 @@ int command_usage(const struct command_call *call, const char *format, ...) RCPT
 struct command_context {
     struct rcpt_config *config;
     struct rcpt_session *session;
-    char *dsn; /* of the session */
+    char *dsn;                   /* of the session */
+    struct rcpt_session *holder; /* of turns (turns.h); NULL: none was taken */
     const char *command;
     struct rcpt_error error; /* of the last call that failed */
 };

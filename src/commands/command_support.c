@@ -153,6 +153,7 @@ bool command_open(struct command_context *context, const struct command_call *ca
 void command_close(struct command_context *context)
 {
     rcpt_session_close(context->session);
+    rcpt_session_close(context->holder);
     free(context->dsn);
     rcpt_config_free(context->config);
 }

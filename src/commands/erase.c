@@ -17,6 +17,7 @@
 #include "postgres/array_text.h"
 #include "postgres/bind.h"
 #include "postgres/sql.h"
+#include "turns.h"
 #include "walk.h"
 
 #define STEP_ROWS 500
@@ -206,7 +207,7 @@ static bool run_groups(struct erasure *erasure, const char *sql)
     struct command_context *context = erasure->context;
     const char *const all[] = {"2147483647", "0"}, *const values[] = {erasure->customer};
     struct rcpt_session *session = context->session;
-    if (!rcpt_session_execute(session, rcpt_sql("command/groups_lock"), &context->error))
+    if (!turns_wait(context, "command/groups_lock"))
         return false;
     struct rcpt_session_rows *rows =
         rcpt_session_query(session, rcpt_sql("control/rollup_groups"), 2, all, &context->error);
@@ -399,7 +400,8 @@ static bool run(const struct command_call *call, struct erasure *erasure)
         return false;
     }
     inbox_place_of(erasure->context->config, &erasure->place);
-    if (!erase(erasure, call))
+    if (!rcpt_session_execute(erasure->context->session, "SET lock_timeout = '30s'", error) ||
+        !erase(erasure, call))
         return false;
     print(erasure);
     return true;

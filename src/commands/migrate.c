@@ -3,6 +3,7 @@
  * second run has nothing to do. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
 
 #include "command.h"
@@ -13,6 +14,7 @@
 #include "powers.h"
 #include "recent.h"
 #include "settings.h"
+#include "waits.h"
 
 /* ---- dry run ---- */
 
@@ -66,30 +68,40 @@ static bool dry_run(struct migrate_plan *plan)
 
 /* ---- the migration ---- */
 
-/* The lock is an advisory one, of this schema. */
-static bool try_lock(struct migrate_plan *plan, bool wait, bool *locked)
+#define LOCK                                                                                       \
+    "LOCK TABLE schema_version IN SHARE ROW EXCLUSIVE MODE" /* excludes itself, reads go on */
+
+/* Whether a migration has been here: there is something to lock, which needs a right. */
+static bool look_for_versions(struct migrate_plan *plan, bool *there)
 {
-    const char *const values[] = {migrate_binding(plan, "schema"), wait ? "true" : "false"};
     struct rcpt_session_rows *rows = rcpt_session_query(
-        plan->context->session, rcpt_sql("migrate/lock"), 2, values, &plan->context->error);
-    if (rows == NULL)
-        return false;
-    *locked = rcpt_session_rows_bool(rows, 0, "locked");
+        plan->context->session, "SELECT to_regclass('schema_version') IS NOT NULL AS there", 0,
+        NULL, &plan->context->error);
+    if (rows != NULL)
+        *there = rcpt_session_rows_bool(rows, 0, "there");
     rcpt_session_rows_free(rows);
-    return true;
+    return rows != NULL;
 }
 
-/* A second migration waits and says so. */
+/* A second migration waits and says so. Of two first ones, the second fails when it makes the schema: see
+ * migrate(). */
 static bool lock(struct migrate_plan *plan)
 {
-    bool locked = false;
-    if (!try_lock(plan, false, &locked))
+    struct rcpt_session *session = plan->context->session;
+    struct rcpt_error *error = &plan->context->error;
+    if (!look_for_versions(plan, &plan->was_there))
         return false;
-    if (locked)
+    if (!plan->was_there)
         return true;
+    if (rcpt_session_execute(session, "SAVEPOINT free; " LOCK " NOWAIT", error))
+        return true;
+    if (strcmp(error->code, "55P03") != 0)
+        return false;
+    *error = (struct rcpt_error){0};
     puts("waiting for another migration to end");
     fflush(stdout);
-    return try_lock(plan, true, &locked);
+    return rcpt_session_execute(session, "ROLLBACK TO free", error) &&
+           waits_execute(plan->context, LOCK);
 }
 
 /* An existing table may hold statuses that the ladder does not have, and rows that no trigger has
@@ -141,6 +153,23 @@ static bool describe_powers(struct migrate_plan *plan)
     return powers_describe(plan->context, roles, sizeof(roles) / sizeof(roles[0]));
 }
 
+/* Another first migration may have made what this one was about to make: then this is the second, and
+ * begins again. */
+static bool was_overtaken(struct migrate_plan *plan)
+{
+    const char *code = plan->context->error.code;
+    struct rcpt_error kept = plan->context->error;
+    bool there = false;
+    if (plan->was_there ||
+        (strcmp(code, "23505") != 0 && strcmp(code, "42P06") != 0 && strcmp(code, "42P07") != 0))
+        return false;
+    plan->context->error = (struct rcpt_error){0};
+    if (look_for_versions(plan, &there) && there)
+        return true;
+    plan->context->error = kept;
+    return false;
+}
+
 /* All or nothing: DDL of PostgreSQL is transactional, so a failure leaves the schema as it was. */
 static bool migrate(struct migrate_plan *plan)
 {
@@ -149,6 +178,11 @@ static bool migrate(struct migrate_plan *plan)
         return false;
     if (!apply(plan, &has_rows)) {
         rcpt_session_rollback(plan->context->session);
+        if (was_overtaken(plan)) {
+            puts("another migration has just ended: this one begins again");
+            migrate_plan_again(plan);
+            return migrate(plan);
+        }
         fputs("nothing was changed\n", stderr);
         return false;
     }

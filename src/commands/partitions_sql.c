@@ -9,6 +9,7 @@
 
 #include "partitions_internal.h"
 #include "postgres/sql.h"
+#include "turns.h"
 
 #define SPANS_AHEAD 7
 #define DAY_MS      INT64_C(86400000)
@@ -189,15 +190,13 @@ bool script_run_at_length(struct script *script)
     return good;
 }
 
-/* For the length of the session. Two runs at once would make and drop the same partitions. */
+/* Two runs at once would make and drop the same partitions. */
 bool partitions_lock(struct command_context *context)
 {
-    context->error = (struct rcpt_error){0};
-    struct rcpt_session_rows *rows =
-        rcpt_session_query(context->session, rcpt_sql("partitions/lock"), 0, NULL, &context->error);
-    bool locked = rows != NULL && rcpt_session_rows_bool(rows, 0, "locked");
-    if (rows != NULL && !locked)
+    bool taken = false;
+    if (!turns_take(context, "inbox_partition", &taken))
+        return false;
+    if (!taken)
         puts("another run works on the partitions of the inbox: this one leaves them alone");
-    rcpt_session_rows_free(rows);
-    return locked;
+    return taken;
 }

@@ -16,6 +16,7 @@
 #include "inbox_check.h"
 #include "postgres/bind.h"
 #include "postgres/sql.h"
+#include "turns.h"
 #include "waits.h"
 
 /* Instances ask for the boundary every 5 s (receipts/recent.c); until then they use the old index. */
@@ -453,13 +454,16 @@ static bool lock(struct command_context *context)
     struct inbox_place place;
     inbox_place_of(context->config, &place);
     const char *const values[] = {place.schema, place.table};
+    bool taken = false;
+    if (!turns_take(context, "inbox_recent", &taken))
+        return false;
     struct rcpt_session_rows *rows = rcpt_session_query(
         context->session, rcpt_sql("command/recent_lock"), 2, values, &context->error);
-    bool locked = rows != NULL && rcpt_session_rows_bool(rows, 0, "locked");
-    if (rows != NULL && !locked)
+    taken = taken && rows != NULL && rcpt_session_rows_bool(rows, 0, "free");
+    if (rows != NULL && !taken)
         puts("another run works on the recent set: this one leaves it alone");
     rcpt_session_rows_free(rows);
-    return locked;
+    return taken;
 }
 
 bool recent_maintain(struct command_context *context)

@@ -1,4 +1,4 @@
-/* A statement that may wait long for others, and says for whom (waits.h). Called by recent.c. */
+/* A statement that may wait long for others, and says for whom (waits.h). Called by recent.c and turns.c. */
 #include "waits.h"
 
 #include <signal.h>
@@ -11,9 +11,12 @@
 #define LOOK_MS 2000
 
 struct waits {
-    struct rcpt_session *beside; /* asks while the other one waits */
-    char pid[16];                /* of the one that waits */
-    char named[256];             /* backends that were named already */
+    struct command_context *context;
+    struct rcpt_session *
+        beside; /* asks while the other one waits; NULL: it does not yet, or there is none to be had */
+    bool alone;
+    char pid[16];    /* of the one that waits */
+    char named[256]; /* backends that were named already */
 };
 
 static const char *or_unknown(const struct rcpt_session_rows *rows, size_t row, const char *column)
@@ -31,12 +34,12 @@ static void name_one(struct waits *waits, const struct rcpt_session_rows *rows, 
     if (strstr(waits->named, mark) != NULL || used + strlen(mark) >= sizeof(waits->named))
         return;
     memcpy(waits->named + used, mark, strlen(mark) + 1);
-    printf("waiting for backend %s (user %s, application %s), %s, transaction open for %s s, last "
-           "query begun at %s: it has to end first\n",
-           rcpt_session_rows_text(rows, row, "pid"), or_unknown(rows, row, "usename"),
-           or_unknown(rows, row, "application_name"), or_unknown(rows, row, "state"),
-           or_unknown(rows, row, "age"), or_unknown(rows, row, "began"));
-    fflush(stdout);
+    fprintf(stderr,
+            "waiting for backend %s (user %s, application %s), %s, transaction open for %s s, last "
+            "query begun at %s: it has to end first\n",
+            rcpt_session_rows_text(rows, row, "pid"), or_unknown(rows, row, "usename"),
+            or_unknown(rows, row, "application_name"), or_unknown(rows, row, "state"),
+            or_unknown(rows, row, "age"), or_unknown(rows, row, "began"));
 }
 
 /* A signal that came during this query is for the statement that waits. */
@@ -45,6 +48,11 @@ static void on_wait(void *context)
     struct waits *waits = context;
     struct rcpt_error error = {0};
     const char *const values[] = {waits->pid};
+    if (waits->beside == NULL && !waits->alone)
+        waits->beside = command_open_beside(waits->context, &error);
+    waits->alone = waits->beside == NULL;
+    if (waits->alone)
+        return;
     struct rcpt_session_rows *rows =
         rcpt_session_query(waits->beside, rcpt_sql("command/waits_for"), 1, values, &error);
     for (size_t row = 0; rows != NULL && row < rcpt_session_rows_count(rows); row++)
@@ -66,14 +74,11 @@ static bool read_pid(struct command_context *context, struct waits *waits)
 
 bool waits_execute(struct command_context *context, const char *sql)
 {
-    struct waits waits = {0};
-    struct rcpt_error ignored;
+    struct waits waits = {.context = context};
     if (!read_pid(context, &waits))
         return false;
-    waits.beside = command_open_beside(context, &ignored);
     const struct rcpt_session_watch watch = {LOOK_MS, on_wait, &waits};
-    bool good = rcpt_session_execute_watched(context->session, sql,
-                                             waits.beside != NULL ? &watch : NULL, &context->error);
+    bool good = rcpt_session_execute_watched(context->session, sql, &watch, &context->error);
     rcpt_session_close(waits.beside);
     return good;
 }

@@ -5,7 +5,7 @@
 
 #include "command.h"
 
-/* Runs it, and names on stdout each session that it waits for, by a second connection; where there is
+/* Runs it, and names on stderr each session that it waits for, by a second connection; where there is
  * none to be had, it runs without. */
 RCPT_MUST_CHECK bool waits_execute(struct command_context *context, const char *sql);
 

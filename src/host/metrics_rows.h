@@ -157,6 +157,9 @@ METRIC(CONNECTION_FAILURES, "receiptd_postgres_connection_failures_total", COUNT
        .help = "Times that the connection was lost; attempts to make it again do not count")
 METRIC(SNAPSHOT_AGE, "receiptd_postgres_oldest_xmin_age_seconds", GAUGE, SECONDS,
        .help = "Age of the oldest transaction that keeps dead rows alive (backend_xmin)")
+METRIC(DELTA_AGE, "receiptd_counters_oldest_delta_age_seconds", GAUGE, SECONDS,
+       .help = "For how long the oldest delta has waited to be rolled up, at least, since this "
+               "instance started")
 METRIC(BACKENDS, "receiptd_postgres_server_connections", GAUGE,
        .help = "Client connections that the server has")
 METRIC(BACKENDS_MOST, "receiptd_postgres_server_connections_max", GAUGE,

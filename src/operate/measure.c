@@ -362,6 +362,8 @@ static void collect_state(struct measure *measure)
     set(measure, RCPT_METRIC_PARKED_FOR_ALIAS, (double)view.parked_for_alias);
     set(measure, RCPT_METRIC_PARKED_OLDEST, (double)view.parked_oldest_ms / 1000);
     set(measure, RCPT_METRIC_SNAPSHOT_AGE, (double)view.snapshot_age_ms / 1000);
+    int64_t delta_ms = receipts_oldest_delta_ms(measure->receipts);
+    set(measure, RCPT_METRIC_DELTA_AGE, delta_ms < 0 ? 0 : (double)delta_ms / 1000);
     set(measure, RCPT_METRIC_BACKENDS, (double)view.backends);
     set(measure, RCPT_METRIC_BACKENDS_MOST, (double)view.backends_most);
 }

@@ -58,7 +58,7 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "dedup_trim"},     {.name = "maintenance"},
         {.name = "layout"},         {.name = "parts_trim"},
         {.name = "status_store"},   {.name = "ranges_trim"},
-        {.name = "rollup_times"},
+        {.name = "rollup_times"},   {.name = "deltas"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");

@@ -18,6 +18,7 @@ struct rollup;       /* rollup.c */
 struct blockers;     /* blockers.c */
 struct recent;       /* recent.c */
 struct maintenance;  /* maintenance.c */
+struct deltas;       /* deltas.c */
 struct layout_watch; /* layout.c */
 
 struct receipts {
@@ -36,6 +37,7 @@ struct receipts {
     struct blockers *blockers;
     struct recent *recent;
     struct maintenance *maintenance;
+    struct deltas *deltas;
     struct layout_watch *layout;
     struct rcpt_outage refusals; /* of batches; its members are lanes */
     struct app_ticker ticker;
@@ -178,6 +180,11 @@ void recent_free(struct recent *recent);
 struct maintenance *maintenance_new(struct receipts *receipts);
 void maintenance_start(struct maintenance *maintenance);
 void maintenance_free(struct maintenance *maintenance);
+
+/* ---- deltas.c ---- */
+struct deltas *deltas_new(struct receipts *receipts);
+void deltas_start(struct deltas *deltas);
+void deltas_free(struct deltas *deltas);
 
 /* ---- layout.c ---- */
 struct layout_watch *layout_watch_new(struct receipts *receipts);

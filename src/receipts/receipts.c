@@ -200,6 +200,7 @@ struct receipts *receipts_new(struct app_context *context)
     receipts->blockers = blockers_new(receipts);
     receipts->recent = recent_new(receipts);
     receipts->maintenance = maintenance_new(receipts);
+    receipts->deltas = deltas_new(receipts);
     receipts->layout = layout_watch_new(receipts);
     return receipts;
 }
@@ -215,6 +216,7 @@ void receipts_start(struct receipts *receipts)
     blockers_start(receipts->blockers);
     recent_start(receipts->recent);
     maintenance_start(receipts->maintenance);
+    deltas_start(receipts->deltas);
     layout_watch_start(receipts->layout);
     consume_apply_config(receipts);
 }
@@ -292,6 +294,7 @@ void receipts_free(struct receipts *receipts)
     blockers_free(receipts->blockers);
     recent_free(receipts->recent);
     maintenance_free(receipts->maintenance);
+    deltas_free(receipts->deltas);
     layout_watch_free(receipts->layout);
     rcpt_pg_encoder_free(receipts->control.encoder);
     free(receipts);

@@ -10,6 +10,7 @@
  * rollup.c    counters are summed up, the timeline is trimmed
  * layout.c    whether the partitions of the inbox may be used
  * maintenance.c  what `receiptd maintain` looks after, for the metrics
+ * deltas.c    how long deltas have waited to be rolled up, for the metrics
  * blockers.c  sessions that stand in the way: blockers of lanes, old snapshots
  * catch_up.c  larger batches while everything is behind
  * assigned.c  the partitions that are assigned now
@@ -196,5 +197,7 @@ struct receipts_maintenance {
     double spans_ahead; /* from now to the end of the last partition */
 };
 struct receipts_maintenance receipts_look_at_maintenance(const struct receipts *receipts);
+/* For how long the oldest delta has waited for its roll-up, at least; -1: not known yet. */
+int64_t receipts_oldest_delta_ms(const struct receipts *receipts);
 
 #endif

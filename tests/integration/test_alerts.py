@@ -286,6 +286,17 @@ def old_snapshot(site):
     connection.close()
 
 
+def roll_up_stalled(site):
+    connection = psycopg.connect(site.world.database.dsn, application_name="half a repair")
+    connection.execute("LOCK TABLE receiptd.campaign_funnel_total IN SHARE ROW EXCLUSIVE MODE")
+    while (yield):
+        pass
+    runbook = (ROOT / "docs/operations.md").read_text().split("### ReceiptdRollUpStalled")[1]
+    held = [row[0] for row in site.execute(runbook.split("```sql")[1].split("```")[0]) if row[2] == "half a repair"]
+    site.execute("SELECT pg_terminate_backend(%s)", held[0])
+    connection.close()
+
+
 def database_connections(site):
     (most,), = site.execute("SELECT current_setting('max_connections')::int")
     held = []
@@ -515,7 +526,7 @@ OF_READERS = (serve_errors, serve_refused, serve_down)
 def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, create_topic, receiptd, tmp_path):
     together = (database_connections, parked_too_long, dead_letters, other_organisation, record_too_large, contradictions, database_went_back,
                 old_snapshot, intake_unmapped, intake_signatures)
-    alone = ((fence_conflicts,), (partition_idle,), (log_lost,), (connection_flapping,), (intake_refuses,),
+    alone = ((roll_up_stalled,), (fence_conflicts,), (partition_idle,), (log_lost,), (connection_flapping,), (intake_refuses,),
              (memory, lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
     cases = {name(case) for group in (together, *alone, OF_PARTITIONS, OF_OTHERS_PARTITIONS, OF_READERS) for case in group}
     assert cases == set(re.findall(r"alert: (\w+)", RULES.read_text())), "an alert without its case"

@@ -447,9 +447,10 @@ def test_a_failing_step_leaves_nothing_behind(empty):
     assert empty.query("SELECT relname FROM pg_class WHERE relnamespace = 'receiptd'::regnamespace") == [("dead_letter",)]
 
 
-def test_two_migrations_at_once_take_turns(empty):
+def test_two_migrations_at_once_take_turns(installed):
+    empty = installed
     with psycopg.connect(empty.dsn) as other:
-        other.execute("SELECT pg_advisory_xact_lock(hashtextextended('receiptd migrate receiptd', 0))")
+        other.execute("LOCK TABLE receiptd.schema_version IN SHARE UPDATE EXCLUSIVE MODE")
         waiting = empty.start("migrate")
         wait_for(blocked(empty, "migrate"), "migrate waits for the other one")
     out, err = waiting.communicate(timeout=30)
@@ -686,7 +687,10 @@ def test_a_table_that_cannot_be_the_inbox_is_refused_with_the_reason(empty):
     assert "org_id" in empty.run("migrate", code=CONFIG).err
     empty.do("ALTER TABLE public.nothing ADD COLUMN org_id text, ADD COLUMN status smallint NOT NULL DEFAULT 0")
     empty.do("INSERT INTO public.nothing (message_id, status) VALUES ('a', 77), ('b', 77)")
-    assert "77 (77, 2 rows)" in empty.run("migrate", code=CONFIG).err
+    assert "has a column status of its own" in empty.run("migrate", code=CONFIG).err
+    empty.write(inbox={"table": "public.nothing", "columns": {"status": "status"}})
+    for command in (("migrate",), ("check-config", "--connect")):
+        assert "77 (77, 2 rows)" in empty.run(*command, code=CONFIG).err
     assert empty.query("SELECT 1 FROM pg_namespace WHERE nspname = 'receiptd'") == []
 
 

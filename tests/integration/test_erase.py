@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 
+import psycopg
 import pytest
 
 from support.wait import wait_for
@@ -257,6 +258,40 @@ def test_what_cannot_be_is_refused(people):
     people.write(inbox={"columns": {"customer_id": "nobody"}})
     people.do("ALTER TABLE receiptd.message_inbox ENABLE TRIGGER receiptd_count_deleted")
     assert "nobody" in people.run("erase", "--customer", "a", code=CONFIG).err
+
+
+def hold(installation, statement):
+    """A session that has forgotten to end its transaction."""
+    other = psycopg.connect(installation.dsn, application_name="forgotten")
+    other.execute(f"SET search_path = receiptd; {statement}")
+    return other
+
+
+@pytest.mark.parametrize("command", (("erase", "--customer", "customer-anna"), ("audit", "--repair")))
+def test_who_keeps_a_command_waiting_is_named(people, command):
+    lock = {"erase": "SELECT FROM turn WHERE task = 'groups' FOR UPDATE",
+            "audit": "LOCK TABLE campaign_funnel_total IN SHARE ROW EXCLUSIVE MODE; DELETE FROM campaign_funnel_total"}[command[0]]
+    if command[0] == "audit":  # something to repair
+        people.do("DELETE FROM receiptd.campaign_funnel_delta; DELETE FROM receiptd.campaign_funnel_total")
+    other = hold(people, lock)
+    waiting = people.start(*command)
+    said = ""
+    while "waiting for backend" not in said:
+        said += waiting.stderr.readline()
+    assert f"waiting for backend {other.info.backend_pid} (user " in said and "application forgotten" in said
+    other.rollback()
+    waiting.communicate(timeout=60)
+    assert waiting.returncode == 0
+    other.close()
+
+
+def test_an_erasure_that_others_hold_up_ends_and_says_so(people):
+    other = hold(people, "SELECT FROM turn WHERE task = 'groups' FOR UPDATE")
+    refused = people.run("erase", "--customer", "customer-anna", code=75)
+    assert "lock timeout" in refused.err and "HINT: the session that is named above" in refused.err
+    other.close()
+    people.run("erase", "--customer", "customer-anna")
+    assert "anna" not in dump(people)
 
 
 def test_killed_half_way_and_run_again_nothing_is_left(people):

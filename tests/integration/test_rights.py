@@ -396,6 +396,31 @@ def test_the_intake_looks_up_aliases_as_its_own_role_and_a_reload_takes_another_
     process.stop()
 
 
+# ---- what holds others up ---------------------------------------------------------------------------------------------
+
+def test_who_has_no_right_to_work_holds_nobody_up(owned):
+    """Turns are rows and tables. Advisory locks, which every role may take, and names of sessions, which every role may choose, decide nothing."""
+    owned.migrate(*(value for name in NAMES for value in (OPTIONS[name], owned.names[name])))
+    tables = [row[0] for row in owned.database.query(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'receiptd'::regnamespace AND relkind IN ('r', 'p') ORDER BY 1")]
+    written = {"platform": {"message_alias", "message_inbox"}}
+    live = (ROOT / "sql/migrate/live_daemons.sql").read_text()
+    with owned.connect("owner") as owner:
+        owner.execute("SET search_path = receiptd")
+        for name in ("intake", "serve", "platform"):
+            dsn = make_conninfo(owned.dsn(name), application_name="receiptd/elsewhere-1/control")
+            with psycopg.connect(dsn, autocommit=True) as stranger:
+                for table in set(tables) - written.get(name, set()):
+                    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                        stranger.execute(f"DO $$ BEGIN LOCK TABLE receiptd.{table} IN SHARE UPDATE EXCLUSIVE MODE; END $$")
+                    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                        stranger.execute(f"SELECT FROM receiptd.{table} FOR KEY SHARE")
+                assert owner.execute(live).fetchone() == (None,)
+        # The daemon's own sessions are seen.
+        with psycopg.connect(make_conninfo(owned.dsn("daemon"), application_name="receiptd/host-1/control")):
+            assert "host-1" in owner.execute(live).fetchone()[0]
+
+
 # ---- who migrates -----------------------------------------------------------------------------------------------------
 
 def test_a_superuser_migrates_only_where_it_says_so(receiptd, database):

@@ -128,3 +128,11 @@ def test_each_secret_stands_in_the_table_of_secrets_with_the_way_to_rotate_it():
     secrets = {key: reload for key, kind, reload in keys_of_the_reference() if "secret" in kind}
     assert len(secrets) > 10 and properties and told == secrets
     assert all(len(row) == 4 and all(row) for row in rows)
+
+
+def test_no_work_waits_for_a_lock_that_needs_no_right():
+    """Every role that may connect may take an advisory lock: turns are rows and tables (sql/tables/007_turns.sql)."""
+    sources = SQL | {str(path): path.read_text() for path in (ROOT / "src").rglob("*.c")}
+    assert [name for name, text in sources.items() if re.search(r"pg_\w*advisory", text)] == []
+    lanes = int(re.search(r'"lanes", RCPT_CONFIG_INTEGER.*?\.max = (\d+)', read("src/config/table.c"), re.DOTALL)[1])
+    assert f"'ranges', n FROM generate_series(0, {lanes - 1}) n" in SQL["tables/007_turns.sql"]

@@ -1,0 +1,62 @@
+/* Turns of commands (turns.h). A turn is a lock of a table, which needs a right on it: an advisory lock is anybody's
+ * who may connect. A table lock ends with its transaction, and the command's session has many of
+ * those: so another session holds it, in a transaction that never gets a snapshot or an id, and
+ * keeps no dead row alive. Called by partitions_sql.c, recent.c, erase.c, audit*.c. */
+#include "turns.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "postgres/sql.h"
+#include "waits.h"
+
+#define WAIT "SET LOCAL lock_timeout = '30s'"
+
+/* The mode excludes itself and vacuum, and nothing that reads or writes rows. */
+#define TAKE                                                                                       \
+    "SAVEPOINT turn; SET LOCAL lock_timeout = 0; LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE "    \
+    "NOWAIT"
+
+static bool is_busy(const struct rcpt_error *error)
+{
+    return strcmp(error->code, "55P03") == 0; /* lock_not_available */
+}
+
+static bool open_holder(struct command_context *context)
+{
+    if (context->holder != NULL)
+        return true;
+    context->holder = command_open_beside(context, &context->error);
+    return context->holder != NULL &&
+           rcpt_session_begin(context->holder, "READ WRITE", &context->error) &&
+           rcpt_session_execute(context->holder,
+                                "SET LOCAL idle_in_transaction_session_timeout = 0",
+                                &context->error);
+}
+
+bool turns_take(struct command_context *context, const char *table, bool *taken)
+{
+    char sql[160];
+    struct rcpt_error *error = &context->error;
+    *error = (struct rcpt_error){0};
+    if (!open_holder(context))
+        return false;
+    snprintf(sql, sizeof(sql), TAKE, table);
+    *taken = rcpt_session_execute(context->holder, sql, error);
+    if (*taken || !is_busy(error))
+        return *taken;
+    *error = (struct rcpt_error){0};
+    return rcpt_session_execute(context->holder, "ROLLBACK TO turn", error);
+}
+
+bool turns_wait(struct command_context *context, const char *file)
+{
+    if (!rcpt_session_execute(context->session, WAIT, &context->error))
+        return false;
+    bool good = waits_execute(context, rcpt_sql(file));
+    if (!good && is_busy(&context->error))
+        rcpt_error_hint(&context->error,
+                        "the session that is named above has held the lock for half a "
+                        "minute; end it, then repeat the command");
+    return good;
+}
