@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hash.h"
 #include "origin.h"
 
 #define NONE                UINT32_MAX
@@ -22,6 +23,7 @@ struct folding {
 
 struct rcpt_batch_builder {
     const struct rcpt_ladder *ladder;
+    uint64_t seed, compared;
     uint32_t *buckets; /* open addressing over messages; NONE is free */
     uint32_t bucket_capacity;
     uint32_t *signature_buckets; /* likewise over signatures of several codes */
@@ -31,10 +33,11 @@ struct rcpt_batch_builder {
     int32_t single[RCPT_RECORD_MAX_GATEWAYS][SIGNATURE_MAX_CODES + 1];
 };
 
-struct rcpt_batch_builder *rcpt_batch_builder_new(const struct rcpt_ladder *ladder)
+struct rcpt_batch_builder *rcpt_batch_builder_new(const struct rcpt_ladder *ladder, uint64_t seed)
 {
     struct rcpt_batch_builder *builder = rcpt_calloc(1, sizeof(*builder));
     builder->ladder = ladder;
+    builder->seed = seed;
     rcpt_arena_init(&builder->scratch, RCPT_BATCH_CHUNK_BYTES);
     return builder;
 }
@@ -47,6 +50,11 @@ void rcpt_batch_builder_free(struct rcpt_batch_builder *builder)
     free(builder->buckets);
     free(builder->signature_buckets);
     free(builder);
+}
+
+uint64_t rcpt_batch_builder_compared(const struct rcpt_batch_builder *builder)
+{
+    return builder->compared;
 }
 
 static void *allocate(struct rcpt_batch *batch, size_t count, size_t size)
@@ -126,19 +134,21 @@ static uint32_t find_message(struct rcpt_batch_builder *builder, struct folding 
                              uint32_t *count, const struct rcpt_event *event)
 {
     uint32_t mask = builder->bucket_capacity - 1;
-    /* The low bits of the hash are the lane: the same for all events of this batch. */
-    uint32_t bucket = (uint32_t)(event->hash >> 20) & mask;
+    /* The hash of the lane is PostgreSQL's, so anybody can choose ids that have one. */
+    uint64_t hash = rcpt_hash_text_extended(event->id, event->id_size, builder->seed);
+    uint32_t bucket = (uint32_t)hash & mask;
     for (;; bucket = (bucket + 1) & mask) {
         uint32_t index = builder->buckets[bucket];
         if (index == NONE)
             break;
-        if (messages[index].hash == event->hash && same_id(messages[index].first, event))
+        builder->compared++;
+        if (messages[index].hash == hash && same_id(messages[index].first, event))
             return index;
     }
     builder->buckets[bucket] = *count;
     struct folding *message = &messages[*count];
     message->first = event;
-    message->hash = event->hash;
+    message->hash = hash;
     message->prefix = id_prefix(event->id, event->id_size);
     message->head = message->tail = NONE;
     return (*count)++;

@@ -20,7 +20,8 @@ struct rcpt_batch_source {
     int32_t partition;
 };
 
-struct rcpt_batch_builder *rcpt_batch_builder_new(const struct rcpt_ladder *ladder);
+/* `seed`: not known to who chooses ids. It decides where messages are looked up, and nothing of a batch. */
+struct rcpt_batch_builder *rcpt_batch_builder_new(const struct rcpt_ladder *ladder, uint64_t seed);
 void rcpt_batch_builder_free(struct rcpt_batch_builder *builder);
 
 void rcpt_batch_init(struct rcpt_batch *batch, uint32_t lane);
@@ -40,6 +41,9 @@ struct rcpt_batch_range {
 void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
                      const struct rcpt_batch_source *sources, uint32_t source_count,
                      struct rcpt_batch_range range);
+
+/* How many messages have been compared while events were folded, for tests. */
+uint64_t rcpt_batch_builder_compared(const struct rcpt_batch_builder *builder);
 
 /* batch_rejects.c: the letter of an event that PostgreSQL refuses; what the lane has of a record's
  * rejects. There is room for both. */

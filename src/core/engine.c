@@ -20,7 +20,7 @@ struct rcpt_engine *rcpt_engine_new(const struct rcpt_engine_settings *settings,
     struct rcpt_engine *engine = rcpt_calloc(1, sizeof(*engine));
     engine->settings = *settings;
     engine->ports = *ports;
-    engine->builder = rcpt_batch_builder_new(ladder);
+    engine->builder = rcpt_batch_builder_new(ladder, settings->seed);
     engine->lanes = rcpt_calloc(settings->lanes, sizeof(*engine->lanes));
     engine->connections = rcpt_calloc(settings->connections, sizeof(*engine->connections));
     for (uint32_t index = 0; index < settings->lanes; index++)

@@ -29,7 +29,7 @@ struct rcpt_engine_settings {
     int64_t rewind_timeout_ms;  /* a rewind that has brought no record is done again by assigning */
     int64_t retry_min_ms, retry_max_ms;
     uint32_t wake_limit; /* parked rows of one waking transaction */
-    uint64_t seed;       /* jitter */
+    uint64_t seed; /* of jitter, and of the look-up of ids: not to be guessed by who sends them */
 };
 
 struct rcpt_engine_position { /* one row of consumer_progress */

@@ -13,6 +13,15 @@
 
 /* ---- the engine ---- */
 
+/* Not to be guessed: who sends receipts chooses their ids. */
+static uint64_t draw_seed(void)
+{
+    uint64_t seed = 0;
+    if (uv_random(NULL, NULL, &seed, sizeof(seed), 0, NULL) != 0)
+        seed = (uint64_t)getpid() ^ uv_hrtime();
+    return seed;
+}
+
 /* The only place where the configuration becomes limits of the engine; a reload comes here again.
  */
 static void read_limits(const struct receipts *receipts, struct rcpt_engine_settings *settings)
@@ -33,7 +42,7 @@ static void read_limits(const struct receipts *receipts, struct rcpt_engine_sett
         .retry_min_ms = config->postgres.retry_min_ms,
         .retry_max_ms = config->postgres.retry_max_ms,
         .wake_limit = (uint32_t)config->parked.wake_limit,
-        .seed = (uint64_t)getpid() ^ uv_hrtime(),
+        .seed = draw_seed(),
     };
 }
 

@@ -328,7 +328,7 @@ static struct queue *make_batches(const struct options *options)
     maker.ladder = rcpt_ladder_new(rcpt_ladder_default_definition(), &error);
     if (maker.ladder == NULL)
         die("ladder", error.text);
-    maker.builder = rcpt_batch_builder_new(maker.ladder);
+    maker.builder = rcpt_batch_builder_new(maker.ladder, 1);
     maker.encoder = rcpt_pg_encoder_new();
     read_records(&maker);
     struct queue *queues = rcpt_calloc(options->lanes, sizeof(*queues));
