@@ -396,6 +396,20 @@ def test_the_intake_looks_up_aliases_as_its_own_role_and_a_reload_takes_another_
     process.stop()
 
 
+# ---- what readers see -------------------------------------------------------------------------------------------------
+
+def test_readers_see_no_payload_and_no_answer(owned):
+    owned.migrate("--serve-role", owned.names["serve"])
+    with owned.connect("serve") as reader:
+        reader.execute("SET search_path = receiptd")
+        for query in ("SELECT payload FROM dead_letter", "SELECT * FROM dead_letter", "SELECT d FROM dead_letter d", "SELECT payload FROM parked_event",
+                      "SELECT traceparent FROM parked_event", "SELECT gateway_id FROM parked_event", "SELECT to_jsonb(p) FROM parked_event p",
+                      "SELECT answer FROM action", "SELECT subject_hash FROM action", "SELECT data FROM run"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                reader.execute(query)
+        reader.execute("SELECT d.reason, z.size FROM dead_letter d JOIN dead_letter_size z USING (topic, partition, \"offset\", index)")
+
+
 # ---- what holds others up ---------------------------------------------------------------------------------------------
 
 def test_who_has_no_right_to_work_holds_nobody_up(owned):
