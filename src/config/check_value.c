@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "expand.h"
+#include "print.h"
 #include "value.h"
 
 /* Every error of a value begins with the place of its node and the path of its key. */
@@ -89,6 +90,20 @@ static bool check_length(struct checker *checker, const struct value *value)
     return rcpt_config_fail_value(checker, value, text);
 }
 
+/* What is no secret is shown: in the log, on pages, by check-config --print. */
+static bool check_url(struct checker *checker, const struct value *value)
+{
+    const char *end;
+    if (value->secret || rcpt_config_url_user(value->text, &end) == NULL)
+        return true;
+    rcpt_config_fail_value(checker, value, "the URL holds a user name, and this key is no secret");
+    rcpt_error_hint(checker->file->error, "%s",
+                    strcmp(value->label, "tracing.endpoint") == 0
+                        ? "take it out; tracing.token is sent as a bearer token"
+                        : "take it out");
+    return false;
+}
+
 /* Identifiers and table names have their own grammar, which bounds their length too. */
 static bool check_text(struct checker *checker, const struct value *value)
 {
@@ -98,7 +113,7 @@ static bool check_text(struct checker *checker, const struct value *value)
         good = rcpt_config_is_identifier(value->text);
     else if (value->row->type == RCPT_CONFIG_TABLE)
         good = rcpt_config_is_table_name(value->text);
-    else if (!check_length(checker, value))
+    else if (!check_length(checker, value) || !check_url(checker, value))
         return false;
     if (!good) {
         snprintf(text, sizeof(text), "\"%s\" is not %s", rcpt_config_value_shown(value, part),

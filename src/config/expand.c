@@ -14,6 +14,7 @@
 
 #include "base/buffer.h"
 #include "base/utf8.h"
+#include "print.h"
 #include "value.h"
 
 /* False, and nothing is appended, above the limit. */
@@ -180,8 +181,12 @@ static char *read_whole(const char *path, const char *config_name, size_t most, 
         contents = read_text(fd, most, &reason);
         close(fd);
     }
-    if (contents == NULL)
-        snprintf(problem, 160, "cannot read file %.100s: %s", absolute, reason);
+    if (contents == NULL) {
+        /* Who gives a URL for a file shall not find its key in the log. */
+        char *shown = rcpt_config_redact_url(absolute);
+        snprintf(problem, 160, "cannot read file %.100s: %s", shown, reason);
+        free(shown);
+    }
     free(absolute);
     return contents;
 }

@@ -11,11 +11,12 @@
 
 #define PATH_BYTES 128
 
-/* Text as the loader reads it back: ${ would be replaced from the environment. */
-static void write_escaped(struct rcpt_config_writer *writer, const char *text)
+/* Text as the loader reads it back: ${ would be replaced from the environment. Of a URL no credentials. */
+static void write_escaped(struct rcpt_config_writer *writer, const char *value)
 {
-    char *escaped = rcpt_malloc(2 * strlen(text) + 1), *out = escaped;
-    for (; *text != '\0'; text++) {
+    char *shown = rcpt_config_redact_url(value);
+    char *escaped = rcpt_malloc(2 * strlen(shown) + 1), *out = escaped;
+    for (const char *text = shown; *text != '\0'; text++) {
         if (strncmp(text, "${", 2) == 0)
             *out++ = '$';
         *out++ = *text;
@@ -23,6 +24,7 @@ static void write_escaped(struct rcpt_config_writer *writer, const char *text)
     *out = '\0';
     rcpt_config_write_text(writer, escaped);
     free(escaped);
+    free(shown);
 }
 
 /* The value came from the table, so the name is there. */

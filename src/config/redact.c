@@ -1,4 +1,4 @@
-/* Passwords in libpq connection strings: keywords or a URI, both with several ways to quote.
+/* Passwords in libpq connection strings: keywords or a URI, both with several ways to quote. And credentials in other URLs.
  * Nothing is shown of a text that libpq would not take: a part that looks harmless may be the
  * second half of a password that was not quoted. Called by print.c and weak.c. */
 #include <ctype.h>
@@ -145,4 +145,41 @@ char *rcpt_config_redact_dsn(const char *dsn)
         return text;
     free(text);
     return rcpt_strdup(RCPT_CONFIG_REDACTED);
+}
+
+/* Behind "scheme://"; NULL: the text is no URL. */
+static const char *url_authority(const char *text)
+{
+    size_t scheme =
+        strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._");
+    return scheme > 0 && strncmp(text + scheme, "://", 3) == 0 ? text + scheme + 3 : NULL;
+}
+
+const char *rcpt_config_url_user(const char *text, const char **end)
+{
+    const char *authority = url_authority(text);
+    for (const char *at = authority; at != NULL && at < authority + strcspn(authority, "/?#"); at++)
+        if (*at == '@')
+            *end = at;
+    return authority != NULL && memchr(authority, '@', strcspn(authority, "/?#")) != NULL
+               ? authority
+               : NULL;
+}
+
+char *rcpt_config_redact_url(const char *text)
+{
+    const char *authority = url_authority(text), *at = NULL;
+    if (authority == NULL)
+        return rcpt_strdup(text);
+    char *shown = NULL;
+    size_t size = 0;
+    FILE *out = rcpt_open_memory(&shown, &size);
+    const char *rest = rcpt_config_url_user(text, &at) != NULL ? at : authority;
+    size_t open = strcspn(rest, "?#");
+    fprintf(out, "%.*s%s%.*s", (int)(authority - text), text,
+            rest != authority ? RCPT_CONFIG_REDACTED : "", (int)open, rest);
+    if (rest[open] != '\0')
+        fprintf(out, "%c" RCPT_CONFIG_REDACTED, rest[open]);
+    fclose(out);
+    return shown;
 }

@@ -187,6 +187,12 @@ static bool may_try_again(int status)
     return status == 0 || status == 429 || (status >= 502 && status <= 504);
 }
 
+/* How much of the endpoint is shown: the query of a URL may hold a key. */
+static int shown(const struct rcpt_tracer *tracer)
+{
+    return (int)strcspn(tracer->settings.endpoint, "?#");
+}
+
 /* Once per outage: the metrics count the rest. */
 static void complain(struct rcpt_tracer *tracer, const struct rcpt_client_answer *answer)
 {
@@ -196,22 +202,23 @@ static void complain(struct rcpt_tracer *tracer, const struct rcpt_client_answer
     const char *kept =
         tracer->on_closed == NULL ? "; they are kept while the queue has capacity" : "";
     if (answer->status == 0)
-        rcpt_log_warn("trace", "spans cannot be sent to %s: %s%s", tracer->settings.endpoint,
-                      answer->error, kept);
+        rcpt_log_warn("trace", "spans cannot be sent to %.*s: %s%s", shown(tracer),
+                      tracer->settings.endpoint, answer->error, kept);
     else if (may_try_again(answer->status))
-        rcpt_log_warn("trace", "spans are not taken at %s: status %d%s", tracer->settings.endpoint,
-                      answer->status, kept);
+        rcpt_log_warn("trace", "spans are not taken at %.*s: status %d%s", shown(tracer),
+                      tracer->settings.endpoint, answer->status, kept);
     else
         rcpt_log_warn("trace",
-                      "spans are not taken at %s: status %d; HINT: tracing.endpoint needs "
+                      "spans are not taken at %.*s: status %d; HINT: tracing.endpoint needs "
                       "the whole path, as in http://127.0.0.1:4318/v1/traces",
-                      tracer->settings.endpoint, answer->status);
+                      shown(tracer), tracer->settings.endpoint, answer->status);
 }
 
 static void on_sent(struct rcpt_tracer *tracer)
 {
     if (tracer->complained)
-        rcpt_log_info("trace", "spans are taken again at %s", tracer->settings.endpoint);
+        rcpt_log_info("trace", "spans are taken again at %.*s", shown(tracer),
+                      tracer->settings.endpoint);
     tracer->complained = false;
     forget_in_flight(tracer, &tracer->stats.exported);
 }

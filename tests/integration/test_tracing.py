@@ -189,10 +189,13 @@ def test_spans_wait_for_a_collector_that_comes_later(create_world, collector):
     world = traced(one_lane(create_world), collector)
     port = collector.port
     collector.close()
+    world.installation.configure(tracing={"endpoint": f"{collector.url}?api_key=hunter2", "sample": "1"})
     process, pages = start(world)
     parent = Parent()
     send(world, [parent])
-    process.wait_for_log("spans cannot be sent to")
+    process.wait_for_log(r"spans cannot be sent to \S+/v1/traces: ")
+    shown = pages.get("/statusz").text + world.installation.command("check-config", "--print").stdout
+    assert "hunter2" not in process.log() + shown
     later = Collector(port)
     try:
         wait_for_spans(process, later, lambda spans: parent.link in links(spans), "the span of before", timeout=90)

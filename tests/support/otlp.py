@@ -106,7 +106,7 @@ class Collector:
         handler.wfile.write(b"{}")
 
     def take(self, handler, body):
-        assert handler.path == "/v1/traces" and handler.headers["Content-Type"] == "application/json"
+        assert handler.path.partition("?")[0] == "/v1/traces" and handler.headers["Content-Type"] == "application/json"
         if handler.headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
         message = self.request()

@@ -127,6 +127,85 @@ static void each_key_that_holds_a_secret_is_printed_as_redacted(void **state)
     }
 }
 
+/* One value of the section's key: as `section: {key: value}`, or within the first record of a list. */
+static void write_value(char file[512], const char *list, const char *path, const char *value)
+{
+    const char *dot = strchr(path, '.');
+    if (list != NULL)
+        snprintf(file, 512, SMALLEST "%.*s: {%s: [{%s: \"%s\"}]}\n", (int)strcspn(list, "."), list,
+                 strchr(list, '.') != NULL ? strchr(list, '.') + 1 : list, path, value);
+    else if (dot != NULL)
+        snprintf(file, 512, SMALLEST "%.*s: {%s: \"%s\"}\n", (int)(dot - path), path, dot + 1,
+                 value);
+    else
+        snprintf(file, 512, SMALLEST "%s: \"%s\"\n", path, value);
+}
+
+/* Neither what is printed nor an error has it. Returns whether the value was taken. */
+static bool assert_hidden(const char *file, const char *marker)
+{
+    struct rcpt_error error = {0};
+    char *shown = NULL;
+    size_t size = 0;
+    struct rcpt_config *config = rcpt_config_parse("f", file, strlen(file), &error);
+    if (config != NULL) {
+        FILE *out = open_memstream(&shown, &size);
+        rcpt_config_print(config, out);
+        fclose(out);
+    }
+    if ((shown != NULL && strstr(shown, marker) != NULL) || strstr(error.text, marker) != NULL ||
+        strstr(error.hint, marker) != NULL)
+        fail_msg("%s: %s", file, shown != NULL ? shown : error.text);
+    bool taken = config != NULL;
+    free(shown);
+    rcpt_config_free(config);
+    return taken;
+}
+
+static void assert_urls_are_hidden(const struct rcpt_config_table *table, const char *list,
+                                   unsigned *printed, unsigned *refused)
+{
+    static const char *const forms[] = {"http://user:hunter2@host/path", "https://hunter2@host",
+                                        "http://a@b:hunter2@host/",
+                                        "other+scheme://user:hunter2@host:1,host2"};
+    char file[512];
+    for (size_t index = 0; index < table->count; index++) {
+        const struct rcpt_config_row *row = &table->rows[index];
+        if (row->record != NULL && list == NULL && row->type == RCPT_CONFIG_RECORDS)
+            assert_urls_are_hidden(row->record, row->path, printed, refused);
+        if (row->type != RCPT_CONFIG_TEXT)
+            continue;
+        for (size_t form = 0; form < COUNT_OF(forms); form++) {
+            write_value(file, list, row->path, forms[form]);
+            bool taken = assert_hidden(file, "hunter2");
+            assert_false(taken && (row->flags & RCPT_CONFIG_SECRET) == 0);
+            *refused += !taken;
+        }
+        write_value(file, list, row->path, "http://host/path?api_key=hunter2#hunter2");
+        *printed += assert_hidden(file, "hunter2");
+    }
+}
+
+static void no_key_shows_the_credentials_of_a_url(void **state)
+{
+    (void)state;
+    unsigned printed = 0, refused = 0;
+    assert_urls_are_hidden(rcpt_config_table(), NULL, &printed, &refused);
+    assert_true(printed >= 5 && refused >= 50);
+    char *text =
+        printed_of(SMALLEST "tracing: {endpoint: \"http://c:4318/v1/traces?key=hunter2\"}\n");
+    assert_non_null(strstr(text, "endpoint: \"http://c:4318/v1/traces?<redacted>\""));
+    free(text);
+    assert_true(assert_hidden(
+        "kafka: {brokers: b, topics: [t], properties: {sasl.oauthbearer.token.endpoint.url: "
+        "\"https://idp/token?client=hunter2\"}}\npostgres: {dsn: d}\n",
+        "hunter2"));
+    (void)assert_hidden(
+        "kafka: {brokers: b, topics: [t], properties: {sasl.oauthbearer.token.endpoint.url: "
+        "\"https://u:hunter2@idp/token\"}}\npostgres: {dsn: d}\n",
+        "hunter2");
+}
+
 static void passwords_in_connection_strings_are_redacted(void **state)
 {
     (void)state;
@@ -329,6 +408,7 @@ int main(void)
         cmocka_unit_test(every_key_is_printed),
         cmocka_unit_test(secrets_are_printed_as_redacted),
         cmocka_unit_test(each_key_that_holds_a_secret_is_printed_as_redacted),
+        cmocka_unit_test(no_key_shows_the_credentials_of_a_url),
         cmocka_unit_test(passwords_in_connection_strings_are_redacted),
         cmocka_unit_test(the_reference_page_is_what_the_table_gives),
         cmocka_unit_test(the_example_file_is_what_the_table_gives),
