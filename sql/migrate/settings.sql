@@ -1,6 +1,6 @@
 -- Storage parameters that tables of ours still need: those that grow with the messages, and our own inbox with its partitions. One that is set
 -- stays as it is, whatever its value. $1 text schema, $2 text schema and $3 text name of the inbox's table, $4 bool: it is an existing
--- table. A partition that belongs to a role of another is left out. Columns: name; sql, which sets what is missing (of a partitioned inbox: of all its partitions); options; why; ours: migrate may set them.
+-- table, $5 text its column of campaigns. An index on that is advice, too: campaigns are read one by one. A partition that belongs to a role of another is left out. Columns: name; sql, which sets what is missing (of a partitioned inbox: of all its partitions); options; why; ours: migrate may set them.
 WITH wanted (schema, name, options, why) AS (
     VALUES ($1::text, 'message_alias', 'autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 1',
             'at 20 % of hundreds of millions of rows a vacuum comes too late and takes too long'),
@@ -32,4 +32,21 @@ FROM missing m
 JOIN pg_class l ON l.oid = m.relid
 JOIN pg_namespace n ON n.oid = l.relnamespace
 GROUP BY m.schema, m.name, m.why, m.ours
+UNION ALL
+SELECT format('%I.%I', n.nspname, c.relname), 'a funnel of one campaign, its recipients and receiptd audit read the campaign alone then', false, 'an index on the campaign', 1,
+       format('CREATE INDEX%s ON %I.%I (%s)', CASE WHEN c.relkind = 'r' THEN ' CONCURRENTLY' END, n.nspname, c.relname, k.key)
+FROM pg_namespace n
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p')
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = $5::name AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN pg_collation l ON l.oid = a.attcollation
+-- as the view shows it (map_inbox())
+CROSS JOIN LATERAL (SELECT a.atttypid IN ('text'::regtype, 'varchar'::regtype) AND l.collisdeterministic AS plain) p
+CROSS JOIN LATERAL (SELECT CASE WHEN p.plain THEN format('%I', a.attname)
+                                WHEN NOT l.collisdeterministic THEN format('((%I)::text COLLATE "C")', a.attname)
+                                ELSE format('((%I)::text)', a.attname) END AS key) k
+WHERE $4::bool AND n.nspname = $2::name AND c.relname = $3::name
+  AND NOT EXISTS (SELECT FROM pg_index x
+                  WHERE x.indrelid = c.oid AND x.indisvalid AND x.indpred IS NULL
+                    AND CASE WHEN p.plain THEN x.indkey[0] = a.attnum
+                             ELSE x.indkey[0] = 0 AND pg_get_indexdef(x.indexrelid, 1, false) LIKE '((' || quote_ident(a.attname) || ')::text)%' END)
 ORDER BY 1;

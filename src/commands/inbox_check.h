@@ -5,7 +5,8 @@
 
 #include "command.h"
 
-#define INBOX_COLUMNS 9u
+#define INBOX_COLUMNS  9u
+#define INBOX_CAMPAIGN 2u /* the campaign's among them */
 
 /* The table of the configuration: `columns` has its names for ours, in the order of map_inbox(). For
  * an inbox of our own: message_inbox in our schema, with our names. */

@@ -42,9 +42,9 @@ bool settings_apply(struct command_context *context, bool dry_run, bool advises)
     struct inbox_place place;
     inbox_place_of(context->config, &place);
     const char *const values[] = {context->config->postgres.schema, place.schema, place.table,
-                                  place.mapped ? "t" : "f"};
+                                  place.mapped ? "t" : "f", place.columns[INBOX_CAMPAIGN]};
     struct rcpt_session_rows *rows = rcpt_session_query(
-        context->session, rcpt_sql("migrate/settings"), 4, values, &context->error);
+        context->session, rcpt_sql("migrate/settings"), 5, values, &context->error);
     bool good = rows != NULL;
     for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
         bool ours = rcpt_session_rows_bool(rows, row, "ours");

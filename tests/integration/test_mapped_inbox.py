@@ -1,5 +1,6 @@
 """The inbox can be a table that the platform has already, under its own names."""
 
+import json
 import re
 
 import psycopg
@@ -353,3 +354,53 @@ def test_a_hint_never_names_the_command_that_has_just_failed(create_world):
     said = world.installation.command("migrate", "--config", str(world.installation.config_path), check=False)
     assert said.returncode == 77 and "permission denied" in said.stderr and "receiptd migrate" not in said.stderr
     world.database.execute(f'DROP ROLE "{role}"')
+
+
+# ---- as docs/your-table.md leads there -------------------------------------------------------------------------------
+
+APP = """CREATE SCHEMA app AUTHORIZATION "{0}"; SET ROLE "{0}"; CREATE TYPE app.way AS ENUM ('sms', 'e''mail');
+    CREATE TABLE app.messages (message_id uuid NOT NULL DEFAULT gen_random_uuid(), org_id integer, campaign_id integer, channel app.way,
+        created_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (message_id, created_at)) PARTITION BY RANGE (created_at);
+    CREATE INDEX ON app.messages ((message_id::text));
+    CREATE TABLE app.old PARTITION OF app.messages FOR VALUES FROM (MINVALUE) TO ('2026-01-01');
+    CREATE TABLE app.young PARTITION OF app.messages FOR VALUES FROM ('2026-01-01') TO (MAXVALUE);
+    INSERT INTO app.messages (org_id, campaign_id, channel, created_at) VALUES (1, 7, 'sms', '2025-12-31'), (1, 7, 'e''mail', '2026-01-02');
+    RESET ROLE"""
+
+
+def test_the_daemons_role_checks_a_table_whose_schema_it_cannot_see(create_world):
+    world = create_world(partitions=1, migrate=False, counters={"by": ["channel"]},
+                         inbox={"table": "app.messages", "columns": {"created_at": "created_at", "channel": "channel"}})
+    owner, daemon = (f"{name} {world.database.name}" for name in ("owner", "daemon"))
+    world.database.execute(f'CREATE ROLE "{owner}" LOGIN CREATEROLE; GRANT CREATE ON DATABASE "{world.database.name}" TO "{owner}";'
+                           f'GRANT pg_read_all_stats TO "{owner}" WITH ADMIN OPTION; {APP.format(owner)}')
+    command = world.installation.command
+    migrate = ("migrate", "--config", str(world.installation.config_path), "--role", daemon)
+    world.installation.configure(postgres={"dsn": make_conninfo(world.database.dsn, user=owner)})
+    # The enumeration stays: a column of text beside it takes its place.
+    for words in (("check-config", "--connect"), migrate):
+        refused = command(*words, check=False)
+        assert refused.returncode == 78 and "column channel of inbox table app.messages, by which messages are counted, is of type app.way" in refused.stderr
+    world.database.execute(f'SET ROLE "{owner}"; {re.search(r": (ALTER TABLE .*)$", refused.stderr, re.MULTILINE)[1]}; RESET ROLE')
+    world.installation.configure(inbox={"table": "app.messages", "columns": {"created_at": "created_at", "channel": "channel_text"}})
+    # The campaign is no text: its index is offered, and not again when it is there.
+    index = re.search(r"app\.messages: recommended, and left to its owner: (CREATE INDEX .*\(\(\(campaign_id\)::text\)\)): ", command(*migrate).stdout)[1]
+    world.database.execute(f'SET ROLE "{owner}"; {index}; RESET ROLE')
+    world.database.execute(f'SET ROLE "{owner}"; ALTER TABLE app.messages ADD COLUMN more text; RESET ROLE')
+    assert "CREATE INDEX" not in command(*migrate).stdout
+    command("audit", "--repair")
+    command("maintain")
+    # Step 7: the daemon's role, which reads the view and has no right on the table's schema.
+    world.installation.configure(postgres={"dsn": make_conninfo(world.database.dsn, user=daemon)})
+    assert world.database.value("SELECT has_schema_privilege(%s, 'app', 'USAGE')", daemon) is False
+    command("check-config", "--connect")
+    world.database.execute("INSERT INTO app.messages (org_id, campaign_id, channel) VALUES (1, 7, 'sms')")
+    ids = [row[0] for row in world.database.query("SELECT message_id::text FROM app.messages")]
+    process = world.installation.start()
+    delivered(world, process, *ids)
+    process.stop()
+    assert json.loads(command("funnel", "7", "--by", "channel", "--format", "json").stdout)
+    counts = world.database.query("SELECT key, sum(messages)::int FROM receiptd.campaign_tally WHERE kind = 'by_channel' AND status = 600 GROUP BY 1 ORDER BY 1")
+    assert counts == [("e'mail", 1), ("sms", 2)]
+    command("audit")
+    world.database.execute(f'REASSIGN OWNED BY "{owner}" TO CURRENT_USER; DROP OWNED BY "{owner}", "{daemon}"; DROP ROLE "{owner}", "{daemon}"')

@@ -43,7 +43,7 @@ class Reader:
 
     def sh(self, text):
         for line in text.splitlines():
-            words = shlex.split(self.fill_in(line))
+            words = shlex.split(self.fill_in(line), comments=True)
             {"receiptd": self.receiptd, "kafka-topics.sh": self.make_topic}[words[0]](words[1:])
 
     def make_topic(self, words):
