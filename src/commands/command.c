@@ -98,7 +98,8 @@ static const struct command commands[] = {
             "Run it as the owner of the schema (--dsn), who is no superuser, and the daemon as the "
             "other role\n"
             "(docs/security.md).",
-        .options = {{"dry-run", NULL, "print the SQL that would run; write nothing"},
+        .options = {{"dry-run", NULL, "list the steps that would run; write nothing"},
+                    {"sql", NULL, "with --dry-run: a script for psql before the list"},
                     OWNER_OPTION,
                     {"role", "NAME", "the daemon's role: no more rights than it needs"},
                     {"platform-role", "NAME", "the platform's role: inserts messages, reads"},

@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "postgres/session.h"
 
-#define COMMAND_MAX_OPTIONS 8u
+#define COMMAND_MAX_OPTIONS 9u
 #define COMMAND_MAX_MORE    3u
 #define COMMAND_EXIT_NO     1 /* the answer is no: drift was found, no such campaign */
 

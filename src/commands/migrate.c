@@ -1,5 +1,5 @@
 /* `receiptd migrate`: one transaction under a lock: a plan is made from what the database has
- * (migrate_plan.c), and its steps are run; or, with --dry-run, printed as a script for psql. A
+ * (migrate_plan.c), and its steps are run; or, with --dry-run, listed, with --sql behind a script for psql. A
  * second run has nothing to do. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,20 +18,21 @@
 
 /* ---- dry run ---- */
 
-/* The script is thousands of lines long: what it does comes first, in comments. */
-static void print_summary(const struct migrate_plan *plan)
+/* The output with --sql is a script, thousands of lines long: the words are comments, and what it does comes
+ * last, where it is read. */
+static void print_summary(const struct migrate_plan *plan, const char *before)
 {
     if (plan->step_count == 0)
-        puts("-- nothing to do");
+        printf("%snothing to do\n", before);
     else
-        printf("-- %zu steps, in one transaction:\n", plan->step_count);
+        printf("%s%zu steps, in one transaction; nothing was written:\n", before, plan->step_count);
     for (size_t index = 0; index < plan->step_count; index++)
-        printf("--   %zu. %s\n", index + 1, plan->steps[index].what);
-    if (plan->step_count > 0)
-        putchar('\n');
+        printf("%s  %zu. %s\n", before, index + 1, plan->steps[index].what);
+    if (plan->note[0] != '\0')
+        printf("%s%s\n", before, plan->note);
 }
 
-/* The output is a script: the words are comments, so that it can be read, kept and run by psql. */
+/* It can be read, kept and run by psql. */
 static bool print_script(struct migrate_plan *plan)
 {
     static const char prologue[] =
@@ -39,18 +40,14 @@ static bool print_script(struct migrate_plan *plan)
     char *text = rcpt_pg_bind(prologue, plan->bindings, plan->binding_count, &plan->context->error);
     if (text == NULL)
         return false;
-    print_summary(plan);
     if (plan->step_count > 0)
         fputs(text, stdout);
     for (size_t index = 0; index < plan->step_count; index++)
         printf("\n-- %s\n\n%s", plan->steps[index].what, plan->steps[index].sql);
     if (plan->step_count > 0)
-        printf("\nCOMMIT;\n-- %zu steps, listed at the top; nothing was written\n",
-               plan->step_count);
-    if (plan->note[0] != '\0')
-        printf("-- %s\n", plan->note);
+        puts("\nCOMMIT;");
     free(text);
-    return true;
+    return settings_apply(plan->context, true, plan->step_count > 0);
 }
 
 /* A read-only transaction makes the plan without locks and is rolled back. */
@@ -58,10 +55,12 @@ static bool dry_run(struct migrate_plan *plan)
 {
     struct rcpt_session *session = plan->context->session;
     struct rcpt_error *error = &plan->context->error;
+    bool sql = migrate_option(plan, "sql") != NULL;
     if (!rcpt_session_begin(session, "READ ONLY", error))
         return false;
-    bool good = migrate_plan_make(plan) && print_script(plan) &&
-                settings_apply(plan->context, true, plan->step_count > 0);
+    bool good = migrate_plan_make(plan) && (!sql || print_script(plan));
+    if (good)
+        print_summary(plan, sql ? "-- " : "");
     rcpt_session_rollback(session);
     return good;
 }
@@ -207,6 +206,8 @@ int command_migrate(const struct command_call *call)
     struct migrate_plan plan;
     int exit_code;
     bool is_dry = command_option(call, "dry-run") != NULL;
+    if (command_option(call, "sql") != NULL && !is_dry)
+        return command_usage(call, "--sql goes with --dry-run");
     if (!command_open_as(&context, call, command_option(call, "dsn"), is_dry, &exit_code))
         return exit_code;
     migrate_plan_init(&plan, &context, call, is_dry);

@@ -405,23 +405,25 @@ def test_migrate_in_another_schema_with_an_awkward_name(empty):
 
 
 def test_dry_run_writes_nothing_and_prints_a_script_that_psql_runs(empty, tmp_path):
-    script = empty.run("migrate", "--dry-run").out
-    lines = script.splitlines()
-    steps = int(re.fullmatch("-- ([0-9]+) steps, in one transaction:", lines[0]).group(1))
-    assert lines[1] == "--   1. create schema receiptd" and lines[steps].startswith(f"--   {steps}. ") and lines[steps + 1] == ""
-    assert lines[-1] == f"-- {steps} steps, listed at the top; nothing was written"
+    listed = empty.run("migrate", "--dry-run").out.splitlines()
+    steps = int(re.fullmatch("([0-9]+) steps, in one transaction; nothing was written:", listed[0]).group(1))
+    assert listed[1] == "  1. create schema receiptd" and listed[-1].startswith(f"  {steps}. ") and len(listed) == steps + 1
+    script = empty.run("migrate", "--dry-run", "--sql").out
+    assert script.splitlines()[-steps - 1:] == [f"-- {line}" for line in listed] and "\nCOMMIT;\n" in script
+    assert "goes with --dry-run" in empty.run("migrate", "--sql", code=USAGE).err
     assert empty.query("SELECT 1 FROM pg_namespace WHERE nspname = 'receiptd'") == []
     (tmp_path / "script.sql").write_text(script)
     subprocess.run(["psql", "-qX", "-v", "ON_ERROR_STOP=1", "-d", empty.dsn, "-f", str(tmp_path / "script.sql")],
                    check=True, stdout=subprocess.DEVNULL)
-    assert "ALTER TABLE receiptd.message_alias SET (" in empty.run("migrate", "--dry-run").out
+    assert "ALTER TABLE receiptd.message_alias SET (" in empty.run("migrate", "--dry-run", "--sql").out
     assert empty.migrate().out.startswith("nothing to do\nset for receiptd.")  # storage parameters come when the tables are there
     assert empty.migrate().out == "nothing to do\n"
-    assert empty.run("migrate", "--dry-run").out == "-- nothing to do\n"
+    assert empty.run("migrate", "--dry-run").out == "nothing to do\n"
+    assert empty.run("migrate", "--dry-run", "--sql").out == "-- nothing to do\n"
 
 
 def test_dry_run_works_for_a_role_without_any_rights(empty, stranger):
-    assert "CREATE TABLE message_inbox" in empty.run("migrate", "--dry-run").out
+    assert "CREATE TABLE message_inbox" in empty.run("migrate", "--dry-run", "--sql").out
     assert f'role "{stranger}" may not make the roles' in empty.run("migrate", code=NOPERM).err
     for role in definers(empty.name):
         empty.do(f"CREATE ROLE {role}; GRANT {role} TO {stranger}")
@@ -435,7 +437,7 @@ def test_dry_run_by_a_reader_of_an_old_ladder_shows_the_change_and_makes_none(in
     installed.do(f"GRANT EXECUTE ON FUNCTION receiptd.campaign_recount TO {stranger}")
     installed.ladder()
     before = installed.everything()
-    assert "SELECT ladder_fill('{0," in installed.run("migrate", "--dry-run").out
+    assert "SELECT ladder_fill('{0," in installed.run("migrate", "--dry-run", "--sql").out
     assert installed.everything() == before
 
 

@@ -276,6 +276,6 @@ def test_who_may_not_make_roles_is_told_what_an_administrator_has_to_do(create_w
 
 def test_a_dry_run_shows_the_grants_and_makes_none(create_world, role):
     world = create_world()
-    shown = world.installation.command("migrate", "--dry-run", "--role", role).stdout
+    shown = world.installation.command("migrate", "--dry-run", "--sql", "--role", role).stdout
     assert f'CREATE ROLE "{role}" LOGIN' in shown and "GRANT UPDATE (status" in shown
     assert not world.database.value("SELECT 1 FROM pg_roles WHERE rolname = %s", role)
