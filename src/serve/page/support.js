@@ -7,8 +7,10 @@ import { h } from "./view.js";
 const EFFECTS = {
     applied: "It changed the message.", duplicate: "It said what was known already.", stale: "It came late: the message had passed this stage.",
     flagged: "The flag was new; the status stayed.", waited: "It found no message, and waited for one.",
-    part: "It is of one part. A long message is delivered when all its parts are.", refused: "It was refused; see the dead letters.",
-    machine: "It may have been a machine, so it waited until the delivery was known.", beside: "It was applied together with other receipts of the message, which had to wait.",
+    part: "It is of one part. A long message is delivered when all its parts are.",
+    refused: "It was refused; see the dead letters.",
+    machine: "It may have been a machine, so it waited until the delivery was known.",
+    beside: "It waited with other receipts of the message.",
     lost: "It contradicted a status of higher priority, which stayed.", waiting: "It waits: the platform has not inserted the message yet.",
     woken: "It waited for the message, and was applied when the message came.", dead: "It could not be applied; see the dead letters.",
     expired: "No receipt came in time, so the message expired.",
@@ -114,16 +116,18 @@ function message(one) {
     return [
         card("Now", h("p", { class: "sum" }, h("strong", null, name == null ? "The message has no row yet" : words(name)), name == null ? "" : ` since ${time(one.status_at)}`),
             steps(one), facts({ message: one.message_id, campaign: hasAddress(one.campaign_id ?? "") ? h("a", { href: `/campaign/${segment(one.campaign_id)}` }, visible(one.campaign_id)) : one.campaign_id,
-                organisation: one.org_id, customer: one.customer, "logical message": one.logical, parts: partsOf(one.parts), flags: one.flags?.length > 0 ? one.flags.map(words) : null, updated_at: one.updated_at })),
+                organisation: one.org_id, ...whose(one), flags: one.flags?.length > 0 ? one.flags.map(words) : null, updated_at: one.updated_at })),
         waiting(one),
         receipts(one.receipts ?? []),
         (one.actions ?? []).length > 0 && card("Actions", table("Actions of this message", one.actions)),
     ];
 }
 
-// "2 of 3 delivered (1, 3)"; nothing for a message in one part.
-function partsOf(parts) {
-    return parts ? `${parts.delivered.length} of ${parts.parts} delivered (${parts.delivered.join(", ")})` : null;
+// Left out where nothing says it. Parts: "2 of 3 delivered (1, 3)".
+function whose(one) {
+    const done = one.parts?.delivered;
+    return { customer: one.customer, "logical message": one.logical,
+        parts: done && `${done.length} of ${one.parts.parts} delivered (${done.join(", ")})` };
 }
 
 function steps(one) {
@@ -143,10 +147,14 @@ function waiting(one) {
 
 // Why, and through whom: what the receipt says beside its status.
 function said(row) {
-    const reason = [row.reason, row.reason_class && `(${words(row.reason_class)})`].filter(Boolean).join(" ");
-    const texts = [reason && `Reason: ${reason}`, row.gateway && `by ${row.gateway}`, row.parts && `part ${row.part} of ${row.parts}`, row.event_id && `event ${row.event_id}`];
-    const given = texts.filter(Boolean);
-    return given.length > 0 && h("span", { class: "said" }, visible(given.join(" · ")));
+    const kind = row.reason_class ? `(${words(row.reason_class)})` : "";
+    const texts = [
+        row.reason || kind ? `Reason: ${row.reason ?? ""} ${kind}` : "",
+        row.gateway ? `by ${row.gateway}` : "",
+        row.parts ? `part ${row.part} of ${row.parts}` : "",
+        row.event_id ? `event ${row.event_id}` : "",
+    ].filter(Boolean);
+    return texts.length > 0 && h("span", { class: "said" }, visible(texts.join(" · ")));
 }
 
 const change = (row) => (row.old != null && row.new != null && row.old !== row.new ? `${words(row.old)} → ${words(row.new)}` : "");
