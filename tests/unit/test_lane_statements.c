@@ -127,8 +127,8 @@ static void where_the_row_keeps_first_times_they_change_it_too(void **state)
                    "lane/apply/13_from", "lane/apply/14_or_earlier", "lane/apply/14_end",
                    RETURNING_RULED, "lane/apply/15_returning_times", END, "lane/apply/20_changed",
                    "lane/apply/25_unchanged", "lane/apply/14_or_earlier", "lane/apply/14_end",
-                   "lane/apply/26_unchanged", REST,
-                   "lane/apply/45_receipts", "lane/apply/45_alike", files[0], files[1], ANSWER);
+                   "lane/apply/26_unchanged", REST, "lane/apply/45_receipts", "lane/apply/45_alike",
+                   files[0], files[1], ANSWER);
     assert_made_of(text_of(timed, "wake"), "lane/wake/10_apply", "lane/wake/20_update",
                    "lane/wake/21_set_times", "lane/wake/22_from", "lane/wake/23_or_earlier",
                    "lane/wake/24_end", "lane/wake/26_returning", "lane/apply/15_returning_times",
