@@ -1,7 +1,7 @@
 /* `receiptd positions`: shows where each partition stands against Kafka's log, and moves positions
- * on purpose, of one partition or of all of a topic: the way out where the daemon stands still
- * because the log is not the one that it knows. It asks Kafka and PostgreSQL itself, so it needs no
- * daemon, and refuses while a daemon works on the partition.
+ * on purpose, of one partition or of all of a topic. That is the way out where the daemon stands
+ * still because the log is not the one that it knows. The command asks Kafka and PostgreSQL itself,
+ * so it needs no daemon. It refuses while a daemon works on the partition.
  */
 #include <inttypes.h>
 #include <stdio.h>
