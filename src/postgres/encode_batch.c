@@ -385,6 +385,15 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
     rcpt_arena_fini(&arena);
 }
 
+static const add_parameter decide_parameters[] = {add_ids, add_tops, add_masks, add_times,
+                                                  add_orgs};
+
+void rcpt_encode_decide(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
+{
+    rcpt_pg_encoder_reset(encoder);
+    ADD_ALL(encoder, &((struct content){.batch = batch}), decide_parameters);
+}
+
 /* What gateways write may be long. Cut between two characters. */
 static void put_words(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
 {

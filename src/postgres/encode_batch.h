@@ -26,6 +26,9 @@ struct rcpt_encode_form {
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                        const struct rcpt_encode_form *form);
 
+/* Of sql/heart/decide. */
+void rcpt_encode_decide(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
+
 /* The parameters of apply as they are written; sql/lane/apply/10_update.sql describes them by the
  * same words. */
 #define RCPT_APPLY_PARAMETERS              25u

@@ -224,12 +224,33 @@ static const struct source ranges[] = {
      resolve_pieces},
 };
 
+/* Only for batches in two flights: files of sql/heart. */
+static const struct piece begin_pieces[] = {{"heart/begin", ALWAYS, ANY_STAGES},
+                                            {NULL, 0, ANY_STAGES}};
+static const struct piece decide_pieces[] = {{"heart/decide", ALWAYS, ANY_STAGES},
+                                             {NULL, 0, ANY_STAGES}};
+static const struct piece cells_pieces[] = {{"heart/cells", ALWAYS, ANY_STAGES},
+                                            {NULL, 0, ANY_STAGES}};
+static const struct piece commit_pieces[] = {{"heart/commit", ALWAYS, ANY_STAGES},
+                                             {NULL, 0, ANY_STAGES}};
+static const struct piece rollback_pieces[] = {{"heart/rollback", ALWAYS, ANY_STAGES},
+                                               {NULL, 0, ANY_STAGES}};
+static const struct source flights[] = {
+    {{.name = "begin"}, begin_pieces},
+    {{.name = "decide", .must_use_index_on = INBOX}, decide_pieces},
+    {{.name = "cells"}, cells_pieces},
+    {{.name = "commit"}, commit_pieces},
+    {{.name = "rollback"}, rollback_pieces},
+};
+
 #define STATEMENT_COUNT (sizeof(sources) / sizeof(sources[0]))
 #define INSERT_COUNT    (sizeof(inserts) / sizeof(inserts[0]))
 #define RANGE_COUNT     (sizeof(ranges) / sizeof(ranges[0]))
+#define FLIGHT_COUNT    (sizeof(flights) / sizeof(flights[0]))
 #define MOST_BINDINGS   16
 #define MOST_STATEMENTS                                                                            \
-    (STATEMENT_COUNT + INSERT_COUNT + RANGE_COUNT + 2) /* and apply_days, apply_unsubscribed */
+    (STATEMENT_COUNT + INSERT_COUNT + RANGE_COUNT + FLIGHT_COUNT +                                 \
+     2) /* and apply_days, apply_unsubscribed */
 
 struct rcpt_lane_statements {
     struct rcpt_pg_statement list[MOST_STATEMENTS];
@@ -369,6 +390,8 @@ struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_var
         add_statement(statements, &inserts[index], &composition);
     for (size_t index = 0; variant->resolves_ranges && index < RANGE_COUNT; index++)
         add_statement(statements, &ranges[index], &composition);
+    for (size_t index = 0; variant->flights && index < FLIGHT_COUNT; index++)
+        add_statement(statements, &flights[index], &composition);
     if (variant->may_have_days)
         add_days(statements, variant, composition);
     if (variant->selective) {

@@ -10,6 +10,7 @@
 
 #include "effects.h"
 #include "encode_batch.h"
+#include "flights.h"
 #include "sql.h"
 
 /* Fence, batch, timeline, bare rows, ranges, letters. */
@@ -22,27 +23,6 @@
 #define RAW_BATCHES 32u
 
 /* ---- sending ---- */
-
-/* One encoder for each statement of a batch, since all parameters of a submission are alive until
- * it is sent. */
-struct rcpt_lane_sender {
-    const char *unknown_policy; /* of apply: insert is parking with one more statement */
-    bool inserts_unknown;
-    int64_t parked_max_age_ms;
-    int64_t alias_wait_ms; /* of `insert`: negative: the gateway's ids are the platform's own */
-    int64_t range_wait_ms;
-    bool cannot_insert; /* PostgreSQL has refused a row for parked receipts: they age out */
-    struct rcpt_pg_encoder *fence, *address, *work, *insert, *ranges, *letters, *timeline;
-    bool writes_timeline;
-    rcpt_lane_on_effects on_effects; /* NULL: no observer */
-    void *effects_context;
-    struct rcpt_lane_names names;
-    struct rcpt_lane_rules rules;
-    const struct rcpt_ladder *ladder;
-    bool has_days;
-    struct rcpt_lane_subscription *subscription; /* NULL: everything may be */
-    uint32_t raw_batches; /* batches still to be sent with their raw events */
-};
 
 /* What is kept until the answer comes. */
 struct flight {
@@ -89,6 +69,7 @@ void rcpt_lane_sender_free(struct rcpt_lane_sender *sender)
     rcpt_pg_encoder_free(sender->ranges);
     rcpt_pg_encoder_free(sender->letters);
     rcpt_pg_encoder_free(sender->timeline);
+    rcpt_count_free(sender->count);
     free(sender->subscription);
     free(sender);
 }
@@ -101,16 +82,15 @@ void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effe
     sender->effects_context = context;
 }
 
+void rcpt_lane_sender_set_flights(struct rcpt_lane_sender *sender)
+{
+    sender->count = rcpt_count_new();
+}
+
 void rcpt_lane_sender_set_names(struct rcpt_lane_sender *sender,
                                 const struct rcpt_lane_names *names)
 {
     sender->names = *names;
-}
-
-const char *rcpt_lane_name(const struct rcpt_lane_names *names, enum rcpt_facet facet,
-                           uint32_t number)
-{
-    return names != NULL && names->name != NULL ? names->name(names->context, facet, number) : NULL;
 }
 
 void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender,
@@ -328,33 +308,6 @@ static void build(struct submission *submission, const struct rcpt_lane_sender *
 
 /* ---- the answer ---- */
 
-/* Codes with which a session ends rather than a statement: the transaction may have been committed
- * just before. */
-static bool is_end_of_session(const char *sqlstate)
-{
-    return sqlstate[0] == '\0' || strncmp(sqlstate, "08", 2) == 0 ||
-           strncmp(sqlstate, "57P", 3) == 0;
-}
-
-/* UNKNOWN makes the lane read its positions: only they show whether the transaction was
- * committed. */
-static enum rcpt_engine_outcome outcome_of(const struct rcpt_error *error)
-{
-    if (error == NULL)
-        return RCPT_ENGINE_COMMITTED;
-    if (strcmp(error->code, RCPT_SQLSTATE_FENCED) == 0)
-        return RCPT_ENGINE_FENCED;
-    if (strcmp(error->code, RCPT_SQLSTATE_PROBED) == 0)
-        return RCPT_ENGINE_PROBED;
-    if (strcmp(error->code, RCPT_SQLSTATE_RAW_EVENTS) == 0)
-        return RCPT_ENGINE_AGAIN;
-    if (error->decision == RCPT_DECISION_REJECT)
-        return RCPT_ENGINE_DATA;
-    if (error->decision == RCPT_DECISION_RECONNECT && is_end_of_session(error->code))
-        return RCPT_ENGINE_UNKNOWN;
-    return RCPT_ENGINE_RETRY;
-}
-
 /* Columns of sql/lane/range_resolve. */
 enum { RESOLVE_RANGES, RESOLVE_AGAIN, RESOLVE_MESSAGES, RESOLVE_IDLE };
 
@@ -393,27 +346,12 @@ static void read_counts(struct rcpt_engine_result *result, const struct flight *
     }
 }
 
-/* SQLSTATE and text, cut between two characters: half of one would be refused with the dead letter.
- */
-static void describe(char *detail, size_t capacity, const struct rcpt_error *error)
-{
-    size_t used = (size_t)snprintf(detail, capacity, "%.8s ", error->code);
-    size_t size = strlen(error->text);
-    if (size > capacity - used - 1) {
-        size = capacity - used - 1;
-        while (size > 0 && ((unsigned char)error->text[size] & 0xC0u) == 0x80u)
-            size--;
-    }
-    memcpy(detail + used, error->text, size);
-    detail[used + size] = '\0';
-}
-
 /* Effects before the result: the observer needs the batch, which the engine frees. */
 static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                       const struct rcpt_error *error)
 {
     struct flight flight = *(struct flight *)context;
-    struct rcpt_engine_result result = {.outcome = outcome_of(error)};
+    struct rcpt_engine_result result = {.outcome = rcpt_lane_outcome(error)};
     free(context);
     if (row_count > 0)
         result.answered_ns = rcpt_pg_rows_arrived_ns(rows[row_count - 1]);
@@ -427,12 +365,19 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     } else if (result.outcome == RCPT_ENGINE_AGAIN) {
         expect_unknown(flight.sender, true);
     } else if (result.outcome == RCPT_ENGINE_DATA) {
-        describe(result.detail, sizeof(result.detail), error);
+        rcpt_lane_describe(result.detail, sizeof(result.detail), error);
         flight.sender->cannot_insert |= flight.kind == RCPT_BATCH_EXPIRE;
     } else if (result.outcome == RCPT_ENGINE_PROBED) {
         error = NULL;
     }
     flight.on_result(flight.context, flight.lane, &result, error);
+}
+
+/* The second flight writes no raw events yet. */
+static bool goes_in_flights(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
+{
+    return sender->count != NULL && batch->kind == RCPT_BATCH_APPLY && batch->message_count > 0 &&
+           batch->range_count == 0 && batch->letter_count == 0 && !sends_raw(sender, batch);
 }
 
 /* The flight outlives the call and is freed by on_answer, which is called exactly once. */
@@ -442,6 +387,10 @@ bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
 {
     struct submission submission = {.count = 0};
     bool unsubscribed = is_unsubscribed(sender, batch);
+    if (goes_in_flights(sender, batch)) {
+        rcpt_flights_send(sender, pg, batch, traced, on_result, context);
+        return false;
+    }
     build(&submission, sender, batch, unsubscribed);
     submission.queries[submission.count - 1].answer_at_once = traced;
     bool has_work = batch->kind != RCPT_BATCH_APPLY || batch->message_count > 0;

@@ -47,6 +47,7 @@ struct rcpt_lane_variant {
     bool selective;            /* the last one is: there is also apply_unsubscribed, without it, for
                              batches in which it has nothing (rcpt_lane_sender_set_subscription) */
     bool resolves_ranges;      /* receipts of all messages to a person; the bindings have columns */
+    bool flights;              /* also those of batches in two flights */
     bool inserts_unknown;      /* the policy that makes rows, which not every inbox allows */
     const char *recent_since;  /* boundary of the inbox's recent set: apply and wake find its
                                   messages first, all others by a second lookup; NULL: none */
@@ -135,8 +136,11 @@ struct rcpt_lane_names {
     const void *context;
 };
 /* NULL or "": none. */
-const char *rcpt_lane_name(const struct rcpt_lane_names *names, enum rcpt_facet facet,
-                           uint32_t number);
+static inline const char *rcpt_lane_name(const struct rcpt_lane_names *names, enum rcpt_facet facet,
+                                         uint32_t number)
+{
+    return names != NULL && names->name != NULL ? names->name(names->context, facet, number) : NULL;
+}
 
 /* Called before on_result of a commit; the effects are borrowed. */
 typedef void (*rcpt_lane_on_effects)(void *context, uint32_t lane,
@@ -160,6 +164,9 @@ void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
  * NULL, as at first: never. Copied. */
 void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
                                        const struct rcpt_lane_subscription *subscription);
+/* Batches without rules and subscribers go in two flights (flights.h); only with the ladder of
+ * set_rules. At first: in one. */
+void rcpt_lane_sender_set_flights(struct rcpt_lane_sender *sender);
 /* At first: nothing. The ladder outlives the sender. */
 void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender,
                                 const struct rcpt_lane_rules *rules,

@@ -112,7 +112,12 @@ void lanes_port_read_positions(void *context, uint32_t lane);
 /* ---- subscribers.c ---- */
 #define SUBSCRIBERS_MOST_FILES 4u /* in a lane's statements */
 
-void rules_give(const struct receipts *receipts, struct rcpt_lane_sender *sender);
+void rules_give(const struct receipts *receipts, struct rcpt_lane_sender *sender,
+                size_t subscribers);
+/* A switch for measurements (RECEIPTD_FLIGHTS=2): batches in two flights, where no rule and no
+ * subscriber needs the other form. */
+bool rules_allow_flights(const struct rcpt_config *config, const struct rules *rules,
+                         size_t subscribers);
 
 struct subscribers_files {
     const char *all[SUBSCRIBERS_MOST_FILES];

@@ -60,22 +60,23 @@ static struct rcpt_lane_statements *new_statements(const struct lanes *lanes)
     const struct rcpt_config *config = lanes->receipts->context->config;
     struct rules rules;
     rules_read(config, &rules);
-    const struct rcpt_lane_variant variant = {.subscribers = lanes->files.all,
-                                              .count = lanes->files.count,
-                                              .rules = rules.files,
-                                              .rule_count = rules.count,
-                                              .read = rules.read,
-                                              .by_dimensions = rules.dimensions.count > 0,
-                                              .bindings = rules.bindings,
-                                              .binding_count = rules.binding_count,
-                                              .selective = lanes->files.selective,
-                                              .resolves_ranges = rules.ranges.on,
-                                              .inserts_unknown =
-                                                  config->unknown == RCPT_UNKNOWN_INSERT,
-                                              .recent_since = lanes->recent_since,
-                                              .recent_column = lanes->recent_column,
-                                              .may_have_days = inbox_may_have_days(config),
-                                              .has_days = lanes->has_days};
+    const struct rcpt_lane_variant variant = {
+        .subscribers = lanes->files.all,
+        .count = lanes->files.count,
+        .rules = rules.files,
+        .rule_count = rules.count,
+        .read = rules.read,
+        .by_dimensions = rules.dimensions.count > 0,
+        .bindings = rules.bindings,
+        .binding_count = rules.binding_count,
+        .selective = lanes->files.selective,
+        .resolves_ranges = rules.ranges.on,
+        .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
+        .flights = rules_allow_flights(config, &rules, lanes->files.count),
+        .recent_since = lanes->recent_since,
+        .recent_column = lanes->recent_column,
+        .may_have_days = inbox_may_have_days(config),
+        .has_days = lanes->has_days};
     return rcpt_lane_statements_new(&variant);
 }
 
@@ -303,7 +304,7 @@ static void start_connection(struct lanes *lanes, uint32_t index)
         rcpt_lane_sender_new(unknown_policies[config->unknown], config->parked.max_age_ms);
     configure_sender(connection->sender, config);
     rcpt_lane_sender_observe(connection->sender, on_effects, connection);
-    rules_give(lanes->receipts, connection->sender);
+    rules_give(lanes->receipts, connection->sender, lanes->files.count);
     give_subscription(lanes, connection);
     rcpt_lane_sender_set_days(connection->sender, lanes->has_days);
     connection->encoder = rcpt_pg_encoder_new();

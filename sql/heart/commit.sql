@@ -1,0 +1,2 @@
+-- Last statement of the second flight.
+COMMIT;
