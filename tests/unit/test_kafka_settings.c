@@ -23,7 +23,7 @@ static void properties_of_the_protocol_are_refused_with_a_reason(void **state)
         {"enable.auto.offset.store", "true", "positions live in PostgreSQL"},
         {"auto.offset.reset", "latest", "skip or repeat receipts"},
         {"allow.auto.create.topics", "true", "mistyped topic"},
-        {"enable.partition.eof", "true", "does not use"},
+        {"enable.partition.eof", "false", "lags are read from the end"},
         {"group.id", "x", "key of its own"},
         {"group.instance.id", "x", "key of its own"},
         {"bootstrap.servers", "x", "key of its own"},
