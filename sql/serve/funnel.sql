@@ -62,7 +62,7 @@ rates AS (
            string_agg(f.name, '+' ORDER BY f.code) FILTER (WHERE k.part = 'denominator') AS below
     FROM kpi_part k
     JOIN placed f ON f.code = k.status AND (k.measure <> 'customers' OR f.customers IS NOT NULL)
-    CROSS JOIN LATERAL (SELECT CASE k.measure WHEN 'messages' THEN f.messages WHEN 'events' THEN f.events WHEN 'customers' THEN f.customers ELSE f.standing END AS n) m
+    CROSS JOIN LATERAL (SELECT CASE k.measure WHEN 'messages' THEN f.messages WHEN 'events' THEN GREATEST(f.events, f.messages) WHEN 'customers' THEN f.customers ELSE f.standing END AS n) m
     GROUP BY f.campaign_id, k.kpi
 ),
 shown AS (

@@ -163,7 +163,8 @@ static void host_check_drain(void *owner)
     struct app *app = owner;
     if (app->context.phase != APP_STOPPING || app->intake != NULL || app->readers.serve != NULL ||
         !receipts_are_settled(app->receipts) || reload_is_under_way(app->reload) ||
-        !folds_are_settled(app->folds) || !actions_are_settled(app->actions))
+        !folds_are_settled(app->folds) || !actions_are_settled(app->actions) ||
+        !status_is_settled(app->status))
         return;
     int64_t patience_ms = remaining_ms(app);
     if (receipts_leave(app->receipts, patience_ms < LEAVE_MS ? patience_ms : LEAVE_MS))
@@ -198,6 +199,7 @@ static void begin_stop(struct app *app, const char *why)
     if (app->intake != NULL)
         rcpt_intake_drain(app->intake);
     readers_drain(&app->readers);
+    status_leave(app->status);
     receipts_stop(app->receipts);
     folds_stop(app->folds);
     actions_stop(app->actions);

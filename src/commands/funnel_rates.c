@@ -118,7 +118,11 @@ static void add(const struct funnel *funnel, const struct funnel_part *part, str
 {
     if (part->status == FUNNEL_NO_STATUS)
         return;
-    int64_t count = funnel->statuses[part->status].counts[part->measure];
+    const int64_t *counts = funnel->statuses[part->status].counts;
+    int64_t count = counts[part->measure];
+    /* An open that is known from its click has no receipt of its own. */
+    if (part->measure == FUNNEL_EVENTS && count < counts[FUNNEL_MESSAGES])
+        count = counts[FUNNEL_MESSAGES];
     *(part->is_numerator ? &rate->numerator : &rate->denominator) +=
         part->is_subtracted ? -count : count;
 }

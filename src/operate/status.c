@@ -416,6 +416,16 @@ struct status *status_new(struct app_context *context, struct receipts *receipts
     return status;
 }
 
+void status_leave(struct status *status)
+{
+    status_store_leave(status->store);
+}
+
+bool status_is_settled(const struct status *status)
+{
+    return status_store_is_settled(status->store);
+}
+
 /* The timer of the log's line is the only handle here. */
 void status_close(struct status *status)
 {

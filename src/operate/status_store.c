@@ -1,6 +1,7 @@
 /* The document of /statusz in the table instance_status: `receiptd serve` is another process, often on
  * another machine, and shows from there what all instances say. Best effort: a failure is logged once,
- * and the next document replaces the one that was lost. Made by status.c. */
+ * and the next document replaces the one that was lost. An instance that stops in order takes its row
+ * away; one that was killed leaves it. Made by status.c. */
 #include "status_store.h"
 
 #include <stdlib.h>
@@ -19,7 +20,8 @@ struct status_store {
     const struct status *status;
     const struct receipts *receipts;
     const struct measure *measure;
-    struct rcpt_ask ask;
+    struct rcpt_ask ask, leave;
+    bool is_leaving; /* the end waits for the answer */
     struct app_ticker ticker;
 };
 
@@ -49,11 +51,12 @@ static int32_t all_partitions(const struct app_context *context)
     return (int32_t)count;
 }
 
-/* The document is made only when it can be sent. */
+/* The document is made only when it can be sent; an instance that stops has nothing more to say. */
 static void on_tick(void *context)
 {
     struct status_store *store = context;
-    struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&store->ask);
+    struct rcpt_pg_encoder *encoder =
+        app_is_stopping(store->context) ? NULL : rcpt_ask_begin(&store->ask);
     if (encoder == NULL)
         return;
     char *document = document_of(store->status);
@@ -64,6 +67,20 @@ static void on_tick(void *context)
     rcpt_pg_add_int8(encoder, (int64_t)(measure_lag_seconds(store->measure) * 1000));
     rcpt_ask_send(&store->ask);
     free(document);
+}
+
+static void on_left(void *context, const struct rcpt_pg_rows *rows)
+{
+    struct status_store *store = context;
+    (void)rows;
+    store->is_leaving = false;
+    app_check_drain(store->context);
+}
+
+static void on_not_left(void *context, const struct rcpt_error *error)
+{
+    (void)error; /* the row goes after an hour */
+    on_left(context, NULL);
 }
 
 struct status_store *status_store_new(struct app_context *context, struct receipts *receipts,
@@ -79,9 +96,32 @@ struct status_store *status_store_new(struct app_context *context, struct receip
                                    .what = "storing of this instance's state",
                                    .context = store,
                                    .every_ms = EVERY_MS};
+    store->leave = (struct rcpt_ask){.asker = receipts_asker(receipts),
+                                     .statement = "status_leave",
+                                     .what = "removal of this instance's state",
+                                     .context = store,
+                                     .on_answer = on_left,
+                                     .on_failed = on_not_left};
     store->ticker = (struct app_ticker){.tick = on_tick, .context = store};
     app_add_ticker(context, &store->ticker);
     return store;
+}
+
+/* One connection answers in order, so a document that is under way does not come behind it. */
+void status_store_leave(struct status_store *store)
+{
+    struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&store->leave);
+    if (encoder == NULL)
+        return; /* the database is away: the row goes after an hour */
+    /* Behind another statement it may take long: the end does not wait for that. */
+    store->is_leaving = store->leave.asker->in_flight == 0;
+    rcpt_pg_add_text(encoder, store->context->instance);
+    rcpt_ask_send(&store->leave);
+}
+
+bool status_store_is_settled(const struct status_store *store)
+{
+    return !store->is_leaving;
 }
 
 void status_store_free(struct status_store *store)

@@ -59,6 +59,7 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "layout"},         {.name = "parts_trim"},
         {.name = "status_store"},   {.name = "ranges_trim"},
         {.name = "rollup_times"},   {.name = "deltas"},
+        {.name = "status_leave"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");

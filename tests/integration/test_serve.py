@@ -80,6 +80,18 @@ def test_a_funnel_is_what_the_view_says(site):
     assert site.json("/campaigns/alpha-campaign") == found
 
 
+def test_all_opens_are_never_fewer_than_opened_messages(site):
+    """A click says that its message was opened, though no receipt of an open came."""
+    site.database.execute("INSERT INTO receiptd.campaign_funnel_delta (campaign_id, status, messages, events)"
+                          " VALUES ('{alpha-campaign,alpha-campaign}', '{700,800}', '{4,2}', '{3,9}')")
+    rates = {row["name"]: row["value"] for row in site.json("/campaigns/alpha-campaign/funnel")["rates"]}
+    told = json.loads(site.receiptd.command("funnel", "alpha-campaign", "--format", "json").stdout)["kpis"]
+    views = dict(site.database.query("SELECT kpi, value FROM receiptd.campaign_kpi WHERE campaign_id = 'alpha-campaign'"))
+    for found in (rates, {name: one["value"] for name, one in told.items()}, views):
+        assert found["total_opens_per_delivered"] == found["opened_per_delivered"] == 4 / 21
+        assert found["total_clicks_per_delivered"] == 9 / 21, "receipts where they are more"
+
+
 @pytest.mark.parametrize("timestamp", [9 * 10 ** 18, 253402300799000, 1795782291000000000, 1795782291000000, -1, 0, -(2 ** 63)])
 def test_a_timestamp_that_means_nothing_hides_no_figure(site, timestamp):
     """One that an older version stored: it comes from the producer, and no broker before 4.0 checks it."""
@@ -295,15 +307,16 @@ def test_operators_see_the_state_of_all_instances_and_how_old_it_is(site):
         assert row["name"] == row["status"]["instance"] and row["name"].endswith(f"-{pid}")
         assert {"readiness", "assignment", "lanes", "connections", "parked", "since_start", "last_errors"} <= row["status"].keys()
         assert SECRET not in json.dumps(row) and site.token not in json.dumps(row)
-    one.stop()
+    one.kill()
     left = instances(site)[one.pid]
-    wait_for(lambda: instances(site)[one.pid]["age_s"] > instances(site)[two.pid]["age_s"] + 5, what="the one that has stopped gets older")
+    wait_for(lambda: instances(site)[one.pid]["age_s"] > instances(site)[two.pid]["age_s"] + 5, what="the one that was killed gets older")
     assert instances(site)[one.pid]["at"] == left["at"] and instances(site)[two.pid]["at"] > left["at"]
     alpha = reader.make_token(site.receiptd, "alpha", "operate", "--org", "alpha-org")
     assert instances(site, alpha) == {}
     site.database.execute("UPDATE receiptd.instance_status SET at = at - interval '1 hour' WHERE name = %s", left["name"])
     wait_for(lambda: instances(site).keys() == {two.pid}, what="who is silent for an hour is forgotten")
     two.stop()
+    assert instances(site) == {}, "who stops in order leaves at once"
 
 
 def test_an_instance_that_cannot_store_its_state_says_so_once_and_goes_on(site):
