@@ -1,16 +1,19 @@
 -- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text reason, variant, channel, gateway,
--- time_to_deliver or time_to_open: with the funnel by this, too (NULL: without), $4 text answer of pending.sql (NULL: it was not asked). From the
+-- time_to_deliver or time_to_open: with the funnel by this, too (NULL: without), $4 text answer of pending.sql (NULL: it was not
+-- asked), $5 text name and $6 text day of the campaign (NULL: not known). From the
 -- counters alone. customers and logical (counters.groups): as the last roll-up left them; NULL: the campaign has none.
--- The stream asks for those of many viewers at once: with the variable many = many, $2 is JSON, [{"n": …, "campaign_id": …, "organisation": …}, …], and the
+-- The stream asks for those of many viewers at once: with the variable many = many, $2 is JSON,
+-- [{"n": …, "campaign_id": …, "organisation": …, "name": …, "day": …}, …], and the
 -- others are NULL. Returns body and n. No row: no such campaign, or one of another organisation.
 WITH wanted AS MATERIALIZED ( -- without those of another organisation: they cost as much as campaigns that are not there
-    SELECT a.n, a.campaign_id, o.org_id
+    SELECT a.n, a.campaign_id, a.name, a.day, o.org_id
     FROM (
-        SELECT 0 AS n, $2::text AS campaign_id, $1::text AS organisation
+        SELECT 0 AS n, $2::text AS campaign_id, $1::text AS organisation, $5::text AS name, $6::text AS day
         WHERE :'many' <> 'many'
         UNION ALL
-        SELECT w.n, w.campaign_id, w.organisation
-        FROM jsonb_to_recordset(CASE WHEN :'many' = 'many' THEN $2::text::jsonb END) AS w (n int4, campaign_id text, organisation text)
+        SELECT w.n, w.campaign_id, w.organisation, w.name, w.day
+        FROM jsonb_to_recordset(CASE WHEN :'many' = 'many' THEN $2::text::jsonb END)
+             AS w (n int4, campaign_id text, organisation text, name text, day text)
         WHERE :'many' = 'many'
     ) a
     CROSS JOIN LATERAL (SELECT (SELECT g.org_id FROM campaign_org g WHERE g.campaign_id = a.campaign_id) AS org_id OFFSET 0) o -- by its key: not joined
@@ -62,7 +65,9 @@ rates AS (
            string_agg(f.name, '+' ORDER BY f.code) FILTER (WHERE k.part = 'denominator') AS below
     FROM kpi_part k
     JOIN placed f ON f.code = k.status AND (k.measure <> 'customers' OR f.customers IS NOT NULL)
-    CROSS JOIN LATERAL (SELECT CASE k.measure WHEN 'messages' THEN f.messages WHEN 'events' THEN GREATEST(f.events, f.messages) WHEN 'customers' THEN f.customers ELSE f.standing END AS n) m
+    CROSS JOIN LATERAL (
+        SELECT CASE k.measure WHEN 'messages' THEN f.messages WHEN 'events' THEN GREATEST(f.events, f.messages)
+                              WHEN 'customers' THEN f.customers ELSE f.standing END AS n) m
     GROUP BY f.campaign_id, k.kpi
 ),
 shown AS (
@@ -85,7 +90,7 @@ rated AS (
     GROUP BY r.campaign_id
 )
 SELECT json_build_object(
-    'campaign_id', g.campaign_id, 'org_id', w.org_id,
+    'campaign_id', g.campaign_id, 'org_id', w.org_id, 'name', w.name, 'date', w.day,
     'as_of', (SELECT to_char(max(c.newest_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
               FROM partition_position c),
     'behind_s', (SELECT b.behind_s FROM counters_behind b),

@@ -46,7 +46,8 @@ FROM placed p
 GROUP BY p.kpi
 HAVING NOT bool_or(p.below);
 
--- value is NULL where the denominator is 0. Events are at least the messages: an open that is known from its click has no receipt of its own.
+-- value is NULL where the denominator is 0. Events are at least the messages: an open that is known from its click has no
+-- receipt of its own.
 -- Rates of customers (counters.groups): as the last roll-up left them, and none where a campaign has none.
 CREATE OR REPLACE VIEW campaign_kpi AS
 SELECT f.campaign_id, f.kpi, f.numerator::double precision / NULLIF(f.denominator, 0) AS value, f.numerator,
@@ -65,7 +66,8 @@ FROM (
                      SELECT u.campaign_id, u.status, u.messages
                      FROM campaign_tally_delta t, unnest(t.campaign_id, t.status, t.messages) AS u (campaign_id, status, messages) WHERE t.kind = 'customer') a
                GROUP BY a.campaign_id, a.status) g ON g.campaign_id = c.campaign_id AND g.status = c.status
-    CROSS JOIN LATERAL (SELECT CASE k.measure WHEN 'messages' THEN c.messages WHEN 'events' THEN GREATEST(c.events, c.messages)
+    CROSS JOIN LATERAL (SELECT CASE k.measure WHEN 'messages' THEN c.messages
+                                              WHEN 'events' THEN GREATEST(c.events, c.messages)
                                               WHEN 'current' THEN c.current WHEN 'customers' THEN g.customers END AS n) m
     GROUP BY c.campaign_id, d.kpi, d.of_customers
     HAVING NOT d.of_customers OR count(g.customers) > 0

@@ -149,11 +149,11 @@ static void close_rest(struct app *app)
     folds_close(app->folds);
 }
 
-/* The rest of shutdown.deadline; at least 1, since 0 would mean no limit. */
-static int64_t remaining_ms(const struct app *app)
+/* Of the rest of shutdown.deadline, for the group; at least 1, since 0 would mean no limit. */
+static int64_t patience_ms(const struct app *app)
 {
     uint64_t due = uv_timer_get_due_in(&app->deadline);
-    return due > 0 ? (int64_t)due : 1;
+    return due == 0 ? 1 : due < LEAVE_MS ? (int64_t)due : LEAVE_MS;
 }
 
 /* Each module calls this when it has settled something; the process goes on when all have. The
@@ -166,8 +166,7 @@ static void host_check_drain(void *owner)
         !folds_are_settled(app->folds) || !actions_are_settled(app->actions) ||
         !status_is_settled(app->status))
         return;
-    int64_t patience_ms = remaining_ms(app);
-    if (receipts_leave(app->receipts, patience_ms < LEAVE_MS ? patience_ms : LEAVE_MS))
+    if (receipts_leave(app->receipts, patience_ms(app)))
         return; /* it comes back here */
     app_enter(&app->context, APP_CLOSING, "everything has settled");
     close_rest(app);

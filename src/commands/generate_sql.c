@@ -157,10 +157,18 @@ static void write_lane(FILE *out)
     rcpt_lane_statements_free(plain);
 }
 
-/* With a customer, who is in the column of the dimensions. */
+/* With a customer and a channel, which are in the column of the dimensions. */
 static const struct rcpt_pg_statement *serve_statements(size_t *count)
 {
-    return rcpt_serve_statements(DIMENSION_COLUMN, DIMENSION_COLUMN, "created_at", count);
+    const struct rcpt_serve_columns columns = {DIMENSION_COLUMN, DIMENSION_COLUMN, DIMENSION_COLUMN,
+                                               "created_at"};
+    return rcpt_serve_statements(&columns, count);
+}
+
+/* With a table of receiptd's own in the place of the platform's view. */
+static const struct rcpt_pg_statement *names_statements(size_t *count)
+{
+    return rcpt_serve_names_statements("receiptd.action", count);
 }
 
 void generate_sql(FILE *out)
@@ -172,7 +180,8 @@ void generate_sql(FILE *out)
         "-- \"lane/apply rules\": with all rules, which may be combined with the others; "
         "dimensions:\n"
         "-- also by columns of the inbox, here by " DIMENSION_COLUMN
-        "; \"serve/messages_of_customer\" and \"lane/range_resolve\": likewise;\n"
+        "; \"serve/messages_of_customer\", \"serve/recipients\" and\n"
+        "-- \"lane/range_resolve\": likewise; \"serve/names\": by receiptd.action for the view;\n"
         "-- \"serve/funnels\": serve/funnel for many campaigns at once;\n"
         "-- \"lane/apply_days\": for batches whose receipts name the days of their messages.\n",
         out);
@@ -183,4 +192,5 @@ void generate_sql(FILE *out)
     write_list(out, "fold", rcpt_fold_topic_statements);
     write_list(out, "intake", rcpt_intake_statements);
     write_list(out, "serve", serve_statements);
+    write_list(out, "serve", names_statements);
 }

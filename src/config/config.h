@@ -260,6 +260,7 @@ struct rcpt_config {
         char *hosts;                  /* serve.hosts, separated by commas; NULL: see table.c */
         char *trusted_proxies;        /* serve.trusted_proxies, separated by commas */
         char *proxy_header;           /* serve.proxy_header, NULL: none is believed */
+        char *campaigns;              /* serve.campaigns: a view; NULL: campaigns have no names */
     } serve;
     struct {
         int64_t deadline_ms; /* shutdown.deadline */

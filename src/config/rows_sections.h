@@ -94,6 +94,15 @@
          .max = 1024,                                                                              \
          .example = "a.internal",                                                                  \
          .doc = "names for `Host`; not set: any, on loopback this machine's"},                     \
+        {"serve.campaigns",                                                                        \
+         RCPT_CONFIG_TABLE,                                                                        \
+         NULLABLE,                                                                                 \
+         AT(serve.campaigns),                                                                      \
+         .min = 3,                                                                                 \
+         .max = 127,                                                                               \
+         .example = "marketing.campaigns",                                                         \
+         .doc = "a view with `id`, `name` and, if you like, `date` and `org_id` of campaigns, "    \
+                "`schema.view`, which the role of `serve.dsn` may read"},                          \
         {"serve.trusted_proxies",                                                                  \
          RCPT_CONFIG_TEXT,                                                                         \
          NULLABLE,                                                                                 \

@@ -31,8 +31,8 @@ void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES]);
  * the end; apply_config takes over another interval. */
 void status_log_counts(struct status *status);
 void status_apply_config(struct status *status);
-/* Readers see this instance no more: when it begins to stop, before the receipts do. Settled, when that
- * is done. */
+/* Readers see this instance no more: when it begins to stop, before the receipts do. Settled, when
+ * that is done. */
 void status_leave(struct status *status);
 bool status_is_settled(const struct status *status);
 void status_close(struct status *status); /* its timer; app_closed says when */

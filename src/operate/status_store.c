@@ -1,7 +1,7 @@
-/* The document of /statusz in the table instance_status: `receiptd serve` is another process, often on
- * another machine, and shows from there what all instances say. Best effort: a failure is logged once,
- * and the next document replaces the one that was lost. An instance that stops in order takes its row
- * away; one that was killed leaves it. Made by status.c. */
+/* The document of /statusz in the table instance_status: `receiptd serve` is another process, often
+ * on another machine, and shows from there what all instances say. Best effort: a failure is logged
+ * once, and the next document replaces the one that was lost. An instance that stops in order takes
+ * its row away; one that was killed leaves it. Made by status.c. */
 #include "status_store.h"
 
 #include <stdlib.h>

@@ -87,17 +87,17 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
 }
 
 /* Prepared on each connection of the interface for readers, whose role may read and nothing else. */
-const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, const char *logical,
-                                                      const char *newest, size_t *count)
+const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_columns *columns,
+                                                      size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
         {.name = "funnel"},
         {.name = "funnels"},
         {.name = "message"},
-        {.name = "changes"},
-        {.name = "campaigns"},
         {.name = "recipients"},
         {.name = "token"},
+        {.name = "changes"},
+        {.name = "campaigns"},
         {.name = "messages"},
         {.name = "pipelines"},
         {.name = "pipeline"},
@@ -109,12 +109,17 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, cons
         {.name = "pending"},
         {.name = "messages_of_customer"},
     };
-    const struct rcpt_pg_binding bindings[] = {{"customer", customer}, {"newest", newest}};
-    const struct rcpt_pg_binding whose[] = {
+    /* Where the inbox has no such column, another one stands in its place and is not read. */
+    const char *customer = columns->customer, *logical = columns->logical;
+    const struct rcpt_pg_binding bindings[] = {
         {"customer", customer != NULL ? customer : "message_id"},
         {"logical", logical != NULL ? logical : "message_id"},
+        {"channel", columns->channel != NULL ? columns->channel : "message_id"},
         {"has_customer", customer != NULL ? "true" : "false"},
-        {"has_logical", logical != NULL ? "true" : "false"}};
+        {"has_logical", logical != NULL ? "true" : "false"},
+        {"has_channel", columns->channel != NULL ? "true" : "false"},
+        {"newest", columns->newest}};
+    const size_t bound = sizeof(bindings) / sizeof(bindings[0]);
     const struct rcpt_pg_binding one = {"many", "one"}, many = {"many", "many"};
     struct rcpt_error error;
     *count = sizeof(statements) / sizeof(statements[0]);
@@ -122,13 +127,28 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, cons
     if (statements[0].sql == NULL) {
         statements[0].sql = rcpt_pg_bind(rcpt_sql("serve/funnel"), &one, 1, &error);
         statements[1].sql = rcpt_pg_bind(rcpt_sql("serve/funnel"), &many, 1, &error);
-        statements[2].sql = rcpt_pg_bind(rcpt_sql("serve/message"), whose, 4, &error);
+        statements[2].sql = rcpt_pg_bind(rcpt_sql("serve/message"), bindings, bound, &error);
+        statements[3].sql = rcpt_pg_bind(rcpt_sql("serve/recipients"), bindings, bound, &error);
     }
     if (customer == NULL)
         (*count)--;
     else if (last->sql == NULL)
-        last->sql = rcpt_pg_bind(rcpt_sql("serve/messages_of_customer"), bindings, 2, &error);
+        last->sql = rcpt_pg_bind(rcpt_sql("serve/messages_of_customer"), bindings, bound, &error);
     return with_texts(statements, *count, "serve");
+}
+
+const struct rcpt_pg_statement *rcpt_serve_names_statements(const char *view, size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {{.name = "names"}};
+    const char *dot = strchr(view, '.');
+    char schema[64];
+    struct rcpt_error error;
+    snprintf(schema, sizeof(schema), "%.*s", (int)(dot - view), view);
+    const struct rcpt_pg_binding bindings[] = {{"schema", schema}, {"view", dot + 1}};
+    if (statements[0].sql == NULL)
+        statements[0].sql = rcpt_pg_bind(rcpt_sql("serve/names"), bindings, 2, &error);
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return statements;
 }
 
 /* Prepared on the publisher's connection, for both shards. */

@@ -68,9 +68,16 @@ const struct rcpt_pg_statement *rcpt_lane_statements_list(
 const struct rcpt_pg_statement *rcpt_control_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count);
 /* On those of the interface for readers. Static. */
-/* `customer` is a column of the inbox, NULL: none, and there is no statement for it; `newest` orders. */
-const struct rcpt_pg_statement *rcpt_serve_statements(const char *customer, const char *logical,
-                                                      const char *newest, size_t *count);
+struct rcpt_serve_columns { /* of the inbox */
+    const char *customer;   /* NULL: none, and there is no statement for it */
+    const char *logical;    /* NULL: none */
+    const char *channel;    /* NULL: none */
+    const char *newest;     /* orders the messages of a customer */
+};
+const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_columns *columns,
+                                                      size_t *count);
+/* On the one that reads `view` (schema.view), which names campaigns. Static. */
+const struct rcpt_pg_statement *rcpt_serve_names_statements(const char *view, size_t *count);
 /* On the connections of the publisher of folds and of their reader of topics. Static. */
 const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count);

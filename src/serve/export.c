@@ -1,9 +1,11 @@
 /* Lists without an end: the recipients of a campaign, page after page by key, each asked for when the
  * client has taken most of the one before. No snapshot stays open meanwhile, so each page is as
  * new as its question. A list that cannot go on is cut off, never ended as if it were whole. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "internal.h"
 
 #define PAGE_ROWS   "10000"
@@ -12,6 +14,10 @@
 #define MOST_LISTS  16u
 #define MOST_OF_ONE 4u  /* of one caller */
 #define PATIENCE    100 /* ticks for which the database may be away */
+#define MOST_NAME   60  /* characters of a name in the name of a file */
+#define CSV_HEAD                                                                                   \
+    "message_id,status,status_at,flags,updated_at,customer_id,channel,campaign_id,campaign_"       \
+    "name\r\n"
 
 struct serve_export {
     struct serve_export *next;
@@ -28,17 +34,100 @@ static void on_gone(void *context)
     list->gone = true;
 }
 
+/* A list without its brackets stands in an object that says of what it is; to be freed. */
+static char *object_begin(const struct serve_export *list)
+{
+    const struct serve_request *request = list->request;
+    const char *campaign = serve_value(request, "campaign");
+    struct rcpt_json json;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = rcpt_open_memory(&text, &size);
+    rcpt_json_init(&json, out);
+    rcpt_json_begin_object(&json);
+    rcpt_json_put_text(&json, "campaign_id", campaign);
+    rcpt_json_put_text(
+        &json, "name",
+        serve_names_find(request->serve->names, campaign, request->organisation)->name);
+    fputs(",\"recipients\":[", out);
+    RCPT_ASSERT(fclose(out) == 0);
+    return text;
+}
+
+/* Characters that cannot be seen or turn the order of the text, and some signs beside them. */
+static bool is_sign(const char *text)
+{
+    static const char *const blocks[] = {"\xC2",         "\xD8\x9C", "\xE1\xA0\x8E",
+                                         "\xE2\x80",     "\xE2\x81", "\xE3\x80\x80",
+                                         "\xEF\xBB\xBF", "\xEF\xBF", "\xF3\xA0"};
+    for (size_t index = 0; index < sizeof(blocks) / sizeof(blocks[0]); index++)
+        if (strncmp(text, blocks[index], strlen(blocks[index])) == 0)
+            return true;
+    return false;
+}
+
+/* Letters and digits of all scripts, and . _ - stay, the first of them no dot. What lies between
+ * becomes one hyphen: systems have their own meaning for other characters. */
+static void put_words(FILE *out, const char *text)
+{
+    bool gap = false;
+    unsigned used = 0;
+    for (size_t size; *text != '\0' && used < MOST_NAME; text += size) {
+        size = rcpt_utf8_sequence(text, strlen(text));
+        bool is_word = size > 1 ? !is_sign(text)
+                                : isalnum((unsigned char)*text) || *text == '_' ||
+                                      ((*text == '.' || *text == '-') && used > 0);
+        if (is_word && gap && used > 0)
+            fputc('-', out);
+        if (is_word)
+            fwrite(text, 1, size, out);
+        used += is_word;
+        gap = !is_word;
+    }
+}
+
+/* "Spring-sale-11-recipients.csv": after the campaign, since people keep many such files. Once in
+ * ASCII, and once as it is (RFC 6266). */
+static void put_disposition(const struct serve_export *list, FILE *out)
+{
+    const struct serve_request *request = list->request;
+    const char *campaign = serve_value(request, "campaign"),
+               *status = serve_value(request, "status");
+    const char *name =
+        serve_names_find(request->serve->names, campaign, request->organisation)->name;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *words = rcpt_open_memory(&text, &size);
+    if (name != NULL) {
+        put_words(words, name);
+        fputc('-', words);
+    }
+    put_words(words, campaign);
+    fprintf(words, "-%s.%s", status != NULL ? status : "recipients",
+            list->is_json ? "json" : "csv");
+    RCPT_ASSERT(fclose(words) == 0);
+    fputs("Content-Disposition: attachment; filename=\"", out);
+    for (const char *at = text; *at != '\0'; at++)
+        if (((unsigned char)*at & 0xC0) != 0x80) /* one for each character */
+            fputc((unsigned char)*at < 0x80 ? *at : '_', out);
+    fputs("\"; filename*=UTF-8''", out);
+    for (const char *at = text; *at != '\0'; at++)
+        fprintf(out, (unsigned char)*at < 0x80 ? "%c" : "%%%02X", (unsigned char)*at);
+    fputs("\r\n", out);
+    free(text);
+}
+
 /* The headers go out with the first page, so that a question that fails before it is answered with a
  * problem and its status. */
 static void begin_answer(struct serve_export *list)
 {
-    char headers[1024];
-    snprintf(headers, sizeof(headers),
-             "%sCache-Control: no-store\r\nContent-Disposition: attachment; "
-             "filename=\"recipients.%s\"\r\n",
-             serve_headers, list->is_json ? "json" : "csv");
-    const char *first =
-        list->is_json ? "{\"recipients\":[" : "message_id,status,status_at,flags,updated_at\r\n";
+    char *headers = NULL;
+    size_t size = 0;
+    FILE *out = rcpt_open_memory(&headers, &size);
+    fprintf(out, "%sCache-Control: no-store\r\n", serve_headers);
+    put_disposition(list, out);
+    RCPT_ASSERT(fclose(out) == 0);
+    char *first = list->is_json ? object_begin(list) : rcpt_strdup(CSV_HEAD);
     const struct rcpt_http_answer answer = {
         .status = 200,
         .content_type = list->is_json ? "application/json" : "text/csv; charset=utf-8",
@@ -48,6 +137,8 @@ static void begin_answer(struct serve_export *list)
     list->begun = true;
     list->request->status = answer.status;
     rcpt_http_answer_begin(list->request->http, &answer, MOST_QUEUED, on_gone, list);
+    free(first);
+    free(headers);
 }
 
 /* A page is a list without its brackets; in JSON a comma joins it to the one before. */
@@ -112,15 +203,18 @@ static void on_answer(void *context, const struct rcpt_pg_rows *rows,
 static void ask(struct serve_export *list)
 {
     const struct serve_request *request = list->request;
-    const char *const values[] = {request->organisation,
-                                  serve_value(request, "campaign"),
-                                  serve_value(request, "status"),
-                                  list->is_json ? "json" : "csv",
-                                  list->last,
-                                  PAGE_ROWS};
+    const char *campaign = serve_value(request, "campaign");
+    const char *const values[] = {
+        request->organisation,
+        campaign,
+        serve_value(request, "status"),
+        list->is_json ? "json" : "csv",
+        list->last,
+        PAGE_ROWS,
+        serve_names_find(request->serve->names, campaign, request->organisation)->name};
     const struct serve_question question = {.statement = "recipients",
                                             .values = values,
-                                            .count = 6,
+                                            .count = 7,
                                             .caller = request->caller,
                                             .costly = true};
     list->asked = serve_ask(request->serve, &question, on_answer, list);

@@ -29,11 +29,13 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "postgres/connection.h"
+#include "postgres/statements.h"
 #include "serve.h"
 
 #define SERVE_BASE        "/api/v1"
 #define SERVE_MOST_VALUES 6u
 #define SERVE_MOST_TEXT   1000u
+#define SERVE_MORE_VALUES 4u    /* of a statement, beside its route's parameters */
 #define SERVE_QUEUE       2048u /* questions that wait for a connection; more get 503 */
 
 /* ---- routes ---- */
@@ -72,7 +74,8 @@ enum serve_kind {
     SERVE_OPENAPI, /* openapi.c */
 };
 
-/* The parameters of its statement: the organisation, and those of the table in order. */
+/* The parameters of its statement: the organisation, those of the table in order, and names of
+ * campaigns. */
 struct serve_route {
     enum rcpt_http_method method;
     const char *path; /* "/campaigns/{campaign}/funnel"; its first part is the tag */
@@ -86,7 +89,8 @@ struct serve_route {
     const char *off;
     struct serve_parameter parameters[SERVE_MOST_VALUES];
     char *(*settings)(const struct rcpt_config *config); /* of what is asked first; freed */
-    const char *id;                                      /* what generated clients call it */
+    bool named;     /* name and day of its campaign follow, or those of all (serve_names_all) */
+    const char *id; /* what generated clients call it */
     const char *gives, *takes; /* components of schemas.c: answer; body, NULL: none */
     const char *doc;
 };
@@ -190,6 +194,32 @@ struct serve_pool_figures {
 };
 struct serve_pool_figures serve_pool_figures(const struct serve_pool *pool);
 
+/* ---- session.c ---- */
+/* What connections that read have in common; outage, statements and callbacks are the caller's. */
+struct rcpt_pg_settings serve_pg_settings(struct rcpt_serve *serve, const char *name);
+const char *serve_dsn(const struct rcpt_config *config);
+/* Of the inbox, that answers show or search by. */
+struct rcpt_serve_columns serve_columns(const struct rcpt_config *config);
+
+/* ---- names.c ---- */
+#define SERVE_NAMES_VALUES 3u
+struct serve_name {
+    char *name, *day; /* NULL: the platform's view does not say it */
+};
+struct serve_names;
+/* NULL: serve.campaigns is not set; the others take it. */
+struct serve_names *serve_names_new(struct rcpt_serve *serve);
+/* Valid until the loop turns. */
+const struct serve_name *serve_names_find(const struct serve_names *names, const char *campaign,
+                                          const char *organisation);
+/* Ids, names and days of all campaigns as arrays of SQL, valid until the loop turns; NULL: nothing is
+ * known. */
+void serve_names_all(const struct serve_names *names, const char *values[SERVE_NAMES_VALUES]);
+void serve_names_tick(struct serve_names *names);
+void serve_names_apply_config(struct serve_names *names);
+/* Not NULL. It is freed when on_closed is called. */
+void serve_names_close(struct serve_names *names, void (*on_closed)(struct rcpt_serve *serve));
+
 /* ---- stats.c ---- */
 struct serve_counts;
 struct serve_counts *serve_counts_new(void);
@@ -242,6 +272,7 @@ struct rcpt_serve {
     struct serve_pool *pool;
     struct serve_tokens *tokens;
     struct serve_kept *kept;
+    struct serve_names *names; /* NULL: there are none */
     struct serve_stream *stream;
     struct serve_export *exports; /* all that are under way */
     uv_timer_t tick;

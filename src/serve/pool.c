@@ -4,8 +4,6 @@
  * answered once, also when its connection is lost. Called by tokens.c, serve.c, export.c and stream.c. */
 #include <stdlib.h>
 
-#include "config/groups.h"
-#include "postgres/statements.h"
 #include "queue.h"
 
 #define MOST_CONNECTIONS 8u
@@ -156,41 +154,17 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     pool->serve->when_pool_changed(pool->serve);
 }
 
-/* Without a connection string of its own it reads as the daemon does. */
-static const char *dsn_of(const struct rcpt_config *config)
-{
-    return config->serve.dsn != NULL ? config->serve.dsn : config->postgres.dsn;
-}
-
-/* Sessions are read-only, and a statement is cancelled at its timeout: a reader cannot hold anything
- * up for long. */
 static void open_line(struct line *line, unsigned number)
 {
     struct rcpt_serve *serve = line->pool->serve;
-    const struct rcpt_config *config = serve->settings.config;
     snprintf(line->name, sizeof(line->name), "serve-%u", number);
-    struct rcpt_pg_settings settings = {
-        .loop = serve->settings.loop,
-        .name = line->name,
-        .instance = serve->settings.instance,
-        .dsn = dsn_of(config),
-        .schema = config->postgres.schema,
-        .read_only = true,
-        .lock_timeout_ms = (int)config->serve.statement_timeout_ms,
-        .statement_timeout_ms = (int)config->serve.statement_timeout_ms,
-        .connect_timeout_ms = (int)config->postgres.connect_timeout_ms,
-        .retry_min_ms = (int)config->postgres.retry_min_ms,
-        .retry_max_ms = (int)config->postgres.retry_max_ms,
-        .outage = &line->pool->outage,
-        .context = line,
-        .on_ready = on_ready,
-        .on_down = on_down,
-    };
-    /* The inbox of our own has created_at; a table of the platform's only where a key names it. */
-    bool dated = config->inbox.table == NULL || config->inbox.created_at != NULL;
-    settings.statements =
-        rcpt_serve_statements(config->inbox.customer_id, rcpt_groups_column(config, "logical"),
-                              dated ? "created_at" : "message_id", &settings.statement_count);
+    struct rcpt_pg_settings settings = serve_pg_settings(serve, line->name);
+    settings.outage = &line->pool->outage;
+    settings.context = line;
+    settings.on_ready = on_ready;
+    settings.on_down = on_down;
+    const struct rcpt_serve_columns columns = serve_columns(serve->settings.config);
+    settings.statements = rcpt_serve_statements(&columns, &settings.statement_count);
     line->pg = rcpt_pg_new(&settings);
     rcpt_pg_start(line->pg);
 }
@@ -231,7 +205,7 @@ bool serve_pool_is_idle(const struct serve_pool *pool)
 void serve_pool_apply_config(struct serve_pool *pool)
 {
     for (unsigned index = 0; index < pool->line_count; index++)
-        rcpt_pg_set_dsn(pool->lines[index].pg, dsn_of(pool->serve->settings.config));
+        rcpt_pg_set_dsn(pool->lines[index].pg, serve_dsn(pool->serve->settings.config));
 }
 
 /* ---- the end ---- */

@@ -16,7 +16,7 @@ struct line;
 struct question {
     struct question *next, **link; /* of those that wait, in the order in which they came */
     const char *statement;
-    char *values[SERVE_MOST_VALUES + 2];
+    char *values[SERVE_MOST_VALUES + SERVE_MORE_VALUES];
     int count;
     bool costly;
     int64_t came_ms;

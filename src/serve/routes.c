@@ -22,8 +22,9 @@
     {                                                                                              \
         .name = "after", .pattern = (form), .doc = "`next` of the page before"                     \
     }
-#define CAMPAIGN_KEY "^(-?[0-9]{1,17}([.][0-9]{1,17})?(e[+-]?[0-9]{1,2})?|-?Infinity):"
-#define LETTER_KEY   "^[0-9]{1,17}[|][^|]{1,249}[|][0-9]{1,9}[|][0-9]{1,18}[|]-?[0-9]{1,9}$"
+#define CAMPAIGN_KEY                                                                               \
+    "^[0-2]:(-?[0-9]{1,17}([.][0-9]{1,17})?(e[+-]?[0-9]{1,2})?|-?Infinity):[0-9]{1,2}:"
+#define LETTER_KEY "^[0-9]{1,17}[|][^|]{1,249}[|][0-9]{1,9}[|][0-9]{1,18}[|]-?[0-9]{1,9}$"
 
 #define BY                                                                                         \
     {                                                                                              \
@@ -57,26 +58,36 @@ static bool has_gateways(const struct rcpt_config *config)
 
 static bool has_customers(const struct rcpt_config *config)
 {
-    return config->inbox.customer_id != NULL;
+    return serve_columns(config).customer != NULL;
 }
 
 static const struct serve_route routes[] = {
     {RCPT_HTTP_GET, "/campaigns", SERVE_READ, false, false, SERVE_ROW, .statement = "campaigns",
-     .parameters = {{.name = "q", .doc = "part of the campaign's id, whatever its case"},
+     .parameters = {{.name = "q", .doc = "part of the campaign's id or name, whatever its case"},
                     {.name = "sort",
                      .type = SERVE_CHOICE,
-                     .initial = "changed",
-                     .words = "changed|rate|problems",
-                     .doc = "latest change, lowest delivery rate, or most failures first"},
+                     .initial = "match",
+                     .words =
+                         "match|changed|rate|problems|name|date|targeted|sent|delivered|opened|"
+                         "clicked",
+                     .doc = "what fits q best, then the latest change (match); latest change, "
+                            "lowest delivery rate, most failures, latest date or most messages "
+                            "first; by name"},
                     AFTER(CAMPAIGN_KEY),
-                    LIMIT("50")},
-     .id = "listCampaigns", .gives = "Campaigns", .doc = "campaigns with their main counters"},
+                    LIMIT("50"),
+                    {.name = "reverse",
+                     .type = SERVE_CHOICE,
+                     .initial = "false",
+                     .words = "true|false",
+                     .doc = "the order the other way round"}},
+     .named = true, .id = "listCampaigns", .gives = "Campaigns",
+     .doc = "campaigns with their main counters"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}", SERVE_READ, true, false, SERVE_ROW,
      .statement = "funnel", .parameters = {CAMPAIGN, BY, PENDING}, .settings = expiry_rules,
-     .id = "getCampaign", .gives = "Funnel", .doc = "the same as the funnel"},
+     .named = true, .id = "getCampaign", .gives = "Funnel", .doc = "the same as the funnel"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/funnel", SERVE_READ, true, false, SERVE_ROW,
      .statement = "funnel", .parameters = {CAMPAIGN, BY, PENDING}, .settings = expiry_rules,
-     .id = "getFunnel", .gives = "Funnel",
+     .named = true, .id = "getFunnel", .gives = "Funnel",
      .doc = "statuses, flags and rates of a campaign, also of customers, from its counters"},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/timeline", SERVE_READ, true, false, SERVE_ROW,
      .statement = "timeline", .is_on = has_series,

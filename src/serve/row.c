@@ -8,7 +8,7 @@
 
 struct asked {
     struct serve_question question;
-    const char *values[SERVE_MOST_VALUES + 1];
+    const char *values[SERVE_MOST_VALUES + SERVE_MORE_VALUES];
 };
 
 /* The one of the parameter that is given, if it has one, or the route's. NULL: that one is off. */
@@ -34,6 +34,21 @@ static const struct serve_parameter *first_of(const struct serve_request *reques
     return NULL;
 }
 
+/* Parameters of a statement that shows names. Returns how many. */
+static int put_names(const struct serve_request *request, const char **values)
+{
+    const struct serve_names *names = request->serve->names;
+    const char *campaign = serve_value(request, "campaign");
+    if (campaign == NULL) {
+        serve_names_all(names, values);
+        return SERVE_NAMES_VALUES;
+    }
+    const struct serve_name *name = serve_names_find(names, campaign, request->organisation);
+    values[0] = name->name;
+    values[1] = name->day;
+    return 2;
+}
+
 /* What the request has to ask now. */
 static void make_question(const struct serve_request *request, struct asked *asked)
 {
@@ -55,6 +70,8 @@ static void make_question(const struct serve_request *request, struct asked *ask
     for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
         if (request->route->parameters[index].name != NULL)
             asked->values[asked->question.count++] = request->values[index];
+    if (request->route->named)
+        asked->question.count += put_names(request, asked->values + asked->question.count);
 }
 
 static void ask(struct serve_request *request);

@@ -20,11 +20,13 @@ static const struct {
     {"Campaigns", "a page of campaigns",
      "campaigns: Campaign[], next: text?, as_of: time?, behind_s: number?"},
     {"Campaign", "main counters of a campaign",
-     "campaign_id: text, org_id: text?, targeted: integer, sent: integer, delivered: integer, "
+     "campaign_id: text, org_id: text?, name: text?, date: day?, targeted: integer, sent: integer, "
+     "delivered: integer, "
      "opened: integer, clicked: integer, failed: integer, delivery_rate: number?, "
      "changed_at: time?, provisional: boolean?"},
     {"Funnel", "a campaign by its counters",
-     "campaign_id: text, org_id: text?, as_of: time?, behind_s: number?, pending: Pending?, "
+     "campaign_id: text, org_id: text?, name: text?, date: day?, as_of: time?, behind_s: number?, "
+     "pending: Pending?, "
      "statuses: Status[], flags: Flag[], rates: Rate[], by: Share[], duplicates: integer"},
     {"Pending", "messages that wait for a final receipt", "messages: integer, until: time?"},
     {"Status", "a status of the ladder; current: messages that stand in it",
@@ -43,9 +45,11 @@ static const struct {
     {"Timeline", "what each step added", "campaign_id: text, step: hour|minute, points: Point[]"},
     {"Point", "by names of statuses: messages, and receipts",
      "at: time, statuses: integer{}, events: integer{}"},
-    {"Recipients", "messages of a campaign", "recipients: Recipient[]"},
+    {"Recipients", "messages of a campaign",
+     "campaign_id: text, name: text?, recipients: Recipient[]"},
     {"Recipient", "a message",
-     "message_id: text, status: text, status_at: time?, flags: text[], updated_at: time?"},
+     "message_id: text, status: text, status_at: time?, flags: text[], updated_at: time?, "
+     "customer_id: text?, channel: text?"},
     {"Messages", "messages that were found", "messages: Found[]"},
     {"Found", "a message, and by what it was found",
      "message_id: text, campaign_id: text?, org_id: text?, status: text, status_at: time?, "
@@ -129,7 +133,7 @@ static const struct {
 } words[] = {
     {"text", "string", NULL},     {"integer", "integer", NULL},    {"number", "number", NULL},
     {"boolean", "boolean", NULL}, {"time", "string", "date-time"}, {"object", "object", NULL},
-    {"reason", "string", NULL},   {"letter", "string", NULL},
+    {"reason", "string", NULL},   {"letter", "string", NULL},      {"day", "string", "date"},
 };
 #define LETTER_FORM                                                                                \
     "^[a-zA-Z0-9._-]{1,249}/(0|[1-9][0-9]{0,8})/(0|[1-9][0-9]{0,17})/(0|-?[1-9][0-9]{0,8})$"

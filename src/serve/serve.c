@@ -249,10 +249,12 @@ static void on_tick_closed(uv_handle_t *handle)
 static void close_all(struct rcpt_serve *serve)
 {
     serve->closing = true;
-    serve->open = 3;
+    serve->open = serve->names != NULL ? 4 : 3;
     uv_close((uv_handle_t *)&serve->tick, on_tick_closed);
     rcpt_http_close(serve->http, on_http_closed, serve);
     serve_pool_close(serve->pool);
+    if (serve->names != NULL)
+        serve_names_close(serve->names, on_part_closed);
 }
 
 /* All that is bounded by time; the last tick closes. */
@@ -261,6 +263,7 @@ static void on_tick(uv_timer_t *timer)
     struct rcpt_serve *serve = timer->data;
     serve_pool_tick(serve->pool);
     serve_tokens_tick(serve->tokens);
+    serve_names_tick(serve->names);
     serve_exports_tick(serve);
     serve_stream_tick(serve->stream);
     if (serve->stopping && !serve->closing && serve->exports == NULL && serve->redrives == 0 &&
@@ -381,6 +384,7 @@ struct rcpt_serve *rcpt_serve_start(const struct rcpt_serve_settings *settings,
     serve->tick.data = serve;
     uv_timer_start(&serve->tick, on_tick, SERVE_TICK_MS, SERVE_TICK_MS);
     serve->pool = serve_pool_new(serve);
+    serve->names = serve_names_new(serve);
     return serve;
 }
 
@@ -414,8 +418,10 @@ void rcpt_serve_drain(struct rcpt_serve *serve)
 
 void rcpt_serve_apply_config(struct rcpt_serve *serve)
 {
-    if (!serve->closing)
-        serve_pool_apply_config(serve->pool);
+    if (serve->closing)
+        return;
+    serve_pool_apply_config(serve->pool);
+    serve_names_apply_config(serve->names);
 }
 
 void rcpt_serve_reload_tls(struct rcpt_serve *serve)

@@ -197,6 +197,10 @@ static char *list_changed(struct serve_stream *stream)
         rcpt_json_put_int(&json, "n", (int64_t)each->asked_as);
         rcpt_json_put_text(&json, "campaign_id", each->sight.campaign);
         rcpt_json_put_text(&json, "organisation", each->sight.organisation);
+        const struct serve_name *name =
+            serve_names_find(stream->serve->names, each->sight.campaign, each->sight.organisation);
+        rcpt_json_put_text(&json, "name", name->name);
+        rcpt_json_put_text(&json, "day", name->day);
         rcpt_json_end_object(&json);
         each->changed = false;
     }
@@ -213,9 +217,9 @@ static char *list_changed(struct serve_stream *stream)
 static void ask_funnels(struct serve_stream *stream)
 {
     char *list = list_changed(stream);
-    const char *const values[] = {NULL, list, NULL, NULL};
+    const char *const values[] = {NULL, list, NULL, NULL, NULL, NULL};
     const struct serve_question question = {
-        .statement = "funnels", .values = values, .count = 4, .caller = SERVE_CALLER_STREAM};
+        .statement = "funnels", .values = values, .count = 6, .caller = SERVE_CALLER_STREAM};
     if (list == NULL)
         end_poll(stream);
     else if (!serve_ask(stream->serve, &question, on_funnels, stream))

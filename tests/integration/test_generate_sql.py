@@ -55,15 +55,15 @@ def test_every_statement_is_its_files_joined_as_they_stand(printed):
     assert same(printed.pop("lane/blockers"), printed["control/blockers"]), "a lane's connection asks where the control connection waits"
     customers = text_of("serve/messages_of_customer").replace(':"customer"', '"org_id"').replace(':"newest"', '"created_at"')
     assert same(printed["serve/messages_of_customer"], customers)
+    assert same(printed["serve/names"], text_of("serve/names").replace(':"schema".:"view"', '"receiptd"."action"'))
     columns = {"range_recipient": "org_id", "range_account": "org_id", "range_sent": "created_at"}
     assert same(printed["lane/range_resolve"], bind_ranges((SQL / "lane/range_resolve.sql").read_text(), columns))
     for name, many in (("serve/funnel", "one"), ("serve/funnels", "many")):
         assert same(printed[name], text_of("serve/funnel").replace(":'many'", f"'{many}'"))
-    whose = text_of("serve/message")
-    for name, text in {":\"customer\"": '"org_id"', ":\"logical\"": '"org_id"', ":'has_customer'": "'true'", ":'has_logical'": "'true'"}.items():
-        whose = whose.replace(name, text)
-    assert same(printed["serve/message"], whose)
-    bound = ("serve/message", "serve/messages_of_customer", "lane/range_resolve", "serve/funnel", "serve/funnels")
+    for name in ("serve/message", "serve/recipients"):
+        text = re.sub(r":'has_(?:customer|logical|channel)'", "'true'", text_of(name))
+        assert same(printed[name], re.sub(r':"(?:customer|logical|channel)"', '"org_id"', text))
+    bound = ("serve/message", "serve/messages_of_customer", "serve/recipients", "serve/names", "lane/range_resolve", "serve/funnel", "serve/funnels")
     assert all(same(text, text_of(name)) for name, text in printed.items() if name not in bound)
     files = {f"{folder}/{path.stem}" for folder in FOLDERS for path in (SQL / folder).glob("*.sql")}
     assert files <= set(printed), "a file that nobody prepares"

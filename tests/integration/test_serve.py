@@ -234,7 +234,7 @@ def test_no_csv_has_a_formula(site):
 
 def test_an_empty_list_of_recipients_means_that_there_are_none(site):
     """Not that there is no such campaign or status."""
-    assert site.get("/campaigns/alpha-campaign/recipients?status=CLICKED").plain.splitlines() == [b"message_id,status,status_at,flags,updated_at"]
+    assert site.get("/campaigns/alpha-campaign/recipients?status=CLICKED").plain.splitlines() == [b"message_id,status,status_at,flags,updated_at,customer_id,channel,campaign_id,campaign_name"]
     assert site.get("/campaigns/alpha-campaign/recipients?status=CLICK").status == 400
     assert site.get("/campaigns/alpha/recipients").status == 404
     beta = reader.make_token(site.receiptd, "beta", "support", "--org", "beta-org")

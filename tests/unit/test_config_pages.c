@@ -383,6 +383,7 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->serve.operate_dsn, "the operate-dsn of the test");
     take_away(&config->serve.link_secret, "the link-secret of the test");
     take_away(&config->serve.hosts, "a.internal");
+    take_away(&config->serve.campaigns, "marketing.campaigns");
     take_away(&config->serve.trusted_proxies, "::1");
     take_away(&config->serve.proxy_header, "X-Organisation");
     take_away(&config->http.tls_certificate, "/etc/receiptd/tls.crt");

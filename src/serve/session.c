@@ -1,0 +1,55 @@
+/* Sessions of the interface: whose role they have, and what they may not do. Called by pool.c and
+ * names.c. */
+#include "config/dimensions.h"
+#include "config/groups.h"
+#include "internal.h"
+
+/* Without a connection string of its own it reads as the daemon does. */
+const char *serve_dsn(const struct rcpt_config *config)
+{
+    return config->serve.dsn != NULL ? config->serve.dsn : config->postgres.dsn;
+}
+
+/* Sessions are read-only, and a statement is cancelled at its timeout: a reader cannot hold
+ * anything up for long. */
+struct rcpt_pg_settings serve_pg_settings(struct rcpt_serve *serve, const char *name)
+{
+    const struct rcpt_config *config = serve->settings.config;
+    return (struct rcpt_pg_settings){
+        .loop = serve->settings.loop,
+        .name = name,
+        .instance = serve->settings.instance,
+        .dsn = serve_dsn(config),
+        .schema = config->postgres.schema,
+        .read_only = true,
+        .lock_timeout_ms = (int)config->serve.statement_timeout_ms,
+        .statement_timeout_ms = (int)config->serve.statement_timeout_ms,
+        .connect_timeout_ms = (int)config->postgres.connect_timeout_ms,
+        .retry_min_ms = (int)config->postgres.retry_min_ms,
+        .retry_max_ms = (int)config->postgres.retry_max_ms,
+    };
+}
+
+/* NULL: nothing is counted by the channel, and no key names it. */
+static const char *channel_of(const struct rcpt_config *config)
+{
+    struct rcpt_dimensions dimensions;
+    rcpt_dimensions_read(config, &dimensions);
+    for (size_t index = 0; index < dimensions.count; index++)
+        if (strcmp(dimensions.names[index], "channel") == 0)
+            return dimensions.columns[index];
+    return config->inbox.channel;
+}
+
+/* What is counted by a column says where it is; otherwise the key does. The inbox of our own has
+ * created_at; a table of the platform's only where a key names it. */
+struct rcpt_serve_columns serve_columns(const struct rcpt_config *config)
+{
+    const char *customer = rcpt_groups_column(config, "customer");
+    bool dated = config->inbox.table == NULL || config->inbox.created_at != NULL;
+    return (struct rcpt_serve_columns){.customer =
+                                           customer != NULL ? customer : config->inbox.customer_id,
+                                       .logical = rcpt_groups_column(config, "logical"),
+                                       .channel = channel_of(config),
+                                       .newest = dated ? "created_at" : "message_id"};
+}
