@@ -171,7 +171,7 @@ def test_a_customer_leads_to_messages_and_leaves_no_trace_in_the_address(furnish
         browser.click("button[type=submit]")
         browser.wait_for_text("c-2", "[aria-labelledby=part-messages]")
         assert "0000000" not in browser.script("return location.href")
-        browser.click("button.link")
+        browser.click("[aria-labelledby=part-messages] td a")
         browser.wait_for_text("Targeted", ".steps")
 
 
@@ -197,7 +197,7 @@ def test_the_operator_sees_what_each_daemon_says_of_itself(furnished, browser):
         for text in ("Ready.", "4,321", "waiting", "lanes-1", "the connection lanes-1 was lost", "Batches\n70", "Fence conflicts\n6", "Dead letters\n3", "2 KiB"):
             assert text in one, text
         assert "Not ready: kafka is away." in two
-        assert "Silent for 4 min." in three
+        assert "Not seen for 4 min." in three
 
 
 def test_the_rate_comes_from_two_answers(furnished, browser):

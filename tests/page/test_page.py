@@ -188,8 +188,8 @@ def test_support_says_what_happened_to_a_message(site, browser):
     browser.click("button[type=submit]")
     browser.wait_for_text("Delivered", ".steps")
     assert browser.text(".steps").split() == ["Targeted", "With", "the", "gateway", "Sent", "Delivered"]
-    assert "It said what was known already." in browser.text(".receipts")
-    assert "It came late: the message had passed this stage." in browser.text(".receipts")
+    assert "Duplicate, no change." in browser.text(".receipts")
+    assert "Late, no change: the message had passed this stage." in browser.text(".receipts")
     browser.type("input[type=search]", "nobody")
     browser.click("button[type=submit]")
     browser.wait_for_text("“nobody”", ".result")

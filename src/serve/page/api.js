@@ -4,6 +4,7 @@ const BASE = "/api/v1";
 const SILENCE_MS = 40_000; // the server says something every 15 s
 const PATIENCE_MS = 20_000;
 const LONGEST_PAUSE_MS = 15_000;
+const REFUSALS = [401, 403, 404, 501];
 
 export const link = new URLSearchParams(location.search).get("link");
 let token = sessionStorage.getItem("token");
@@ -24,6 +25,9 @@ export class Problem extends Error {
     }
 }
 
+// It may be answered when it is asked again.
+export const isPassing = (error) => error.status === 0 || error.status === 429 || error.status >= 500;
+
 export function address(path, parameters) {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries({ ...parameters, link })) {
@@ -34,8 +38,16 @@ export function address(path, parameters) {
     return BASE + path + (text ? `?${text}` : "");
 }
 
-// One segment of a path. A browser takes "." and ".." for directories, in any spelling: such an id has no address.
-export const segment = encodeURIComponent;
+// One segment of a path. A browser takes "." and ".." for directories, in any spelling: such an id has no address. Half a character has none either.
+export const segment = (id) => encodeURIComponent(String(id).replace(/\p{Surrogate}/gu, "\u{fffd}"));
+// What people type into the address bar need not be well-formed.
+export function decoded(text) {
+    try {
+        return decodeURIComponent(text);
+    } catch {
+        return text;
+    }
+}
 export const hasAddress = (id) => id !== "" && id !== "." && id !== "..";
 
 async function request(path, parameters, options) {
@@ -69,9 +81,15 @@ export async function post(path, body) {
     return response.json().catch(() => ({}));
 }
 
-export async function download(path, parameters, name) {
+// Under the name that the server gives it.
+export async function download(path, parameters) {
     const response = await request(path, parameters);
-    const url = URL.createObjectURL(await response.blob());
+    const [, name] = /filename\*=UTF-8''([^;]+)/.exec(response.headers.get("Content-Disposition")) ?? [];
+    save(await response.blob(), decoded(name ?? ""));
+}
+
+export function save(blob, name) {
+    const url = URL.createObjectURL(blob);
     const anchor = document.createElement("a");
     anchor.href = url;
     anchor.download = name;
@@ -81,11 +99,12 @@ export async function download(path, parameters, name) {
 
 // ---- the stream
 
-// Calls onEvent(name, data), onState("connecting" | "live" | "lost" | "refused", problem), and onHeard() for all that comes, be it a comment.
-// Connects again by itself, unless refused.
+// Calls onEvent(name, data), onState("connecting" | "live" | "busy" | "lost" | "refused", problem), and onHeard() for all that comes, be it a
+// comment. Connects again by itself, unless refused. A stream that has ended is not yet a lost connection: servers end streams, and start again.
+// It is lost when a new one gets no answer; "busy": the answer is that there is none now.
 export class Stream {
     constructor(campaign, onEvent, onState, onHeard) {
-        Object.assign(this, { campaign, onEvent, onState, onHeard, closed: false, retryMs: 2000, failures: 0, wake: null, abort: null });
+        Object.assign(this, { campaign, onEvent, onState, onHeard, closed: false, isOpen: false, retryMs: 2000, failures: 0, wake: null, abort: null });
         this.retryNow = () => this.wake?.();
         addEventListener("online", this.retryNow);
         this.run();
@@ -106,15 +125,13 @@ export class Stream {
     async run() {
         this.say("connecting");
         while (!this.closed) {
-            try {
-                await this.connect();
-            } catch (error) {
-                if ([401, 403, 404, 501].includes(error.status)) {
-                    this.say("refused", error);
-                    return;
-                }
+            this.isOpen = false;
+            const error = await this.connect().catch((failure) => failure);
+            if (REFUSALS.includes(error?.status)) {
+                this.say("refused", error);
+                return;
             }
-            this.say("lost");
+            this.say(this.isOpen ? "connecting" : error?.status > 0 ? "busy" : "lost", error);
             await this.pause();
         }
     }
@@ -126,6 +143,7 @@ export class Stream {
             const headers = { Accept: "text/event-stream" };
             const response = await request("/stream", { campaign: this.campaign }, { signal: this.abort.signal, cache: "no-store", headers });
             const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+            this.isOpen = true;
             this.say("live");
             for (let rest = ""; ;) {
                 clearTimeout(watch);

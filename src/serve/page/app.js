@@ -1,14 +1,14 @@
 // The frame of all pages: which page, the header, the stream with its state, the reader's token.
-import { Stream, get, hasToken, link, setToken } from "./api.js";
+import { Stream, decoded, get, hasToken, link, setToken } from "./api.js";
 import { campaign } from "./campaign.js";
 import { campaigns } from "./campaigns.js";
 import { notice } from "./charts.js";
-import { duration, time } from "./format.js";
+import { duration, time, zone } from "./format.js";
 import { operate } from "./operate.js";
 import { support } from "./support.js";
 import { h, patch } from "./view.js";
 
-const THEMES = [["", "System"], ["light", "Light"], ["dark", "Dark"]];
+const THEMES = [["", "as the system"], ["light", "light"], ["dark", "dark"]];
 const BEHIND_S = 3; // less is the normal way of a receipt
 const HIDDEN_MS = 30_000; // a page that nobody sees asks for nothing
 const POLL_MS = 5000; // where there is no stream
@@ -27,7 +27,8 @@ const app = {
         cancelAnimationFrame(frame);
         frame = 0;
         patch(top_, header());
-        patch(main, needsToken ? tokenForm() : [page.view(), h("p", { class: "unseen", key: "say", role: "status" }, spoken)]);
+        patch(main, needsToken ? tokenForm() : [page.view(), h("p", { class: "fine zone", key: "zone" }, `Times are in ${zone}.`),
+            h("p", { class: "unseen", key: "say", role: "status" }, spoken)]);
         document.title = `${page.title} · receiptd`;
         if (!needsToken)
             page.drawn?.();
@@ -47,19 +48,32 @@ const app = {
     },
     may: (scope) => me !== null && me.link == null && me.scopes.includes(scope),
     redrives: () => me?.redrive === true,
+    // Another state of the same page, to which one can come back.
+    step() {
+        keep();
+        history.pushState({ entry: entry = nextEntry() }, "", location.pathname + location.search);
+    },
+    // Where one is, without a step.
+    place: (path) => history.replaceState(history.state, "", path),
 };
 
 // ---- which page
 
-function route() {
+// What a page shows is kept for the case that somebody comes back to it: searches hold personal data, so they stay out of the address.
+const kept = new Map();
+const nextEntry = () => `${Date.now()}-${kept.size}`;
+let entry = history.state?.entry ?? nextEntry();
+const keep = () => page.keep && kept.set(entry, { ...page.keep(), scroll: scrollY });
+
+function route(before) {
     const [, first, rest] = /^\/([^/]*)\/?(.*)$/.exec(location.pathname);
     if (first === "" && me?.link?.campaign != null)
         return campaign(app, me.link.campaign);
     if (first === "")
-        return campaigns(app);
+        return campaigns(app, before);
     if (first === "campaign" && rest !== "")
-        return campaign(app, decodeURIComponent(rest));
-    return { support, operate }[first]?.(app) ?? nowhere();
+        return campaign(app, decoded(rest));
+    return { support, operate }[first]?.(app, before) ?? nowhere();
 }
 
 function nowhere() {
@@ -67,25 +81,32 @@ function nowhere() {
         view: () => [h("h1", { key: "h", tabindex: "-1" }, "No such page"), notice("The address leads nowhere."), h("p", null, h("a", { href: "/" }, "To the campaigns"))] };
 }
 
-function open(focus) {
+function open(focus, before) {
     page?.stop();
     patch(main, []);
-    page = route();
+    page = route(before);
     connect();
     page.start();
     app.drawNow();
     if (focus)
         main.querySelector("h1")?.focus({ preventScroll: true });
+    scrollTo(0, before?.scroll ?? 0);
 }
 
 function go(path) {
-    history.replaceState({ scroll: scrollY }, "");
-    history.pushState(null, "", path + location.search);
+    const [place, hash] = path.split("#");
+    keep();
+    history.pushState({ entry: entry = nextEntry() }, "", place + location.search + (hash ? `#${hash}` : ""));
     open(true);
-    scrollTo(0, 0);
 }
 
-addEventListener("popstate", () => open(true));
+addEventListener("popstate", (event) => {
+    keep();
+    entry = event.state?.entry ?? nextEntry();
+    history.replaceState({ entry }, "");
+    open(true, kept.get(entry));
+});
+addEventListener("reorder", () => app.draw()); // of a table
 addEventListener("click", (event) => {
     const anchor = event.target.closest?.("a[href]");
     if (!anchor || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || anchor.target || anchor.hasAttribute("download"))
@@ -136,9 +157,10 @@ function onHealth(health) {
 function onState(state, problem) {
     if (state === "live")
         page.again(); // what happened before, the stream does not tell
+    clearInterval(pollTimer);
     if (state === "refused" && problem.status === 401)
         app.failed(problem);
-    else if (state === "refused")
+    else if (state === "refused" || state === "busy")
         pollTimer = setInterval(() => document.hidden || page.again(), POLL_MS);
     Object.assign(live, { state, problem });
     app.draw();
@@ -174,6 +196,8 @@ function pulse() {
     const last = live.heard ? `, last figures of ${time(live.heard)}` : "";
     if (live.state === "lost")
         return ["bad", `connection lost${last}`];
+    if (live.state === "busy")
+        return ["warn", `no live updates: ${live.problem.message.replace(/[.]$/, "")}${last}`];
     if (live.state === "connecting")
         return ["", `connecting${last}`];
     if (live.state === "refused")
@@ -199,9 +223,9 @@ function header() {
         h("nav", { "aria-label": "Pages" }, !isLink && [item("/", "Campaigns"), app.may("support") && item("/support", "Support"),
             app.may("operate") && item("/operate", "Operate")]),
         h("p", { class: `pulse ${tone}`, role: "status" }, text),
-        h("label", { class: "theme" }, h("span", { class: "unseen" }, "Theme"),
+        h("label", { class: "theme" }, "Theme ",
             h("select", { value: document.documentElement.dataset.theme ?? "", onchange: setTheme }, THEMES.map(([value, name]) => h("option", { value }, name)))),
-        hasToken() && h("button", { type: "button", class: "quiet", onclick: leave }, "Forget token"),
+        hasToken() && h("button", { type: "button", class: "quiet", onclick: leave }, "Sign out"),
     ];
 }
 
@@ -266,5 +290,6 @@ async function begin(focus) {
 page = nowhere();
 page.view = () => [];
 page.title = "receiptd";
+history.replaceState({ entry }, "");
 app.drawNow();
 begin(false);

@@ -1,7 +1,8 @@
 // One campaign: funnel, rates, where messages stand, failures, timeline. Each share names its denominator, on sight and for screen readers.
-import { address, download, get, hasToken, segment } from "./api.js";
+import { address, download, get, hasToken, isPassing, segment } from "./api.js";
 import { bars, card, fillGaps, notice, problem, timeline } from "./charts.js";
-import { NONE, base, count, duration, percent, share, time, visible, words } from "./format.js";
+import { saveCsv } from "./csv.js";
+import { NONE, base, count, day, duration, percent, share, time, visible, words, zone } from "./format.js";
 import { times } from "./times.js";
 import { coalesce, h } from "./view.js";
 
@@ -44,7 +45,7 @@ export function campaign(app, id) {
             if (app.failed(error))
                 return;
             state.error = error;
-            if (error.status === 0 || error.status >= 500)
+            if (isPassing(error))
                 setTimeout(refresh, 2 * FUNNEL_MS);
         }
         app.draw();
@@ -106,14 +107,25 @@ export function campaign(app, id) {
     function head(funnel) {
         const pending = funnel.pending ?? state.pending;
         return h("div", { class: "intro" },
-            h("p", { class: "trail" }, h("a", { href: "/" }, "Campaigns"), " / ", visible(funnel.org_id ?? "of several organisations, or of none")),
-            h("h1", { key: "h", tabindex: "-1" }, visible(id)),
+            trail(funnel), heading(),
             h("p", { class: "as-of" }, "As of ", funnel.as_of ? h("time", { datetime: funnel.as_of, title: funnel.as_of }, time(funnel.as_of)) : NONE,
-                ", the time of the newest receipt that is counted. ",
+                ` in ${zone}, the time of the newest receipt that is counted. `,
                 funnel.behind_s > 1 && h("strong", null, `${duration(funnel.behind_s)} behind.`)),
             h("p", { class: "as-of" }, pending?.messages > 0 && [h("span", { class: "tag" }, "provisional"),
                 ` ${count(pending.messages)} messages have no final status yet${pending.until ? `; receipts may come until ${time(pending.until)}` : ""}.`]));
     }
+
+    const title = () => visible(state.funnel?.name ?? id);
+    const heading = () => h("h1", { key: "h", tabindex: "-1" }, title());
+    const trail = (funnel) => h("p", { class: "trail" }, h("a", { href: "/" }, "Campaigns"), funnel && [
+        visible(funnel.org_id ?? "of several organisations, or of none"), funnel.name != null && visible(id), funnel.date && day(funnel.date)]
+        .filter(Boolean).map((part) => ` / ${part}`));
+
+    // A file of this campaign: its first columns say so, since people join such files.
+    const file = (part, head, rows) => h("p", { class: "buttons" }, h("button", { type: "button", class: "quiet", onclick: () => {
+        const { name } = state.funnel;
+        saveCsv([["campaign_id", "campaign_name", ...head], ...rows().map((row) => [id, name, ...row])], [name, id, part]);
+    } }, `${words(part)} as CSV`));
 
     // Those between two stages of the funnel are what most readers look for; the others stand below them, smaller.
     function rates(funnel, line) {
@@ -143,7 +155,8 @@ export function campaign(app, id) {
             return { key: status.name, label: words(status.name), value: status.messages, most: root.messages, tone: TONES[status.name] ?? IN_ORDER[index % IN_ORDER.length],
                 note: before ? ofBefore + ofRoot : "all messages of the campaign",
                 title: `${words(status.name)}: ${count(status.messages)} messages${before ? `, ${ofBefore}${ofRoot}` : ""}; ${count(status.events)} receipts named it` };
-        }), "Messages that reached each stage"));
+        }), "Messages that reached each stage"), file("funnel", ["as_of", "status", "messages", "receipts", "current", "customers", "logical_messages"], () => [
+            ...state.funnel.statuses, ...state.funnel.flags ?? []].map((one) => [state.funnel.as_of, one.name, one.messages, one.events, one.current, one.customers, one.logical])));
     }
 
     // Of what counts as one: null where the database does not keep it (counters.groups).
@@ -193,8 +206,8 @@ export function campaign(app, id) {
     }
 
     function recipients(statuses) {
-        const parameters = { status: state.wanted, format: "csv" }, name = `${state.wanted || "recipients"}.csv`;
-        const fetchThem = () => download(`${path}/recipients`, parameters, name).catch((error) => app.failed(error) || app.say(error.message));
+        const parameters = { status: state.wanted, format: "csv" };
+        const fetchThem = () => download(`${path}/recipients`, parameters).catch((error) => app.failed(error) || app.say(error.message));
         const choose = (event) => {
             state.wanted = event.target.value;
             app.draw();
@@ -203,7 +216,7 @@ export function campaign(app, id) {
             h("label", null, "Recipients ", h("select", { value: state.wanted, onchange: choose }, h("option", { value: "" }, "all"),
                 statuses.map((status) => h("option", { value: status.name }, words(status.name))))),
             hasToken() ? h("button", { key: "csv", type: "button", class: "quiet", onclick: fetchThem }, "as CSV")
-                : h("a", { key: "csv", class: "button quiet", href: address(`${path}/recipients`, parameters), download: name }, "as CSV"));
+                : h("a", { key: "csv", class: "button quiet", href: address(`${path}/recipients`, parameters), download: true }, "as CSV"));
     }
 
     function flags(funnel, delivered) {
@@ -225,16 +238,28 @@ export function campaign(app, id) {
             Object.assign(state, { step, cursor: null });
             refreshSeries.now();
         } }, `By ${step}`);
+        const names = statuses.map((status) => status.name);
+        const move = (cursor) => {
+            state.cursor = cursor;
+            app.draw();
+        };
         const body = state.seriesError ? problem(state.seriesError)
             : !state.series ? h("div", { class: "timeline empty" })
-                : state.series.length === 0 ? notice("No receipt yet.") : [timeline(state.series, series, state, app.draw), asTable(series)];
+                : state.series.length === 0 ? notice("No receipt yet.") : [timeline(state.series, series, { ...state, isOver }, move), asTable(series), file("timeline", ["step", "at", ...names], () =>
+                    state.series.map((point) => [state.step, new Date(point.ms).toISOString(), ...names.map((status) => point.statuses[status] ?? 0)]))];
         return card("Timeline", state.seriesError ? null : h("p", { class: "buttons" }, Object.keys(STEPS).map(button)), body);
+    }
+
+    // A step counts as over when all of its receipts may be counted: the last one would look like a fall.
+    function isOver(point) {
+        const { as_of, behind_s } = state.funnel;
+        return point.ms + STEPS[state.step] <= (behind_s == null ? Date.parse(as_of) : Date.now() - 1000 * behind_s);
     }
 
     function asTable(series) {
         return h("details", null, h("summary", null, "The same as a table"), h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Timeline as a table" },
-            h("table", null, h("thead", null, h("tr", null, ["Time", ...series.map((one) => words(one.name))].map((name) => h("th", { scope: "col" }, name)))),
-                h("tbody", null, state.series.slice(-200).reverse().map((point) => h("tr", { key: point.ms }, h("th", { scope: "row" }, time(point.ms)),
+            h("table", null, h("thead", null, h("tr", null, [`Time, ${zone}`, ...series.map((one) => words(one.name))].map((name) => h("th", { scope: "col" }, name)))),
+                h("tbody", null, state.series.slice(-200).reverse().map((point) => h("tr", { key: point.ms }, h("th", { scope: "row" }, time(point.ms), isOver(point) ? "" : h("small", null, " so far")),
                     series.map((one) => h("td", { class: "number" }, count(one.of(point))))))))));
     }
 
@@ -257,7 +282,9 @@ export function campaign(app, id) {
     }
 
     return {
-        title: visible(id),
+        get title() {
+            return title();
+        },
         stream: id,
         start: all,
         stop() {
@@ -271,7 +298,7 @@ export function campaign(app, id) {
             const { funnel } = state;
             if (!funnel) {
                 // The heading stands where head() has it, so that it keeps the focus when the funnel comes.
-                return [h("div", { class: "intro" }, h("p", { class: "trail" }, h("a", { href: "/" }, "Campaigns")), h("h1", { key: "h", tabindex: "-1" }, visible(id))), state.error
+                return [h("div", { class: "intro" }, trail(), heading()), state.error
                     ? (state.error.status === 404 ? notice("No such campaign, or none that you may see.") : problem(state.error)) : h("div", { class: "card empty" })];
             }
             const line = mainLine(funnel.statuses);

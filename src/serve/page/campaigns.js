@@ -1,19 +1,26 @@
 // The list of campaigns. Only the rows in sight are drawn, and pages of the list are fetched as they come near. Numbers change in place;
 // the order changes only when nobody is pointing at a row.
-import { get, hasAddress, segment } from "./api.js";
-import { notice, problem } from "./charts.js";
-import { NONE, count, percent, share, short, time, visible } from "./format.js";
+import { get, hasAddress, isPassing, segment } from "./api.js";
+import { notice, problem, sorter } from "./charts.js";
+import { NONE, count, day, percent, share, short, time, visible } from "./format.js";
 import { coalesce, h } from "./view.js";
 
 const PAGE = 100;
-const SORTS = [["changed", "Last change"], ["rate", "Lowest delivery rate"], ["problems", "Most failures"]];
+// Of the list: class, head, what orders by it, and which way that goes at first.
+const COLUMNS = [["c-name", "Campaign", "name", "ascending"], ["c-funnel", "Funnel"], ["c-targeted", "Targeted", "targeted", "descending"],
+    ["c-sent", "Sent", "sent", "descending"], ["c-delivered", "Delivered", "delivered", "descending"], ["c-opened", "Opened", "opened", "descending"],
+    ["c-clicked", "Clicked", "clicked", "descending"], ["c-failed", "Failed", "problems", "descending"], ["c-changed", "Changed", "changed", "descending"]];
+const TURNED = { ascending: "descending", descending: "ascending" };
+// Where there are no heads, and what no head orders by. "match" is the latest change, too, where nothing is searched.
+const SORTS = [["match", "Last change"], ["name", "Name"], ["date", "Latest date"], ["rate", "Lowest delivery rate"], ["problems", "Most failures"], ["targeted", "Most targeted"],
+    ["sent", "Most sent"], ["delivered", "Most delivered"], ["opened", "Most opened"], ["clicked", "Most clicked"], ["changed", "Last change, whatever fits"]];
 const REFRESH_MS = 1000;
 const IDLE_MS = 3000; // without a pointer over the list, it may be ordered again
 
-export function campaigns(app) {
-    const state = { query: "", sort: "changed", rows: [], next: null, error: null, loaded: false, loading: false, fresh: new Set(), serial: 0,
+export function campaigns(app, before) {
+    const state = { query: "", sort: "match", reverse: false, rows: [], next: null, error: null, loaded: false, ...before, loading: false, fresh: new Set(), serial: 0,
         first: 0, end: 30, all: false, pointed: 0 };
-    const places = new Map(); // campaign id: index in rows
+    const places = new Map(state.rows.map((row, index) => [row.campaign_id, index])); // campaign id: index in rows
 
     function take(rows) {
         for (const row of rows) {
@@ -31,7 +38,7 @@ export function campaigns(app) {
         const serial = restart ? ++state.serial : state.serial;
         state.loading = true;
         try {
-            const answer = await get("/campaigns", { q: state.query, sort: state.sort, after: restart ? null : state.next, limit: PAGE });
+            const answer = await get("/campaigns", { q: state.query, sort: state.sort, reverse: state.reverse || null, after: restart ? null : state.next, limit: PAGE });
             if (serial !== state.serial)
                 return;
             if (restart) {
@@ -45,7 +52,7 @@ export function campaigns(app) {
             if (serial !== state.serial || app.failed(error))
                 return;
             state.error = error;
-            if (error.status === 0 || error.status >= 500)
+            if (isPassing(error))
                 setTimeout(refresh, 2 * REFRESH_MS);
         } finally {
             if (serial === state.serial)
@@ -127,39 +134,52 @@ export function campaigns(app) {
         clearTimeout(typing);
         typing = setTimeout(() => page(true), 200);
     };
-    const sort = (event) => {
-        state.sort = event.target.value;
+    const sort = (by, reverse) => {
+        Object.assign(state, { sort: by, reverse });
         scrollTo(0, 0);
         page(true);
     };
+    // Which way the list is ordered by a column; null: not by this one. What fits best comes first, or else the latest change.
+    function direction([, , by, first]) {
+        const sorted = state.sort === "match" ? (state.query ? null : "changed") : state.sort;
+        return by === undefined || by !== sorted ? null : state.reverse ? TURNED[first] : first;
+    }
 
     function tools() {
         return h("div", { class: "tools" },
             h("label", null, "Search ", h("input", { type: "search", value: state.query, oninput: search, autocomplete: "off", spellcheck: "false", maxlength: 200 })),
-            h("label", null, "Order ", h("select", { value: state.sort, onchange: sort }, SORTS.map(([value, text]) => h("option", { value }, text)))),
+            h("label", { class: "order" }, "Order ", h("select", { value: state.sort, onchange: (event) => sort(event.target.value, false) }, SORTS.map(([value, text]) =>
+                h("option", { value }, value === "match" && state.query ? "What fits best" : text)))),
             h("button", { type: "button", class: "quiet", onclick: () => page(true) },
-                state.fresh.size > 0 ? `Show ${count(state.fresh.size)} new` : "Order again"));
+                state.fresh.size > 0 ? `Show ${count(state.fresh.size)} new` : "Refresh"));
+    }
+
+    function head(column) {
+        const [place, name, by] = column, way = direction(column);
+        return h("span", { role: "columnheader", class: `${place} tone-${name.toLowerCase()}`, "data-tone": DRAWN.includes(name), "aria-sort": by && (way ?? "none") },
+            by ? sorter(name, () => sort(by, way !== null && !state.reverse)) : name);
     }
 
     function list() {
         const total = state.rows.length;
         return h("div", { class: "list", role: "table", "aria-label": "Campaigns", "aria-rowcount": state.next ? -1 : total + 1, onpointermove: () => { state.pointed = Date.now(); } },
             h("div", { role: "rowgroup" }, h("div", { class: "row head", role: "row", "aria-rowindex": 1 },
-                ["Campaign", "Funnel", "Sent", "Delivered", "Opened", "Clicked", "Failed", "Changed"].map((name, index) =>
-                    h("span", { role: "columnheader", class: `${COLUMNS[index]} tone-${name.toLowerCase()}`, "data-tone": index > 1 && index < 7 }, name)))),
+                COLUMNS.map(head))),
             h("div", { id: "list", role: "rowgroup", class: "rows", style: { height: state.all ? "auto" : `${total * height()}px` } },
                 inSight().map((index) => row(state.rows[index], index))));
     }
 
     function row(one, index) {
         const id = one.campaign_id;
-        const name = hasAddress(id) ? h("a", { href: `/campaign/${segment(id)}` }, visible(id)) : h("span", null, visible(id) || "(no campaign)");
+        const text = visible(one.name ?? id) || "(no campaign)";
+        const name = hasAddress(id) ? h("a", { href: `/campaign/${segment(id)}` }, text) : h("span", null, text);
+        const about = [one.name != null && visible(id), one.date && day(one.date), one.org_id && visible(one.org_id)].filter(Boolean).join(" · ");
         return h("div", { key: id, class: "row", role: "row", "aria-rowindex": index + 2, "data-index": index,
             style: { transform: state.all ? "none" : `translateY(${index * height()}px)` } },
         h("span", { role: "cell", class: "c-name" }, name,
-            h("small", null, visible(one.org_id ?? ""), one.provisional || one.pending?.messages > 0 ? h("span", { class: "tag" }, "provisional") : null)),
+            h("small", null, about, one.provisional || one.pending?.messages > 0 ? h("span", { class: "tag" }, "provisional") : null)),
         h("span", { role: "cell", class: "c-funnel" }, h("span", { class: "mini" }, h("span", { class: "unseen" }, sentence(one)), miniature(one))),
-        figure("c-sent", one.sent),
+        figure("c-targeted", one.targeted), figure("c-sent", one.sent),
         h("span", { role: "cell", class: "c-delivered", title: `${percent(one.delivery_rate)} delivered of sent` }, count(one.delivered),
             h("small", null, percent(one.delivery_rate), h("span", { class: "unseen" }, " delivered of sent"))),
         figure("c-opened", one.opened), figure("c-clicked", one.clicked), figure("c-failed", one.failed),
@@ -181,20 +201,21 @@ export function campaigns(app) {
             refresh();
         },
         again: () => refresh(),
+        keep: () => ({ query: state.query, sort: state.sort, reverse: state.reverse, rows: state.rows, next: state.next, loaded: state.loaded }),
         drawn: look,
         view: () => [
             h("h1", { key: "h", tabindex: "-1" }, "Campaigns"),
             tools(),
             state.error && problem(state.error),
             state.loaded && state.rows.length === 0
-                ? notice(state.query ? `No campaign whose id contains “${state.query}”.` : "No campaign yet. They appear here as soon as the platform inserts their messages.")
+                ? notice(state.query ? `No campaign whose name or id contains “${state.query}”.` : "No campaign yet. They appear here as soon as the platform inserts their messages.")
                 : list(),
         ],
     };
 }
 
-const COLUMNS = ["c-name", "c-funnel", "c-sent", "c-delivered", "c-opened", "c-clicked", "c-failed", "c-changed"];
-const isNarrow = () => matchMedia("(max-width: 700px)").matches; // as in app.css
+const DRAWN = ["Sent", "Delivered", "Opened", "Clicked", "Failed"]; // in the miniature
+const isNarrow = () => matchMedia("(max-width: 1000px)").matches; // as in app.css
 const figure = (place, value) => h("span", { role: "cell", class: place }, isNarrow() ? short(value) : count(value));
 
 function sentence(one) {

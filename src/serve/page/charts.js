@@ -55,14 +55,38 @@ function cell(name, value) {
 const LONG = 32; // characters, from which on a cell is wrapped
 const isLong = (text) => typeof text === "string" && text.length > LONG;
 
+// The head of a column that orders. Paper has its text, but nothing to click.
+export const sorter = (text, onclick) => [h("button", { type: "button", class: "sort", onclick }, text), h("span", { class: "paper" }, text)];
+
+// By which column the reader ordered a table of this name, and which way.
+const orders = new Map();
+
+// What is not known comes last, either way.
+function ordered(rows, order) {
+    const { column, falls } = order ?? {};
+    const isMissing = (row) => row[column] === null || row[column] === undefined || row[column] === "";
+    const compare = (one, other) => (typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other), undefined, { numeric: true }));
+    return order ? [...rows].sort((a, b) => isMissing(a) - isMissing(b) || (falls ? -1 : 1) * compare(a[column], b[column])) : rows;
+}
+
 // drawn: functions of the row, for columns that are no plain value.
 export function table(name, rows, columns, drawn) {
     const names = columns ?? [...new Set(rows.flatMap((row) => Object.keys(row)))];
     const numbers = new Set(names.filter((column) => rows.some((row) => typeof row[column] === "number")));
+    const order = orders.get(name);
+    const head = (column) => {
+        const text = label(column), falls = order?.column === column ? order.falls : null;
+        const sort = () => {
+            orders.set(name, { column, falls: falls === null ? numbers.has(column) : !falls });
+            dispatchEvent(new Event("reorder"));
+        };
+        return h("th", { scope: "col", class: numbers.has(column) ? "number" : "", "aria-sort": falls === null ? "none" : falls ? "descending" : "ascending" },
+            sorter(text, sort));
+    };
     return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": name },
         h("table", null, h("caption", { class: "unseen" }, name),
-            h("thead", null, h("tr", null, names.map((column) => h("th", { scope: "col", class: numbers.has(column) ? "number" : "" }, label(column))))),
-            h("tbody", null, rows.map((row) => h("tr", null, names.map((column) => {
+            h("thead", null, h("tr", null, names.map((column) => (column === "choose" ? h("th", { scope: "col" }, label(column)) : head(column))))),
+            h("tbody", null, ordered(rows, order).map((row) => h("tr", null, names.map((column) => {
                 const text = drawn?.[column] ? drawn[column](row) : cell(column, row[column]);
                 return h("td", { class: numbers.has(column) ? "number" : isLong(text) ? "long" : "" }, text);
             }))))));
@@ -98,16 +122,15 @@ export function fillGaps(points, stepMs) {
     return filled;
 }
 
-// state: { width, cursor }; series: [{ name, tone, dash, of(point) }]. A slider for the keyboard and screen readers: each step is a point.
-export function timeline(points, series, state, draw) {
+// state: { width, cursor, isOver(point) }; series: [{ name, tone, dash, of(point) }]. A slider for the keyboard and screen readers: each step is a
+// point. A step that is not over stands apart: the line does not fall to what has come of it so far.
+export function timeline(points, series, state, onMove) {
     const last = points.length - 1;
     const cursor = Math.min(state.cursor ?? last, last);
     const withDay = new Date(points[0].ms).toDateString() !== new Date(points[last].ms).toDateString();
-    const text = `${minuteOf(points[cursor].ms, withDay)}: ` + series.map((one) => `${words(one.name)} ${count(one.of(points[cursor]))}`).join(", ");
-    const move = (to) => {
-        state.cursor = Math.max(0, Math.min(last, to));
-        draw();
-    };
+    const over = points.filter(state.isOver).length;
+    const text = `${minuteOf(points[cursor].ms, withDay)}${cursor < over ? "" : ", so far"}: ` + series.map((one) => `${words(one.name)} ${count(one.of(points[cursor]))}`).join(", ");
+    const move = (to) => onMove(Math.max(0, Math.min(last, to)));
     const onkeydown = (event) => {
         const to = { ArrowLeft: cursor - 1, ArrowDown: cursor - 1, ArrowRight: cursor + 1, ArrowUp: cursor + 1, PageUp: cursor + 10,
             PageDown: cursor - 10, Home: 0, End: last }[event.key];
@@ -123,14 +146,15 @@ export function timeline(points, series, state, draw) {
     return h("div", { class: "timeline" },
         h("ul", { class: "legend" }, series.map((one) => h("li", { key: one.name },
             h("svg", { class: one.tone, viewBox: "0 0 28 10", width: 28, height: 10, "aria-hidden": "true" },
-                h("path", { d: "M1 5H27", "stroke-dasharray": one.dash })), words(one.name)))),
+                h("path", { d: "M1 5H27", "stroke-dasharray": one.dash })), words(one.name))), over < points.length && h("li", { key: "" },
+            h("svg", { class: "tone-plain", viewBox: "0 0 10 10", width: 10, height: 10, "aria-hidden": "true" }, h("circle", { class: "open", cx: 5, cy: 5, r: 3.5 })), "So far: not over yet")),
         h("p", { class: "reading", "aria-hidden": "true" }, text),
         h("div", { class: "plot", tabindex: "0", role: "slider", "aria-label": "Timeline: arrow keys read the points", "aria-valuemin": 0, "aria-valuemax": last,
             "aria-valuenow": cursor, "aria-valuetext": text, onkeydown, onpointermove },
-        plot(points, series, state.width, cursor, withDay)));
+        plot(points, series, state.width, cursor, withDay, over)));
 }
 
-function plot(points, series, width, cursor, withDay) {
+function plot(points, series, width, cursor, withDay, over) {
     const top = niceTop(Math.max(1, ...points.map((point) => Math.max(...series.map((one) => one.of(point))))));
     const last = points.length - 1;
     const x = (index) => Math.round((LEFT + (last > 0 ? index / last : 0.5) * (width - LEFT - RIGHT)) * 10) / 10;
@@ -145,6 +169,7 @@ function plot(points, series, width, cursor, withDay) {
         times.map((index) => h("text", { x: x(index), y: HEIGHT - 6, "text-anchor": anchor(index) }, minuteOf(points[index].ms, withDay))),
         h("path", { class: "cursor", d: `M${x(cursor)} ${TOP}V${HEIGHT - BOTTOM}` }),
         series.map((one) => h("g", { class: one.tone, key: one.name },
-            h("path", { class: "line", "stroke-dasharray": one.dash, d: points.map((point, index) => `${index ? "L" : "M"}${x(index)} ${y(one.of(point))}`).join("") }),
+            h("path", { class: "line", "stroke-dasharray": one.dash, d: points.slice(0, over).map((point, index) => `${index ? "L" : "M"}${x(index)} ${y(one.of(point))}`).join("") }),
+            points.slice(over).map((point, index) => h("circle", { class: "open", cx: x(over + index), cy: y(one.of(point)), r: 3.5 })),
             h("circle", { cx: x(cursor), cy: y(one.of(points[cursor])), r: 4 }))));
 }

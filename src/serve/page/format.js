@@ -5,6 +5,7 @@ const oneDigit = new Intl.NumberFormat(undefined, { style: "percent", minimumFra
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const dayAndClock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const dayAndMinute = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" });
+const calendar = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const minute = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
 
 export const NONE = "–";
@@ -32,6 +33,21 @@ export function time(text) {
         return String(text);
     return (isToday(date) ? clock : dayAndClock).format(date);
 }
+// "Europe/Berlin (UTC+2)"
+function nameZone() {
+    const minutes = -new Date().getTimezoneOffset(), rest = Math.abs(minutes) % 60;
+    const { timeZone } = clock.resolvedOptions();
+    const offset = `UTC${minutes < 0 ? "−" : "+"}${Math.floor(Math.abs(minutes) / 60)}${rest ? `:${String(rest).padStart(2, "0")}` : ""}`;
+    return timeZone === "UTC" ? timeZone : `${timeZone} (${offset})`;
+}
+export const zone = nameZone();
+
+// A day of the calendar, which is the same everywhere: "2026-03-01".
+export function day(text) {
+    const [year, month, date] = text.split("-").map(Number);
+    return calendar.format(new Date(year, month - 1, date));
+}
+
 export const minuteOf = (text, withDay) => (withDay ? dayAndMinute : minute).format(new Date(text));
 
 export function duration(seconds) {
@@ -54,7 +70,7 @@ export function bytes(value) {
 
 const STATUS_WORDS = {
     IN_GTW: "With the gateway", SUBMIT_FAILED: "Not submitted", BOUNCED_SOFT: "Bounced, soft", BOUNCED_HARD: "Bounced, hard",
-    BOUNCED_HARD_EMAIL: "Bounced after delivery", MACHINE_OPEN: "Opened by a machine", BOT_CLICK: "Clicked by a bot",
+    BOUNCED_HARD_EMAIL: "Bounced, hard, by e-mail", MACHINE_OPEN: "Opened by a machine", BOT_CLICK: "Clicked by a bot",
     AUTORESPONDED: "Answered automatically", RESUBSCRIBED: "Subscribed again", UNKNOWN: "Unknown, no final receipt",
 };
 export function words(name) {
@@ -67,4 +83,4 @@ const BASES = { IN_GTW: "those with the gateway" };
 export const base = (name) => BASES[name] ?? words(name).toLowerCase();
 
 // Ids come from others. Characters that cannot be seen, or that turn the order of the text, are shown by their number.
-export const visible = (text) => String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
+export const visible = (text) => String(text).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);

@@ -94,7 +94,7 @@ export function operate(app) {
         const { assignment, lanes = [], connections = [], since_start = {}, last_errors = [], topics = [], readiness: ready, versions, config, kafka, actions, instance, ...rest } = said;
         const part = (title, rows) => rows.length > 0 && [h("h3", null, title), table(`${title} of ${visible(name)}`, rows)];
         return card(`Daemon ${visible(name)}`,
-            h("p", { class: "sum" }, age_s > SILENT_S ? h("strong", { class: "bad" }, `Silent for ${duration(age_s)}. `) : verdict(ready), ` As it said ${duration(age_s)} ago.`),
+            h("p", { class: "sum" }, age_s > SILENT_S ? h("strong", { class: "bad" }, `Not seen for ${duration(age_s)}. `) : verdict(ready), ` As it said ${duration(age_s)} ago.`),
             facts({ receipts_per_second: rate(name, at, since_start.events_committed), ...plainOf(rest), version: versions?.receiptd, configuration: config?.hash, assignment: assignment?.state }),
             h("h3", null, "Last errors"), last_errors.length > 0 ? table(`Last errors of ${visible(name)}`, last_errors) : notice("None."),
             h("h3", null, "Since its start"), facts(since_start),

@@ -1,12 +1,13 @@
 // Support: what happened to one message, in words. Found by the message's id, by a gateway's id, or by the customer.
-import { get, hasAddress, segment } from "./api.js";
+import { decoded, get, hasAddress, segment } from "./api.js";
 import { card, facts, notice, problem, table } from "./charts.js";
-import { NONE, time, visible, words } from "./format.js";
+import { NONE, time, visible, words, zone } from "./format.js";
 import { h } from "./view.js";
 
 const EFFECTS = {
-    applied: "It changed the message.", duplicate: "It said what was known already.", stale: "It came late: the message had passed this stage.",
-    flagged: "The flag was new; the status stayed.", waited: "It found no message, and waited for one.",
+    applied: "Changed the message.", duplicate: "Duplicate, no change.",
+    stale: "Late, no change: the message had passed this stage.",
+    flagged: "New flag, same status.", waited: "It found no message, and waited for one.",
     part: "It is of one part. A long message is delivered when all its parts are.",
     refused: "It was refused; see the dead letters.",
     machine: "It may have been a machine, so it waited until the delivery was known.",
@@ -16,8 +17,8 @@ const EFFECTS = {
     expired: "No receipt came in time, so the message expired.",
 };
 
-export function support(app) {
-    const state = { text: decodeURIComponent(location.hash.slice(1)), asked: "", message: null, list: null, error: null, busy: false };
+export function support(app, before) {
+    const state = { text: decoded(location.hash.slice(1)), asked: "", message: null, list: null, error: null, busy: false, ...before };
 
     // A path cannot hold every id; the search by q can.
     async function find(text) {
@@ -53,7 +54,7 @@ export function support(app) {
         }
         state.busy = false;
         // Only a message's id may stand in the address: it is no personal data.
-        history.replaceState(null, "", state.message ? `#${segment(state.message.message_id)}` : location.pathname + location.search);
+        app.place(location.pathname + location.search + (state.message ? `#${segment(state.message.message_id)}` : ""));
         app.draw();
         app.say(state.message ? `Message found: ${words(state.message.status_name ?? state.message.status)}` : state.list ? `${state.list.length} messages` : "Nothing found");
     }
@@ -61,8 +62,11 @@ export function support(app) {
     const submit = (event) => {
         event.preventDefault();
         const text = state.text.trim();
-        if (text)
-            look(text);
+        if (!text)
+            return;
+        if (state.asked)
+            app.step();
+        look(text);
     };
 
     function result() {
@@ -75,28 +79,26 @@ export function support(app) {
             return message(state.message);
         if (state.list)
             return state.list.length === 0 ? notice(`Nothing is known of “${visible(state.asked)}”.`) : many(state.list);
-        return notice("Paste the id of a message, the id that the gateway gave it, a customer's id, or a phone number.");
+        return notice("Paste the id of a message, the id that the gateway gave it, or a customer's id.");
     }
 
     function many(messages) {
-        const open_ = (one) => h("button", { type: "button", class: "link", onclick: () => {
-            state.text = one.message_id;
-            look(one.message_id);
-        } }, visible(one.message_id));
+        const open_ = (one) => (hasAddress(one.message_id) ? h("a", { href: `/support#${segment(one.message_id)}` }, visible(one.message_id)) : visible(one.message_id));
         const rows = messages.map((one) => ({ message: one.message_id, campaign: one.campaign_id, ...one, status: words(nameOf(one)) }));
         return card("Messages", table("Messages", rows, ["message", "campaign", "status", "status_at"], { message: open_ }));
     }
 
     return {
         title: "Support",
-        start: () => state.text && look(state.text),
+        start: () => state.text && !(state.message || state.list || state.error) && look(state.text),
         stop() {},
         changed() {},
         again() {},
+        keep: () => ({ text: state.asked || state.text, asked: state.asked, message: state.message, list: state.list, error: state.error }),
         view: () => [
             h("h1", { key: "h", tabindex: "-1" }, "What happened to a message?"),
             h("form", { class: "tools", key: "form", onsubmit: submit, role: "search" },
-                h("label", { class: "wide" }, "Message id, customer or phone number ",
+                h("label", { class: "wide" }, "Message id or customer ",
                     h("input", { type: "search", value: state.text, autocomplete: "off", spellcheck: "false", maxlength: 255, oninput: (event) => { state.text = event.target.value; } })),
                 h("button", { type: "submit" }, "Look up")),
             h("div", { key: "result", class: "result" }, result()),
@@ -114,7 +116,7 @@ const ignore404 = (error) => {
 function message(one) {
     const name = nameOf(one);
     return [
-        card("Now", h("p", { class: "sum" }, h("strong", null, name == null ? "The message has no row yet" : words(name)), name == null ? "" : ` since ${time(one.status_at)}`),
+        card("Now", h("p", { class: "sum" }, h("strong", null, name == null ? "The message has no row yet" : words(name)), name == null ? "" : ` since ${time(one.status_at)}`, h("small", null, ` ${zone}`)),
             steps(one), facts({ message: one.message_id, campaign: hasAddress(one.campaign_id ?? "") ? h("a", { href: `/campaign/${segment(one.campaign_id)}` }, visible(one.campaign_id)) : one.campaign_id,
                 organisation: one.org_id, ...whose(one), flags: one.flags?.length > 0 ? one.flags.map(words) : null, updated_at: one.updated_at })),
         waiting(one),
