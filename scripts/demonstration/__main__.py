@@ -97,6 +97,10 @@ class Demonstration:
         self._command("migrate", "--role", WORKER, quiet=True)
         with psycopg.connect(options.dsn, autocommit=True) as connection:
             connection.execute(f"ALTER ROLE {OWNER} NOCREATEROLE")
+            connection.execute("CREATE SCHEMA marketing")  # the platform names its campaigns
+            connection.execute("CREATE VIEW marketing.campaigns AS SELECT DISTINCT campaign_id AS id, initcap(replace(campaign_id, '-', ' ')) AS name,"
+                               " current_date AS date FROM receiptd.campaign_changed")
+            connection.execute(f"GRANT USAGE ON SCHEMA marketing TO {WORKER}; GRANT SELECT ON marketing.campaigns TO {WORKER}")
         self._configure(WORKER)
         self.connection = psycopg.connect(options.dsn, autocommit=True)
 
@@ -107,7 +111,7 @@ class Demonstration:
             f'postgres:\n  dsn: "{dsn}"\n  connections: 2\nlanes: 8\nunknown: park\n'
             'counters: {series: 30d, reasons: true, gateways: 30d, times: true, by: [variant, channel, gateway], groups: [customer, logical]}\n'
             'timeline: {retention: 1d}\n'
-            f'serve:\n  listen: "127.0.0.1:{self.options.page_port}"\n  open: true\n')
+            f'serve:\n  listen: "127.0.0.1:{self.options.page_port}"\n  open: true\n  campaigns: marketing.campaigns\n')
 
     def _insert(self, numbers):
         """Inserts rows as the platform does: ids, and by what the funnel is counted, too."""

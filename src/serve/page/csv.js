@@ -2,7 +2,7 @@
 // beginning they know that it is UTF-8. Times are in UTC, as everywhere in the interface.
 import { save } from "./api.js";
 
-const FORMULA = /^[\s=+@\-＝＋＠－]/;
+const FORMULA = /^[=+@\-\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]/;
 const cell = (value) => (value == null ? "" : typeof value === "string" ? `"${(FORMULA.test(value) ? `'${value}` : value).replaceAll('"', '""')}"` : String(value));
 
 // rows: arrays of texts and numbers, the head first. parts: of the file's name.
