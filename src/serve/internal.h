@@ -212,8 +212,8 @@ struct serve_names *serve_names_new(struct rcpt_serve *serve);
 /* Valid until the loop turns. */
 const struct serve_name *serve_names_find(const struct serve_names *names, const char *campaign,
                                           const char *organisation);
-/* Ids, names and days of all campaigns as arrays of SQL, valid until the loop turns; NULL: nothing is
- * known. */
+/* Ids, names and days of all campaigns as arrays of SQL, valid until the loop turns; NULL: nothing
+ * is known. */
 void serve_names_all(const struct serve_names *names, const char *values[SERVE_NAMES_VALUES]);
 void serve_names_tick(struct serve_names *names);
 void serve_names_apply_config(struct serve_names *names);

@@ -1,7 +1,7 @@
-/* Names of campaigns, from a view of the platform's (serve.campaigns). The interface must not depend
- * on the view, which may be slow, broken or gone. So a connection of its own reads it every few
- * seconds, and all answers take names from memory. The names that were read last hold until the view
- * can be read again. Called by serve.c; routes, lists and streams look names up. */
+/* Names of campaigns, from a view of the platform's (serve.campaigns). The interface must not
+ * depend on the view, which may be slow, broken or gone. So a connection of its own reads it every
+ * few seconds, and all answers take names from memory. The names that were read last hold until the
+ * view can be read again. Called by serve.c; routes, lists and streams look names up. */
 #include <stdlib.h>
 
 #include "base/log.h"
