@@ -1,5 +1,6 @@
--- The pipelines of the configuration: $1 text, JSON. Returns unknown: columns that they name and the inbox does not have, as
--- "PIPELINE: COLUMN, …"; nothing is stored then. NULL: none. Of runs that a topic or an import begins, the fields are theirs.
+-- The pipelines of the configuration: $1 text, JSON. Returns unknown: columns that they name and the inbox does not
+-- have, as "PIPELINE: COLUMN, …"; nothing is stored then. NULL: none. Of runs that a topic or an import begins, the
+-- fields are theirs.
 WITH named AS (
     SELECT format('%s: %s', w.one ->> 'name', f.name) AS place
     FROM jsonb_array_elements($1::text::jsonb) AS w (one),

@@ -1,5 +1,5 @@
--- Behind topic.sql, in its transaction: of records that are no runs the letters hold the first 64 KiB, as others do. Only where
--- there are records larger than that: $1 text[] topics, $2 int4[] partitions, $3 int8[] offsets.
+-- Behind topic.sql, in its transaction: of records that are no runs the letters hold the first 64 KiB, as others do.
+-- Only where there are records larger than that: $1 text[] topics, $2 int4[] partitions, $3 int8[] offsets.
 WITH long AS (
     DELETE FROM dead_letter d
     USING unnest($1::text[], $2::int4[], $3::int8[]) AS r (topic, partition, at_offset)

@@ -1,5 +1,5 @@
--- Ends runs where they stand; the result of a call in flight changes nothing. $1 int8 action (NULL: all), $2 text organisation,
--- $3 text pipeline (NULL: all), $4 int8 most. Returns rows (runs).
+-- Ends runs where they stand; the result of a call in flight changes nothing. $1 int8 action (NULL: all), $2 text
+-- organisation, $3 text pipeline (NULL: all), $4 int8 most. Returns rows (runs).
 WITH ended AS (
     UPDATE action a SET status = 'cancelled', ended_at = clock_timestamp(), settle = NULL
     WHERE a.id IN (SELECT b.id FROM action b JOIN pipeline p ON p.id = b.pipeline_id

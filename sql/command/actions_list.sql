@@ -1,5 +1,5 @@
--- Actions with the reason why they do not run now: $1 text status (NULL: those that are not over, and dead ones), $2 text
--- organisation, $3 text pipeline (NULL: all), $4 int8 action, $5 int8 run (NULL: all), $6 int8 most rows.
+-- Actions with the reason why they do not run now: $1 text status (NULL: those that are not over, and dead ones), $2
+-- text organisation, $3 text pipeline (NULL: all), $4 int8 action, $5 int8 run (NULL: all), $6 int8 most rows.
 SELECT a.id, a.run_id, p.name AS pipeline, s.stage, s.op, s.target, a.org_id, r.subject, a.status, a.attempt,
        to_char(a.perform_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS perform_at,
        CASE WHEN a.status IN ('pending', 'held', 'running')

@@ -1,5 +1,5 @@
--- Another chance for dead actions: $1 int8 action (NULL: all), $2 text organisation, $3 text pipeline (NULL: all), $4 int8 most.
--- They begin with attempt 1 and age 0 again. Returns rows.
+-- Another chance for dead actions: $1 int8 action (NULL: all), $2 text organisation, $3 text pipeline (NULL: all), $4
+-- int8 most. They begin with attempt 1 and age 0 again. Returns rows.
 WITH again AS (
     UPDATE action a
     SET status = 'pending', attempt = 0, wait_ms = 0, perform_at = clock_timestamp(), created_at = clock_timestamp(),

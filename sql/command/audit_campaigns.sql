@@ -1,5 +1,6 @@
--- Every campaign that has counters or messages, live or retired, in one short snapshot: campaign_id, messages (about; at least 1), sorted.
--- Messages without a campaign count under ''. The recursive part walks the index on campaign_id from one campaign to the next.
+-- Every campaign that has counters or messages, live or retired, in one short snapshot: campaign_id, messages (about;
+-- at least 1), sorted. Messages without a campaign count under ''. The recursive part walks the index on campaign_id
+-- from one campaign to the next.
 WITH RECURSIVE stored (campaign_id) AS (
     (SELECT m.campaign_id FROM message_inbox m WHERE m.campaign_id IS NOT NULL ORDER BY m.campaign_id LIMIT 1)
     UNION ALL

@@ -1,4 +1,5 @@
--- For audit_ids.sql: the partitions' indexes give the ids in their order, and are merged. So nothing is sorted or hashed, whatever the size of the inbox.
+-- For audit_ids.sql: the partitions' indexes give the ids in their order, and are merged. So nothing is sorted or
+-- hashed, whatever the size of the inbox.
 SET enable_seqscan = off;
 SET enable_hashagg = off;
 SET jit = off;

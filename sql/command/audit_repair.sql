@@ -1,9 +1,10 @@
--- Repairs one campaign's counters, recount and repair in one statement. After audit_lock.sql. $1 text campaign, $2 bool as for
--- audit_campaign.sql. Returns repaired (statuses that were off) and booked (messages that are retired now).
+-- Repairs one campaign's counters, recount and repair in one statement. After audit_lock.sql. $1 text campaign, $2 bool
+-- as for audit_campaign.sql. Returns repaired (statuses that were off) and booked (messages that are retired now).
 --
--- A counter that is behind its messages gets the difference, as one delta row. So does one that is ahead, unless messages went without
--- their trigger (a partition was dropped, a trigger was off): then they are booked, and the counters stay. It is so where the root is ahead;
--- where someone else counts the root, where the statuses below it are ahead as deleted messages leave them: none less than its children.
+-- A counter that is behind its messages gets the difference, as one delta row. So does one that is ahead, unless
+-- messages went without their trigger (a partition was dropped, a trigger was off): then they are booked, and the
+-- counters stay. It is so where the root is ahead; where someone else counts the root, where the statuses below it are
+-- ahead as deleted messages leave them: none less than its children.
 WITH
 cell AS MATERIALIZED (
     SELECT s.status, s.counter - s.rows AS drift, k.parent, k.flag_bit

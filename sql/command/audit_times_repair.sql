@@ -1,5 +1,6 @@
--- In place of audit_dimension/90_repair.sql behind audit_times.sql: adds the differences, after audit_dimension_lock.sql. Where this run has booked messages that went
--- without being booked ($2), what no row has any longer is theirs: it is booked as forgotten, and the histogram stays. repaired: how many cells were off.
+-- In place of audit_dimension/90_repair.sql behind audit_times.sql: adds the differences, after
+-- audit_dimension_lock.sql. Where this run has booked messages that went without being booked ($2), what no row has any
+-- longer is theirs: it is booked as forgotten, and the histogram stays. repaired: how many cells were off.
 , off AS MATERIALIZED (
     SELECT c.*, $2::bool AND c.counter > c.rows AS gone FROM cell c WHERE c.rows <> c.counter
 ),

@@ -1,5 +1,6 @@
--- The topic goes on in another cluster, at the positions that it has; after synchronous.sql. $1 text topic, $2 text cluster id. Returns
--- rows: partitions, 0 if the topic is pinned to that cluster already. The raised generation fences off every batch of the former one.
+-- The topic goes on in another cluster, at the positions that it has; after synchronous.sql. $1 text topic, $2 text
+-- cluster id. Returns rows: partitions, 0 if the topic is pinned to that cluster already. The raised generation fences
+-- off every batch of the former one.
 WITH
 pin AS (
     SELECT t.cluster_id FROM consumer_topic t WHERE t.topic = $1::text AND t.cluster_id <> $2::text FOR UPDATE

@@ -1,5 +1,5 @@
--- The group that a message is in (counters.groups), as the last roll-up left it: $1 text id. Variables: kind and column (of the inbox). One row, or none: kind, status (by name),
--- messages, statuses in which they stand, how many in each.
+-- The group that a message is in (counters.groups), as the last roll-up left it: $1 text id. Variables: kind and column
+-- (of the inbox). One row, or none: kind, status (by name), messages, statuses in which they stand, how many in each.
 SELECT g.kind, COALESCE(s.name, g.status::text) AS status, c.messages, c.statuses
 FROM message_inbox m
 CROSS JOIN LATERAL (SELECT COALESCE(m.campaign_id, '') COLLATE "C" AS campaign) i

@@ -1,5 +1,5 @@
--- Publications by webhook that were given up, the oldest first: $1 text id, $2 text rule (NULL: all), $3 int8 most. Times are UTC; age
--- is how long ago the publication was claimed, or tried again by an operator.
+-- Publications by webhook that were given up, the oldest first: $1 text id, $2 text rule (NULL: all), $3 int8 most.
+-- Times are UTC; age is how long ago the publication was claimed, or tried again by an operator.
 SELECT c.id, c.rule, c.attempts, date_trunc('second', now() - c.claimed_at)::text AS age,
        to_char(c.failed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS failed_at, c.error
 FROM fold_call c

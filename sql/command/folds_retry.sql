@@ -1,5 +1,6 @@
--- Another chance for publications that were given up: parameters as for folds_list.sql. Their age begins again, since max_age counts
--- from the claim. A call that is not given up is left alone, so a second run does nothing. Returns id, rule, error of each.
+-- Another chance for publications that were given up: parameters as for folds_list.sql. Their age begins again, since
+-- max_age counts from the claim. A call that is not given up is left alone, so a second run does nothing. Returns id,
+-- rule, error of each.
 WITH again AS (
     SELECT c.id, c.error
     FROM fold_call c

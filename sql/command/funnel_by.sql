@@ -1,5 +1,6 @@
--- The funnel of one campaign by a dimension or a rule: $1 text campaign, $2 text: variant, channel, gateway; hour, minute, reason, duplicate, time_to_deliver, time_to_open. One row per key
--- and status or flag where something was counted: key (an hour or minute in UTC), status, name, messages, events; by time, else the keys with the largest
+-- The funnel of one campaign by a dimension or a rule: $1 text campaign, $2 text: variant, channel, gateway; hour,
+-- minute, reason, duplicate, time_to_deliver, time_to_open. One row per key and status or flag where something was
+-- counted: key (an hour or minute in UTC), status, name, messages, events; by time, else the keys with the largest
 -- counts first, buckets of times by their end (ms). Exact at every moment.
 SELECT COALESCE(to_char(t.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'), t.key) AS key, t.status, t.status_name AS name, t.messages, t.events
 FROM campaign_tally t

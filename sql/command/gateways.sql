@@ -1,6 +1,7 @@
--- What gateways sent in the last $1 int4 hours, the one that has just begun included; $2 bool: hour by hour, else one row for each gateway.
--- Percentages are of receipts that counted and duplicates together; the delays of one row are the largest of its hours. Times to deliver (counters.times) are
--- of all messages that were counted, whatever the hours; NULL hour by hour.
+-- What gateways sent in the last $1 int4 hours, the one that has just begun included; $2 bool: hour by hour, else one
+-- row for each gateway. Percentages are of receipts that counted and duplicates together; the delays of one row are the
+-- largest of its hours. Times to deliver (counters.times) are of all messages that were counted, whatever the hours;
+-- NULL hour by hour.
 SELECT COALESCE(NULLIF(g.gateway, ''), 'none') AS gateway,
        CASE WHEN $2::bool THEN to_char(g.hour AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"') END AS hour,
        sum(g.receipts) AS receipts, sum(g.duplicates) AS duplicates, sum(g.disorder) AS disorder,

@@ -1,5 +1,5 @@
--- What pipelines ($1 text, JSON as for actions/store.sql) and rules ($2 text, JSON as for fold/rules.sql) read of messages and message_inbox
--- does not have: pipelines and rules, as "NAME: COLUMN, …"; NULL: none.
+-- What pipelines ($1 text, JSON as for actions/store.sql) and rules ($2 text, JSON as for fold/rules.sql) read of
+-- messages and message_inbox does not have: pipelines and rules, as "NAME: COLUMN, …"; NULL: none.
 WITH named AS (
     SELECT 1 AS kind, w.one ->> 'name' AS name, f.name AS field
     FROM jsonb_array_elements($1::text::jsonb) AS w (one),

@@ -1,6 +1,6 @@
--- What a vendor's KPIs are made of: $1 text vendor. One row for each (KPI, part of the fraction, status), in the order of the definitions:
--- kpi, is_numerator, subtracted, status, measure, machines, source, missing. `missing` says why the KPI has no figure, because of its
--- definition or of the ladder; its status may then be NULL.
+-- What a vendor's KPIs are made of: $1 text vendor. One row for each (KPI, part of the fraction, status), in the order
+-- of the definitions: kpi, is_numerator, subtracted, status, measure, machines, source, missing. `missing` says why the
+-- KPI has no figure, because of its definition or of the ladder; its status may then be NULL.
 WITH term AS (
     SELECT d.place, s.is_numerator, ltrim(t.name, '-') AS name, t.name LIKE '-%' AS subtracted, k.code,
            CASE WHEN k.flag_bit IS NULL THEN k.code ELSE k.implies END AS stands

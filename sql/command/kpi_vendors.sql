@@ -1,4 +1,5 @@
--- The KPIs of the vendors as they are defined: vendor, kpi, numerator, denominator, missing, source; in the order of the definitions.
+-- The KPIs of the vendors as they are defined: vendor, kpi, numerator, denominator, missing, source; in the order of
+-- the definitions.
 SELECT d.vendor, d.kpi,
        replace(array_to_string(d.numerator, ' + '), '+ -', '- ') AS numerator,
        replace(array_to_string(d.denominator, ' + '), '+ -', '- ') AS denominator,

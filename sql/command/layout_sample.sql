@@ -1,5 +1,5 @@
--- As recent_sample.sql, of a table without created_at: only the form of the ids can say that they are in the order of time. Variables: inbox_schema,
--- inbox_table, message_id, percent.
+-- As recent_sample.sql, of a table without created_at: only the form of the ids can say that they are in the order of
+-- time. Variables: inbox_schema, inbox_table, message_id, percent.
 WITH s AS MATERIALIZED (
     SELECT :"message_id"::text AS id FROM :"inbox_schema".:"inbox_table" TABLESAMPLE SYSTEM (:'percent'::real)
 )

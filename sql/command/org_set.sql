@@ -1,5 +1,5 @@
--- Limits of an organisation, at once for all instances: $1 text organisation ('*': of all together), $2 int8 interval in us, $3 int8
--- burst, $4 int4 concurrency, $5 int4 weight, $6 bool paused; NULL: as it is.
+-- Limits of an organisation, at once for all instances: $1 text organisation ('*': of all together), $2 int8 interval
+-- in us, $3 int8 burst, $4 int4 concurrency, $5 int4 weight, $6 bool paused; NULL: as it is.
 INSERT INTO org_limit AS o (org_id, interval_us, burst, concurrency, weight, paused)
 VALUES ($1::text, $2::int8, $3::int8, $4::int4, COALESCE($5::int4, 1), COALESCE($6::bool, false))
 ON CONFLICT (org_id) DO UPDATE

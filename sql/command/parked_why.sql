@@ -1,6 +1,6 @@
--- What is stored under each of these ids: $1 text[] ids, $2 text[] accounts (NULL: none), a look-up by key for each. One row for each, in
--- order: known (it has a message), alias (the account has an alias of that id), elsewhere (that alias leads to another id, which has no
--- message), retired (its message was deleted).
+-- What is stored under each of these ids: $1 text[] ids, $2 text[] accounts (NULL: none), a look-up by key for each.
+-- One row for each, in order: known (it has a message), alias (the account has an alias of that id), elsewhere (that
+-- alias leads to another id, which has no message), retired (its message was deleted).
 SELECT (SELECT true FROM message_inbox m WHERE m.message_id = w.id LIMIT 1) IS NOT NULL AS known,
        a.target IS NOT NULL AS alias,
        a.target IS NOT NULL AND (SELECT true FROM message_inbox m WHERE m.message_id = a.target LIMIT 1) IS NULL AS elsewhere,

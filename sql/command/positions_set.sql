@@ -1,6 +1,6 @@
--- Moves the position of a partition; after synchronous.sql and positions_lock.sql. $1 text topic, $2 int4 partition, $3 int8 offset,
--- $4 text which lanes: all, below (those below the offset), missing (rows that somebody deleted). Returns rows.
--- The raised generation fences off every batch that was made for the position before.
+-- Moves the position of a partition; after synchronous.sql and positions_lock.sql. $1 text topic, $2 int4 partition, $3
+-- int8 offset, $4 text which lanes: all, below (those below the offset), missing (rows that somebody deleted). Returns
+-- rows. The raised generation fences off every batch that was made for the position before.
 WITH
 raised AS (
     UPDATE consumer_topic SET generation = generation + 1 WHERE topic = $1::text RETURNING generation, lanes

@@ -1,5 +1,6 @@
--- The topic was made again: what waits of its former records makes way for records with the same offsets. $1 text topic, $2 int4
--- partition; after positions_set.sql. Their offsets become negative, by a distance of this generation's own. Returns rows.
+-- The topic was made again: what waits of its former records makes way for records with the same offsets. $1 text
+-- topic, $2 int4 partition; after positions_set.sql. Their offsets become negative, by a distance of this generation's
+-- own. Returns rows.
 WITH
 distance AS (SELECT t.generation << 40 AS by FROM consumer_topic t WHERE t.topic = $1::text),
 parked AS (

@@ -1,5 +1,5 @@
--- The same for the readers of topics, whose fence compares positions alone: $1 text reader (folds, actions), $2 text topic, $3 int4
--- partition, $4 int8 offset, $5 int8 the position before. Returns rows: 0 if it has moved meanwhile.
+-- The same for the readers of topics, whose fence compares positions alone: $1 text reader (folds, actions), $2 text
+-- topic, $3 int4 partition, $4 int8 offset, $5 int8 the position before. Returns rows: 0 if it has moved meanwhile.
 WITH
 folds AS (
     UPDATE fold_progress SET next_offset = $4::int8

@@ -1,6 +1,7 @@
--- Ranges whose messages are still looked for, the oldest first: $1 text account (NULL: all), $2 text topic (NULL: all), $3 int8 most rows.
--- Columns: parked_at (RFC 3339, UTC), age_s, status, until, source (the account), topic, partition, offset, index, messages (for which a receipt was
--- parked so far), next_s (until they are looked for again). The person is not shown.
+-- Ranges whose messages are still looked for, the oldest first: $1 text account (NULL: all), $2 text topic (NULL: all),
+-- $3 int8 most rows. Columns: parked_at (RFC 3339, UTC), age_s, status, until, source (the account), topic, partition,
+-- offset, index, messages (for which a receipt was parked so far), next_s (until they are looked for again). The person
+-- is not shown.
 SELECT to_char(r.stored_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS parked_at, floor(extract(epoch FROM now() - r.stored_at))::int8 AS age_s,
        COALESCE(s.name, r.status::text) AS status, to_char(r.until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS until, r.account AS source, r.topic,
        r.partition, r."offset", r.index, r.found AS messages, GREATEST(ceil(extract(epoch FROM r.due_at - now())), 0)::int8 AS next_s

@@ -1,5 +1,6 @@
--- Whether nobody else builds an index or vacuums on a table: $1 text its schema, $2 text its name. Sets of several schemas may share the table, and CREATE INDEX
--- CONCURRENTLY waits for snapshots, so two of them would wait for each other. One row: free. Autovacuum gives way by itself.
+-- Whether nobody else builds an index or vacuums on a table: $1 text its schema, $2 text its name. Sets of several
+-- schemas may share the table, and CREATE INDEX CONCURRENTLY waits for snapshots, so two of them would wait for each
+-- other. One row: free. Autovacuum gives way by itself.
 SELECT NOT EXISTS (
     SELECT FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
     JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -1,10 +1,12 @@
--- The recent set of a table that is partitioned by ranges of created_at or of the message's id: its newest partitions. Variables: inbox_schema, inbox_table;
--- column, of message_inbox, by which it is partitioned, and type, of pg_catalog, of that; most, the messages that the set shall have; since, of the set
--- that there is (NULL: none). One row. boundary: the lower bound of the newest
--- partitions that have so many messages, or an eighth of all where that is fewer, since the number of partitions costs, however small they
--- are (NULL: there are none before these). moved: whether it is another one. newest, before: partitions with messages on either side of the boundary. rows:
--- all messages. A partition is as dense as at its last ANALYZE. Partitions that are made ahead are empty and count nothing; nor does the default one.
--- Bounds are compared in the type and collation of the column, which is that of the partitions: message_inbox is named for that alone.
+-- The recent set of a table that is partitioned by ranges of created_at or of the message's id: its newest partitions.
+-- Variables: inbox_schema, inbox_table; column, of message_inbox, by which it is partitioned, and type, of pg_catalog,
+-- of that; most, the messages that the set shall have; since, of the set that there is (NULL: none). One row. boundary:
+-- the lower bound of the newest partitions that have so many messages, or an eighth of all where that is fewer, since
+-- the number of partitions costs, however small they are (NULL: there are none before these). moved: whether it is
+-- another one. newest, before: partitions with messages on either side of the boundary. rows: all messages. A partition
+-- is as dense as at its last ANALYZE. Partitions that are made ahead are empty and count nothing; nor does the default
+-- one. Bounds are compared in the type and collation of the column, which is that of the partitions: message_inbox is
+-- named for that alone.
 WITH bound AS (
     SELECT pg_get_expr(c.relpartbound, c.oid) AS text, e.rows
     FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid

@@ -1,7 +1,8 @@
--- A sample of the inbox's pages. Variables: inbox_schema, inbox_table, message_id, created_at; percent of the pages; most, the messages that a
--- recent set has when it is made; since, of the set that there is (NULL: none).
--- rows: messages, estimated. boundary: since when there are at most so many (NULL: too many came at one time). recent: messages of the
--- present set, estimated. in_order: how far the order of the ids is the order of time (1: wholly). kind: a known form of the ids.
+-- A sample of the inbox's pages. Variables: inbox_schema, inbox_table, message_id, created_at; percent of the pages;
+-- most, the messages that a recent set has when it is made; since, of the set that there is (NULL: none). rows:
+-- messages, estimated. boundary: since when there are at most so many (NULL: too many came at one time). recent:
+-- messages of the present set, estimated. in_order: how far the order of the ids is the order of time (1: wholly).
+-- kind: a known form of the ids.
 WITH s AS MATERIALIZED (
     SELECT :"message_id"::text AS id, :"created_at" AS at FROM :"inbox_schema".:"inbox_table" TABLESAMPLE SYSTEM (:'percent'::real)
 ),

@@ -1,10 +1,11 @@
--- How the inbox is laid out, and its recent set. $1 text its schema, $2 text its name, $3 text the name there of message_id, $4 text that of
--- created_at ('': none). One row, or none where there is no such table. expression: as the statements see message_id (functions/map_inbox),
--- which an index must have. next: name of the next index; it holds a hash of receiptd's schema, since several schemas may share a table,
--- and each may drop its own indexes alone (recent_unused.sql). Of a partitioned table: by_key: the message's id alone leads to the
--- partition, which it does only where it is a text, as receipts bring it; by_time: the partitions are ranges of created_at; by_range: of the id.
--- key_column, key_type: the column of message_inbox by which these ranges are, and its type. since: of a recent set whose index is there, or
--- that is of such partitions.
+-- How the inbox is laid out, and its recent set. $1 text its schema, $2 text its name, $3 text the name there of
+-- message_id, $4 text that of created_at ('': none). One row, or none where there is no such table. expression: as the
+-- statements see message_id (functions/map_inbox), which an index must have. next: name of the next index; it holds a
+-- hash of receiptd's schema, since several schemas may share a table, and each may drop its own indexes alone
+-- (recent_unused.sql). Of a partitioned table: by_key: the message's id alone leads to the partition, which it does
+-- only where it is a text, as receipts bring it; by_time: the partitions are ranges of created_at; by_range: of the id.
+-- key_column, key_type: the column of message_inbox by which these ranges are, and its type. since: of a recent set
+-- whose index is there, or that is of such partitions.
 WITH t AS (
     SELECT c.oid, c.relkind, c.relnamespace, n.nspname, c.relname, format('%I.%I', n.nspname, c.relname) AS name,
            COALESCE((SELECT sum(pg_relation_size(l.relid)) FROM pg_partition_tree(c.oid) l WHERE l.isleaf), pg_relation_size(c.oid)) AS bytes

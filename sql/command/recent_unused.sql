@@ -1,5 +1,6 @@
--- Indexes of recent sets that are not in use, of an earlier boundary or of a run that did not end: each with the statement that drops it.
--- $1 text schema of the inbox's table, $2 text its name. Those of another schema of receiptd on the same table are not among them.
+-- Indexes of recent sets that are not in use, of an earlier boundary or of a run that did not end: each with the
+-- statement that drops it. $1 text schema of the inbox's table, $2 text its name. Those of another schema of receiptd
+-- on the same table are not among them.
 SELECT i.relname AS name, format('DROP INDEX CONCURRENTLY IF EXISTS %I.%I', n.nspname, i.relname) AS sql
 FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace JOIN pg_index x ON x.indrelid = t.oid JOIN pg_class i ON i.oid = x.indexrelid
 WHERE n.nspname = $1::name AND t.relname = $2::name

@@ -1,5 +1,6 @@
--- Stores a token: $1 text name, $2 text SHA-256 in hexadecimal digits, $3 text scopes as an array, $4 text organisation (NULL: all), $5 text
--- seconds for which it lasts (NULL: for ever). One row with what was stored (line); none: the name is taken.
+-- Stores a token: $1 text name, $2 text SHA-256 in hexadecimal digits, $3 text scopes as an array, $4 text organisation
+-- (NULL: all), $5 text seconds for which it lasts (NULL: for ever). One row with what was stored (line); none: the name
+-- is taken.
 INSERT INTO serve_token (name, hash, scopes, org_id, expires_at)
 VALUES ($1::text, decode($2::text, 'hex'), $3::text::text[], $4::text, now() + $5::text::int8 * interval '1 second')
 ON CONFLICT (name) DO NOTHING

@@ -1,8 +1,9 @@
--- Who blocks us: $1 int4[] process ids of our own waiting backends, $2 int8 age in ms. One row for each of them and session that
--- it waits for, the oldest transaction first: waiting, pid, usename, application_name, state, age_ms, query, ended. What this role
--- may not see is NULL. Literals and long numbers are taken out of the query, for they may be personal data.
--- Ends those of receiptd's own (by role and application_name) whose transaction is older than $2, never one of $1. Needed
--- because no time-out fires for a client that is stalled in the middle of a pipeline or does not read its results.
+-- Who blocks us: $1 int4[] process ids of our own waiting backends, $2 int8 age in ms. One row for each of them and
+-- session that it waits for, the oldest transaction first: waiting, pid, usename, application_name, state, age_ms,
+-- query, ended. What this role may not see is NULL. Literals and long numbers are taken out of the query, for they may
+-- be personal data. Ends those of receiptd's own (by role and application_name) whose transaction is older than $2,
+-- never one of $1. Needed because no time-out fires for a client that is stalled in the middle of a pipeline or does
+-- not read its results.
 SELECT w.waiting, a.pid, a.usename, a.application_name, a.state,
        (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000)::int8 AS age_ms,
        left(regexp_replace(regexp_replace(regexp_replace(regexp_replace(

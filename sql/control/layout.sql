@@ -1,8 +1,10 @@
--- How a partitioned inbox is laid out: in how many of its partitions a receipt is looked up. $1 text schema and $2 text name of its table, $3 text its column
--- of the message's id, $4 text that of created_at ('': none). One row, or none where the table is not partitioned. key: by what it is
--- partitioned; leads: the message's id alone leads to the partition, as text, which is what receipts bring; probes: partitions in which one id may be;
--- by_time, by_id: the first level is ranges of created_at, or it is by the id; by_range: by ranges of it; so that a recent set has few partitions. below: by what
--- partitions are partitioned again, to which the id does not lead (NULL: none). Catalogs only.
+-- How a partitioned inbox is laid out: in how many of its partitions a receipt is looked up. $1 text schema and $2 text
+-- name of its table, $3 text its column of the message's id, $4 text that of created_at ('': none). One row, or none
+-- where the table is not partitioned. key: by what it is partitioned; leads: the message's id alone leads to the
+-- partition, as text, which is what receipts bring; probes: partitions in which one id may be; by_time, by_id: the
+-- first level is ranges of created_at, or it is by the id; by_range: by ranges of it; so that a recent set has few
+-- partitions. below: by what partitions are partitioned again, to which the id does not lead (NULL: none). Catalogs
+-- only.
 WITH parted AS (
     SELECT p.partrelid AS oid, b.by_id AND k.typname IN ('text', 'varchar') AND l.collisdeterministic AS leads, b.by_id, b.by_id AND p.partstrat = 'r' AS by_range,
            p.partstrat = 'r' AND EXISTS (SELECT FROM pg_attribute d WHERE d.attrelid = p.partrelid AND d.attname = $4::name AND d.atttypid = 'timestamptz'::regtype

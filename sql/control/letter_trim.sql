@@ -1,4 +1,5 @@
--- Dead letters that are older than their retention: $1 int8 ms (0: they stay), $2 int4 most rows. Returns rows (deleted).
+-- Dead letters that are older than their retention: $1 int8 ms (0: they stay), $2 int4 most rows. Returns rows
+-- (deleted).
 WITH gone AS (
     DELETE FROM dead_letter t
     WHERE t.ctid = ANY (ARRAY(SELECT o.ctid FROM dead_letter o

@@ -1,8 +1,9 @@
--- What `receiptd maintain` looks after, for the metrics. Catalogs, statistics and one row: no message is read. search_path = the schema.
--- walked_ms (NULL: never): when it last ended a walk of all tables. retired: rows that statistics have seen in retired_message, which has one for
--- each message that went. recent (NULL: no recent set, or one of partitions): rows of its index, as of its last vacuum or ANALYZE. other (NULL: there is none): rows of
--- the default partition of our own inbox; where statistics were lost, as of its last ANALYZE. unbooked: partitions that somebody else has
--- taken away and that are not booked. upper (NULL: none): the bound at which the last partition ends.
+-- What `receiptd maintain` looks after, for the metrics. Catalogs, statistics and one row: no message is read.
+-- search_path = the schema. walked_ms (NULL: never): when it last ended a walk of all tables. retired: rows that
+-- statistics have seen in retired_message, which has one for each message that went. recent (NULL: no recent set, or
+-- one of partitions): rows of its index, as of its last vacuum or ANALYZE. other (NULL: there is none): rows of the
+-- default partition of our own inbox; where statistics were lost, as of its last ANALYZE. unbooked: partitions that
+-- somebody else has taken away and that are not booked. upper (NULL: none): the bound at which the last partition ends.
 SELECT (SELECT (extract(epoch FROM m.ended_at) * 1000)::int8 FROM maintained m WHERE m.task = 'walk') AS walked_ms,
        pg_stat_get_tuples_inserted('retired_message'::regclass) AS retired,
        (SELECT GREATEST(c.reltuples, 0)::int8

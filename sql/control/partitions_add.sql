@@ -1,6 +1,6 @@
 -- Rows for new partitions and the raised number, together; after synchronous.sql. $1 text topic, $2 int4 number of
--- partitions that have rows, $3 int8[] start offsets of the partitions from there on. Returns added (bool): false if another
--- instance was first (its lock on the topic's row was waited for); read the pins again then.
+-- partitions that have rows, $3 int8[] start offsets of the partitions from there on. Returns added (bool): false if
+-- another instance was first (its lock on the topic's row was waited for); read the pins again then.
 WITH
 raised AS (
     UPDATE consumer_topic t

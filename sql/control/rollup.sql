@@ -1,17 +1,17 @@
--- Moves the oldest deltas into the totals: $1 int4 most rows, $2 int8 only ids above this one. Returns rows (handled; equal
--- to $1: there may be more) and last (the largest id handled, 0 if none).
--- The bound keeps the scan away from rows that were rolled up long ago and that an open snapshot keeps from being removed.
--- Rows of a transaction that commits late may lie below it, so now and then the bound is 0.
--- One statement: a reader sees a delta or its total, never both. The ids come as a sorted array, so two roll-ups lock in
--- the same order; the second finds the rows deleted. Totals and campaign_changed are upserted in their own order for the same
--- reason.
+-- Moves the oldest deltas into the totals: $1 int4 most rows, $2 int8 only ids above this one. Returns rows (handled;
+-- equal to $1: there may be more) and last (the largest id handled, 0 if none). The bound keeps the scan away from rows
+-- that were rolled up long ago and that an open snapshot keeps from being removed. Rows of a transaction that commits
+-- late may lie below it, so now and then the bound is 0. One statement: a reader sees a delta or its total, never both.
+-- The ids come as a sorted array, so two roll-ups lock in the same order; the second finds the rows deleted. Totals and
+-- campaign_changed are upserted in their own order for the same reason.
 WITH
 taken AS (
     DELETE FROM campaign_funnel_delta
     WHERE id = ANY (ARRAY(SELECT d.id FROM campaign_funnel_delta d WHERE d.id > $2::int8 ORDER BY d.id LIMIT $1::int4))
     RETURNING id, campaign_id, minute, status, messages, events
 ),
--- minute: where deltas say in which one they count, for the series. Minutes are kept for a day. unnest() in FROM would store each array's rows first.
+-- minute: where deltas say in which one they count, for the series. Minutes are kept for a day. unnest() in FROM would
+-- store each array's rows first.
 cells AS MATERIALIZED (
     SELECT a.campaign_id, a.minute, a.status, sum(a.messages)::int8 AS messages, sum(a.events)::int8 AS events
     FROM (SELECT unnest(d.campaign_id) AS campaign_id, unnest(d.minute) AS minute, unnest(d.status) AS status, unnest(d.messages) AS messages, unnest(d.events) AS events

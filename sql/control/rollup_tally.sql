@@ -1,7 +1,7 @@
 -- As rollup.sql, for campaign_tally_delta: $1 int4 most rows, $2 int8 only ids above this one. Returns rows and last.
--- Here the keys of a dimension are bounded (rules/dimensions.sql): a campaign has a thousand, in the order in which they come, and what comes under
--- a further one is added to 'other'. A key that has a total keeps it, so all counts of a message go to the same one. Of two roll-ups at once
--- the second does nothing: both could give away the last place.
+-- Here the keys of a dimension are bounded (rules/dimensions.sql): a campaign has a thousand, in the order in which
+-- they come, and what comes under a further one is added to 'other'. A key that has a total keeps it, so all counts of
+-- a message go to the same one. Of two roll-ups at once the second does nothing: both could give away the last place.
 WITH
 taken AS (
     DELETE FROM campaign_tally_delta

@@ -1,5 +1,6 @@
--- As rollup.sql, for campaign_time_delta, into campaign_tally_total: $1 int4 most rows, $2 int8 only ids above this one. Returns rows and last.
--- The cells are those of time_counts() and of the view campaign_tally: change all three. They are added up by bucket before their keys become text.
+-- As rollup.sql, for campaign_time_delta, into campaign_tally_total: $1 int4 most rows, $2 int8 only ids above this
+-- one. Returns rows and last. The cells are those of time_counts() and of the view campaign_tally: change all three.
+-- They are added up by bucket before their keys become text.
 WITH
 taken AS (
     DELETE FROM campaign_time_delta

@@ -1,5 +1,6 @@
--- The groups of an erased customer (counters.groups), after command/groups_lock.sql and when all changes are folded: with the row goes what says that two of his messages
--- were his. Counters stay. Variables: inbox_schema, inbox_table and the name there of customer_id. $1 the customer's id, of the column's own type. Returns rows.
+-- The groups of an erased customer (counters.groups), after command/groups_lock.sql and when all changes are folded:
+-- with the row goes what says that two of his messages were his. Counters stay. Variables: inbox_schema, inbox_table
+-- and the name there of customer_id. $1 the customer's id, of the column's own type. Returns rows.
 WITH person AS MATERIALIZED (
     SELECT p.id::text COLLATE "C" AS id
     FROM (SELECT t.:"customer_id" AS id FROM :"inbox_schema".:"inbox_table" t WHERE false UNION ALL SELECT $1) p

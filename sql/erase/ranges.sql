@@ -1,5 +1,5 @@
--- Ranges of the persons of some messages, before these are erased, in the same transaction; they count as parked receipts. Variables: range_recipient,
--- range_account. $1 text[] message ids, $2 int8 the erasure. Returns rows.
+-- Ranges of the persons of some messages, before these are erased, in the same transaction; they count as parked
+-- receipts. Variables: range_recipient, range_account. $1 text[] message ids, $2 int8 the erasure. Returns rows.
 WITH gone AS (
     DELETE FROM range_receipt r
     USING (SELECT DISTINCT m.:"range_account" AS account, m.:"range_recipient" AS recipient FROM message_inbox m WHERE m.message_id = ANY ($1::text[])) p

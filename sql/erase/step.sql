@@ -1,5 +1,6 @@
--- Erases some messages and books that in the record: $1 text[] ids, $2 text customer and $3 text the column of customers (NULL: none), $4 int8
--- the erasure. Returns how many rows of what went; and one row for each of the gateways' ids, account and gateway_id, or one where both are NULL.
+-- Erases some messages and books that in the record: $1 text[] ids, $2 text customer and $3 text the column of
+-- customers (NULL: none), $4 int8 the erasure. Returns how many rows of what went; and one row for each of the
+-- gateways' ids, account and gateway_id, or one where both are NULL.
 WITH gone AS MATERIALIZED (
     SELECT * FROM erase_messages($1::text[], $2::text, $3::text)
 ),

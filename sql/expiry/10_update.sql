@@ -1,15 +1,16 @@
--- One step of `receiptd expire`: messages in a range of pages for which nothing came in time get the status of their rule, as by a receipt
--- of it: it wins over a smaller code only, and a later receipt of a larger code wins over it. Like sql/lane/wake, the statement is this
--- file, lane/wake/30_count.sql, the subscribers (lane/subscribers) and 90_answer.sql; it has the parts that those read.
--- Variables: part_schema, part_table, and the names there of message_id, status, updated_at.
--- $1 tid first, $2 tid end (excluded), $3 jsonb rules, the first that fits a message counts: n, column and value (null: all messages), low
--- and high (statuses from low up to, but without, high become high), after (ms; 0: never). $4 bool: note what changed in the timeline.
+-- One step of `receiptd expire`: messages in a range of pages for which nothing came in time get the status of their
+-- rule, as by a receipt of it: it wins over a smaller code only, and a later receipt of a larger code wins over it.
+-- Like sql/lane/wake, the statement is this file, lane/wake/30_count.sql, the subscribers (lane/subscribers) and
+-- 90_answer.sql; it has the parts that those read. Variables: part_schema, part_table, and the names there of
+-- message_id, status, updated_at. $1 tid first, $2 tid end (excluded), $3 jsonb rules, the first that fits a message
+-- counts: n, column and value (null: all messages), low and high (statuses from low up to, but without, high become
+-- high), after (ms; 0: never). $4 bool: note what changed in the timeline.
 WITH
 rules AS (
     SELECT r.* FROM jsonb_to_recordset($3::jsonb) AS r (n int4, "column" text, value text, low int2, high int2, after int8)
 ),
--- A row that a batch holds is left to the next run: a step waits for no batch and cannot be part of a deadlock. What is taken is locked, so a
--- receipt that comes now waits, and then meets the new status.
+-- A row that a batch holds is left to the next run: a step waits for no batch and cannot be part of a deadlock. What is
+-- taken is locked, so a receipt that comes now waits, and then meets the new status.
 picked AS (
     SELECT t.:"message_id"::text AS id
     FROM ONLY :"part_schema".:"part_table" t

@@ -1,4 +1,5 @@
--- Where dimensions are counted: what lane/rules/dimensions.sql reads, as lane/wake/45_dimensions.sql gives it. No receipt has come.
+-- Where dimensions are counted: what lane/rules/dimensions.sql reads, as lane/wake/45_dimensions.sql gives it. No
+-- receipt has come.
 , cells AS MATERIALIZED (
     SELECT array_agg(v.campaign) AS campaign, array_agg(dimension_key(d.value_1)) AS key_1, array_agg(dimension_key(d.value_2)) AS key_2, array_agg(dimension_key(d.value_3)) AS key_3,
            array_agg(v.code) AS code, array_agg(v.messages::int8) AS messages, array_agg(v.events::int8) AS events

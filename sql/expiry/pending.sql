@@ -1,5 +1,6 @@
--- Messages that a rule of inbox.expiry may still change: $1 jsonb rules, as in 10_update.sql, $2 text campaign (NULL: all). One row: messages,
--- due (of them those whose time is over), until (when the time of the youngest is over; NULL: there is none).
+-- Messages that a rule of inbox.expiry may still change: $1 jsonb rules, as in 10_update.sql, $2 text campaign (NULL:
+-- all). One row: messages, due (of them those whose time is over), until (when the time of the youngest is over; NULL:
+-- there is none).
 WITH rules AS (
     SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r (n int4, "column" text, value text, low int2, high int2, after int8)
 )

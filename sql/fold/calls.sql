@@ -1,6 +1,6 @@
--- Webhooks that are due, claimed for an attempt. $1 int4 shard, $2 int4 most, $3 int8 lease in ms: without an answer by then
--- it is due again. Returns id, rule, payload, wait_ms (the last one), age_ms, given_up (why
--- it had been, where it has got another chance; NULL: it had not).
+-- Webhooks that are due, claimed for an attempt. $1 int4 shard, $2 int4 most, $3 int8 lease in ms: without an answer by
+-- then it is due again. Returns id, rule, payload, wait_ms (the last one), age_ms, given_up (why it had been, where it
+-- has got another chance; NULL: it had not).
 WITH due AS MATERIALIZED (
     SELECT c.id, c.retry_at FROM fold_call c
     WHERE c.lane = $1::int4 AND c.failed_at IS NULL AND c.retry_at <= now()

@@ -1,7 +1,7 @@
--- Groups that are due become publications, after gather in its transaction. $1 int4 shard, $2 int4 most groups to examine.
--- A group that has had events since only gets another due_at. Numbers in the outbox are dense: they are
--- taken from the shard's row, which fence.sql has locked. "Now" is the time up to which all events are in groups. Returns examined,
--- claimed (for Kafka).
+-- Groups that are due become publications, after gather in its transaction. $1 int4 shard, $2 int4 most groups to
+-- examine. A group that has had events since only gets another due_at. Numbers in the outbox are dense: they are taken
+-- from the shard's row, which fence.sql has locked. "Now" is the time up to which all events are in groups. Returns
+-- examined, claimed (for Kafka).
 WITH
 clock AS MATERIALIZED (
     SELECT fold_as_of() AS at

@@ -1,6 +1,6 @@
--- Is there anything to do for a shard of the publisher? $1 int4 shard. Returns transitions (bool), topics (bool): rows to be gathered,
--- which shard 0 does for all; due (bool): for shard 0 groups of any shard that no publisher has served; claimed (bool); now
--- (microseconds since 1970). Column lane of the tables is the shard.
+-- Is there anything to do for a shard of the publisher? $1 int4 shard. Returns transitions (bool), topics (bool): rows
+-- to be gathered, which shard 0 does for all; due (bool): for shard 0 groups of any shard that no publisher has served;
+-- claimed (bool); now (microseconds since 1970). Column lane of the tables is the shard.
 SELECT $1::int4 = 0 AND EXISTS (SELECT FROM fold_event e WHERE e.rules IS NULL) AS transitions,
        $1::int4 = 0 AND EXISTS (SELECT FROM fold_event e WHERE e.rules IS NOT NULL) AS topics,
        CASE WHEN $1::int4 = 0

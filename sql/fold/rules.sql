@@ -1,7 +1,7 @@
--- The rules of the configuration, $1 text: a JSON array of them. Rules that are not among them are removed: their open groups are due
--- at once. A removed rule that is among them again goes on. Groups and calls wait no longer than today's rule says: a
--- window or the longest wait may have been made shorter, and the server's clock may have gone back. Returns removed
--- (rules), open (their open groups), unknown (columns that the inbox does not have; NULL: none).
+-- The rules of the configuration, $1 text: a JSON array of them. Rules that are not among them are removed: their open
+-- groups are due at once. A removed rule that is among them again goes on. Groups and calls wait no longer than today's
+-- rule says: a window or the longest wait may have been made shorter, and the server's clock may have gone back.
+-- Returns removed (rules), open (their open groups), unknown (columns that the inbox does not have; NULL: none).
 WITH
 given AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset($1::text::jsonb) AS r (

@@ -1,5 +1,5 @@
--- A shard of the publisher gets a new owner. $1 int4 shard, $2 int8 Kafka's mark: everything below is published. Returns
--- epoch, lost (claims that were published and that the database has forgotten: it went back).
+-- A shard of the publisher gets a new owner. $1 int4 shard, $2 int8 Kafka's mark: everything below is published.
+-- Returns epoch, lost (claims that were published and that the database has forgotten: it went back).
 WITH
 before AS (
     SELECT l.lane, GREATEST($2::int8 - l.next_seq, 0) AS lost FROM fold_lane l WHERE l.lane = $1::int4

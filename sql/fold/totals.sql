@@ -1,5 +1,5 @@
--- Exact counts since the schema was made, one row for each rule: rule, events, groups, quiet, hold, full, removed, avoidable,
--- open (groups: opened and not published).
+-- Exact counts since the schema was made, one row for each rule: rule, events, groups, quiet, hold, full, removed,
+-- avoidable, open (groups: opened and not published).
 SELECT t.rule, sum(t.events)::int8 AS events, sum(t.groups)::int8 AS groups, sum(t.quiet)::int8 AS quiet,
        sum(t.hold)::int8 AS hold, sum(t."full")::int8 AS "full", sum(t.removed)::int8 AS removed,
        sum(t.avoidable)::int8 AS avoidable,

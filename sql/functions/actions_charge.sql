@@ -1,8 +1,8 @@
--- Part of actions_claim(): charges the limits, first that of all organisations together, then each organisation's in the order of their
--- names, so that two rounds never wait for each other. What an organisation was granted beyond the limit of all goes back, and so does
--- what the limit of all granted and no organisation used.
--- ready, orgs, tags: as actions_rank() gives them. The limits: as actions_grant() takes them.
--- ids: the actions that may run, by rank; charged_at: when each was charged. '{}' if there is none.
+-- Part of actions_claim(): charges the limits, first that of all organisations together, then each organisation's in
+-- the order of their names, so that two rounds never wait for each other. What an organisation was granted beyond the
+-- limit of all goes back, and so does what the limit of all granted and no organisation used. ready, orgs, tags: as
+-- actions_rank() gives them. The limits: as actions_grant() takes them. ids: the actions that may run, by rank;
+-- charged_at: when each was charged. '{}' if there is none.
 CREATE OR REPLACE FUNCTION actions_charge(ready int8[], orgs text[], tags float8[], org_interval int8, org_burst int8,
                                           org_concurrency int4, all_interval int8, all_burst int8, all_concurrency int4,
                                           OUT ids int8[], OUT charged_at timestamptz[])

@@ -1,5 +1,5 @@
--- For metrics: actions by state, runs that pipelines began, results that came too late. Reads indexes that hold only those, so that
--- waiting actions cost nothing.
+-- For metrics: actions by state, runs that pipelines began, results that came too late. Reads indexes that hold only
+-- those, so that waiting actions cost nothing.
 CREATE OR REPLACE FUNCTION actions_counts() RETURNS TABLE (kind text, name text, n int8, repeated int8)
 LANGUAGE sql SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
     SELECT 'action', 'held', count(*), 0::int8 FROM action a WHERE a.status = 'held'

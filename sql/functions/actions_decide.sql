@@ -1,9 +1,8 @@
--- Part of actions_claim(): ends due actions that need no call (moves, awaits, steps whose condition does not hold) and lets their runs go
--- on. Decisions have no effect outside, so they are made here.
--- Runs end here, whatever comes next in them, whose message was deleted since: it had a row when the run began, or is
--- known as deleted. A message that never had a row is none of these: an import may come before it.
--- due: ids; now_at: the time of the round. undecided: the ids that need a call. decided: how many runs went on, or
--- ended.
+-- Part of actions_claim(): ends due actions that need no call (moves, awaits, steps whose condition does not hold) and
+-- lets their runs go on. Decisions have no effect outside, so they are made here. Runs end here, whatever comes next in
+-- them, whose message was deleted since: it had a row when the run began, or is known as deleted. A message that never
+-- had a row is none of these: an import may come before it. due: ids; now_at: the time of the round. undecided: the ids
+-- that need a call. decided: how many runs went on, or ended.
 CREATE OR REPLACE FUNCTION actions_decide(due int8[], now_at timestamptz, OUT undecided int8[], OUT decided int8) LANGUAGE plpgsql AS $$
 DECLARE
     runs int8[];
@@ -43,7 +42,8 @@ BEGIN
             class = CASE WHEN d.gone THEN 'message_gone'
                          WHEN NOT d.holds THEN 'passed_over' WHEN d.op <> 'await' THEN d.op
                          WHEN d.good THEN 'reached' ELSE 'not_reached' END
-        -- Read row by row, then updated by its place. A transition that has just woken the row has moved it: then the next round decides.
+        -- Read row by row, then updated by its place. A transition that has just woken the row has moved it: then the
+        -- next round decides.
         FROM choice d
         CROSS JOIN LATERAL (SELECT b.ctid AS place FROM action b WHERE b.id = d.id OFFSET 0) k
         WHERE a.ctid = k.place AND a.status = 'pending' AND a.perform_at = d.perform_at

@@ -1,8 +1,7 @@
--- Stores the results of claimed actions, one entry of the arrays each, and lets their runs go on. Idempotent: a result whose token is not
--- the action's changes nothing, since another instance has claimed the action. A result that comes after its lease, but
--- before such a claim, counts.
--- me: the instance. ids, tokens: as claimed. results: done, retry (after waits, in ms), dead, back (was not tried). classes, statuses,
--- answers: how the attempt ended, for people.
+-- Stores the results of claimed actions, one entry of the arrays each, and lets their runs go on. Idempotent: a result
+-- whose token is not the action's changes nothing, since another instance has claimed the action. A result that comes
+-- after its lease, but before such a claim, counts. me: the instance. ids, tokens: as claimed. results: done, retry
+-- (after waits, in ms), dead, back (was not tried). classes, statuses, answers: how the attempt ended, for people.
 -- finished: how many results counted; overlapped: how many actions ran twice at the same time.
 CREATE OR REPLACE FUNCTION actions_finish(me text, ids int8[], tokens int8[], results text[], waits int8[], classes text[],
                                statuses int4[], answers text[])

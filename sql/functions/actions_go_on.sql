@@ -1,5 +1,6 @@
 -- Moves runs to a step after a delay: inserts an action for it, or ends the run. Runs that are over stay as they are.
--- runs, pipelines, steps, delays (ms): one entry each. (In plpgsql, since the inbox does not exist yet when this is created.)
+-- runs, pipelines, steps, delays (ms): one entry each. (In plpgsql, since the inbox does not exist yet when this is
+-- created.)
 CREATE OR REPLACE FUNCTION actions_go_on(runs int8[], pipelines int4[], steps int4[], delays int8[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE run r SET status = 'done', ended_at = clock_timestamp()

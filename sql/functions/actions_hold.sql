@@ -1,6 +1,6 @@
--- Part of actions_claim(): holds due actions whose organisation or pipeline is paused, or whose endpoint's breaker is open, so that they
--- are out of the way until actions_release_held() makes them pending again.
--- due: ids; open_endpoints: those whose breaker is open. Returns the ids that are not held.
+-- Part of actions_claim(): holds due actions whose organisation or pipeline is paused, or whose endpoint's breaker is
+-- open, so that they are out of the way until actions_release_held() makes them pending again. due: ids;
+-- open_endpoints: those whose breaker is open. Returns the ids that are not held.
 CREATE OR REPLACE FUNCTION actions_hold(due int8[], open_endpoints text[]) RETURNS int8[] LANGUAGE plpgsql AS $$
 BEGIN
     IF open_endpoints = '{}' AND NOT EXISTS (SELECT FROM pipeline_pause) AND NOT EXISTS (SELECT FROM org_limit o WHERE o.paused) THEN

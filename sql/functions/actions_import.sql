@@ -1,5 +1,6 @@
--- Begins runs of a pipeline for many subjects at once; those that once_per remembers are left out. Their first actions are set up as
--- actions_make_runs() does it. Returns how many began. Raises 22023 where a row names a message of another organisation than its own.
+-- Begins runs of a pipeline for many subjects at once; those that once_per remembers are left out. Their first actions
+-- are set up as actions_make_runs() does it. Returns how many began. Raises 22023 where a row names a message of
+-- another organisation than its own.
 CREATE OR REPLACE FUNCTION actions_import(pipeline_name text, orgs text[], subjects text[], campaigns text[], messages text[], rows jsonb[])
 RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,9 +1,9 @@
--- Part of actions_begin(): makes the runs of these rows of run_intent, and the first action of each.
--- places: the rows, locked. runs: how many runs they ask for, without those of messages for which the
--- pipeline has begun one (once_per may have had the others already). oldest_ms: age of the oldest row.
+-- Part of actions_begin(): makes the runs of these rows of run_intent, and the first action of each. places: the rows,
+-- locked. runs: how many runs they ask for, without those of messages for which the pipeline has begun one (once_per
+-- may have had the others already). oldest_ms: age of the oldest row.
 --
--- A run begins at the time of its transition, not when its row is made. Fields of the inbox are read here. What the first step
--- awaits may have come already: it is set up like any other await.
+-- A run begins at the time of its transition, not when its row is made. Fields of the inbox are read here. What the
+-- first step awaits may have come already: it is set up like any other await.
 CREATE OR REPLACE FUNCTION actions_make_runs(places tid[], OUT runs int8, OUT oldest_ms int8) LANGUAGE plpgsql AS $$
 BEGIN
     WITH i AS MATERIALIZED (

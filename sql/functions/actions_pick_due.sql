@@ -1,7 +1,7 @@
--- Part of actions_claim(): reads which actions are due.
--- shards: locked ones; now_at: the time of the round. due_limit: rows to read in all; share: of each shard, unless others leave some over.
--- due: their ids. crowded: the shards in which more is due than was read. Of these actions_pick_fair() picks, and their row notes
--- where the turn of the organisations stands: a round costs the same however many actions wait.
+-- Part of actions_claim(): reads which actions are due. shards: locked ones; now_at: the time of the round. due_limit:
+-- rows to read in all; share: of each shard, unless others leave some over. due: their ids. crowded: the shards in
+-- which more is due than was read. Of these actions_pick_fair() picks, and their row notes where the turn of the
+-- organisations stands: a round costs the same however many actions wait.
 CREATE OR REPLACE FUNCTION actions_pick_due(shards int4[], now_at timestamptz, due_limit int4, share int4,
                                             OUT due int8[], OUT crowded int4[])
 LANGUAGE plpgsql AS $$

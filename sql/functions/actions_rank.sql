@@ -1,8 +1,8 @@
 -- Part of actions_claim(): picks what may run, the first action of each subject of which none is running. Where targets
 -- have not the capacity for all, organisations take turns: the n-th action of each comes n / weight turns after its
--- first, and a lot, drawn by weight, says who is first, so that none is last each time.
--- due: ids. targets, capacities: see actions_claim(). claim_limit: so many at most.
--- ids, orgs, tags: the actions by organisation and rank; tags: the rank among all, smallest first. '{}' if there is none.
+-- first, and a lot, drawn by weight, says who is first, so that none is last each time. due: ids. targets, capacities:
+-- see actions_claim(). claim_limit: so many at most. ids, orgs, tags: the actions by organisation and rank; tags: the
+-- rank among all, smallest first. '{}' if there is none.
 CREATE OR REPLACE FUNCTION actions_rank(due int8[], targets text[], capacities int4[], claim_limit int4,
                                         OUT ids int8[], OUT orgs text[], OUT tags float8[])
 LANGUAGE plpgsql AS $$

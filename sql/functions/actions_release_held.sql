@@ -1,5 +1,5 @@
--- Part of actions_claim(): makes pending again what a pause or an open endpoint held and holds no longer.
--- shards: locked ones. open_endpoints: those whose breaker is open. share: so many rows at most of each shard and reason.
+-- Part of actions_claim(): makes pending again what a pause or an open endpoint held and holds no longer. shards:
+-- locked ones. open_endpoints: those whose breaker is open. share: so many rows at most of each shard and reason.
 CREATE OR REPLACE FUNCTION actions_release_held(shards int4[], open_endpoints text[], share int4) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     free record;

@@ -1,9 +1,9 @@
 -- Part of actions_claim(): ends awaits whose status was reached before the transition could see that they wait for it.
 -- shards: locked ones; now_at: the time of the round.
 --
--- The transaction of a transition and the one that sets up an await for it may not see each other. So each await is checked
--- again when every transaction that could have missed it is over. Column settle says when: '0' in a new await; then the number below
--- which all transactions have to be gone; NULL afterwards.
+-- The transaction of a transition and the one that sets up an await for it may not see each other. So each await is
+-- checked again when every transaction that could have missed it is over. Column settle says when: '0' in a new await;
+-- then the number below which all transactions have to be gone; NULL afterwards.
 CREATE OR REPLACE FUNCTION actions_settle_awaits(shards int4[], now_at timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 BEGIN

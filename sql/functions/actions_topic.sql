@@ -1,8 +1,7 @@
--- Begins runs by records of topics. Positions move in the same transaction, or nothing happens (RD001).
--- Topics and partitions come in order, next is the new position of each; then the records, with place and value, NULL where that is no
--- UTF-8. A record that is no JSON object with a subject becomes a dead letter with index -3, as does one that names a message of another
--- organisation than its own.
--- Returns how many runs began, and how many records were refused.
+-- Begins runs by records of topics. Positions move in the same transaction, or nothing happens (RD001). Topics and
+-- partitions come in order, next is the new position of each; then the records, with place and value, NULL where that
+-- is no UTF-8. A record that is no JSON object with a subject becomes a dead letter with index -3, as does one that
+-- names a message of another organisation than its own. Returns how many runs began, and how many records were refused.
 CREATE OR REPLACE FUNCTION actions_topic(topics text[], partitions int4[], expected int8[], next int8[], record_topics text[],
                               record_partitions int4[], record_offsets int8[], record_values text[],
                               OUT began int8, OUT refused int8)

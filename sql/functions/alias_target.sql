@@ -1,6 +1,7 @@
--- The message id that an alias of the account leads to from a gateway's id, NULL: there is none. An alias may lead to another one: the
--- search ends at an id that has a message or no further alias. NULL also where aliases form a ring, where there are more than eight, and
--- where the id that is found is no message id (1 to 255 bytes). Reads with the snapshot of the statement that calls it.
+-- The message id that an alias of the account leads to from a gateway's id, NULL: there is none. An alias may lead to
+-- another one: the search ends at an id that has a message or no further alias. NULL also where aliases form a ring,
+-- where there are more than eight, and where the id that is found is no message id (1 to 255 bytes). Reads with the
+-- snapshot of the statement that calls it.
 CREATE OR REPLACE FUNCTION alias_target(account text, gateway_id text) RETURNS text LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_variable
 DECLARE

@@ -1,6 +1,7 @@
--- Campaigns ('': messages without one) recounted, against their counters: a row for each campaign and status: how many messages, live,
--- detached or retired, have it on their path, or the flag, and what the counter says. targeted: with TARGETED, the root, which someone else counts where inbox.targeted is
--- none. A plain query, so that it becomes part of the statement that asks, and sees that statement's snapshot.
+-- Campaigns ('': messages without one) recounted, against their counters: a row for each campaign and status: how many
+-- messages, live, detached or retired, have it on their path, or the flag, and what the counter says. targeted: with
+-- TARGETED, the root, which someone else counts where inbox.targeted is none. A plain query, so that it becomes part of
+-- the statement that asks, and sees that statement's snapshot.
 CREATE OR REPLACE FUNCTION campaign_recount(campaigns text[], targeted boolean)
 RETURNS TABLE (campaign_id text, status int2, rows int8, counter int8) LANGUAGE sql STABLE AS $$
     WITH groups AS MATERIALIZED (
@@ -9,7 +10,8 @@ RETURNS TABLE (campaign_id text, status int2, rows int8, counter int8) LANGUAGE 
         WHERE m.campaign_id = ANY (campaign_recount.campaigns) OR ('' = ANY (campaign_recount.campaigns) AND m.campaign_id IS NULL)
         GROUP BY 1, 2, 3
         UNION ALL
-        -- After message_inbox: tables are locked in this order, so a partition that is detached meanwhile is counted once.
+        -- After message_inbox: tables are locked in this order, so a partition that is detached meanwhile is counted
+        -- once.
         SELECT COALESCE(d.campaign_id, ''), d.status, d.flags, count(*)
         FROM inbox_detached d
         WHERE d.campaign_id = ANY (campaign_recount.campaigns) OR ('' = ANY (campaign_recount.campaigns) AND d.campaign_id IS NULL)

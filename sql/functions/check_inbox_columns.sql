@@ -1,6 +1,6 @@
--- Refuses columns that are missing or of types that are not PostgreSQL's own. Casts and operators of other types are functions
--- of the type's maker, and would run with the rights of each role that reads a value: so this comes before the first read.
--- A domain counts as what it stands on: it cannot have casts.
+-- Refuses columns that are missing or of types that are not PostgreSQL's own. Casts and operators of other types are
+-- functions of the type's maker, and would run with the rights of each role that reads a value: so this comes before
+-- the first read. A domain counts as what it stands on: it cannot have casts.
 CREATE OR REPLACE FUNCTION check_inbox_columns(base oid, columns text[]) RETURNS void LANGUAGE plpgsql STABLE AS $$
 DECLARE
     bad record;

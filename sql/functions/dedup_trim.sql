@@ -1,5 +1,5 @@
--- Empties the slots of receipt_counted whose day is out of the window: window_ms before today, and tomorrow, are kept. A slot that a statement holds is
--- left for the next time. Returns how many were emptied.
+-- Empties the slots of receipt_counted whose day is out of the window: window_ms before today, and tomorrow, are kept.
+-- A slot that a statement holds is left for the next time. Returns how many were emptied.
 CREATE OR REPLACE FUNCTION dedup_trim(window_ms int8) RETURNS int4 LANGUAGE plpgsql SET lock_timeout = '20ms' AS $$
 DECLARE
     emptied int4 := 0;

@@ -1,8 +1,8 @@
--- Messages of partitions that have left the inbox and are not booked yet, for audits: of the campaigns ('': without one) how many have which status and flags.
--- Those of inbox_detached are not among them. It sees the snapshot of the statement that calls it, so a partition that is booked meanwhile counts once. The statement
--- has locked message_inbox before, so none leaves meanwhile.
--- Raises 55006 (object_in_use) where a DETACH CONCURRENTLY is not through: then the plan of the inbox may have the partition, or not; and 42501 where the
--- session may not read a partition.
+-- Messages of partitions that have left the inbox and are not booked yet, for audits: of the campaigns ('': without
+-- one) how many have which status and flags. Those of inbox_detached are not among them. It sees the snapshot of the
+-- statement that calls it, so a partition that is booked meanwhile counts once. The statement has locked message_inbox
+-- before, so none leaves meanwhile. Raises 55006 (object_in_use) where a DETACH CONCURRENTLY is not through: then the
+-- plan of the inbox may have the partition, or not; and 42501 where the session may not read a partition.
 CREATE OR REPLACE FUNCTION detached_messages(campaigns text[])
 RETURNS TABLE (campaign_id text, status int2, flags int4, messages int8) LANGUAGE plpgsql STABLE PARALLEL RESTRICTED ROWS 100 AS $$
 DECLARE

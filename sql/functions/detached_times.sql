@@ -1,5 +1,5 @@
--- As detached_messages(), for histograms of times (counters.times): of the campaigns (NULL: all) how many messages count where (time_place()). A partition
--- without the columns has none that counts. Raises as detached_messages() does.
+-- As detached_messages(), for histograms of times (counters.times): of the campaigns (NULL: all) how many messages
+-- count where (time_place()). A partition without the columns has none that counts. Raises as detached_messages() does.
 CREATE OR REPLACE FUNCTION detached_times(campaigns text[])
 RETURNS TABLE (campaign_id text, place text, messages int8) LANGUAGE plpgsql STABLE PARALLEL RESTRICTED ROWS 100 AS $$
 DECLARE

@@ -1,6 +1,7 @@
--- Part of erase_messages(): takes these ids out of what folds have collected and not yet handed over (erase_collected()), and deletes the groups
--- whose key holds one. Numbers of new groups begin above those, as in fold/forget.sql. Returns how many rows changed.
--- A row of transitions gets another id: a publisher that has it in its memory finds it gone, and reads again (fold_check_gone()).
+-- Part of erase_messages(): takes these ids out of what folds have collected and not yet handed over
+-- (erase_collected()), and deletes the groups whose key holds one. Numbers of new groups begin above those, as in
+-- fold/forget.sql. Returns how many rows changed. A row of transitions gets another id: a publisher that has it in its
+-- memory finds it gone, and reads again (fold_check_gone()).
 CREATE OR REPLACE FUNCTION erase_folds(ids text[]) RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE
     numbers numeric[] := ARRAY(SELECT i.id::numeric FROM unnest(ids) i (id) WHERE i.id ~ '^-?[0-9]{1,64}(\.[0-9]{1,64})?$');

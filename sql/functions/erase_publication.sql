@@ -1,5 +1,5 @@
--- A publication of a fold that waits (fold/claim.sql), without these ids: in the group's key an id becomes null, what was collected is
--- as erase_collected() leaves it. The text stays as it is where it names none.
+-- A publication of a fold that waits (fold/claim.sql), without these ids: in the group's key an id becomes null, what
+-- was collected is as erase_collected() leaves it. The text stays as it is where it names none.
 CREATE OR REPLACE FUNCTION erase_publication(payload text, of_rule text, ids text[], numbers numeric[]) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN e.erased <> payload::jsonb THEN e.erased::text ELSE payload END
     FROM (SELECT payload::jsonb

@@ -1,5 +1,6 @@
--- Whether a run is a customer's: by its subject, by what once_per remembers of it, or by what an import or a record brought. customer_column: of the
--- inbox; NULL, as the customer: nobody is asked for. A key of more than 1000 bytes is a hash, and says nothing (action_once_key()).
+-- Whether a run is a customer's: by its subject, by what once_per remembers of it, or by what an import or a record
+-- brought. customer_column: of the inbox; NULL, as the customer: nobody is asked for. A key of more than 1000 bytes is
+-- a hash, and says nothing (action_once_key()).
 CREATE OR REPLACE FUNCTION erase_run_is_of(r run, customer text, customer_column text) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT COALESCE(
         r.data ->> customer_column = customer

@@ -1,6 +1,6 @@
--- What a transition of a path and flags means for folds: the names of its statuses, those that its path entered and left with +1 or −1
--- (and new flags with +1; names are JSON texts), the statuses entered, the flags gained. No row where it means nothing. A plain query,
--- so that it becomes part of the statement that asks.
+-- What a transition of a path and flags means for folds: the names of its statuses, those that its path entered and
+-- left with +1 or −1 (and new flags with +1; names are JSON texts), the statuses entered, the flags gained. No row
+-- where it means nothing. A plain query, so that it becomes part of the statement that asks.
 CREATE OR REPLACE FUNCTION fold_meaning(old_code int2, new_code int2, gained_flags int4)
 RETURNS TABLE (status text, prev_status text, names text[], deltas int8[], entered text[], flags text[]) LANGUAGE sql STABLE ROWS 1 AS $$
     SELECT k.name, o.name, s.names, s.deltas, s.entered, s.flags

@@ -1,6 +1,6 @@
--- What topics' parts hold, summed up by name, one row for each group: several transactions that are gathered may have parts of one group.
--- parts are in the order of their events; of each, its rule, the group's key, the number of events and their time. fold_merge(), which
--- is slow, sees one part of each group afterwards.
+-- What topics' parts hold, summed up by name, one row for each group: several transactions that are gathered may have
+-- parts of one group. parts are in the order of their events; of each, its rule, the group's key, the number of events
+-- and their time. fold_merge(), which is slow, sees one part of each group afterwards.
 CREATE OR REPLACE FUNCTION fold_merge_parts(rules text[], keys text[], parts jsonb[], counts int8[], times timestamptz[])
 RETURNS TABLE (rule text, key text, events int8, first_at timestamptz, last_at timestamptz, part jsonb) LANGUAGE sql STABLE AS $$
     WITH given AS MATERIALIZED (

@@ -1,5 +1,6 @@
--- The rules of source transitions that a transition matches, each with the key of its group. inbox: columns of the message's row. A plain
--- query, so that it becomes part of the statement that asks: a call for each transition would cost more than the rest of it.
+-- The rules of source transitions that a transition matches, each with the key of its group. inbox: columns of the
+-- message's row. A plain query, so that it becomes part of the statement that asks: a call for each transition would
+-- cost more than the rest of it.
 --
 -- The group's key is the text of a jsonb object: shorter names first. It is put together by hand where it can be: no
 -- object is built, parsed and written again.

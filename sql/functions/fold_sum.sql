@@ -1,5 +1,5 @@
--- As fold_merge, where b holds nothing but counts by status, of four statuses at most, whose names are listed in b's "k": the
--- common case, without a loop in PL/pgSQL. NULL: this is not that case.
+-- As fold_merge, where b holds nothing but counts by status, of four statuses at most, whose names are listed in b's
+-- "k": the common case, without a loop in PL/pgSQL. NULL: this is not that case.
 CREATE OR REPLACE FUNCTION fold_sum(a jsonb, b jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     k jsonb := b -> 'k';

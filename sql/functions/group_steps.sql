@@ -1,5 +1,5 @@
--- What a change of a group does to its counters, as transition_codes() of a message: from no status (NULL), too. was, had: status and flags before.
--- A plain query, so that it becomes part of the statement that asks.
+-- What a change of a group does to its counters, as transition_codes() of a message: from no status (NULL), too. was,
+-- had: status and flags before. A plain query, so that it becomes part of the statement that asks.
 CREATE OR REPLACE FUNCTION group_steps(was int2, had int4, status int2, flags int4)
 RETURNS TABLE (code int2, delta int4) LANGUAGE sql STABLE ROWS 3 AS $$
     SELECT s.code, sum(s.delta)::int4

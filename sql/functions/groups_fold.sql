@@ -1,7 +1,8 @@
--- Moves the oldest deltas of groups into message_group, and what that changes into campaign_tally_delta: only ids above `above`. A row holds many
--- changes; it takes rows until they have `most` changes. Returns rows (the changes that it moved; `most` or more: there may be others) and last.
--- One at a time: of two the second does nothing. The lock is taken in an earlier statement than the snapshot, so what the last one wrote is seen.
--- The last statement does the rest: a reader sees a delta, or what became of it.
+-- Moves the oldest deltas of groups into message_group, and what that changes into campaign_tally_delta: only ids above
+-- `above`. A row holds many changes; it takes rows until they have `most` changes. Returns rows (the changes that it
+-- moved; `most` or more: there may be others) and last. One at a time: of two the second does nothing. The lock is
+-- taken in an earlier statement than the snapshot, so what the last one wrote is seen. The last statement does the
+-- rest: a reader sees a delta, or what became of it.
 CREATE OR REPLACE FUNCTION groups_fold(most int4, above int8) RETURNS TABLE (rows int8, last int8) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE

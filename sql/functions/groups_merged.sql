@@ -1,6 +1,7 @@
--- The groups that some rows of group_delta change, as they are with these: ids int8[] of the rows. Reads only. A group is the multiset of
--- the statuses of its messages, so a change is an addition, and neither order nor batches matter. Returns for each group: was and had (status and
--- flags without the rows; NULL: it is new), status, flags, codes and counts. Aggregates in place of joins: a join of CTEs would be a nested loop.
+-- The groups that some rows of group_delta change, as they are with these: ids int8[] of the rows. Reads only. A group
+-- is the multiset of the statuses of its messages, so a change is an addition, and neither order nor batches matter.
+-- Returns for each group: was and had (status and flags without the rows; NULL: it is new), status, flags, codes and
+-- counts. Aggregates in place of joins: a join of CTEs would be a nested loop.
 CREATE OR REPLACE FUNCTION groups_merged(ids int8[])
 RETURNS TABLE (campaign_id text, kind text, key bytea, was int2, had int4, status int2, flags int4, codes int2[], counts int4[])
 LANGUAGE sql STABLE ROWS 1000 AS $$

@@ -1,5 +1,6 @@
--- The part of count_inserted() that counts new messages in dimensions, as text of SQL; '' without dimensions.
--- kinds: those of the dimensions in campaign_tally_delta; dimensions: the column of each; the others: columns as for install_inbox_trigger().
+-- The part of count_inserted() that counts new messages in dimensions, as text of SQL; '' without dimensions. kinds:
+-- those of the dimensions in campaign_tally_delta; dimensions: the column of each; the others: columns as for
+-- install_inbox_trigger().
 CREATE OR REPLACE FUNCTION inbox_dimensions(kinds text[], dimensions text[], campaign_id text, status text, flags text)
 RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN cardinality(kinds) = 0 THEN '' ELSE format($statement$

@@ -1,6 +1,6 @@
--- The statement, as text, that books what messages which go have counted in the histograms of times (counters.times): their counts stay, and the same
--- counts as kinds forgotten_… say that no row has them any longer. '' where the table base lacks the columns. of_rows: where the rows come from, as SQL;
--- campaign_id: the column there.
+-- The statement, as text, that books what messages which go have counted in the histograms of times (counters.times):
+-- their counts stay, and the same counts as kinds forgotten_… say that no row has them any longer. '' where the table
+-- base lacks the columns. of_rows: where the rows come from, as SQL; campaign_id: the column there.
 CREATE OR REPLACE FUNCTION inbox_forgotten(base oid, of_rows text, campaign_id text) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN inbox_has_times(base) THEN format($statement$
             INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)

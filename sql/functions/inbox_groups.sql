@@ -1,6 +1,7 @@
--- The part of count_inserted() that tells the groups of new messages (counters.groups), as text of SQL; '' without groups. A statement that
--- inserts millions of messages writes rows of at most 10 000 changes, so that a roll-up can take a part of them (groups_fold()).
--- kinds: customer, logical; groups: the column of each; the others: columns as for install_inbox_trigger().
+-- The part of count_inserted() that tells the groups of new messages (counters.groups), as text of SQL; '' without
+-- groups. A statement that inserts millions of messages writes rows of at most 10 000 changes, so that a roll-up can
+-- take a part of them (groups_fold()). kinds: customer, logical; groups: the column of each; the others: columns as for
+-- install_inbox_trigger().
 CREATE OR REPLACE FUNCTION inbox_groups(kinds text[], groups text[], message_id text, campaign_id text, status text, flags text)
 RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN cardinality(kinds) = 0 THEN '' ELSE format($statement$

@@ -1,4 +1,5 @@
--- Whether a table has the columns of first times (counters.times): all six, each of its type. migrate/times_problems.sql says which ones are missing.
+-- Whether a table has the columns of first times (counters.times): all six, each of its type.
+-- migrate/times_problems.sql says which ones are missing.
 CREATE OR REPLACE FUNCTION inbox_has_times(base oid) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT count(*) = 6 FROM pg_attribute a
     WHERE a.attrelid = base AND a.attnum > 0 AND NOT a.attisdropped

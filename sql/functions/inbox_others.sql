@@ -1,5 +1,6 @@
--- The part of map_inbox()'s view that shows the table's other columns, as text of SQL: under their own names, unless they are called like one
--- of ours. Values of types that are not PostgreSQL's own are written by their output function: a cast could be another role's function.
+-- The part of map_inbox()'s view that shows the table's other columns, as text of SQL: under their own names, unless
+-- they are called like one of ours. Values of types that are not PostgreSQL's own are written by their output function:
+-- a cast could be another role's function.
 CREATE OR REPLACE FUNCTION inbox_others(base oid, ours text[]) RETURNS text LANGUAGE sql STABLE AS $$
     WITH RECURSIVE held (name, attnum, type) AS (
         SELECT a.attname, a.attnum, a.atttypid

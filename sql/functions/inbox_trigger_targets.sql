@@ -1,5 +1,6 @@
--- The tables that get a statement trigger of the inbox: name (quoted) and argument of its function. That is the table itself, and each of
--- its partitions for statements that name the partition. Partitions of another owner than the table's, and foreign tables, get none.
+-- The tables that get a statement trigger of the inbox: name (quoted) and argument of its function. That is the table
+-- itself, and each of its partitions for statements that name the partition. Partitions of another owner than the
+-- table's, and foreign tables, get none.
 CREATE OR REPLACE FUNCTION inbox_trigger_targets(base oid) RETURNS TABLE (name text, argument text) LANGUAGE sql STABLE AS $$
     SELECT base::regclass::text, ''
     UNION ALL

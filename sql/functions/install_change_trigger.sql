@@ -1,10 +1,10 @@
--- Puts the triggers on the inbox that refuse an UPDATE of what messages are counted by (refuse_change()). migrate runs this again where this file
--- has changed.
--- columns: of the table: id, organisation, campaign, those of counters.by and counters.groups. An UPDATE that sets none of them fires nothing, so
--- batches pay for no call. It is an AFTER trigger, since a BEFORE trigger locks each row once more. Partitions get it from their table, also
--- later ones. Where one has another owner, each that has the table's owner gets its own.
--- An UPDATE that moves a row to another partition deletes and inserts for triggers of rows. So where partitions are bounded by such a column, a
--- statement that sets it is refused as a whole.
+-- Puts the triggers on the inbox that refuse an UPDATE of what messages are counted by (refuse_change()). migrate runs
+-- this again where this file has changed. columns: of the table: id, organisation, campaign, those of counters.by and
+-- counters.groups. An UPDATE that sets none of them fires nothing, so batches pay for no call. It is an AFTER trigger,
+-- since a BEFORE trigger locks each row once more. Partitions get it from their table, also later ones. Where one has
+-- another owner, each that has the table's owner gets its own. An UPDATE that moves a row to another partition deletes
+-- and inserts for triggers of rows. So where partitions are bounded by such a column, a statement that sets it is
+-- refused as a whole.
 CREATE OR REPLACE FUNCTION install_change_trigger(in_schema text, in_table text, columns text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     base regclass := to_regclass(format('%I.%I', in_schema, in_table));

@@ -1,21 +1,21 @@
--- Puts the trigger on the inbox that counts the root (TARGETED), and makes its function, count_inserted(). migrate runs this again where
--- this file has changed.
--- in_schema, in_table: the base table (our schema and message_inbox unless mapped); message_id, org_id, campaign_id, status, flags: its columns; kinds,
--- dimensions: as for inbox_dimensions(); group_kinds, groups: as for inbox_groups().
--- Raises 42804 or 42703 where check_inbox_columns() refuses a column.
+-- Puts the trigger on the inbox that counts the root (TARGETED), and makes its function, count_inserted(). migrate runs
+-- this again where this file has changed. in_schema, in_table: the base table (our schema and message_inbox unless
+-- mapped); message_id, org_id, campaign_id, status, flags: its columns; kinds, dimensions: as for inbox_dimensions();
+-- group_kinds, groups: as for inbox_groups(). Raises 42804 or 42703 where check_inbox_columns() refuses a column.
 --
--- A statement trigger fires for the table that the statement names. So each partition gets one as well, for rows that are inserted into it
--- directly: with an argument, by which count_inserted() knows it.
+-- A statement trigger fires for the table that the statement names. So each partition gets one as well, for rows that
+-- are inserted into it directly: with an argument, by which count_inserted() knows it.
 --
--- count_inserted() adds one delta row per INSERT statement, however many rows that brings (COPY too). It counts the whole path of
--- a row's status and its flags, so that an insert of a row that is not fresh stays exact. It also notes which organisations have messages
--- in a campaign.
+-- count_inserted() adds one delta row per INSERT statement, however many rows that brings (COPY too). It counts the
+-- whole path of a row's status and its flags, so that an insert of a row that is not fresh stays exact. It also notes
+-- which organisations have messages in a campaign.
 --
--- It is SECURITY DEFINER, since the platform's role has no right on the counters: it has the rights of a role that can append to them
--- and nothing else (migrate/definer_counter.sql). Its search path is fixed, with pg_temp last, so that no role can slip in tables. The
--- statements before the counting make sure that every type is PostgreSQL's own (below 16384). They are statements of their own, because
--- PL/pgSQL analyses a statement when it gets there: before that it does not even search for a foreign cast. The two calls are for the
--- rare cases (a table under a new name, a domain) and say what is wrong.
+-- It is SECURITY DEFINER, since the platform's role has no right on the counters: it has the rights of a role that can
+-- append to them and nothing else (migrate/definer_counter.sql). Its search path is fixed, with pg_temp last, so that
+-- no role can slip in tables. The statements before the counting make sure that every type is PostgreSQL's own (below
+-- 16384). They are statements of their own, because PL/pgSQL analyses a statement when it gets there: before that it
+-- does not even search for a foreign cast. The two calls are for the rare cases (a table under a new name, a domain)
+-- and say what is wrong.
 CREATE OR REPLACE FUNCTION install_inbox_trigger(in_schema text, in_table text, message_id text, org_id text, campaign_id text, status text,
                                                  flags text, kinds text[], dimensions text[], group_kinds text[], groups text[])
 RETURNS void LANGUAGE plpgsql AS $install$

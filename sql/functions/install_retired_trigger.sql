@@ -1,17 +1,19 @@
--- Puts the triggers on the inbox that book messages that go, by DELETE or TRUNCATE, and makes their function, count_deleted(). migrate runs
--- this again where this file has changed. Parameters and errors: as for install_inbox_trigger().
+-- Puts the triggers on the inbox that book messages that go, by DELETE or TRUNCATE, and makes their function,
+-- count_deleted(). migrate runs this again where this file has changed. Parameters and errors: as for
+-- install_inbox_trigger().
 --
--- count_deleted() books what the messages have counted (campaign_retired), in the transaction that deletes them: counters stay, and live and
--- retired messages together are what they say. It remembers the ids, so that a late receipt is not taken for one that came too early.
--- It forgets which parts of them are delivered (message_part): another message may get the id.
--- What they have counted in the histograms of times is booked, too, where the table has the columns (inbox_forgotten()).
--- It has the rights of the same role as count_inserted(), by the same rules.
+-- count_deleted() books what the messages have counted (campaign_retired), in the transaction that deletes them:
+-- counters stay, and live and retired messages together are what they say. It remembers the ids, so that a late receipt
+-- is not taken for one that came too early. It forgets which parts of them are delivered (message_part): another
+-- message may get the id. What they have counted in the histograms of times is booked, too, where the table has the
+-- columns (inbox_forgotten()). It has the rights of the same role as count_inserted(), by the same rules.
 --
--- Each partition gets the trigger for DELETE as well, as for inserts. TRUNCATE of the table fires the triggers of its partitions, too, so
--- there is one, the parent's; a partition that is truncated alone is not booked (`receiptd audit --repair` finds that).
+-- Each partition gets the trigger for DELETE as well, as for inserts. TRUNCATE of the table fires the triggers of its
+-- partitions, too, so there is one, the parent's; a partition that is truncated alone is not booked (`receiptd audit
+-- --repair` finds that).
 --
--- TRUNCATE brings no rows: the function reads them. It has waited for all writers, so a new snapshot sees every row; an older one, of
--- REPEATABLE READ, might not.
+-- TRUNCATE brings no rows: the function reads them. It has waited for all writers, so a new snapshot sees every row; an
+-- older one, of REPEATABLE READ, might not.
 CREATE OR REPLACE FUNCTION install_retired_trigger(in_schema text, in_table text, message_id text, campaign_id text, status text,
                                                    flags text)
 RETURNS void LANGUAGE plpgsql AS $install$

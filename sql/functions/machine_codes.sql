@@ -1,6 +1,7 @@
--- What an open or click counts as that a machine made, by the policy for it (1 flag, 2 count, 3 ignore): status and the flags beside it, as rcpt_machine_apply()
--- of src/core/machine.c says for receipts whose gateway has told. `named` and `flags` are what the receipt names. 4 flag and 5 ignore: of a click beside whose
--- flag MACHINE_OPEN the open counts, so that it stays when the click goes.
+-- What an open or click counts as that a machine made, by the policy for it (1 flag, 2 count, 3 ignore): status and the
+-- flags beside it, as rcpt_machine_apply() of src/core/machine.c says for receipts whose gateway has told. `named` and
+-- `flags` are what the receipt names. 4 flag and 5 ignore: of a click beside whose flag MACHINE_OPEN the open counts,
+-- so that it stays when the click goes.
 CREATE OR REPLACE FUNCTION machine_codes(named int2, flags int4, policy int2) RETURNS TABLE (status int2, beside int4) LANGUAGE sql STABLE ROWS 1 AS $$
     SELECT CASE WHEN policy = 2 THEN named WHEN policy > 3 THEN (SELECT o.code FROM message_status_priority o WHERE o.name = 'OPENED')
                 WHEN a.flags = 0 THEN a.implies ELSE (9001 + a.first)::int2 END,

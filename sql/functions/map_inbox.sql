@@ -1,10 +1,11 @@
--- Makes message_inbox an automatically updatable view over the platform's table: our columns first, then all others under their own names,
--- except those that are called like one of ours. Where the table is partitioned by ranges of an id that is shown as text, message_key is the id itself: only a
--- comparison with that leaves partitions out of a plan. migrate runs this again where this file has changed, or where the table has gained columns.
--- in_schema, in_table: the base table; the other parameters: the name there of the column that the parameter is called after; created_at is ''
--- where the table has no such column. Of ours, columns that are missing are added, without rewriting the table, and get a comment; the
--- platform's three, and created_at where it has a name, must be there.
--- Raises 42P01 (no such table), 42703 (no such column), 42804 (a column of another type) and 23502 (status or flags may be NULL).
+-- Makes message_inbox an automatically updatable view over the platform's table: our columns first, then all others
+-- under their own names, except those that are called like one of ours. Where the table is partitioned by ranges of an
+-- id that is shown as text, message_key is the id itself: only a comparison with that leaves partitions out of a plan.
+-- migrate runs this again where this file has changed, or where the table has gained columns. in_schema, in_table: the
+-- base table; the other parameters: the name there of the column that the parameter is called after; created_at is ''
+-- where the table has no such column. Of ours, columns that are missing are added, without rewriting the table, and get
+-- a comment; the platform's three, and created_at where it has a name, must be there. Raises 42P01 (no such table),
+-- 42703 (no such column), 42804 (a column of another type) and 23502 (status or flags may be NULL).
 CREATE OR REPLACE FUNCTION map_inbox(in_schema text, in_table text, message_id text, org_id text, campaign_id text,
                                      status text, prev_status text, flags text, prev_flags text, status_at text,
                                      updated_at text, created_at text)
@@ -64,8 +65,8 @@ BEGIN
            AND (SELECT col_description(base, a.attnum) FROM pg_attribute a WHERE a.attrelid = base AND a.attname = mapped.theirs) IS NULL THEN
             EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', base, mapped.theirs, 'receiptd: only receipts write it');
         END IF;
-        -- Texts stay plain columns: their index is used as it is. Anything else is shown as text and needs an index on (column::text).
-        -- Where a collation takes different texts for equal, the bytes decide.
+        -- Texts stay plain columns: their index is used as it is. Anything else is shown as text and needs an index on
+        -- (column::text). Where a collation takes different texts for equal, the bytes decide.
         list := list || CASE WHEN list = '' THEN '' ELSE ', ' END
             || format(CASE WHEN mapped.type <> 'text' THEN 'message_inbox.%I AS %I'
                            WHEN NOT present.exact THEN 'message_inbox.%I::text COLLATE "C" AS %I'

@@ -1,11 +1,13 @@
--- Where the first parked receipts of these pairs are whose message exists by now, pair by pair in the order of their positions; with the
--- message's campaign and organisation (NULL: none). Where two rows have its id, in partitions by time, that one counts whose organisation the receipt names.
--- An open or click that may be of a machine (machine.after_delivery) waits a minute at most until its message's row says when it was delivered,
--- and after a DELIVERED that is parked, too, however long that waits for the message. A plain query, so that it becomes part of the statement that asks.
--- The row is read as JSON, since a table of the platform's has first_delivered_at only with counters.times, which machine.after_delivery needs. No other receipt pays for that.
+-- Where the first parked receipts of these pairs are whose message exists by now, pair by pair in the order of their
+-- positions; with the message's campaign and organisation (NULL: none). Where two rows have its id, in partitions by
+-- time, that one counts whose organisation the receipt names. An open or click that may be of a machine
+-- (machine.after_delivery) waits a minute at most until its message's row says when it was delivered, and after a
+-- DELIVERED that is parked, too, however long that waits for the message. A plain query, so that it becomes part of the
+-- statement that asks. The row is read as JSON, since a table of the platform's has first_delivered_at only with
+-- counters.times, which machine.after_delivery needs. No other receipt pays for that.
 --
--- A scalar subquery is always a lookup by key for each row; a join here would sooner or later be planned as a scan of the whole inbox. Each
--- pair gives its first rows in the order of the index; the outer limit keeps to the order of all.
+-- A scalar subquery is always a lookup by key for each row; a join here would sooner or later be planned as a scan of
+-- the whole inbox. Each pair gives its first rows in the order of the index; the outer limit keeps to the order of all.
 CREATE OR REPLACE FUNCTION parked_applicable(topics text[], partitions int4[], of_lane int4, most int4)
 RETURNS TABLE (topic text, partition int4, at_offset int8, index int4, campaign text, org text) LANGUAGE sql STABLE AS $$
     SELECT f.*

@@ -1,5 +1,5 @@
--- Replaces what starts runs. Wordings that are known keep their rows; those that are not in the list start nothing any more,
--- their runs go on.
+-- Replaces what starts runs. Wordings that are known keep their rows; those that are not in the list start nothing any
+-- more, their runs go on.
 CREATE OR REPLACE FUNCTION pipelines_store(definitions jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     one jsonb;

@@ -1,5 +1,6 @@
--- Trigger function: refuses an UPDATE that would change by what a message was counted. Its arguments are the columns; install_change_trigger() says
--- which UPDATE gets here. For a statement: it may move rows to other partitions, and then nobody would see what it changed.
+-- Trigger function: refuses an UPDATE that would change by what a message was counted. Its arguments are the columns;
+-- install_change_trigger() says which UPDATE gets here. For a statement: it may move rows to other partitions, and then
+-- nobody would see what it changed.
 CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     name text;

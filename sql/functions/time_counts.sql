@@ -1,4 +1,5 @@
--- The cells of campaign_tally in which a message of a campaign counts that has this place (time_place()). The status is the later one's.
+-- The cells of campaign_tally in which a message of a campaign counts that has this place (time_place()). The status is
+-- the later one's.
 CREATE OR REPLACE FUNCTION time_counts(of_campaign text, place text)
 RETURNS TABLE (kind text, campaign text, key text, status int2) LANGUAGE sql STABLE AS $$
     SELECT c.kind, c.campaign, c.prefix || time_key(c.bucket::int2), p.code

@@ -1,5 +1,5 @@
--- What a transition of a path and flags does to the counters: each status that its path enters (1) or leaves (-1), each flag that is gained
--- (1). A plain query, so that it becomes part of the statement that asks.
+-- What a transition of a path and flags does to the counters: each status that its path enters (1) or leaves (-1), each
+-- flag that is gained (1). A plain query, so that it becomes part of the statement that asks.
 CREATE OR REPLACE FUNCTION transition_codes(old_code int2, new_code int2, gained_flags int4)
 RETURNS TABLE (code int2, delta int4) LANGUAGE sql STABLE ROWS 3 AS $$
     SELECT d.code, d.delta::int4 FROM path_delta d WHERE d.old = old_code AND d.new = new_code

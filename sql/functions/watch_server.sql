@@ -1,7 +1,7 @@
--- What keeps dead rows alive, and how full the server is, for a role that may not see the sessions of others.
--- With the rights of a role of its own (migrate/definer_watcher.sql), and therefore these numbers alone: pg_read_all_stats would show
--- all roles' statements too.
--- hidden: sessions that the owner may not see either; of those only their number is known.
+-- What keeps dead rows alive, and how full the server is, for a role that may not see the sessions of others. With the
+-- rights of a role of its own (migrate/definer_watcher.sql), and therefore these numbers alone: pg_read_all_stats would
+-- show all roles' statements too. hidden: sessions that the owner may not see either; of those only their number is
+-- known.
 CREATE OR REPLACE FUNCTION watch_server(OUT age_ms bigint, OUT pid integer, OUT application_name text, OUT backends bigint,
                              OUT max_connections bigint, OUT hidden bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -1,9 +1,10 @@
--- The only statement of a batch that reads or writes the inbox: it changes what the receipts change, and says what became of every known
--- message. It counts nothing; src/core/count.c does. Messages, sorted by id, one entry each: $1 text[] ids, $2 int2[] highest status,
--- $3 int4[] flags, $4 timestamptz[] event time of that status, $5 text[] organisations that the receipts name (empty: none does).
--- Only the ids are in unnest(): an array of another type costs nothing by subscript.
--- A row for each known message: n (1-based), status and flags before, campaign, fate: c changed, s same, t stale (another
--- transaction was waited for, or the message is deleted), o of another organisation. Unknown messages have no row.
+-- The only statement of a batch that reads or writes the inbox: it changes what the receipts change, and says what
+-- became of every known message. It counts nothing; src/core/count.c does. Messages, sorted by id, one entry each: $1
+-- text[] ids, $2 int2[] highest status, $3 int4[] flags, $4 timestamptz[] event time of that status, $5 text[]
+-- organisations that the receipts name (empty: none does). Only the ids are in unnest(): an array of another type costs
+-- nothing by subscript. A row for each known message: n (1-based), status and flags before, campaign, fate: c changed,
+-- s same, t stale (another transaction was waited for, or the message is deleted), o of another organisation. Unknown
+-- messages have no row.
 WITH changed AS (
     UPDATE message_inbox m
     SET prev_status = m.status, prev_flags = m.flags,

@@ -1,8 +1,9 @@
--- Parked receipts whose alias has landed get the message id that it leads to, and with it the lane of that message, whose next wake applies
--- them. After a fence with new = expected: the rows are this lane's, and nobody else moves them.
--- $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows. Returns rows (moved; equal to $4: there may be more). Their
--- timeline follows them. A receipt that names no total of parts gets part and total from the alias, if that has some, as the intake would have given it. The
--- part is in the top byte of the event's key (src/core/record_event.c), so copies have one key, whichever way they came.
+-- Parked receipts whose alias has landed get the message id that it leads to, and with it the lane of that message,
+-- whose next wake applies them. After a fence with new = expected: the rows are this lane's, and nobody else moves
+-- them. $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows. Returns rows (moved; equal to $4:
+-- there may be more). Their timeline follows them. A receipt that names no total of parts gets part and total from the
+-- alias, if that has some, as the intake would have given it. The part is in the top byte of the event's key
+-- (src/core/record_event.c), so copies have one key, whichever way they came.
 WITH
 picked AS (
     SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k."offset") AS at_offset,

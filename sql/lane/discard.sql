@@ -1,6 +1,6 @@
--- The first parked row that a wake would take, which PostgreSQL refuses to apply: to dead_letter instead, never counted.
--- $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows, $5 text detail. Returns rows (handled), and
--- gateways, as wake does.
+-- The first parked row that a wake would take, which PostgreSQL refuses to apply: to dead_letter instead, never
+-- counted. $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows, $5 text detail. Returns rows
+-- (handled), and gateways, as wake does.
 WITH
 picked AS (
     SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k.at_offset) AS at_offset,

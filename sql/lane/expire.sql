@@ -1,9 +1,9 @@
--- Parked receipts that are older than the limit and whose message still does not exist, and those whose message has been deleted: to
--- dead_letter, never counted. Of a message that was erased, the letter keeps no payload.
--- (What has become applicable is woken, and what an alias leads elsewhere is moved there, however old it is.) After a fence with
--- new = expected.
--- $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows, $5 int8 max age in ms. Returns rows (handled)
--- and gateways of those that were too old, as wake does; retired (rows of deleted messages) and their gateways, retired_gateways.
+-- Parked receipts that are older than the limit and whose message still does not exist, and those whose message has
+-- been deleted: to dead_letter, never counted. Of a message that was erased, the letter keeps no payload. (What has
+-- become applicable is woken, and what an alias leads elsewhere is moved there, however old it is.) After a fence with
+-- new = expected. $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows, $5 int8 max age in ms.
+-- Returns rows (handled) and gateways of those that were too old, as wake does; retired (rows of deleted messages) and
+-- their gateways, retired_gateways.
 WITH
 picked AS (
     SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k."offset") AS at_offset,

@@ -1,11 +1,13 @@
--- The next messages of the lane's ranges: a receipt is parked for each that the range can still raise, in the lane of that message, whose next wake
--- applies it like any other. After a fence with new = expected: the ranges are this lane's. No message is locked here.
--- $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most messages that are looked at for each of sixteen ranges, $5 int8 ms after which a
--- range is looked at a second time, for messages whose row came late, $6 int4 1: the timeline is written. Variables: range_account, range_recipient,
--- range_sent: columns of the inbox.
--- Returns ranges (looked at), again (there is more to do at once), messages (parked), idle (ranges whose first look has found nothing to raise).
+-- The next messages of the lane's ranges: a receipt is parked for each that the range can still raise, in the lane of
+-- that message, whose next wake applies it like any other. After a fence with new = expected: the ranges are this
+-- lane's. No message is locked here. $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most messages that
+-- are looked at for each of sixteen ranges, $5 int8 ms after which a range is looked at a second time, for messages
+-- whose row came late, $6 int4 1: the timeline is written. Variables: range_account, range_recipient, range_sent:
+-- columns of the inbox. Returns ranges (looked at), again (there is more to do at once), messages (parked), idle
+-- (ranges whose first look has found nothing to raise).
 WITH
--- A parked receipt of a range has an index above those of records: 200 000 for each index, so that its numbers begin again only when none of them waits.
+-- A parked receipt of a range has an index above those of records: 200 000 for each index, so that its numbers begin
+-- again only when none of them waits.
 due AS MATERIALIZED (
     SELECT f.*, CASE WHEN f.found % 200000 + $4::int4 > 200000 THEN (f.found / 200000 + 1) * 200000 ELSE f.found END AS base, row_number() OVER () AS turn
     FROM (
@@ -33,8 +35,9 @@ seen AS MATERIALIZED (
         ORDER BY m.:"range_sent", m.message_id LIMIT $4::int4
     ) m
 ),
--- A message that has failed was not sent to the person, as far as is known: a range, which does not name it, does not correct that. UNKNOWN says
--- that no receipt came. Of several ranges with one status, the message gets the receipt with the smallest time; none while one waits.
+-- A message that has failed was not sent to the person, as far as is known: a range, which does not name it, does not
+-- correct that. UNKNOWN says that no receipt came. Of several ranges with one status, the message gets the receipt with
+-- the smallest time; none while one waits.
 meant AS (
     SELECT DISTINCT ON (s.message_id, d.status) s.turn, s.message_id, s.n, d.topic, d.partition, d."offset", d.index, d.status, d.at, d.base,
            d.account, d.org_id, d.gateway, d.traceparent

@@ -1,5 +1,5 @@
--- What keeps inbox.columns.counted from being used. $1 text schema and $2 text name of an existing table, $3 text the column. One row for each problem, as
--- inbox_problems.sql has them.
+-- What keeps inbox.columns.counted from being used. $1 text schema and $2 text name of an existing table, $3 text the
+-- column. One row for each problem, as inbox_problems.sql has them.
 SELECT CASE WHEN a.attnum IS NULL THEN format('inbox table %s has no column %I for the keys of counted receipts', t.name, $3::text)
             ELSE format('column %I of inbox table %s, for the keys of counted receipts, is of type %s, not bytea', $3::text, t.name, format_type(a.atttypid, NULL))
        END AS problem,

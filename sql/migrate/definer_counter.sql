@@ -1,6 +1,7 @@
--- count_inserted() and count_deleted() work with the rights of a role of its own (SECURITY DEFINER): the rights that are written here and no others.
--- Code that an attacker could run in them has those, and not the owner's. Variables: schema, counter_role. Can be run again; an
--- owner has to be allowed to create in the schema at the moment when it becomes owner.
+-- count_inserted() and count_deleted() work with the rights of a role of its own (SECURITY DEFINER): the rights that
+-- are written here and no others. Code that an attacker could run in them has those, and not the owner's. Variables:
+-- schema, counter_role. Can be run again; an owner has to be allowed to create in the schema at the moment when it
+-- becomes owner.
 REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"counter_role";
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"counter_role";
 GRANT USAGE, CREATE ON SCHEMA :"schema" TO :"counter_role";

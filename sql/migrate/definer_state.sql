@@ -1,8 +1,9 @@
--- The owners of the functions that have rights of their own. $1 text schema. Two rows, counter and watcher. Roles belong to all
--- databases of a server: so the name holds a hash of database and schema, and one role serves one schema.
--- role (its name), role_exists; usable (the session may give it functions), may_create, may_join (the session may make itself
--- its member); problem (NULL: none; what makes the role unfit, and undo: how to mend that); function_exists and settled (it belongs
--- to the role, which has all its rights); sees (it may see all sessions) and may_show (the session may let it); session; database.
+-- The owners of the functions that have rights of their own. $1 text schema. Two rows, counter and watcher. Roles
+-- belong to all databases of a server: so the name holds a hash of database and schema, and one role serves one schema.
+-- role (its name), role_exists; usable (the session may give it functions), may_create, may_join (the session may make
+-- itself its member); problem (NULL: none; what makes the role unfit, and undo: how to mend that); function_exists and
+-- settled (it belongs to the role, which has all its rights); sees (it may see all sessions) and may_show (the session
+-- may let it); session; database.
 WITH definer AS (
     SELECT d.kind, d.function, me.oid AS me, me.rolname AS session, me.rolsuper, me.rolsuper OR me.rolcreaterole AS may_create,
            -- Since 16 CREATEROLE alone gives no role that others have made.

@@ -1,5 +1,5 @@
--- The same for watch_server(), which reads the sessions of all roles: its role has no right on any object of the schema.
--- Variables: schema, watcher_role.
+-- The same for watch_server(), which reads the sessions of all roles: its role has no right on any object of the
+-- schema. Variables: schema, watcher_role.
 REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"watcher_role";
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"watcher_role";
 GRANT CREATE ON SCHEMA :"schema" TO :"watcher_role";

@@ -1,5 +1,6 @@
--- Which columns of an existing table messages cannot be counted by (counters.by, counters.groups). $1 text its schema, $2 text its name, $3 text[] columns. One row for each problem, as
--- inbox_problems.sql has them. The text of a value must not depend on a session's settings: the trigger and the lanes each make it.
+-- Which columns of an existing table messages cannot be counted by (counters.by, counters.groups). $1 text its schema,
+-- $2 text its name, $3 text[] columns. One row for each problem, as inbox_problems.sql has them. The text of a value
+-- must not depend on a session's settings: the trigger and the lanes each make it.
 SELECT CASE WHEN a.attnum IS NULL THEN format('inbox table %s has no column %I, by which messages are counted', t.name, d.name)
             ELSE format('column %I of inbox table %s, by which messages are counted, is of type %s: its text may depend on settings, or on functions '
                         'of another role', d.name, t.name, format_type(a.atttypid, NULL)) END AS problem,

@@ -1,5 +1,5 @@
--- A role executes only functions that it was given by name: PUBLIC none; only the owner those that install triggers, map the inbox or
--- fill the ladder, and the triggers' functions, which another role could put on a table of its own.
+-- A role executes only functions that it was given by name: PUBLIC none; only the owner those that install triggers,
+-- map the inbox or fill the ladder, and the triggers' functions, which another role could put on a table of its own.
 -- role.sql gives the daemon's role what it calls. Can be run again: a new function starts with EXECUTE for PUBLIC.
 DO $$
 DECLARE

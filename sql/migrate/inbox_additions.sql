@@ -1,8 +1,9 @@
--- What keeps migrate from adding its columns to an existing table: it would take over one of the platform's, it does not own the table, or PostgreSQL
--- refuses. $1 text schema and $2 text name of the table, $3 text[] the names there of our columns, in the order of map_inbox(), $4 text our schema,
--- $5 int4: bit n, the configuration names the n-th of them. Columns: as in inbox_problems.sql. A column is receiptd's where its comment says so
--- (map_inbox()), or where the view shows it: an inbox that was migrated before there were such comments has the view. The rights are those of
--- the view's owner; before there is a view, those of the owner of our schema.
+-- What keeps migrate from adding its columns to an existing table: it would take over one of the platform's, it does
+-- not own the table, or PostgreSQL refuses. $1 text schema and $2 text name of the table, $3 text[] the names there of
+-- our columns, in the order of map_inbox(), $4 text our schema, $5 int4: bit n, the configuration names the n-th of
+-- them. Columns: as in inbox_problems.sql. A column is receiptd's where its comment says so (map_inbox()), or where the
+-- view shows it: an inbox that was migrated before there were such comments has the view. The rights are those of the
+-- view's owner; before there is a view, those of the owner of our schema.
 WITH RECURSIVE t AS (
     SELECT c.*, format('%I.%I', n.nspname, c.relname) AS name
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

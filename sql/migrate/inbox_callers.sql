@@ -1,7 +1,8 @@
--- Whose functions PostgreSQL may call when it plans a query over a mapped inbox, before it reads a row: it evaluates what is
--- constant in the expressions of indexes, statistics and partition keys, with the rights of the role that reads. Columns: object,
--- function, owner. $1 text schema and $2 text name of the table that is the inbox, or becomes it. Functions of superusers and of the session's role are trusted. Lock the inbox first: SHARE UPDATE EXCLUSIVE
--- keeps new ones of these away. Checks of partitions are left out by constraint_exclusion = off.
+-- Whose functions PostgreSQL may call when it plans a query over a mapped inbox, before it reads a row: it evaluates
+-- what is constant in the expressions of indexes, statistics and partition keys, with the rights of the role that
+-- reads. Columns: object, function, owner. $1 text schema and $2 text name of the table that is the inbox, or becomes
+-- it. Functions of superusers and of the session's role are trusted. Lock the inbox first: SHARE UPDATE EXCLUSIVE keeps
+-- new ones of these away. Checks of partitions are left out by constraint_exclusion = off.
 WITH RECURSIVE base (oid) AS (
     SELECT d.refobjid
     FROM pg_rewrite w

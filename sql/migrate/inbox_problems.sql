@@ -1,7 +1,6 @@
--- Why an existing table cannot be the inbox, from the catalogs, which every role may read. $1 text its schema, $2 text its name,
--- $3 text[] the names there of our columns, in the order of map_inbox().
--- One row for each problem, the most important first: problem, advice, sql (NULL: no statement mends it). Columns that migrate adds:
--- inbox_additions.sql.
+-- Why an existing table cannot be the inbox, from the catalogs, which every role may read. $1 text its schema, $2 text
+-- its name, $3 text[] the names there of our columns, in the order of map_inbox(). One row for each problem, the most
+-- important first: problem, advice, sql (NULL: no statement mends it). Columns that migrate adds: inbox_additions.sql.
 WITH RECURSIVE named AS (
     SELECT c.*, format('%I.%I', n.nspname, c.relname) AS name
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1::name AND c.relname = $2::name
@@ -38,13 +37,15 @@ id AS (
     SELECT c.*, CASE WHEN c.texty AND c.exact THEN format('%I', c.theirs) WHEN c.texty THEN format('%I COLLATE "C"', c.theirs) ELSE format('(%I::text)', c.theirs) END AS key
     FROM col c WHERE c.n = 1 AND c.attnum IS NOT NULL
 ),
--- A unique index of a partitioned table has to have the columns by which it is partitioned, and those by which its partitions are. 0: an expression.
+-- A unique index of a partitioned table has to have the columns by which it is partitioned, and those by which its
+-- partitions are. 0: an expression.
 parted AS (
     SELECT array_agg(DISTINCT COALESCE(s.attnum, 0)) AS columns, bool_or(COALESCE(s.attnum, 0) <> id.attnum) AS apart
     FROM t CROSS JOIN id CROSS JOIN pg_partition_tree(t.oid) l JOIN pg_partitioned_table p ON p.partrelid = l.relid CROSS JOIN unnest(p.partattrs::int2[]) k
     LEFT JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = k LEFT JOIN pg_attribute s ON s.attrelid = t.oid AND s.attname = a.attname HAVING count(*) > 0
 ),
--- Indexes of the id alone, or with such columns behind it: on the column itself (own), and on what statements compare (found).
+-- Indexes of the id alone, or with such columns behind it: on the column itself (own), and on what statements compare
+-- (found).
 key AS (
     SELECT x.*, k.oid AS constraint_oid, k.conname, x.indkey[0] = id.attnum AS own,
            CASE WHEN id.texty THEN x.indkey[0] = id.attnum AND x.indcollation[0] = id.coll

@@ -1,6 +1,6 @@
--- Our own inbox, the default. Variables: fillfactor (50: all rows of a page can be updated once without a new index entry).
--- The platform inserts message_id, org_id and campaign_id and never touches the rest. Only what never changes is indexed:
--- an index on status would end HOT updates.
+-- Our own inbox, the default. Variables: fillfactor (50: all rows of a page can be updated once without a new index
+-- entry). The platform inserts message_id, org_id and campaign_id and never touches the rest. Only what never changes
+-- is indexed: an index on status would end HOT updates.
 CREATE TABLE message_inbox (
     message_id text COLLATE "C" PRIMARY KEY,
     org_id text COLLATE "C",
@@ -13,7 +13,8 @@ CREATE TABLE message_inbox (
     updated_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(), -- for retention, and for the recent rows
     counted bytea, -- keys of receipts, by which echoes are recognised (dedup.window); eight bytes for each status that the message has had
-    -- counters.times: the least event times of receipts that name the status, and the first by name of the gateways that these name
+    -- counters.times: the least event times of receipts that name the status, and the first by name of the gateways
+    -- that these name
     first_sent_at timestamptz,
     first_delivered_at timestamptz,
     first_opened_at timestamptz,

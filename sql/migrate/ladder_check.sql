@@ -1,6 +1,7 @@
--- Does a new ladder contradict rows in use? $1 int2[] codes, $2 text[] names, $3 int2[] parents, $4 int2[] flag bits: as
--- for ladder_fill; $5 … $7 what retired messages use (ladder_retired.sql). One row per contradiction: code, name (today's), rows, problem. Counts the rows themselves, and the retired ones, not the
--- counters: one pass over the inbox, so only run it when the ladder's hash has changed.
+-- Does a new ladder contradict rows in use? $1 int2[] codes, $2 text[] names, $3 int2[] parents, $4 int2[] flag bits:
+-- as for ladder_fill; $5 … $7 what retired messages use (ladder_retired.sql). One row per contradiction: code, name
+-- (today's), rows, problem. Counts the rows themselves, and the retired ones, not the counters: one pass over the
+-- inbox, so only run it when the ladder's hash has changed.
 WITH fresh AS (
     SELECT * FROM unnest($1::int2[], $2::text[], $3::int2[], $4::int2[]) AS f (code, name, parent, flag_bit)
 ),

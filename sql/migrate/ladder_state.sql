@@ -1,6 +1,7 @@
--- Is the stored ladder the configured one? $1 … $9 array literals in the order of ladder_fill.sql, $10 text ladder hash.
--- Columns: filled (there is a ladder), same, extends (it has all that is stored and more: rows and daemons with the stored one
--- stay right), pins (topics that are pinned to another one; to another than the stored one where that is extended).
+-- Is the stored ladder the configured one? $1 … $9 array literals in the order of ladder_fill.sql, $10 text ladder
+-- hash. Columns: filled (there is a ladder), same, extends (it has all that is stored and more: rows and daemons with
+-- the stored one stay right), pins (topics that are pinned to another one; to another than the stored one where that is
+-- extended).
 WITH
 configured AS (
     SELECT * FROM unnest($1::int2[], $2::text[], $3::int2[], $4::bool[], $5::int2[], $6::int2[])
@@ -15,7 +16,8 @@ configured_override AS (
 stored_override AS (
     SELECT o.channel, o.status, o.becomes FROM status_override o
 ),
--- What a daemon with the stored ladder reads out of an event must not change: an override that is new has a new name in it.
+-- What a daemon with the stored ladder reads out of an event must not change: an override that is new has a new name in
+-- it.
 extension AS (
     SELECT NOT EXISTS (SELECT code, name, parent, flag_bit, implies FROM stored
                        EXCEPT SELECT code, name, parent, flag_bit, implies FROM configured)

@@ -1,6 +1,6 @@
--- For `receiptd migrate --platform-role`: the platform inserts messages and reads their statuses. It may not write the columns of the
--- status, so that it cannot take one back by accident. Variables: schema, platform_role.
--- A mapped inbox is the platform's own table; there the same is for the platform to see to.
+-- For `receiptd migrate --platform-role`: the platform inserts messages and reads their statuses. It may not write the
+-- columns of the status, so that it cannot take one back by accident. Variables: schema, platform_role. A mapped inbox
+-- is the platform's own table; there the same is for the platform to see to.
 REVOKE ALL ON SCHEMA :"schema" FROM :"platform_role";
 REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"platform_role";
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"platform_role";

@@ -1,7 +1,8 @@
--- What the session's role and the owner of the schema may do that no work of ours needs. A role may act as each role that it is a member
--- of; before PostgreSQL 16, CREATEROLE makes it a member of any role but a superuser's. $1 text schema, $2 text[] names of further roles.
--- Columns: grave (the role can reach files and commands of the server, or is a superuser in all but name), role, power, undo (SQL for
--- an administrator). Superusers are left out: migrate refuses them, and no grant limits them.
+-- What the session's role and the owner of the schema may do that no work of ours needs. A role may act as each role
+-- that it is a member of; before PostgreSQL 16, CREATEROLE makes it a member of any role but a superuser's. $1 text
+-- schema, $2 text[] names of further roles. Columns: grave (the role can reach files and commands of the server, or is
+-- a superuser in all but name), role, power, undo (SQL for an administrator). Superusers are left out: migrate refuses
+-- them, and no grant limits them.
 WITH ours AS (
     SELECT DISTINCT r.oid, r.rolname
     FROM pg_roles r

@@ -1,5 +1,6 @@
--- What keeps ranges from the messages of an existing table. $1 text its schema, $2 text its name, $3 text[] the columns of the person and the account,
--- $4 text the column of the time of sending. One row for each problem, as inbox_problems.sql has them.
+-- What keeps ranges from the messages of an existing table. $1 text its schema, $2 text its name, $3 text[] the columns
+-- of the person and the account, $4 text the column of the time of sending. One row for each problem, as
+-- inbox_problems.sql has them.
 SELECT CASE WHEN a.attnum IS NULL THEN format('inbox table %s has no column %I, by which ranges find messages', t.name, d.name)
             ELSE format('column %I of inbox table %s, by which ranges find messages, is of type %s, not %s', d.name, t.name,
                         format_type(a.atttypid, NULL), d.types[1]) END AS problem,

@@ -1,7 +1,7 @@
--- For `receiptd migrate --role`: exactly the rights that the daemon and its commands need; others that the role had in the schema go.
--- Variables: schema, receiptd_role (it owns nothing here: the tables belong to the role that runs the migration).
--- Functions by name, those that its statements and the functions among them call: docs/security.md lists the others, which it may not
--- execute. A role that may execute a trigger function could put it on a table of its own.
+-- For `receiptd migrate --role`: exactly the rights that the daemon and its commands need; others that the role had in
+-- the schema go. Variables: schema, receiptd_role (it owns nothing here: the tables belong to the role that runs the
+-- migration). Functions by name, those that its statements and the functions among them call: docs/security.md lists
+-- the others, which it may not execute. A role that may execute a trigger function could put it on a table of its own.
 REVOKE ALL ON SCHEMA :"schema" FROM :"receiptd_role";
 REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"receiptd_role";
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"receiptd_role";

@@ -1,2 +1,3 @@
--- Where echoes are recognised by the row: the column of its keys. Variables: receiptd_role, counted (a column of the inbox).
+-- Where echoes are recognised by the row: the column of its keys. Variables: receiptd_role, counted (a column of the
+-- inbox).
 GRANT UPDATE (:"counted") ON message_inbox TO :"receiptd_role";

@@ -1,5 +1,6 @@
--- For `receiptd migrate --serve-role`: receiptd serve reads what it shows; it executes no function of ours. Of tables that hold more than the interface shows,
--- columns: no payload, and no answer of a receiver. Variables: schema, serve_role.
+-- For `receiptd migrate --serve-role`: receiptd serve reads what it shows; it executes no function of ours. Of tables
+-- that hold more than the interface shows, columns: no payload, and no answer of a receiver. Variables: schema,
+-- serve_role.
 REVOKE ALL ON SCHEMA :"schema" FROM :"serve_role";
 REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"serve_role";
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"serve_role";

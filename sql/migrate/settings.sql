@@ -1,6 +1,8 @@
--- Storage parameters that tables of ours still need: those that grow with the messages, and our own inbox with its partitions. One that is set
--- stays as it is, whatever its value. $1 text schema, $2 text schema and $3 text name of the inbox's table, $4 bool: it is an existing
--- table, $5 text its column of campaigns. An index on that is advice, too: campaigns are read one by one. A partition that belongs to a role of another is left out. Columns: name; sql, which sets what is missing (of a partitioned inbox: of all its partitions); options; why; ours: migrate may set them.
+-- Storage parameters that tables of ours still need: those that grow with the messages, and our own inbox with its
+-- partitions. One that is set stays as it is, whatever its value. $1 text schema, $2 text schema and $3 text name of
+-- the inbox's table, $4 bool: it is an existing table, $5 text its column of campaigns. An index on that is advice,
+-- too: campaigns are read one by one. A partition that belongs to a role of another is left out. Columns: name; sql,
+-- which sets what is missing (of a partitioned inbox: of all its partitions); options; why; ours: migrate may set them.
 WITH wanted (schema, name, options, why) AS (
     VALUES ($1::text, 'message_alias', 'autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 1',
             'at 20 % of hundreds of millions of rows a vacuum comes too late and takes too long'),

@@ -1,9 +1,11 @@
--- What is there, from the catalogs, which every role may read. $1 text schema, $2 text inbox schema, $3 text inbox table. One row: schema_exists; versions_exist (schema_version); inbox_kind (r: table, v:
--- view, NULL: none) and inbox_mapping (its comment, by inbox_view_comment.sql) of message_inbox; fillfactor of our own; unseen
--- (columns of the inbox table that the view lacks, NULL: none); uncounted (partitions of the inbox whose rows are not counted when they
--- are inserted directly, although the table's are, NULL: none; those that install_inbox_trigger() would count); session (its role) and superuser (it is one);
--- has_times (the inbox table has the columns of first times, as inbox_has_times() says) and books_times (count_deleted() books what they count);
--- functions_open (a role may execute a function that functions_private.sql would take from it).
+-- What is there, from the catalogs, which every role may read. $1 text schema, $2 text inbox schema, $3 text inbox
+-- table. One row: schema_exists; versions_exist (schema_version); inbox_kind (r: table, v: view, NULL: none) and
+-- inbox_mapping (its comment, by inbox_view_comment.sql) of message_inbox; fillfactor of our own; unseen (columns of
+-- the inbox table that the view lacks, NULL: none); uncounted (partitions of the inbox whose rows are not counted when
+-- they are inserted directly, although the table's are, NULL: none; those that install_inbox_trigger() would count);
+-- session (its role) and superuser (it is one); has_times (the inbox table has the columns of first times, as
+-- inbox_has_times() says) and books_times (count_deleted() books what they count); functions_open (a role may execute a
+-- function that functions_private.sql would take from it).
 SELECT s.oid IS NOT NULL AS schema_exists,
        EXISTS (SELECT FROM pg_class v WHERE v.relnamespace = s.oid AND v.relname = 'schema_version') AS versions_exist,
        i.relkind AS inbox_kind,

@@ -1,5 +1,5 @@
--- What keeps counters.times from being used. $1 text schema and $2 text name of an existing table. One row for each column that is missing or of another type, as
--- inbox_problems.sql has them.
+-- What keeps counters.times from being used. $1 text schema and $2 text name of an existing table. One row for each
+-- column that is missing or of another type, as inbox_problems.sql has them.
 SELECT CASE WHEN a.attnum IS NULL THEN format('inbox table %s has no column %I for first times', t.name, c.name)
             ELSE format('column %I of inbox table %s, for first times, is of type %s, not %s', c.name, t.name, format_type(a.atttypid, NULL), format_type(c.type, NULL))
        END AS problem,

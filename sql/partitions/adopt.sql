@@ -1,5 +1,5 @@
--- After parent.sql: the table that was the inbox becomes the partition of all ids below a bound, which receiptd_bounds has proved. Its recent set goes. Variables:
--- upper.
+-- After parent.sql: the table that was the inbox becomes the partition of all ids below a bound, which receiptd_bounds
+-- has proved. Its recent set goes. Variables: upper.
 ALTER TABLE message_inbox ATTACH PARTITION message_inbox_before FOR VALUES FROM (MINVALUE) TO (:'upper');
 ALTER TABLE message_inbox_before DROP CONSTRAINT receiptd_bounds;
 DELETE FROM inbox_recent;

@@ -1,6 +1,7 @@
--- Whether the flat own inbox can become a partition for all ids below a bound. $1 text pattern of ids, $2 text the bound. Reads the table. rows; strange (ids
--- of another pattern) and strange_id, one of them; beyond (ids of this pattern that are not below the bound) and beyond_id; users: views, foreign keys
--- and publications that name the table, and would be left with what is in it now (NULL: none).
+-- Whether the flat own inbox can become a partition for all ids below a bound. $1 text pattern of ids, $2 text the
+-- bound. Reads the table. rows; strange (ids of another pattern) and strange_id, one of them; beyond (ids of this
+-- pattern that are not below the bound) and beyond_id; users: views, foreign keys and publications that name the table,
+-- and would be left with what is in it now (NULL: none).
 SELECT s.*, (SELECT string_agg(u.name, ', ' ORDER BY u.name) FROM (
            SELECT DISTINCT 'view ' || w.ev_class::regclass AS name
            FROM pg_depend d JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid

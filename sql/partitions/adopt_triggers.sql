@@ -1,5 +1,5 @@
--- The triggers go from the table that was the inbox to the whole, as install_inbox_trigger() and those beside it put them there; with them
--- the comment of the mapping. No variables.
+-- The triggers go from the table that was the inbox to the whole, as install_inbox_trigger() and those beside it put
+-- them there; with them the comment of the mapping. No variables.
 CREATE TRIGGER receiptd_count_inserted AFTER INSERT ON message_inbox REFERENCING NEW TABLE AS inserted
     FOR EACH STATEMENT EXECUTE FUNCTION count_inserted();
 CREATE TRIGGER receiptd_count_deleted AFTER DELETE ON message_inbox REFERENCING OLD TABLE AS deleted

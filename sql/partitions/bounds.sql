@@ -1,5 +1,6 @@
--- Notes the bounds that a table is to get as a partition: from now on a new row has to fit. Rows that are there fit already, or nothing is noted: a check that one of them
--- failed would refuse its receipts. Nobody writes the table meanwhile. Variables: other (its name), lower, upper. Raises 23514 where a row does not fit.
+-- Notes the bounds that a table is to get as a partition: from now on a new row has to fit. Rows that are there fit
+-- already, or nothing is noted: a check that one of them failed would refuse its receipts. Nobody writes the table
+-- meanwhile. Variables: other (its name), lower, upper. Raises 23514 where a row does not fit.
 LOCK TABLE ONLY :"other" IN ACCESS EXCLUSIVE MODE;
 SELECT set_config('receiptd.part', :'other', true), set_config('receiptd.lower', :'lower', true), set_config('receiptd.upper', :'upper', true);
 DO $$

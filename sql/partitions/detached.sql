@@ -1,5 +1,5 @@
--- Partitions that are out of the inbox and not booked yet: schema, name; lower and upper, as note_bounds.sql has noted them ('': without a lower one);
--- noted: receiptd has detached it itself.
+-- Partitions that are out of the inbox and not booked yet: schema, name; lower and upper, as note_bounds.sql has noted
+-- them ('': without a lower one); noted: receiptd has detached it itself.
 SELECT n.nspname AS schema, c.relname AS name, substring(k.definition FROM '>= ''([^'']*)''') AS lower,
        substring(k.definition FROM ' < ''([^'']*)''') AS upper, k.definition IS NOT NULL AS noted
 FROM pg_inherits i

@@ -1,4 +1,5 @@
--- After parent.sql, for an inbox without a message: drops the table that was the inbox. Raises 55000 where a message has come meanwhile.
+-- After parent.sql, for an inbox without a message: drops the table that was the inbox. Raises 55000 where a message
+-- has come meanwhile.
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM message_inbox_before) THEN

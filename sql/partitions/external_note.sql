@@ -1,5 +1,6 @@
--- Notes the partitions of an inbox that somebody else makes, under their present names. Forgets those that are booked and dropped, and those of another inbox.
--- $1 text schema and $2 text name of the inbox; $3 to $6 text its columns message_id, campaign_id, status, flags.
+-- Notes the partitions of an inbox that somebody else makes, under their present names. Forgets those that are booked
+-- and dropped, and those of another inbox. $1 text schema and $2 text name of the inbox; $3 to $6 text its columns
+-- message_id, campaign_id, status, flags.
 WITH leaf AS MATERIALIZED (
     SELECT c.oid, b.oid AS inbox, format('%I.%I', n.nspname, c.relname) AS name
     FROM pg_class b JOIN pg_namespace s ON s.oid = b.relnamespace

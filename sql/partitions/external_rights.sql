@@ -1,5 +1,6 @@
--- Lets the roles that read inbox_partition read the counted columns of its partitions, and those of first times, where the session may give that: then their audits count a partition that has
--- left and is not booked yet. No variables; search_path = the schema.
+-- Lets the roles that read inbox_partition read the counted columns of its partitions, and those of first times, where
+-- the session may give that: then their audits count a partition that has left and is not booked yet. No variables;
+-- search_path = the schema.
 DO $$
 DECLARE
     given text;

@@ -1,5 +1,6 @@
--- Partitions that came since the last run, so that they lack the triggers of the inbox (inbox_trigger_targets()), and that the session may put them on: schema, part and
--- name. None where the inbox itself has none. $1 text schema and $2 text name of the inbox.
+-- Partitions that came since the last run, so that they lack the triggers of the inbox (inbox_trigger_targets()), and
+-- that the session may put them on: schema, part and name. None where the inbox itself has none. $1 text schema and $2
+-- text name of the inbox.
 SELECT n.nspname AS schema, p.relname AS part, p.oid::regclass::text AS name
 FROM pg_class b JOIN pg_namespace s ON s.oid = b.relnamespace
 CROSS JOIN LATERAL inbox_trigger_targets(b.oid) t

@@ -1,5 +1,6 @@
--- The partitions of the inbox but the default one, by their bounds. $1 text schema and $2 text name of the inbox. Columns: schema, name, lower and
--- upper (texts; NULL: without a bound on this side, or the bound is no single text); frozen: maintain has frozen it.
+-- The partitions of the inbox but the default one, by their bounds. $1 text schema and $2 text name of the inbox.
+-- Columns: schema, name, lower and upper (texts; NULL: without a bound on this side, or the bound is no single text);
+-- frozen: maintain has frozen it.
 SELECT n.nspname AS schema, c.relname AS name, substring(b.bound FROM '^FOR VALUES FROM \(''([^'']*)''\)') AS lower,
        substring(b.bound FROM ' TO \(''([^'']*)''\)$') AS upper,
        COALESCE(obj_description(c.oid, 'pg_class') = 'receiptd: frozen', false) AS frozen

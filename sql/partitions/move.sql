@@ -1,4 +1,5 @@
--- Moves messages of a range from the default partition, which is off, into a table that is no partition yet. Variables: other, part, lower, upper.
+-- Moves messages of a range from the default partition, which is off, into a table that is no partition yet. Variables:
+-- other, part, lower, upper.
 WITH gone AS (
     DELETE FROM :"other" WHERE message_id >= :'lower' COLLATE "C" AND message_id < :'upper' COLLATE "C" RETURNING *
 )

@@ -1,5 +1,6 @@
--- Puts a partitioned table in the place of the own inbox, which becomes the table message_inbox_before, in no partition. Rights and owner go along; triggers
--- do not. No variables; search_path = the schema. Within a transaction that holds ACCESS EXCLUSIVE on message_inbox.
+-- Puts a partitioned table in the place of the own inbox, which becomes the table message_inbox_before, in no
+-- partition. Rights and owner go along; triggers do not. No variables; search_path = the schema. Within a transaction
+-- that holds ACCESS EXCLUSIVE on message_inbox.
 ALTER TABLE message_inbox RENAME TO message_inbox_before;
 ALTER INDEX message_inbox_pkey RENAME TO message_inbox_before_pkey;
 ALTER INDEX IF EXISTS message_inbox_campaign RENAME TO message_inbox_before_campaign;

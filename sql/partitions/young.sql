@@ -1,5 +1,5 @@
--- Whether a partition has a message that is within its retention. Variables: part_schema, part. $1 text[] campaigns, $2 int8[] theirs in ms,
--- $3 text[] organisations, $4 int8[] theirs, $5 int8 of all others; 0: without limit.
+-- Whether a partition has a message that is within its retention. Variables: part_schema, part. $1 text[] campaigns, $2
+-- int8[] theirs in ms, $3 text[] organisations, $4 int8[] theirs, $5 int8 of all others; 0: without limit.
 SELECT EXISTS (
     SELECT FROM ONLY :"part_schema".:"part" t
     LEFT JOIN unnest($1::text[], $2::int8[]) AS c (name, keep) ON c.name = t.campaign_id

@@ -1,6 +1,7 @@
--- One step of `receiptd retire`: deletes the aliases in a range of pages that are older than $3 int8 ms and lead to nothing: neither to a
--- message, nor to one that is remembered, since its late receipts may come under the gateway's id, nor to a further alias.
--- $1 tid first, $2 tid end (excluded). Returns rows (deleted). The scalar subqueries are lookups by key for each row.
+-- One step of `receiptd retire`: deletes the aliases in a range of pages that are older than $3 int8 ms and lead to
+-- nothing: neither to a message, nor to one that is remembered, since its late receipts may come under the gateway's
+-- id, nor to a further alias. $1 tid first, $2 tid end (excluded). Returns rows (deleted). The scalar subqueries are
+-- lookups by key for each row.
 WITH gone AS (
     DELETE FROM message_alias a
     WHERE a.ctid = ANY (ARRAY(

@@ -1,5 +1,5 @@
--- Adds what is booked for one kind of message of a campaign together, of at most $1 int4 campaigns. One statement: a reader sees the rows or
--- their sum. Two at once skip each other's rows. Returns rows (that went into sums).
+-- Adds what is booked for one kind of message of a campaign together, of at most $1 int4 campaigns. One statement: a
+-- reader sees the rows or their sum. Two at once skip each other's rows. Returns rows (that went into sums).
 WITH gone AS (
     DELETE FROM campaign_retired r
     WHERE r.ctid = ANY (ARRAY(

@@ -1,5 +1,5 @@
--- Groups of messages (counters.groups) of campaigns whose messages are all gone, of at most $1 int4 campaigns: their counters stay. A campaign with a change that is
--- not folded yet waits for the next run. Returns rows (deleted).
+-- Groups of messages (counters.groups) of campaigns whose messages are all gone, of at most $1 int4 campaigns: their
+-- counters stay. A campaign with a change that is not folded yet waits for the next run. Returns rows (deleted).
 WITH ended AS MATERIALIZED (
     SELECT r.campaign_id
     FROM campaign_retired r

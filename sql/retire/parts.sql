@@ -1,6 +1,6 @@
--- The parts of a table that have rows: the table itself, or its partitions. $1 text its schema, $2 text its name. One row for each: schema,
--- name, pages; booked: the table has the trigger that books what is deleted; lower and upper, the bounds of a partition where they are single texts
--- (else NULL); now_ms.
+-- The parts of a table that have rows: the table itself, or its partitions. $1 text its schema, $2 text its name. One
+-- row for each: schema, name, pages; booked: the table has the trigger that books what is deleted; lower and upper, the
+-- bounds of a partition where they are single texts (else NULL); now_ms.
 SELECT n.nspname AS schema, c.relname AS name, pg_relation_size(c.oid) / current_setting('block_size')::int4 AS pages,
        EXISTS (SELECT FROM pg_trigger g
                WHERE g.tgrelid = b.oid AND g.tgname = 'receiptd_count_deleted' AND g.tgenabled IN ('O', 'A')) AS booked,

@@ -1,5 +1,5 @@
--- GET /actions: $1 text organisation (NULL: all), $2 text status (NULL: those that are not over, and dead ones), $3 text pipeline (NULL: all),
--- $4 int8 id of the last one shown (NULL: none), $5 int4 most.
+-- GET /actions: $1 text organisation (NULL: all), $2 text status (NULL: those that are not over, and dead ones), $3
+-- text pipeline (NULL: all), $4 int8 id of the last one shown (NULL: none), $5 int4 most.
 WITH page AS (
     SELECT a.id, a.run_id, a.org_id, a.message_id, a.status, a.attempt, a.perform_at, a.class, a.answer_status, p.name AS pipeline, s.stage, s.op, s.target
     FROM action a

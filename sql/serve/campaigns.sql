@@ -1,10 +1,11 @@
--- GET /campaigns: $1 text organisation (NULL: all), $2 text part of the id or name (NULL: any), $3 text order, $4 text key
--- of the last one shown, $5 int4 most, $6 text true: the order is turned round, $7, $8 and $9 text[] ids, names and days of
--- campaigns that have a name (NULL: none are known).
+-- GET /campaigns: $1 text organisation (NULL: all), $2 text part of the id or name (NULL: any), $3 text order, $4 text
+-- key of the last one shown, $5 int4 most, $6 text true: the order is turned round, $7, $8 and $9 text[] ids, names and
+-- days of campaigns that have a name (NULL: none are known).
 --
--- First the page's campaigns by their rank, then the counters of those. Only the orders by counters read all totals, and of
--- them the few statuses that make a rank. `match` is by how well $2 fits, then like `changed`. Tiers, labels and ids rise and
--- ranks fall, so a key of all four leads to the same place again. What has no rate or day comes last either way.
+-- First the page's campaigns by their rank, then the counters of those. Only the orders by counters read all totals,
+-- and of them the few statuses that make a rank. `match` is by how well $2 fits, then like `changed`. Tiers, labels and
+-- ids rise and ranks fall, so a key of all four leads to the same place again. What has no rate or day comes last
+-- either way.
 WITH codes AS MATERIALIZED (
     SELECT max(k.code) FILTER (WHERE k.name = 'TARGETED') AS targeted, max(k.code) FILTER (WHERE k.name = 'SENT') AS sent,
            max(k.code) FILTER (WHERE k.name = 'DELIVERED') AS delivered, max(k.code) FILTER (WHERE k.name = 'OPENED') AS opened,
@@ -20,8 +21,8 @@ fresh AS MATERIALIZED (
     FROM campaign_funnel_delta d, unnest(d.campaign_id, d.status, d.messages) AS a (campaign_id, status, messages)
 ),
 changed AS MATERIALIZED (
-    -- What no roll-up has dated yet is newer than all others, and has one rank, so that a later page begins where this one
-    -- ended. Small letters cost much, so only searches and the order by name have them.
+    -- What no roll-up has dated yet is newer than all others, and has one rank, so that a later page begins where this
+    -- one ended. Small letters cost much, so only searches and the order by name have them.
     SELECT c.campaign_id, c.changed_at, c.is_fresh, n.name, n.day, l.id AS low_id, l.name AS low_name
     FROM (
         SELECT t.campaign_id, max(t.changed_at) AS changed_at, bool_or(t.is_fresh) AS is_fresh

@@ -1,9 +1,9 @@
--- Campaigns whose counters changed since a snapshot: $1 text snapshot (NULL: none yet, so nothing has). The first row has the snapshot that
--- this statement sees; the others are campaigns, at most 1000: snapshot, campaign_id, org_id, changed_at, behind_s (of the
--- first row: whole seconds, as text).
--- A delta is new, or it is in its total by now, and the roll-up has written campaign_changed: either way a row is of a transaction that the
--- snapshot did not see.
--- age() comes first, since it is cheap. Rows know the lower half of their transaction's number; the snapshot gives the upper one.
+-- Campaigns whose counters changed since a snapshot: $1 text snapshot (NULL: none yet, so nothing has). The first row
+-- has the snapshot that this statement sees; the others are campaigns, at most 1000: snapshot, campaign_id, org_id,
+-- changed_at, behind_s (of the first row: whole seconds, as text). A delta is new, or it is in its total by now, and
+-- the roll-up has written campaign_changed: either way a row is of a transaction that the snapshot did not see. age()
+-- comes first, since it is cheap. Rows know the lower half of their transaction's number; the snapshot gives the upper
+-- one.
 WITH before AS MATERIALIZED (
     SELECT s.at, age(pg_snapshot_xmin(s.at)::xid) AS age, pg_snapshot_xmax(pg_current_snapshot())::text::int8 AS top
     FROM (SELECT $1::text::pg_snapshot AS at) s

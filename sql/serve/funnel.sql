@@ -1,10 +1,10 @@
--- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text reason, variant, channel, gateway,
--- time_to_deliver or time_to_open: with the funnel by this, too (NULL: without), $4 text answer of pending.sql (NULL: it was not
--- asked), $5 text name and $6 text day of the campaign (NULL: not known). From the
+-- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text reason, variant,
+-- channel, gateway, time_to_deliver or time_to_open: with the funnel by this, too (NULL: without), $4 text answer of
+-- pending.sql (NULL: it was not asked), $5 text name and $6 text day of the campaign (NULL: not known). From the
 -- counters alone. customers and logical (counters.groups): as the last roll-up left them; NULL: the campaign has none.
--- The stream asks for those of many viewers at once: with the variable many = many, $2 is JSON,
--- [{"n": …, "campaign_id": …, "organisation": …, "name": …, "day": …}, …], and the
--- others are NULL. Returns body and n. No row: no such campaign, or one of another organisation.
+-- The stream asks for those of many viewers at once: with the variable many = many, $2 is JSON, [{"n": …,
+-- "campaign_id": …, "organisation": …, "name": …, "day": …}, …], and the others are NULL. Returns body and n. No row:
+-- no such campaign, or one of another organisation.
 WITH wanted AS MATERIALIZED ( -- without those of another organisation: they cost as much as campaigns that are not there
     SELECT a.n, a.campaign_id, a.name, a.day, o.org_id
     FROM (

@@ -1,5 +1,5 @@
--- GET /gateways: $1 text organisation (figures of gateways belong to none: empty for it), $2 int4 hours. As receiptd gateways shows them; times: of all
--- messages that were counted (counters.times), whatever the hours.
+-- GET /gateways: $1 text organisation (figures of gateways belong to none: empty for it), $2 int4 hours. As receiptd
+-- gateways shows them; times: of all messages that were counted (counters.times), whatever the hours.
 SELECT json_build_object('hours', $2::int4, 'gateways', (SELECT COALESCE(json_agg(json_build_object(
     'gateway', g.gateway, 'hour', to_char(g.hour AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'receipts', g.receipts, 'duplicates', g.duplicates,
     'disorder', g.disorder, 'contradictions_won', g.won, 'contradictions_lost', g.lost, 'unknown', g.unknown, 'coverage', g.coverage,

@@ -1,6 +1,6 @@
--- GET /messages: $1 text organisation (NULL: all), $2 text id of the message, or the one that a gateway gave it, $3 text customer (NULL here: that
--- is messages_of_customer.sql). Look-ups by key: accounts are
--- found one after the other by the index of their aliases.
+-- GET /messages: $1 text organisation (NULL: all), $2 text id of the message, or the one that a gateway gave it, $3
+-- text customer (NULL here: that is messages_of_customer.sql). Look-ups by key: accounts are found one after the other
+-- by the index of their aliases.
 WITH RECURSIVE account (name) AS (
     (SELECT a.channel_account FROM message_alias a ORDER BY a.channel_account LIMIT 1)
     UNION ALL

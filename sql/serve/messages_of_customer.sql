@@ -1,5 +1,6 @@
--- GET /messages?customer=: $1 text organisation (NULL: all), $2 text q (NULL here), $3 the customer's id, of the column's own type. Newest first. Variables: customer
--- (inbox.columns.customer_id), newest (created_at, or message_id where the table has no such column).
+-- GET /messages?customer=: $1 text organisation (NULL: all), $2 text q (NULL here), $3 the customer's id, of the
+-- column's own type. Newest first. Variables: customer (inbox.columns.customer_id), newest (created_at, or message_id
+-- where the table has no such column).
 WITH page AS (
     SELECT m.message_id, m.campaign_id, m.org_id, m.status, m.status_at, row_number() OVER (ORDER BY m.:"newest" DESC, m.message_id DESC) AS n
     FROM message_inbox m

@@ -1,5 +1,6 @@
--- What ?pending=true adds to a funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text rules of inbox.expiry, as sql/expiry/pending.sql has
--- them. Of a campaign that has a name: so the index on it serves. Reads each message of the campaign, but none of another organisation's.
+-- What ?pending=true adds to a funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text rules of
+-- inbox.expiry, as sql/expiry/pending.sql has them. Of a campaign that has a name: so the index on it serves. Reads
+-- each message of the campaign, but none of another organisation's.
 SELECT json_build_object('messages', count(*), 'until', to_char(max(e.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))::text AS body
 FROM message_inbox m
 CROSS JOIN LATERAL (

@@ -1,5 +1,6 @@
--- GET /pipelines/{pipeline}: $1 text organisation (NULL: all), $2 text name. How many actions stand in each stage, by status; those that are
--- over count until they are tidied away. No row: no such pipeline, or one that never acted for the organisation.
+-- GET /pipelines/{pipeline}: $1 text organisation (NULL: all), $2 text name. How many actions stand in each stage, by
+-- status; those that are over count until they are tidied away. No row: no such pipeline, or one that never acted for
+-- the organisation.
 WITH counted AS MATERIALIZED (
     SELECT s.stage, s.op, min(s.step) AS step, a.status, count(*) AS actions
     FROM pipeline p

@@ -1,10 +1,11 @@
--- GET /campaigns/{campaign}/recipients, one page: $1 text organisation (NULL: all), $2 text campaign, $3 text status or flag
--- (NULL: any), $4 text form (csv, json), $5 text last message shown (NULL: none), $6 int4 most, $7 text name of the campaign
--- (NULL: not known). One row: body (the page's lines or objects), last (NULL: this is the last page), is_campaign (text true:
--- there are messages or, where they are retired, counters of it), is_status (text true: the ladder has it).
--- Variables: customer, channel (columns of the inbox), has_customer, has_channel ('true': it has them).
+-- GET /campaigns/{campaign}/recipients, one page: $1 text organisation (NULL: all), $2 text campaign, $3 text status or
+-- flag (NULL: any), $4 text form (csv, json), $5 text last message shown (NULL: none), $6 int4 most, $7 text name of
+-- the campaign (NULL: not known). One row: body (the page's lines or objects), last (NULL: this is the last page),
+-- is_campaign (text true: there are messages or, where they are retired, counters of it), is_status (text true: the
+-- ladder has it). Variables: customer, channel (columns of the inbox), has_customer, has_channel ('true': it has them).
 --
--- A spreadsheet would take some texts for formulas: they get a quote in front (src/commands/report.c has the same list).
+-- A spreadsheet would take some texts for formulas: they get a quote in front (src/commands/report.c has the same
+-- list).
 WITH page AS (
     SELECT m.message_id, COALESCE(s.name, m.status::text) AS status,
            to_char(m.status_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS status_at,

@@ -1,5 +1,5 @@
--- GET /status, what the database knows: $1 text organisation (of no use here but to hide what belongs to none).
--- parked, letters: exact up to 10 000, above it estimates, which parked_is_estimate and letters_is_estimate say (held_count).
+-- GET /status, what the database knows: $1 text organisation (of no use here but to hide what belongs to none). parked,
+-- letters: exact up to 10 000, above it estimates, which parked_is_estimate and letters_is_estimate say (held_count).
 WITH held AS MATERIALIZED (
     SELECT c.what, c.rows, c.is_estimate FROM held_count c WHERE $1::text IS NULL
 )

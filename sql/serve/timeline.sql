@@ -1,5 +1,6 @@
--- GET /campaigns/{campaign}/timeline: $1 text organisation (NULL: all), $2 text campaign, $3 text step: hour or minute. What each step added to the funnel, for
--- the newest 1 000 steps with receipts. No row: no such campaign, or one of another organisation.
+-- GET /campaigns/{campaign}/timeline: $1 text organisation (NULL: all), $2 text campaign, $3 text step: hour or minute.
+-- What each step added to the funnel, for the newest 1 000 steps with receipts. No row: no such campaign, or one of
+-- another organisation.
 SELECT json_build_object(
     'campaign_id', $2::text, 'step', $3::text,
     'points', (SELECT COALESCE(json_agg(json_build_object('at', to_char(p.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),

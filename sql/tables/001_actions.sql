@@ -2,7 +2,8 @@
 -- transaction of a transition appends to run_intent; actions_begin() makes runs of it, the other functions move them on
 -- (docs/actions.md).
 
--- What the configuration says, one row per wording: runs end by the wording that they began with. --------------------------
+-- What the configuration says, one row per wording: runs end by the wording that they began with.
+-- --------------------------
 
 CREATE TABLE pipeline (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -18,8 +19,8 @@ CREATE TABLE pipeline (
     UNIQUE (name, hash)
 );
 
--- Waits and moves without a condition have become delays and targets of the step before; what is left has an effect or a
--- decision. A row of op 'end' ends the run.
+-- Waits and moves without a condition have become delays and targets of the step before; what is left has an effect or
+-- a decision. A row of op 'end' ends the run.
 CREATE TABLE pipeline_step (
     pipeline_id integer REFERENCES pipeline,
     step integer,
@@ -79,11 +80,12 @@ CREATE TABLE pipeline_total (
     repeated bigint NOT NULL
 );
 
--- Runs and actions. --------------------------------------------------------------------------------------------------------
+-- Runs and actions.
+-- --------------------------------------------------------------------------------------------------------
 
--- Runs that a lane's transaction begins, until actions_begin() has made them: one appended row of arrays, or few, for the whole
--- transaction. org_id: all of them are of this organisation; '': they are of several that have few each. No key: a row is found
--- by its place, and who deletes it makes its runs.
+-- Runs that a lane's transaction begins, until actions_begin() has made them: one appended row of arrays, or few, for
+-- the whole transaction. org_id: all of them are of this organisation; '': they are of several that have few each. No
+-- key: a row is found by its place, and who deletes it makes its runs.
 CREATE TABLE run_intent (
     id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
     begun_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -161,7 +163,8 @@ CREATE INDEX action_settle ON action (lane) WHERE settle IS NOT NULL;
 CREATE INDEX action_ended ON action (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX action_dead ON action (id) WHERE status = 'dead';
 
--- A result that came when another instance had claimed the action already: two executions overlapped. Nothing of it was kept.
+-- A result that came when another instance had claimed the action already: two executions overlapped. Nothing of it was
+-- kept.
 CREATE TABLE action_overlap (
     action_id bigint NOT NULL,
     token bigint NOT NULL,
@@ -169,7 +172,8 @@ CREATE TABLE action_overlap (
     at timestamptz NOT NULL DEFAULT now()
 );
 
--- Owners of shards. --------------------------------------------------------------------------------------------------------
+-- Owners of shards.
+-- --------------------------------------------------------------------------------------------------------
 
 CREATE TABLE action_lane (
     lane smallint PRIMARY KEY,
@@ -185,8 +189,8 @@ CREATE TABLE action_instance (
     seen_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
--- Rates are kept as the time at which the bucket is full again (GCRA, ITU-T I.371), in whole microseconds: exact. Only what
--- differs from the configuration has a value. The row '*' is that of all organisations together.
+-- Rates are kept as the time at which the bucket is full again (GCRA, ITU-T I.371), in whole microseconds: exact. Only
+-- what differs from the configuration has a value. The row '*' is that of all organisations together.
 CREATE TABLE org_limit (
     org_id text COLLATE "C" PRIMARY KEY,
     interval_us bigint CHECK (interval_us >= 0), -- between two attempts at full rate; 0: no limit

@@ -1,6 +1,6 @@
 -- The tables of receipts: ladder, counters, positions, parked receipts, dead letters, aliases, timeline. No variables;
--- search_path = the configured schema. Migrations make the inbox separately: inbox_table.sql (our own) or inbox_view.sql (an
--- existing table), then inbox_trigger.sql. Functions and views are in sql/functions and sql/views.
+-- search_path = the configured schema. Migrations make the inbox separately: inbox_table.sql (our own) or
+-- inbox_view.sql (an existing table), then inbox_trigger.sql. Functions and views are in sql/functions and sql/views.
 -- Texts are COLLATE "C": one total order for us (memcmp) and for PostgreSQL, whatever the database's locale is.
 
 CREATE TABLE schema_version (
@@ -15,7 +15,8 @@ CREATE TABLE schema_part (
     applied_at timestamptz NOT NULL DEFAULT now()
 );
 
--- The ladder, as the configuration has it; filled by ladder_fill(), pinned by consumer_topic.ladder_hash. --------------
+-- The ladder, as the configuration has it; filled by ladder_fill(), pinned by consumer_topic.ladder_hash.
+-- --------------
 
 -- Its hash, one row: a daemon whose configuration has another ladder does not consume.
 CREATE TABLE status_ladder (
@@ -42,7 +43,8 @@ CREATE TABLE status_path (
     PRIMARY KEY (code, ancestor)
 );
 
--- What a transition old -> new does to the counters: path(new) - path(old). Telescopes over any sequence of transitions.
+-- What a transition old -> new does to the counters: path(new) - path(old). Telescopes over any sequence of
+-- transitions.
 CREATE TABLE path_delta (
     old smallint,
     new smallint,
@@ -61,8 +63,8 @@ CREATE TABLE status_override (
 
 -- Counters. ----------------------------------------------------------------------------------------------------------
 
--- Append-only: a transaction inserts one row of arrays. Nothing is updated, so no two transactions wait for a counter and
--- no open snapshot slows them down. The roll-up empties it all the time: vacuum by number of rows, not by share.
+-- Append-only: a transaction inserts one row of arrays. Nothing is updated, so no two transactions wait for a counter
+-- and no open snapshot slows them down. The roll-up empties it all the time: vacuum by number of rows, not by share.
 CREATE TABLE campaign_funnel_delta (
     id bigserial PRIMARY KEY,
     campaign_id text[] COLLATE "C" NOT NULL,
@@ -118,7 +120,8 @@ CREATE TABLE consumer_progress (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
 
--- What waits, and what could not be applied. -----------------------------------------------------------------------------
+-- What waits, and what could not be applied.
+-- -----------------------------------------------------------------------------
 
 -- Receipts whose message row does not exist yet. Never updated: a poll that rewrote them would cost 277 MB of WAL for
 -- 300 000 rows. The payload is the event's own JSON text, for the dead letter that it may become.
@@ -128,8 +131,8 @@ CREATE TABLE parked_event (
     "offset" bigint,
     index integer,
     lane integer NOT NULL,
-    -- Of the default collation, which gives way: compared with the inbox's key, whatever collation that has, the key's own
-    -- counts, and its index is used.
+    -- Of the default collation, which gives way: compared with the inbox's key, whatever collation that has, the key's
+    -- own counts, and its index is used.
     message_id text NOT NULL,
     status smallint NOT NULL, -- status or flag code that the receipt names
     at timestamptz NOT NULL,
@@ -161,7 +164,8 @@ CREATE TABLE dead_letter (
     PRIMARY KEY (topic, partition, "offset", index)
 );
 
--- Gateways, and what each receipt did. ------------------------------------------------------------------------------------
+-- Gateways, and what each receipt did.
+-- ------------------------------------------------------------------------------------
 
 -- Ids that gateways give to messages. The platform inserts a row when a gateway has answered a submission; the
 -- intake looks up what a receipt names. Ids of different accounts are different things, even when they are equal.

@@ -1,7 +1,8 @@
--- The tables of folds, one publication for each burst of events of a group: what lanes append, what is open, what was claimed.
+-- The tables of folds, one publication for each burst of events of a group: what lanes append, what is open, what was
+-- claimed.
 
--- The rules as the instance that read its configuration last has them; sql/fold/rules.sql writes it. A removed rule stays
--- until its last group was published.
+-- The rules as the instance that read its configuration last has them; sql/fold/rules.sql writes it. A removed rule
+-- stays until its last group was published.
 CREATE TABLE fold_rule (
     rule text COLLATE "C" PRIMARY KEY,
     source text NOT NULL, -- transitions, topic
@@ -27,9 +28,9 @@ CREATE TABLE fold_rule (
     columns text[] NOT NULL DEFAULT '{}' -- all that the rule reads
 );
 
--- Appended by lanes and by the reader of topics, one row for each transaction, taken away by the publisher. Of transitions:
--- orgs to gained, and columns where a rule reads any; of topics: rules, keys, parts. firsts and lasts (microseconds since
--- 1970) stand in place of `at` where a publisher has kept sums back.
+-- Appended by lanes and by the reader of topics, one row for each transaction, taken away by the publisher. Of
+-- transitions: orgs to gained, and columns where a rule reads any; of topics: rules, keys, parts. firsts and lasts
+-- (microseconds since 1970) stand in place of `at` where a publisher has kept sums back.
 CREATE TABLE fold_event (
     id bigserial PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT now(),
@@ -48,9 +49,9 @@ CREATE TABLE fold_event (
 ALTER TABLE fold_event ALTER COLUMN parts SET STORAGE EXTERNAL, ALTER COLUMN keys SET STORAGE EXTERNAL,
     ALTER COLUMN rules SET STORAGE EXTERNAL, ALTER COLUMN columns SET STORAGE EXTERNAL;
 
--- A group, open while events > 0. due_at is never later than the moment at which the group has to be checked again; events
--- that come leave it alone, so that their update stays on the page. Closed groups keep their number until they are
--- forgotten.
+-- A group, open while events > 0. due_at is never later than the moment at which the group has to be checked again;
+-- events that come leave it alone, so that their update stays on the page. Closed groups keep their number until they
+-- are forgotten.
 CREATE TABLE fold_group (
     rule text COLLATE "C",
     key text COLLATE "C", -- the JSON object of the group's fields
@@ -87,8 +88,8 @@ CREATE TABLE fold_outbox (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
 
--- What was claimed for a webhook, until it has answered with 2xx. Claimed for an attempt by moving retry_at on: an instance that dies
--- in the middle of one leaves it to the next. failed_at: given up, kept for a person to see.
+-- What was claimed for a webhook, until it has answered with 2xx. Claimed for an attempt by moving retry_at on: an
+-- instance that dies in the middle of one leaves it to the next. failed_at: given up, kept for a person to see.
 CREATE TABLE fold_call (
     id text COLLATE "C" PRIMARY KEY,
     lane smallint NOT NULL,
@@ -106,7 +107,8 @@ CREATE TABLE fold_call (
 );
 CREATE INDEX fold_call_due ON fold_call (lane, retry_at) WHERE failed_at IS NULL;
 
--- A lane of the publisher. The epoch belongs to its present owner; numbers of groups begin above the largest forgotten one.
+-- A lane of the publisher. The epoch belongs to its present owner; numbers of groups begin above the largest forgotten
+-- one.
 CREATE TABLE fold_lane (
     lane smallint PRIMARY KEY,
     epoch bigint NOT NULL DEFAULT 0,

@@ -1,4 +1,5 @@
--- Positions that somebody has changed on purpose, and databases that somebody has accepted. No variables; search_path = the schema.
+-- Positions that somebody has changed on purpose, and databases that somebody has accepted. No variables; search_path =
+-- the schema.
 
 -- Written by `receiptd positions set` and `skip-gap`, in the transaction that moves the position. Never deleted.
 CREATE TABLE position_change (
@@ -12,7 +13,8 @@ CREATE TABLE position_change (
     reason text NOT NULL
 );
 
--- Written by `receiptd positions accept-database`: the server that Kafka's group offsets remember, which this database may follow.
+-- Written by `receiptd positions accept-database`: the server that Kafka's group offsets remember, which this database
+-- may follow.
 CREATE TABLE database_accepted (
     system_identifier numeric(20) NOT NULL,
     timeline integer NOT NULL,

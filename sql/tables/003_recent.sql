@@ -1,7 +1,7 @@
 -- The recent set of the inbox. No variables; search_path = the schema.
 
--- Since when a message is recent, and the index over those, or the table of which they are the newest partitions: written by `receiptd maintain`
--- once the index is finished, read by every instance. No row: there is no recent set.
+-- Since when a message is recent, and the index over those, or the table of which they are the newest partitions:
+-- written by `receiptd maintain` once the index is finished, read by every instance. No row: there is no recent set.
 CREATE TABLE inbox_recent (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     since timestamptz NOT NULL,

@@ -1,8 +1,8 @@
--- Messages that go: when a message was inserted, what was booked of those that went, and which ids late receipts may still name. No
--- variables; search_path = the schema.
+-- Messages that go: when a message was inserted, what was booked of those that went, and which ids late receipts may
+-- still name. No variables; search_path = the schema.
 
--- Our own inbox, where there is one: a new one gets the column from migrate/inbox_table.sql. The table is not rewritten: rows that are
--- there count from now on.
+-- Our own inbox, where there is one: a new one gets the column from migrate/inbox_table.sql. The table is not
+-- rewritten: rows that are there count from now on.
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass('message_inbox') AND c.relkind IN ('r', 'p')) THEN
@@ -14,8 +14,8 @@ $$;
 -- The same for aliases.
 ALTER TABLE message_alias ADD COLUMN created_at timestamptz NOT NULL DEFAULT now();
 
--- What messages that went had counted: for each campaign, status and flags how many. Live and retired messages together are what the
--- counters say. Append-only; `receiptd retire` adds rows of one kind together.
+-- What messages that went had counted: for each campaign, status and flags how many. Live and retired messages together
+-- are what the counters say. Append-only; `receiptd retire` adds rows of one kind together.
 CREATE TABLE campaign_retired (
     campaign_id text COLLATE "C" NOT NULL, -- '': messages without one
     status smallint, -- NULL: the flags alone are booked, for messages that went without the trigger
@@ -24,7 +24,8 @@ CREATE TABLE campaign_retired (
 );
 CREATE INDEX campaign_retired_campaign ON campaign_retired (campaign_id);
 
--- Messages that went, by hashtextextended(message_id, 0): a receipt that names one of them is late. Append-only, trimmed by age.
+-- Messages that went, by hashtextextended(message_id, 0): a receipt that names one of them is late. Append-only,
+-- trimmed by age.
 CREATE TABLE retired_message (
     hash bigint NOT NULL,
     retired_at timestamptz NOT NULL DEFAULT now()

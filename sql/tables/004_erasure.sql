@@ -1,7 +1,7 @@
 -- Persons that were erased. No variables; search_path = the schema.
 
--- A message that was erased, not only deleted: the dead letter of a late receipt keeps none of it. Of a receipt under the gateway's id, the
--- hash is that of account and id (erased_alias_hash()).
+-- A message that was erased, not only deleted: the dead letter of a late receipt keeps none of it. Of a receipt under
+-- the gateway's id, the hash is that of account and id (erased_alias_hash()).
 ALTER TABLE retired_message ADD COLUMN IF NOT EXISTS erased boolean NOT NULL DEFAULT false;
 
 -- Each run of `receiptd erase`: that it was done, by whom, and how many rows went. Never an id.

@@ -34,8 +34,9 @@ CREATE TABLE campaign_tally_total (
 -- Rows by time are deleted when they are too old.
 CREATE INDEX campaign_tally_age ON campaign_tally_total (kind, at) WHERE at > '-infinity';
 
--- Receipts that were counted, by hashes of message and event: a second one is an echo (dedup.window). A slot holds those whose event time
--- is in one day, and is truncated when that day is out of the window. Sixteen slots: seven days, some to spare, and no table is ever made.
+-- Receipts that were counted, by hashes of message and event: a second one is an echo (dedup.window). A slot holds
+-- those whose event time is in one day, and is truncated when that day is out of the window. Sixteen slots: seven days,
+-- some to spare, and no table is ever made.
 CREATE TABLE receipt_counted (
     slot smallint NOT NULL, -- number of the day since 1970, modulo 16
     message bigint NOT NULL,

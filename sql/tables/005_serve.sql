@@ -1,6 +1,8 @@
--- What receiptd serve reads: who may ask, and when a campaign's counters changed last. No variables; search_path = the schema.
+-- What receiptd serve reads: who may ask, and when a campaign's counters changed last. No variables; search_path = the
+-- schema.
 
--- Written by `receiptd serve token`. The token itself is nowhere: it is random, so its SHA-256 is enough to know it again.
+-- Written by `receiptd serve token`. The token itself is nowhere: it is random, so its SHA-256 is enough to know it
+-- again.
 CREATE TABLE IF NOT EXISTS serve_token (
     name text COLLATE "C" PRIMARY KEY,
     hash bytea NOT NULL UNIQUE,
@@ -11,8 +13,8 @@ CREATE TABLE IF NOT EXISTS serve_token (
     expires_at timestamptz -- NULL: never
 );
 
--- When the roll-up last changed the totals of a campaign: one narrow row for each, since readers look through all of them. No index on the
--- time: that would end HOT updates.
+-- When the roll-up last changed the totals of a campaign: one narrow row for each, since readers look through all of
+-- them. No index on the time: that would end HOT updates.
 CREATE TABLE IF NOT EXISTS campaign_changed (
     campaign_id text COLLATE "C" PRIMARY KEY,
     changed_at timestamptz NOT NULL DEFAULT now()

@@ -1,7 +1,7 @@
 -- The keys of counted receipts in the row of their message (dedup.window). No variables; search_path = the schema.
 
--- Our own inbox, where there is one: a new one gets the column from migrate/inbox_table.sql. The table is not rewritten.
--- Detached partitions get it, too, since they may come back.
+-- Our own inbox, where there is one: a new one gets the column from migrate/inbox_table.sql. The table is not
+-- rewritten. Detached partitions get it, too, since they may come back.
 DO $$
 DECLARE
     part text;

@@ -1,4 +1,5 @@
--- Messages that count as one (counters.groups): of one customer, or attempts at one logical message. No variables; search_path = the schema.
+-- Messages that count as one (counters.groups): of one customer, or attempts at one logical message. No variables;
+-- search_path = the schema.
 
 -- By which the ids of customers are hashed (group_key()): the tables below hold no id.
 CREATE TABLE IF NOT EXISTS group_salt (
@@ -7,7 +8,8 @@ CREATE TABLE IF NOT EXISTS group_salt (
 );
 INSERT INTO group_salt DEFAULT VALUES ON CONFLICT DO NOTHING;
 
--- Append-only, one row of arrays for each kind and transaction: what changed in a message of a group. Emptied by groups_fold().
+-- Append-only, one row of arrays for each kind and transaction: what changed in a message of a group. Emptied by
+-- groups_fold().
 CREATE TABLE IF NOT EXISTS group_delta (
     id bigserial PRIMARY KEY,
     kind text COLLATE "C" NOT NULL, -- customer, logical
@@ -23,8 +25,8 @@ CREATE TABLE IF NOT EXISTS group_delta (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- A group: in which statuses its messages stand, how many in each, and what follows from that (groups_merged()). Written by groups_fold() alone, or
--- under its lock.
+-- A group: in which statuses its messages stand, how many in each, and what follows from that (groups_merged()).
+-- Written by groups_fold() alone, or under its lock.
 CREATE TABLE IF NOT EXISTS message_group (
     campaign_id text COLLATE "C",
     kind text COLLATE "C",

@@ -1,7 +1,9 @@
--- Which messages have got a place in the histograms of times (counters.times), or another one. No variables; search_path = the schema.
+-- Which messages have got a place in the histograms of times (counters.times), or another one. No variables;
+-- search_path = the schema.
 
--- As campaign_funnel_delta: append-only, one row of arrays for each transaction, emptied by the roll-up. Few messages of a batch share campaign and
--- bucket, so the roll-up, which sees many batches at once, adds them up, and not the batch.
+-- As campaign_funnel_delta: append-only, one row of arrays for each transaction, emptied by the roll-up. Few messages
+-- of a batch share campaign and bucket, so the roll-up, which sees many batches at once, adds them up, and not the
+-- batch.
 CREATE TABLE IF NOT EXISTS campaign_time_delta (
     id bigserial PRIMARY KEY,
     campaign_id text[] COLLATE "C" NOT NULL, -- of each message; '': none

@@ -1,5 +1,6 @@
--- Deltas are arrays that are written once and read a few times: LZ4 compresses them for less CPU than pglz.
--- No variables; search_path = the schema. A server without LZ4, or before PostgreSQL 14, keeps its own way. Rows that are there stay as they are.
+-- Deltas are arrays that are written once and read a few times: LZ4 compresses them for less CPU than pglz. No
+-- variables; search_path = the schema. A server without LZ4, or before PostgreSQL 14, keeps its own way. Rows that are
+-- there stay as they are.
 DO $$
 DECLARE
     c record;

@@ -1,7 +1,9 @@
--- The partitions of an inbox whose partitions somebody else makes (inbox.partitions: external). No variables; search_path = the schema.
+-- The partitions of an inbox whose partitions somebody else makes (inbox.partitions: external). No variables;
+-- search_path = the schema.
 
--- One row for each partition with messages that `receiptd maintain` has seen, so that it notices when one has left the inbox. The row goes when a partition that
--- is booked is dropped; views/inbox_partition_state says how each stands. regclass, so that a dump and its restore keep them.
+-- One row for each partition with messages that `receiptd maintain` has seen, so that it notices when one has left the
+-- inbox. The row goes when a partition that is booked is dropped; views/inbox_partition_state says how each stands.
+-- regclass, so that a dump and its restore keep them.
 CREATE TABLE IF NOT EXISTS inbox_partition (
     part regclass PRIMARY KEY,
     inbox regclass NOT NULL, -- the table that it is a partition of

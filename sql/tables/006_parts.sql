@@ -1,7 +1,8 @@
 -- Messages in several parts, each with receipts of its own. No variables; search_path = the schema.
 
--- Which parts of a message are delivered. One row for each message, so that two instances that note different parts at once wait for each other, and
--- one of them sees all. Receipts only add to it: parts become more, the total less, the time later.
+-- Which parts of a message are delivered. One row for each message, so that two instances that note different parts at
+-- once wait for each other, and one of them sees all. Receipts only add to it: parts become more, the total less, the
+-- time later.
 CREATE TABLE message_part (
     message_id text PRIMARY KEY, -- of the default collation, which gives way to that of the inbox's key, as in parked_event
     parts smallint NOT NULL, -- how many there are; the smallest number that a receipt named
@@ -19,13 +20,14 @@ ALTER TABLE parked_event
     ADD COLUMN IF NOT EXISTS part smallint,
     ADD COLUMN IF NOT EXISTS parts smallint;
 
--- Of an open or click that is a machine's if it comes within machine_ms of its message's delivery (machine.after_delivery): the policy for it then, as of
--- machine_codes(). NULL: nobody asks.
+-- Of an open or click that is a machine's if it comes within machine_ms of its message's delivery
+-- (machine.after_delivery): the policy for it then, as of machine_codes(). NULL: nobody asks.
 ALTER TABLE parked_event
     ADD COLUMN IF NOT EXISTS machine smallint,
     ADD COLUMN IF NOT EXISTS machine_ms integer;
 
--- Which part of a message a gateway's id is of, and of how many, where the platform knows and the gateway does not say. Both or none.
+-- Which part of a message a gateway's id is of, and of how many, where the platform knows and the gateway does not say.
+-- Both or none.
 ALTER TABLE message_alias
     ADD COLUMN IF NOT EXISTS part smallint,
     ADD COLUMN IF NOT EXISTS parts smallint,

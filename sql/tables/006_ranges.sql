@@ -1,7 +1,9 @@
--- Receipts of all messages to a person up to a time, which name no message ("ranges"). No variables; search_path = the schema.
+-- Receipts of all messages to a person up to a time, which name no message ("ranges"). No variables; search_path = the
+-- schema.
 
--- A range whose messages are still looked for. The lane of its person owns it: lane/range_resolve.sql parks a receipt for each of its messages, some
--- at a time, and deletes it. recipient is personal data: a row stays for parked.alias_wait, or as long as its lane is behind.
+-- A range whose messages are still looked for. The lane of its person owns it: lane/range_resolve.sql parks a receipt
+-- for each of its messages, some at a time, and deletes it. recipient is personal data: a row stays for
+-- parked.alias_wait, or as long as its lane is behind.
 CREATE TABLE range_receipt (
     topic text COLLATE "C",
     partition integer,

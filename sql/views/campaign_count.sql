@@ -1,5 +1,6 @@
--- What was counted: totals and deltas as they are stored, several rows for a campaign and status; their sums are exact at every moment. A
--- condition on campaign_id reaches the tables, and their rows come in the order of the totals' key without a sort.
+-- What was counted: totals and deltas as they are stored, several rows for a campaign and status; their sums are exact
+-- at every moment. A condition on campaign_id reaches the tables, and their rows come in the order of the totals' key
+-- without a sort.
 CREATE OR REPLACE VIEW campaign_count AS
 SELECT t.campaign_id, t.status, t.messages, t.events
 FROM campaign_funnel_total t

@@ -1,7 +1,8 @@
--- The rates that are known, by name: statuses and flags of the default ladder whose messages are added up, or subtracted behind a '-'.
--- `measure` is that of the numerator; a denominator has messages, and customers where the numerator has. vendor '' is receiptd: its names carry the denominator. Those of a
--- vendor are what the page `source` publishes. `machines`: the vendor's opens and clicks are `with` those of machines or `without`; NULL:
--- there are none in it. `missing`: why these counters cannot give the vendor's figure.
+-- The rates that are known, by name: statuses and flags of the default ladder whose messages are added up, or
+-- subtracted behind a '-'. `measure` is that of the numerator; a denominator has messages, and customers where the
+-- numerator has. vendor '' is receiptd: its names carry the denominator. Those of a vendor are what the page `source`
+-- publishes. `machines`: the vendor's opens and clicks are `with` those of machines or `without`; NULL: there are none
+-- in it. `missing`: why these counters cannot give the vendor's figure.
 CREATE OR REPLACE VIEW kpi_definition AS
 SELECT v.vendor, row_number() OVER ()::int AS place, v.kpi, v.numerator::text[] AS numerator, v.denominator::text[] AS denominator,
        v.measure, v.machines, v.missing, s.source
@@ -34,7 +35,8 @@ FROM (VALUES
     ('mailchimp', 'proxy_excluded_open_rate', '{OPENED}', '{DELIVERED}', 'messages', 'without', NULL),
     ('mailchimp', 'click_rate', '{CLICKED}', '{DELIVERED}', 'messages', 'with', NULL),
 
-    -- Sends are all messages of the campaign but those that were left out. DELIVERED is what the receiving server has accepted.
+    -- Sends are all messages of the campaign but those that were left out. DELIVERED is what the receiving server has
+    -- accepted.
     ('braze', 'Deliveries %', '{TARGETED,-SKIPPED,-BOUNCED_HARD,-BOUNCED_HARD_EMAIL}', '{TARGETED,-SKIPPED}', 'messages', NULL, NULL),
     ('braze', 'Bounce Rate', '{BOUNCED_HARD,BOUNCED_HARD_EMAIL}', '{TARGETED,-SKIPPED}', 'messages', NULL, NULL),
     ('braze', 'Spam Rate', '{COMPLAINED}', '{TARGETED,-SKIPPED}', 'messages', NULL, NULL),
@@ -44,7 +46,8 @@ FROM (VALUES
     ('braze', 'Click-to-Open Rate', NULL, NULL, 'messages', NULL, 'an open counts again after seven days, and a click is no open there'),
     ('braze', 'Total Open Rate', NULL, NULL, 'events', NULL, 'needs each open once: events have repeated receipts, too'),
 
-    -- Sent is Deliveries and Bounces: what is still on its way is not in it. Accepted is DELIVERED: a later bounce takes it away.
+    -- Sent is Deliveries and Bounces: what is still on its way is not in it. Accepted is DELIVERED: a later bounce
+    -- takes it away.
     ('sparkpost', 'Accepted Rate', '{DELIVERED}', '{DELIVERED,BOUNCED_HARD,BOUNCED_HARD_EMAIL,BOUNCED_SOFT,BLOCKED,FAILED,EXPIRED}',
      'messages', NULL, NULL),
     ('sparkpost', 'Rejection Rate', '{REJECTED}', '{IN_GTW}', 'messages', NULL, NULL),

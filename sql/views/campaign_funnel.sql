@@ -1,5 +1,5 @@
--- Exact at every moment: totals and deltas in one snapshot (campaign_count). Each count goes to its own status and is taken off what
--- stands in the parent, so one pass gives `current`, and a condition on campaign_id reaches the tables.
+-- Exact at every moment: totals and deltas in one snapshot (campaign_count). Each count goes to its own status and is
+-- taken off what stands in the parent, so one pass gives `current`, and a condition on campaign_id reaches the tables.
 -- Whoever does not ask for org_id (campaign_org) or duplicates (copies of receipts, dedup.window) does not pay for it.
 CREATE OR REPLACE VIEW campaign_funnel AS
 SELECT c.campaign_id, c.status, COALESCE(p.name, c.status::text) AS status_name, c.messages, c.events,

@@ -1,10 +1,11 @@
--- What receiptd's own rates are made of (kpi_definition): one row for each (KPI, part of the fraction, status), by name, since the ladder
--- can be replaced. A row whose status is not in the ladder drops out; a KPI without numerator or denominator drops out with it. A KPI whose
--- statuses are there, but not below each other, is undefined: `because` says why.
+-- What receiptd's own rates are made of (kpi_definition): one row for each (KPI, part of the fraction, status), by
+-- name, since the ladder can be replaced. A row whose status is not in the ladder drops out; a KPI without numerator or
+-- denominator drops out with it. A KPI whose statuses are there, but not below each other, is undefined: `because` says
+-- why.
 CREATE OR REPLACE VIEW kpi_part AS
 WITH final (code) AS (
-    -- A receipt that settles a message: DELIVERED, or a terminal status below SENT; only the outermost, as a path counts
-    -- all its statuses.
+    -- A receipt that settles a message: DELIVERED, or a terminal status below SENT; only the outermost, as a path
+    -- counts all its statuses.
     SELECT k.code
     FROM message_status_priority k
     WHERE (k.terminal OR k.name = 'DELIVERED')
@@ -19,8 +20,8 @@ defined AS (
     FROM kpi_definition d CROSS JOIN unnest(d.numerator) n (name) CROSS JOIN unnest(d.denominator) m (name)
     WHERE d.vendor = ''
 ),
--- In the ladder of the database: a rate is a share only if the denominator is on the numerator's path, so that whoever is counted
--- above is counted below. A flag's path is that of the status that it implies.
+-- In the ladder of the database: a rate is a share only if the denominator is on the numerator's path, so that whoever
+-- is counted above is counted below. A flag's path is that of the status that it implies.
 placed AS (
     SELECT d.kpi, d.measure, n.code, m.code AS per, n.name, m.name AS per_name, n.flag_bit IS NOT NULL AS is_flag,
            EXISTS (SELECT FROM status_path s
@@ -46,9 +47,9 @@ FROM placed p
 GROUP BY p.kpi
 HAVING NOT bool_or(p.below);
 
--- value is NULL where the denominator is 0. Events are at least the messages: an open that is known from its click has no
--- receipt of its own.
--- Rates of customers (counters.groups): as the last roll-up left them, and none where a campaign has none.
+-- value is NULL where the denominator is 0. Events are at least the messages: an open that is known from its click has
+-- no receipt of its own. Rates of customers (counters.groups): as the last roll-up left them, and none where a campaign
+-- has none.
 CREATE OR REPLACE VIEW campaign_kpi AS
 SELECT f.campaign_id, f.kpi, f.numerator::double precision / NULLIF(f.denominator, 0) AS value, f.numerator,
        f.denominator, f.org_id

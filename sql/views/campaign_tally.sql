@@ -1,4 +1,5 @@
--- The messages whose place in the histograms of times is not rolled up yet (campaign_time_delta), with n = 1, and the places that they left, with n = -1. deliver, open: buckets.
+-- The messages whose place in the histograms of times is not rolled up yet (campaign_time_delta), with n = 1, and the
+-- places that they left, with n = -1. deliver, open: buckets.
 CREATE OR REPLACE VIEW campaign_time AS
 SELECT d.id, unnest(d.campaign_id) AS campaign_id, unnest(d.gateway) AS gateway, unnest(d.deliver) AS deliver, unnest(d.open) AS open, 1 AS n
 FROM campaign_time_delta d
@@ -26,7 +27,8 @@ FROM (
     FROM campaign_funnel_delta d, unnest(d.campaign_id, d.minute, d.status, d.messages, d.events) AS a (campaign_id, minute, status, messages, events)
     WHERE d.minute IS NOT NULL AND a.minute > date_part('epoch', now()) / 60 - 1440
     UNION ALL
-    -- As time_counts() and control/rollup_times.sql: counted before keys become text. The key is that of time_key(), which not every reader may execute.
+    -- As time_counts() and control/rollup_times.sql: counted before keys become text. The key is that of time_key(),
+    -- which not every reader may execute.
     SELECT t.campaign_id, t.kind, '-infinity', t.gateway || CASE WHEN t.bucket < 0 THEN 'negative' ELSE round(power(2::float8, t.bucket / 2.0::float8))::int8::text END,
            p.code, t.n, 0
     FROM (SELECT m.campaign_id, 'time_to_deliver' AS kind, 'DELIVERED' AS status, '' AS gateway, m.deliver AS bucket, sum(m.n) AS n

@@ -1,5 +1,7 @@
--- How clean a gateway's receipts are, by the hour in which they were applied (counters.gateways). coverage: of the messages that were sent in this hour, or
--- got their final status in it, the share that has one; NULL without any. Below 1 receipts are missing, or come in a later hour. Delays: the end of the bucket in which the median and the 99th percentile are, in ms.
+-- How clean a gateway's receipts are, by the hour in which they were applied (counters.gateways). coverage: of the
+-- messages that were sent in this hour, or got their final status in it, the share that has one; NULL without any.
+-- Below 1 receipts are missing, or come in a later hour. Delays: the end of the bucket in which the median and the 99th
+-- percentile are, in ms.
 CREATE OR REPLACE VIEW gateway_hour AS
 WITH counted AS (
     SELECT t.key AS gateway, t.at AS hour, t.kind, t.status, t.messages, t.events FROM campaign_tally t WHERE t.campaign_id = '' AND t.kind LIKE 'gateway%' AND t.at IS NOT NULL

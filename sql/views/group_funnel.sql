@@ -1,5 +1,5 @@
--- The funnel of groups of messages (counters.groups), exact at every moment: what is folded and what is not yet (group_delta), in one snapshot.
--- kind: customer or logical.
+-- The funnel of groups of messages (counters.groups), exact at every moment: what is folded and what is not yet
+-- (group_delta), in one snapshot. kind: customer or logical.
 CREATE OR REPLACE VIEW group_funnel AS
 SELECT c.campaign_id, c.kind, c.status, COALESCE(p.name, c.status::text) AS status_name, sum(c.n)::bigint AS groups
 FROM (

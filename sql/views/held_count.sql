@@ -1,5 +1,6 @@
--- What is held: one row for `parked` (receipts that wait for their message) and one for `letters` (dead letters). rows is exact up to 10 000. Above it,
--- where is_estimate is true, it is PostgreSQL's estimate, and 10 001 at least: counting all of millions would take long.
+-- What is held: one row for `parked` (receipts that wait for their message) and one for `letters` (dead letters). rows
+-- is exact up to 10 000. Above it, where is_estimate is true, it is PostgreSQL's estimate, and 10 001 at least:
+-- counting all of millions would take long.
 CREATE OR REPLACE VIEW held_count AS
 SELECT c.what, CASE WHEN c.counted > 10000 THEN GREATEST((SELECT k.reltuples::int8 FROM pg_class k WHERE k.oid = c.relation), c.counted) ELSE c.counted END AS rows,
        c.counted > 10000 AS is_estimate

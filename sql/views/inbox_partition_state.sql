@@ -1,6 +1,7 @@
--- How each noted partition of an inbox stands whose partitions somebody else makes: its row in inbox_partition, and state, by the catalogs.
--- attached: in the inbox. leaving: its DETACH CONCURRENTLY is not through. detached: it has left, and is not booked. handed over: the same, as a child of inbox_detached,
--- which audits read anyway. booked: it has left and is booked. dropped: it is gone and was not booked. returned: it was booked, and is in the inbox again.
+-- How each noted partition of an inbox stands whose partitions somebody else makes: its row in inbox_partition, and
+-- state, by the catalogs. attached: in the inbox. leaving: its DETACH CONCURRENTLY is not through. detached: it has
+-- left, and is not booked. handed over: the same, as a child of inbox_detached, which audits read anyway. booked: it
+-- has left and is booked. dropped: it is gone and was not booked. returned: it was booked, and is in the inbox again.
 CREATE OR REPLACE VIEW inbox_partition_state AS
 WITH RECURSIVE tree (oid, leaves) AS (
     SELECT DISTINCT p.inbox::oid, false FROM inbox_partition p

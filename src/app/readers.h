@@ -1,4 +1,5 @@
-/* The interface for readers beside the daemon's other modules: started where serve.enabled says so. */
+/* The interface for readers beside the daemon's other modules: started where serve.enabled says so.
+ */
 #ifndef RECEIPTD_APP_READERS_H
 #define RECEIPTD_APP_READERS_H
 

@@ -1,6 +1,6 @@
 /* The process: makes the modules and wires them together, handles signals, decides whether the
- * process is ready, and ends it in order. Its life is enum app_phase (host/context.h). Modules reach
- * this file by the callbacks of their context only; commands/run.c calls rcpt_app_run(). */
+ * process is ready, and ends it in order. Its life is enum app_phase (host/context.h). Modules
+ * reach this file by the callbacks of their context only; commands/run.c calls rcpt_app_run(). */
 #include "run.h"
 
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* Errors that carry the decision.
  *
  * A runtime failure is a must-check return plus an error object that says what the caller is to do
- * about it. The object is filled once, by the function that failed, and logged once, by the one that
- * decides. It holds no pointer: copy it freely.
+ * about it. The object is filled once, by the function that failed, and logged once, by the one
+ * that decides. It holds no pointer: copy it freely.
  */
 #ifndef RECEIPTD_BASE_ERROR_H
 #define RECEIPTD_BASE_ERROR_H

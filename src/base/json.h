@@ -1,8 +1,8 @@
 /* Writes JSON (RFC 8259), compact, to a stream.
  *
  * Keeps commas and nesting right, escapes strings, never writes invalid UTF-8. Does not parse. For
- * text in memory give it a stream of rcpt_open_memory(). Misuse (a value where a key must be, an end
- * without begin) is a bug and asserts.
+ * text in memory give it a stream of rcpt_open_memory(). Misuse (a value where a key must be, an
+ * end without begin) is a bug and asserts.
  */
 #ifndef RECEIPTD_BASE_JSON_H
 #define RECEIPTD_BASE_JSON_H

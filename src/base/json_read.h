@@ -1,8 +1,8 @@
 /* JSON as a stream of tokens, without a tree.
  *
  * Accepts JSON (RFC 8259) and nothing else, but does not check the encoding of strings: bytes that
- * are not UTF-8 pass (utf8.h), halves of surrogate pairs become '?' and are marked. Memory: the longest string
- * with escapes, however many values there are. Thread-safe.
+ * are not UTF-8 pass (utf8.h), halves of surrogate pairs become '?' and are marked. Memory: the
+ * longest string with escapes, however many values there are. Thread-safe.
  */
 #ifndef RECEIPTD_BASE_JSON_READ_H
 #define RECEIPTD_BASE_JSON_READ_H

@@ -36,7 +36,8 @@ enum rcpt_log_format {
 
 /* Process-wide level and format. Call before threads start, or at a reload. */
 void rcpt_log_configure(enum rcpt_log_level level, enum rcpt_log_format format);
-/* A level of its own for one component; RCPT_LOG_LEVEL__COUNT: none any more. False: too many components. */
+/* A level of its own for one component; RCPT_LOG_LEVEL__COUNT: none any more. False: too many
+ * components. */
 RCPT_MUST_CHECK bool rcpt_log_set_component(const char *component, enum rcpt_log_level level);
 /* Lines of one kind within the window, debug lines not counted; 0: no limit. And whether message
  * ids are written as they are. */

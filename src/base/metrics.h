@@ -1,8 +1,9 @@
 /* Counters, gauges and histograms: declared once in a table, kept without locks, rendered as text.
  *
- * A registry is made from rows; those of receiptd are in src/host/metrics_rows.h. Series appear with their first value, and their number per row is
- * bounded: what comes above it is counted in one series whose labels all say "other". Does not know
- * what is worth measuring. One thread (the loop's).
+ * A registry is made from rows; those of receiptd are in src/host/metrics_rows.h. Series appear
+ * with their first value, and their number per row is bounded: what comes above it is counted in
+ * one series whose labels all say "other". Does not know what is worth measuring. One thread (the
+ * loop's).
  */
 #ifndef RECEIPTD_BASE_METRICS_H
 #define RECEIPTD_BASE_METRICS_H

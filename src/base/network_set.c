@@ -1,5 +1,5 @@
-/* Networks as sorted ranges that do not meet, so that one address is found in a few comparisons however
- * many networks there are. Built by src/config from a file, asked by src/gateways. */
+/* Networks as sorted ranges that do not meet, so that one address is found in a few comparisons
+ * however many networks there are. Built by src/config from a file, asked by src/gateways. */
 #include "network_set.h"
 
 #include <ctype.h>

@@ -76,8 +76,8 @@ struct rcpt_text rcpt_text_join(struct rcpt_arena *arena, const struct rcpt_text
 /* FNV-1a: tells texts apart, protects nothing. */
 uint64_t rcpt_text_hash(struct rcpt_text text);
 
-/* For hints: the one of `best` and `candidate` that is nearer to `text` by edits. `candidate` counts
- * only if it is near enough to be meant. `best` is NULL at first. */
+/* For hints: the one of `best` and `candidate` that is nearer to `text` by edits. `candidate`
+ * counts only if it is near enough to be meant. `best` is NULL at first. */
 const char *rcpt_text_nearer(const char *text, const char *best, const char *candidate);
 
 #endif

@@ -1,7 +1,8 @@
-/* `receiptd adopt`: the own inbox, a flat table with messages, becomes partitioned beside a running daemon.
- * No row is copied: the table becomes the partition of all ids below a bound some spans ahead. A check of
- * its ids is added and validated first; then one short transaction puts the parent in its place. A
- * run that was killed leaves the check at most, which the next run, or maintain, takes away. */
+/* `receiptd adopt`: the own inbox, a flat table with messages, becomes partitioned beside a running
+ * daemon. No row is copied: the table becomes the partition of all ids below a bound some spans
+ * ahead. A check of its ids is added and validated first; then one short transaction puts the
+ * parent in its place. A run that was killed leaves the check at most, which the next run, or
+ * maintain, takes away. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sysexits.h>

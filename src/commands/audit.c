@@ -1,7 +1,7 @@
-/* `receiptd audit`: recounts funnels from the messages, live and retired, some campaigns at a time in
- * short snapshots, and compares with the counters; --repair adds the differences, or books messages
- * that went without their trigger. Works beside a running daemon: a
- * recount and its counters are read in one statement. */
+/* `receiptd audit`: recounts funnels from the messages, live and retired, some campaigns at a time
+ * in short snapshots, and compares with the counters; --repair adds the differences, or books
+ * messages that went without their trigger. Works beside a running daemon: a recount and its
+ * counters are read in one statement. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +17,8 @@
 #include "report.h"
 #include "turns.h"
 
-/* One snapshot reads this many, or a single campaign with more: each pass over the messages costs, but a
- * long snapshot keeps dead rows from being removed. */
+/* One snapshot reads this many, or a single campaign with more: each pass over the messages costs,
+ * but a long snapshot keeps dead rows from being removed. */
 #define MOST_MESSAGES  1000000
 #define MOST_CAMPAIGNS 10000
 
@@ -201,8 +201,8 @@ static bool audit_gateways(struct audit *audit)
     return good;
 }
 
-/* Many campaigns by one statement: a statement for each would take longer than their recount. Moves `row` on
- * to the first that is left. */
+/* Many campaigns by one statement: a statement for each would take longer than their recount. Moves
+ * `row` on to the first that is left. */
 static bool audit_some(struct audit *audit, const struct rcpt_session_rows *campaigns, size_t *row)
 {
     struct rcpt_array_text names;
@@ -333,7 +333,8 @@ static int search_ids(const struct command_call *call)
     return exit_code;
 }
 
-/* Partitions first: their messages are counted where they stand, or the audit says why it cannot. */
+/* Partitions first: their messages are counted where they stand, or the audit says why it cannot.
+ */
 static bool audit_it(struct audit *audit, const char *campaign)
 {
     if (!audit_partitions_read(&audit->partitions, audit->context, audit->repair) ||

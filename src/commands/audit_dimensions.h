@@ -1,5 +1,5 @@
-/* The audit of dimensions (counters.by), groups (counters.groups) and times (counters.times). Private to
- * this folder. */
+/* The audit of dimensions (counters.by), groups (counters.groups) and times (counters.times).
+ * Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_AUDIT_DIMENSIONS_H
 #define RECEIPTD_COMMANDS_AUDIT_DIMENSIONS_H
 

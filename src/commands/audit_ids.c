@@ -1,6 +1,6 @@
-/* `receiptd audit --ids`: finds ids that stand in several rows of a partitioned inbox whose key is the id
- * and the time, as PostgreSQL accepts them. The ids are walked in their order, a slice in each
- * snapshot. Called by audit.c. */
+/* `receiptd audit --ids`: finds ids that stand in several rows of a partitioned inbox whose key is
+ * the id and the time, as PostgreSQL accepts them. The ids are walked in their order, a slice in
+ * each snapshot. Called by audit.c. */
 #include "audit_ids.h"
 
 #include <inttypes.h>

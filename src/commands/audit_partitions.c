@@ -1,6 +1,6 @@
-/* audit, partitions that have left the inbox: those that are detached are counted and named; what was
- * dropped or truncated without its trigger is missing, and only a person can say that it may be booked.
- * Called by audit.c. */
+/* audit, partitions that have left the inbox: those that are detached are counted and named; what
+ * was dropped or truncated without its trigger is missing, and only a person can say that it may be
+ * booked. Called by audit.c. */
 #include "audit_partitions.h"
 
 #include <inttypes.h>
@@ -88,7 +88,8 @@ void audit_partitions_print(const struct audit_partitions *partitions, int64_t m
                 missing);
 }
 
-/* By the names that were read at the start, so that nothing is forgotten that the audit did not look for. */
+/* By the names that were read at the start, so that nothing is forgotten that the audit did not
+ * look for. */
 bool audit_partitions_settle(const struct audit_partitions *partitions)
 {
     struct command_context *context = partitions->context;

@@ -63,8 +63,8 @@ static bool is_part(const struct rcpt_node *part, const struct rcpt_node *whole)
     return theirs->type == RCPT_NODE_ARRAY;
 }
 
-/* What once_per means, and the first pipeline before that counts by the same fields. Both numbers are small: a file has
- * at most 200 pipelines. */
+/* What once_per means, and the first pipeline before that counts by the same fields. Both numbers
+ * are small: a file has at most 200 pipelines. */
 static void note_once(const struct rcpt_node *pipeline, const struct rcpt_node *first,
                       bool for_ever)
 {
@@ -106,8 +106,8 @@ static void note_pipelines(const struct rcpt_config *config)
 
 /* ---- the database ---- */
 
-/* What `receiptd migrate` would still do to the inbox, as notes; then the statements, if there is an
- * inbox to prepare them on. */
+/* What `receiptd migrate` would still do to the inbox, as notes; then the statements, if there is
+ * an inbox to prepare them on. */
 static bool check_inbox(struct command_context *context)
 {
     struct inbox_place place;
@@ -159,8 +159,8 @@ static bool check_reading(struct command_context *context, struct migrate_plan *
     return good;
 }
 
-/* What migrate would say of the rows of a table that becomes the inbox. Nothing is written: the lock keeps
- * away what could run code of the table's owner. */
+/* What migrate would say of the rows of a table that becomes the inbox. Nothing is written: the
+ * lock keeps away what could run code of the table's owner. */
 static bool check_rows(struct command_context *context, struct migrate_plan *plan)
 {
     if (!plan->maps_inbox)

@@ -79,7 +79,8 @@ struct command_context {
 };
 RCPT_MUST_CHECK bool command_open(struct command_context *context, const struct command_call *call,
                                   bool read_only, int *exit_code);
-/* The same with another connection string than the configuration's: text or file:PATH; NULL: none. */
+/* The same with another connection string than the configuration's: text or file:PATH; NULL: none.
+ */
 RCPT_MUST_CHECK bool command_open_as(struct command_context *context,
                                      const struct command_call *call, const char *dsn,
                                      bool read_only, int *exit_code);
@@ -90,9 +91,9 @@ RCPT_MUST_CHECK bool command_connect(struct command_context *context,
 RCPT_MUST_CHECK struct rcpt_session *command_open_beside(const struct command_context *context,
                                                          struct rcpt_error *error);
 void command_close(struct command_context *context);
-/* Ends a command that the owner of the schema runs, and closes the context. False for `good`: the error
- * is in there. `grants`: what the owner needs on an inbox.table of another role; NULL: the command is
- * for receiptd's own. Returns the exit code. */
+/* Ends a command that the owner of the schema runs, and closes the context. False for `good`: the
+ * error is in there. `grants`: what the owner needs on an inbox.table of another role; NULL: the
+ * command is for receiptd's own. Returns the exit code. */
 int command_end_as_owner(const struct command_call *call, struct command_context *context,
                          bool good, const char *grants);
 /* Under a table of `shown` rows: how many there are, if there are more. `what` as in

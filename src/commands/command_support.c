@@ -79,8 +79,8 @@ int command_usage(const struct command_call *call, const char *format, ...)
     return EX_USAGE;
 }
 
-/* Another connection string than the configuration's: text, or file:PATH, so that no password stands in
- * the list of processes. The caller frees it; NULL on error. */
+/* Another connection string than the configuration's: text, or file:PATH, so that no password
+ * stands in the list of processes. The caller frees it; NULL on error. */
 static char *read_dsn(const char *given, struct rcpt_error *error)
 {
     char problem[160];

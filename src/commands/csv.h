@@ -1,4 +1,5 @@
-/* Reads CSV (RFC 4180, a line feed alone ends a record too), record by record. Private to this folder.
+/* Reads CSV (RFC 4180, a line feed alone ends a record too), record by record. Private to this
+ * folder.
  */
 #ifndef RECEIPTD_COMMANDS_CSV_H
 #define RECEIPTD_COMMANDS_CSV_H

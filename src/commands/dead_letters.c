@@ -1,5 +1,5 @@
-/* `receiptd dead-letters`: lists what could not be applied, or parks it again (src/receipts/redrive.c) where the
- * ladder of today takes it. */
+/* `receiptd dead-letters`: lists what could not be applied, or parks it again
+ * (src/receipts/redrive.c) where the ladder of today takes it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* `receiptd erase`: deletes a person's messages and all that the schema stores of them. Each step is
- * one transaction for some hundred messages: erase_messages() deletes, and the record of the erasure
- * counts. The rows of the inbox go in the same transaction as all else, so whoever was interrupted
- * finds in a second run what is left. A dry run rolls each step back. */
+/* `receiptd erase`: deletes a person's messages and all that the schema stores of them. Each step
+ * is one transaction for some hundred messages: erase_messages() deletes, and the record of the
+ * erasure counts. The rows of the inbox go in the same transaction as all else, so whoever was
+ * interrupted finds in a second run what is left. A dry run rolls each step back. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,8 +57,8 @@ static void drop_ids(struct ids *ids)
 
 /* ---- one step ---- */
 
-/* One statement erases all that is stored of some messages but their letters, and says how many rows
- * of what. It adds the gateways' ids of the messages to `names`. */
+/* One statement erases all that is stored of some messages but their letters, and says how many
+ * rows of what. It adds the gateways' ids of the messages to `names`. */
 static bool run_step(struct erasure *erasure, const char *literal, struct erase_names *names)
 {
     struct command_context *context = erasure->context;
@@ -137,7 +137,8 @@ static bool step(struct erasure *erasure, const struct ids *ids)
 
 /* ---- whose messages ---- */
 
-/* The statement that reads the next ids of the person, in the order of the key. The caller frees it. */
+/* The statement that reads the next ids of the person, in the order of the key. The caller frees
+ * it. */
 static char *bind_page(const struct erasure *erasure)
 {
     const struct inbox_place *place = &erasure->place;
@@ -218,8 +219,8 @@ static bool run_groups(struct erasure *erasure, const char *sql)
     return rows != NULL;
 }
 
-/* After the last message: what has been appended of the person's groups is folded first, or it would
- * bring them back. */
+/* After the last message: what has been appended of the person's groups is folded first, or it
+ * would bring them back. */
 static bool erase_groups(struct erasure *erasure)
 {
     struct command_context *context = erasure->context;

@@ -91,7 +91,8 @@ static size_t first_with(const struct erase_names *names, size_t low, size_t hig
     return low;
 }
 
-/* All names of the range begin as `text` does from `first` on, so those that end here come first. */
+/* All names of the range begin as `text` does from `first` on, so those that end here come first.
+ */
 static bool is_named_at(const struct search *search, struct rcpt_text text, size_t first)
 {
     const struct erase_names *names = search->names;

@@ -1,8 +1,8 @@
 /* `receiptd expire`: messages whose final receipt has not come in time get another status, such as
- * UNKNOWN (inbox.expiry). The statement of a step has the parts that the wake of a lane has: counters
- * and subscribers see an expiry as they see a receipt. No lane has to own the message: the larger code
- * wins, whoever comes first, and the row's lock orders the two. So steps may be killed, run again, or
- * run twice at once. Called by `receiptd maintain`, too, and by funnel.c. */
+ * UNKNOWN (inbox.expiry). The statement of a step has the parts that the wake of a lane has:
+ * counters and subscribers see an expiry as they see a receipt. No lane has to own the message: the
+ * larger code wins, whoever comes first, and the row's lock orders the two. So steps may be killed,
+ * run again, or run twice at once. Called by `receiptd maintain`, too, and by funnel.c. */
 #include "expire.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* `receiptd funnel`: counts and rates of one campaign or of all, as a tree for people, as CSV or
- * JSON. Counts come ordered by campaign; what follows from the ladder is added here: names and `current`.
- * funnel_rates.c adds the rates. */
+ * JSON. Counts come ordered by campaign; what follows from the ladder is added here: names and
+ * `current`. funnel_rates.c adds the rates. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,8 +127,8 @@ static void write_funnel(const struct funnel *funnel, struct rcpt_json *json)
 
 /* ---- table ---- */
 
-/* Writes the digits before `at`, in groups of three, as 1 234 567: printf() would take half of the command's time.
- * Returns where they begin. */
+/* Writes the digits before `at`, in groups of three, as 1 234 567: printf() would take half of the
+ * command's time. Returns where they begin. */
 static char *put_digits(char *at, uint64_t value)
 {
     for (unsigned digits = 0; digits == 0 || value > 0; digits++, value /= 10) {
@@ -148,7 +148,8 @@ void funnel_print_number(int64_t value)
     report_print_padded(stdout, at, FUNNEL_NUMBER_WIDTH, true);
 }
 
-/* In tenths of a per cent, a half rounded up. Nothing is printed where the whole is 0, or a counter is below 0. */
+/* In tenths of a per cent, a half rounded up. Nothing is printed where the whole is 0, or a counter
+ * is below 0. */
 void funnel_print_share(int64_t part, int64_t whole)
 {
     char text[48] = "", *at = text + sizeof(text) - sizeof(" %");

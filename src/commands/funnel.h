@@ -1,5 +1,5 @@
-/* What funnel.c and funnel_rates.c share: the counts of one campaign, and the rates that are made of
- * them. Private to these two. */
+/* What funnel.c and funnel_rates.c share: the counts of one campaign, and the rates that are made
+ * of them. Private to these two. */
 #ifndef RECEIPTD_COMMANDS_FUNNEL_H
 #define RECEIPTD_COMMANDS_FUNNEL_H
 

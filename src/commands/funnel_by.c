@@ -1,6 +1,6 @@
-/* `receiptd funnel CAMPAIGN --by DIMENSION`: the funnel of each value of a column (counters.by), of each
- * hour or minute, receipts by reason, duplicates by gateway: a table with a line for each, or every
- * count as CSV or JSON. Called by funnel.c. */
+/* `receiptd funnel CAMPAIGN --by DIMENSION`: the funnel of each value of a column (counters.by), of
+ * each hour or minute, receipts by reason, duplicates by gateway: a table with a line for each, or
+ * every count as CSV or JSON. Called by funnel.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>

@@ -1,6 +1,7 @@
-/* The rates of `receiptd funnel`: receiptd's own, or a vendor's KPIs (--kpis). What they are made of is in the
- * database (sql/views/campaign_defined_kpi.sql); here it is added up for one campaign. A KPI whose figure would not
- * be the vendor's has none: the reason stands in its place. Called by funnel.c. */
+/* The rates of `receiptd funnel`: receiptd's own, or a vendor's KPIs (--kpis). What they are made
+ * of is in the database (sql/views/campaign_defined_kpi.sql); here it is added up for one campaign.
+ * A KPI whose figure would not be the vendor's has none: the reason stands in its place. Called by
+ * funnel.c. */
 #include "funnel.h"
 
 #include <inttypes.h>
@@ -78,8 +79,8 @@ static const struct funnel_status *named(const struct funnel *funnel, const char
     return NULL;
 }
 
-/* Whether OPENED or CLICKED has what this kind of machines did, as the KPI wants it. The policies are those
- * of now: what was counted under others cannot be known. */
+/* Whether OPENED or CLICKED has what this kind of machines did, as the KPI wants it. The policies
+ * are those of now: what was counted under others cannot be known. */
 static void doubt_kind(const struct funnel *funnel, enum rcpt_machine_kind kind, const char *flag,
                        struct rate *rate)
 {
@@ -204,8 +205,8 @@ void funnel_write_rates(const struct funnel *funnel, struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
-/* Of receiptd's own, one without a denominator is not printed at all: a dash would look like a fault.
- * Of a vendor's, a dash comes with its reason. */
+/* Of receiptd's own, one without a denominator is not printed at all: a dash would look like a
+ * fault. Of a vendor's, a dash comes with its reason. */
 static void print_rate(const struct funnel *funnel, const struct rate *rate)
 {
     if (funnel->vendor == NULL && rate->denominator == 0)

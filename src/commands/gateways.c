@@ -1,5 +1,6 @@
 /* `receiptd gateways`: how clean the receipts of each gateway are, from what the rule of
- * counters.gateways has counted, and how long it took to deliver (counters.times). Reads counters only. */
+ * counters.gateways has counted, and how long it took to deliver (counters.times). Reads counters
+ * only. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sysexits.h>

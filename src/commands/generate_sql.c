@@ -78,8 +78,8 @@ struct variant {
     bool has_dimensions, has_days;
 };
 
-/* Those statements that are not as in `plain`, which has no subscribers; NULL: all. Of a variant with days
- * that one alone. */
+/* Those statements that are not as in `plain`, which has no subscribers; NULL: all. Of a variant
+ * with days that one alone. */
 static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
                           const struct variant *of)
 {
@@ -118,8 +118,8 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
     rcpt_lane_statements_free(statements);
 }
 
-/* Statements of lanes depend on who subscribes to transitions, on rules, and on whether the inbox has
- * a recent set; every combination without rules is a variant. */
+/* Statements of lanes depend on who subscribes to transitions, on rules, and on whether the inbox
+ * has a recent set; every combination without rules is a variant. */
 static void write_lane(FILE *out)
 {
     static const struct variant variants[] = {

@@ -1,6 +1,7 @@
-/* An existing table as the inbox: is it exact there? The catalogs are asked for shapes that are known
- * to fail (sql/migrate/inbox_problems.sql, inbox_additions.sql, inbox_hazards.sql). Then the statements of the daemon are
- * prepared, which finds the rest. Called by migrate.c, migrate_plan.c and check_config.c. */
+/* An existing table as the inbox: is it exact there? The catalogs are asked for shapes that are
+ * known to fail (sql/migrate/inbox_problems.sql, inbox_additions.sql, inbox_hazards.sql). Then the
+ * statements of the daemon are prepared, which finds the rest. Called by migrate.c, migrate_plan.c
+ * and check_config.c. */
 #include "inbox_check.h"
 
 #include <stdio.h>
@@ -21,7 +22,8 @@
 
 /* ---- the table ---- */
 
-/* A mapped table is where the configuration says; our own is in the schema, under its columns' names. */
+/* A mapped table is where the configuration says; our own is in the schema, under its columns'
+ * names. */
 void inbox_place_of(const struct rcpt_config *config, struct inbox_place *place)
 {
     const char *const ours[] = {
@@ -181,7 +183,8 @@ static bool check_list(struct command_context *context, bool used,
     return !used || rcpt_session_check_statements(context->session, list, count, &context->error);
 }
 
-/* As receipts/lanes.c composes them, with the same subscribers in the same order, and the same rules. */
+/* As receipts/lanes.c composes them, with the same subscribers in the same order, and the same
+ * rules. */
 static bool check_lanes(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;

@@ -1,5 +1,5 @@
-/* Whether an existing table can be the inbox, and whether the daemon's statements can be prepared on
- * what stands there now. For migrate and check-config. Private to this folder. */
+/* Whether an existing table can be the inbox, and whether the daemon's statements can be prepared
+ * on what stands there now. For migrate and check-config. Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_INBOX_CHECK_H
 #define RECEIPTD_COMMANDS_INBOX_CHECK_H
 
@@ -8,8 +8,8 @@
 #define INBOX_COLUMNS  9u
 #define INBOX_CAMPAIGN 2u /* the campaign's among them */
 
-/* The table of the configuration: `columns` has its names for ours, in the order of map_inbox(). For
- * an inbox of our own: message_inbox in our schema, with our names. */
+/* The table of the configuration: `columns` has its names for ours, in the order of map_inbox().
+ * For an inbox of our own: message_inbox in our schema, with our names. */
 struct inbox_place {
     bool mapped;
     char schema[128];

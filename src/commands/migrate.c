@@ -1,6 +1,6 @@
 /* `receiptd migrate`: one transaction under a lock: a plan is made from what the database has
- * (migrate_plan.c), and its steps are run; or, with --dry-run, listed, with --sql behind a script for psql. A
- * second run has nothing to do. */
+ * (migrate_plan.c), and its steps are run; or, with --dry-run, listed, with --sql behind a script
+ * for psql. A second run has nothing to do. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@
 
 /* ---- dry run ---- */
 
-/* The output with --sql is a script, thousands of lines long: the words are comments, and what it does comes
- * last, where it is read. */
+/* The output with --sql is a script, thousands of lines long: the words are comments, and what it
+ * does comes last, where it is read. */
 static void print_summary(const struct migrate_plan *plan, const char *before)
 {
     if (plan->step_count == 0)
@@ -82,8 +82,8 @@ static bool look_for_versions(struct migrate_plan *plan, bool *there)
     return rows != NULL;
 }
 
-/* A second migration waits and says so. Of two first ones, the second fails when it makes the schema: see
- * migrate(). */
+/* A second migration waits and says so. Of two first ones, the second fails when it makes the
+ * schema: see migrate(). */
 static bool lock(struct migrate_plan *plan)
 {
     struct rcpt_session *session = plan->context->session;
@@ -143,8 +143,8 @@ static bool apply(struct migrate_plan *plan, bool *has_rows)
            rcpt_session_commit(session, error);
 }
 
-/* At the end, so that it is the last that is read: roles exist now, and nothing later needs the right
- * to make some. */
+/* At the end, so that it is the last that is read: roles exist now, and nothing later needs the
+ * right to make some. */
 static bool describe_powers(struct migrate_plan *plan)
 {
     const char *const roles[] = {migrate_option(plan, "role"), migrate_option(plan, "intake-role"),
@@ -152,8 +152,8 @@ static bool describe_powers(struct migrate_plan *plan)
     return powers_describe(plan->context, roles, sizeof(roles) / sizeof(roles[0]));
 }
 
-/* Another first migration may have made what this one was about to make: then this is the second, and
- * begins again. */
+/* Another first migration may have made what this one was about to make: then this is the second,
+ * and begins again. */
 static bool was_overtaken(struct migrate_plan *plan)
 {
     const char *code = plan->context->error.code;

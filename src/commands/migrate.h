@@ -42,8 +42,8 @@ void migrate_plan_fini(struct migrate_plan *plan);
 /* As after migrate_plan_init(). */
 void migrate_plan_again(struct migrate_plan *plan);
 
-/* Reads the database's state and fills the steps. Within the migration's transaction, after its lock;
- * for a dry run within a read-only one. False with the error in the context. */
+/* Reads the database's state and fills the steps. Within the migration's transaction, after its
+ * lock; for a dry run within a read-only one. False with the error in the context. */
 RCPT_MUST_CHECK bool migrate_plan_make(struct migrate_plan *plan);
 
 /* ---- for the parts of the plan ---- */
@@ -100,7 +100,8 @@ RCPT_MUST_CHECK bool migrate_ladder_plan(struct migrate_plan *plan, bool fresh);
 RCPT_MUST_CHECK bool migrate_check_callers(struct migrate_plan *plan);
 /* Refuses (EX_CONFIG, each status with its rows) a ladder that contradicts rows in use. */
 RCPT_MUST_CHECK bool migrate_ladder_check(struct migrate_plan *plan);
-/* The same for a table that is not the inbox yet, in a transaction that may lock and is rolled back. */
+/* The same for a table that is not the inbox yet, in a transaction that may lock and is rolled
+ * back. */
 RCPT_MUST_CHECK bool migrate_ladder_try(struct migrate_plan *plan);
 
 #endif

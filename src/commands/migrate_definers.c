@@ -132,7 +132,8 @@ bool migrate_definers_prepare(struct migrate_plan *plan)
     return good;
 }
 
-/* A trigger that books first times reads them, also where its function belongs to the role already. */
+/* A trigger that books first times reads them, also where its function belongs to the role already.
+ */
 static bool plan_times(struct migrate_plan *plan)
 {
     return !plan->has_times || !(plan->hands_over[MIGRATE_COUNTER] || plan->installs_triggers) ||

@@ -1,6 +1,6 @@
 /* migrate, dimensions (counters.by), groups (counters.groups) and ranges: our own inbox gets the
- * columns by which messages are counted or found, and the platform's role the right to write them. A mapped inbox has
- * them already. Called by migrate_plan.c and migrate_roles.c. */
+ * columns by which messages are counted or found, and the platform's role the right to write them.
+ * A mapped inbox has them already. Called by migrate_plan.c and migrate_roles.c. */
 #include <string.h>
 
 #include "config/dimensions.h"

@@ -31,7 +31,7 @@ static const struct {
     {6, "tables/006_status"},     {6, "tables/006_recent"},     {6, "tables/006_partitions"},
     {6, "tables/006_ranges"},     {6, "tables/006_counted"},    {6, "tables/006_minutes"},
     {6, "tables/006_histograms"}, {6, "tables/006_packing"},    {7, "tables/007_actions"},
-    {7, "tables/007_receipts"},   {7, "tables/007_erasure"},   {7, "tables/007_turns"},
+    {7, "tables/007_receipts"},   {7, "tables/007_erasure"},    {7, "tables/007_turns"},
 };
 #define TIMES_VERSION 6 /* our own inbox gets the columns of counters.times */
 #define NEWEST        (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
@@ -124,8 +124,8 @@ static bool is_mapped(const struct migrate_plan *plan)
     return config_of(plan)->inbox.table != NULL;
 }
 
-/* counters.by as variables; with other dimensions the trigger counts otherwise, so they belong to the
- * mapping. */
+/* counters.by as variables; with other dimensions the trigger counts otherwise, so they belong to
+ * the mapping. */
 static void bind_dimensions(struct migrate_plan *plan, char *mapping, size_t size)
 {
     struct rcpt_dimensions dimensions;
@@ -240,8 +240,8 @@ static bool refuse_filled(struct migrate_plan *plan)
     return false;
 }
 
-/* The flat table is made first, as it always is, so that its columns stand in one place. Triggers go
- * with it. */
+/* The flat table is made first, as it always is, so that its columns stand in one place. Triggers
+ * go with it. */
 static bool plan_partitioned_inbox(struct migrate_plan *plan, bool exists)
 {
     if (!rcpt_id_has_bounds(config_of(plan)->inbox.ids)) {
@@ -321,9 +321,9 @@ static bool plan_trigger_drop(struct migrate_plan *plan, const char *schema, con
                              schema, table);
 }
 
-/* Triggers stay on the table of today and its partitions, if new rows are to be counted. A partition
- * that came since the last migration still needs one; a table that got the columns of first times
- * needs another function. */
+/* Triggers stay on the table of today and its partitions, if new rows are to be counted. A
+ * partition that came since the last migration still needs one; a table that got the columns of
+ * first times needs another function. */
 static bool plan_triggers(struct migrate_plan *plan, const struct rcpt_session_rows *state)
 {
     bool counts = config_of(plan)->inbox.count_targeted, found = false, good = true;

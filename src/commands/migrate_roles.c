@@ -1,5 +1,6 @@
-/* migrate --role, --platform-role, --intake-role and --serve-role: the role is made where it is missing, and gets
- * exactly the rights that sql/migrate/role.sql, platform_role.sql and intake_role.sql say. */
+/* migrate --role, --platform-role, --intake-role and --serve-role: the role is made where it is
+ * missing, and gets exactly the rights that sql/migrate/role.sql, platform_role.sql and
+ * intake_role.sql say. */
 #include <string.h>
 #include <sysexits.h>
 

@@ -1,9 +1,9 @@
-/* Partitions of the inbox are made ahead (partitions.h). The default partition takes the messages that
- * no other takes: normally none. Where no partition was made in time, or ids have an older time, its
- * messages are moved in the transaction that makes their partition: so each is in the inbox at every
- * moment, with its status, and nothing is counted or booked. Of few messages the rows are moved; of many,
- * the default partition itself becomes their partition, and a new one takes its place.
- * Called by retire.c, migrate.c, inbox_check.c and check_config.c. */
+/* Partitions of the inbox are made ahead (partitions.h). The default partition takes the messages
+ * that no other takes: normally none. Where no partition was made in time, or ids have an older
+ * time, its messages are moved in the transaction that makes their partition: so each is in the
+ * inbox at every moment, with its status, and nothing is counted or booked. Of few messages the
+ * rows are moved; of many, the default partition itself becomes their partition, and a new one
+ * takes its place. Called by retire.c, migrate.c, inbox_check.c and check_config.c. */
 #include "partitions.h"
 
 #include <inttypes.h>
@@ -242,8 +242,8 @@ static bool swap_other(const struct layout *layout, int64_t from_ms, int64_t to_
     return script_run(&script, "make the default partition one of a time");
 }
 
-/* A message that comes meanwhile and does not fit is refused by the check for these seconds. One that
- * came just before makes it fail (CHECK_VIOLATION), and everything stays as it was. */
+/* A message that comes meanwhile and does not fit is refused by the check for these seconds. One
+ * that came just before makes it fail (CHECK_VIOLATION), and everything stays as it was. */
 static bool turn_other(const struct layout *layout, const struct other *other)
 {
     int64_t from_ms = last_of(layout), to_ms = layout_horizon(layout);
@@ -457,7 +457,8 @@ static bool note_other(const struct layout *layout)
     return true;
 }
 
-/* What the catalogs say comes first: a role without rights on the default partition learns that, too. */
+/* What the catalogs say comes first: a role without rights on the default partition learns that,
+ * too. */
 bool partitions_note(struct command_context *context)
 {
     struct layout layout;

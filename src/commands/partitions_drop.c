@@ -1,7 +1,8 @@
-/* Partitions are dropped late (partitions.h): one all of whose messages are past their retention leaves
- * the inbox in a short transaction, and becomes a child of inbox_detached in it. Then it is booked and dropped, in one
- * transaction, too. So at each moment a message is live, detached or retired: audits count all
- * three, and a run that was killed is ended by the next. Called by retire.c. */
+/* Partitions are dropped late (partitions.h): one all of whose messages are past their retention
+ * leaves the inbox in a short transaction, and becomes a child of inbox_detached in it. Then it is
+ * booked and dropped, in one transaction, too. So at each moment a message is live, detached or
+ * retired: audits count all three, and a run that was killed is ended by the next. Called by
+ * retire.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,8 +218,8 @@ bool partitions_retire(struct command_context *context, const struct keeps *keep
             keeps_shortest(context->config) == 0 || retire_own(context, keeps, dry_run));
 }
 
-/* A partition of usual width is dropped as a whole soon after its last message is due. Wider ones are
- * read from the time on at which their first message may be due. */
+/* A partition of usual width is dropped as a whole soon after its last message is due. Wider ones
+ * are read from the time on at which their first message may be due. */
 bool partitions_is_young(const struct rcpt_config *config, int64_t now_ms, const char *lower,
                          const char *upper)
 {

@@ -1,8 +1,8 @@
-/* Partitions that somebody else makes and takes away (inbox.partitions: external), in receiptd's own
- * inbox or in a table of the platform: each that has been seen is noted (inbox_partition), so one that
- * leaves is noticed. It is booked where it stands, and dropped only with inbox.drop_detached: not before
- * every audit that began when it was not booked has ended. Until then audits count it (detached_messages()).
- * Called by partitions.c and partitions_drop.c. */
+/* Partitions that somebody else makes and takes away (inbox.partitions: external), in receiptd's
+ * own inbox or in a table of the platform: each that has been seen is noted (inbox_partition), so
+ * one that leaves is noticed. It is booked where it stands, and dropped only with
+ * inbox.drop_detached: not before every audit that began when it was not booked has ended. Until
+ * then audits count it (detached_messages()). Called by partitions.c and partitions_drop.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@ struct left {
     struct rcpt_pg_binding bindings[MOST_BINDINGS];
 };
 
-/* Names of columns are those that were noted: the mapping may have changed since the partition left, and its
- * columns have not. */
+/* Names of columns are those that were noted: the mapping may have changed since the partition
+ * left, and its columns have not. */
 static struct left left_of(struct command_context *context, const struct rcpt_session_rows *rows,
                            size_t row)
 {
@@ -62,8 +62,8 @@ static bool tell(const struct left *part, const char *file)
 
 /* ---- noted ---- */
 
-/* A partition that was made and taken away between two runs is never noted, so it cannot be booked. Rights
- * are given with it, while the partition still is one of the inbox. */
+/* A partition that was made and taken away between two runs is never noted, so it cannot be booked.
+ * Rights are given with it, while the partition still is one of the inbox. */
 bool external_note(struct command_context *context)
 {
     struct inbox_place place;
@@ -80,8 +80,9 @@ bool external_note(struct command_context *context)
 
 /* ---- booked ---- */
 
-/* One transaction: what has left is unbooked or booked at each moment. The lock comes first, and in a
- * statement of its own: whether the partition is still away is asked in a snapshot that is younger than it. */
+/* One transaction: what has left is unbooked or booked at each moment. The lock comes first, and in
+ * a statement of its own: whether the partition is still away is asked in a snapshot that is
+ * younger than it. */
 static bool book_held(const struct left *part)
 {
     struct command_context *context = part->context;
@@ -127,7 +128,8 @@ static bool drop(const struct left *part)
 
 /* ---- those that have come ---- */
 
-/* The triggers of the inbox, for statements that name the partition. A trigger waits for the writers of the partition. */
+/* The triggers of the inbox, for statements that name the partition. A trigger waits for the
+ * writers of the partition. */
 static bool cover(struct command_context *context, const struct rcpt_session_rows *rows, size_t row)
 {
     const char *name = rcpt_session_rows_text(rows, row, "name");
@@ -145,8 +147,8 @@ static bool cover(struct command_context *context, const struct rcpt_session_row
     return true;
 }
 
-/* Each is a transaction of its own, so one that others hold keeps none of the rest from its triggers
- * for longer than its attempts. */
+/* Each is a transaction of its own, so one that others hold keeps none of the rest from its
+ * triggers for longer than its attempts. */
 static bool cover_all(struct command_context *context)
 {
     struct inbox_place place;
@@ -163,7 +165,8 @@ static bool cover_all(struct command_context *context)
 
 /* ---- all that have left ---- */
 
-/* One that fails keeps the others from their turn: its reason, a right that is missing, is theirs, too. */
+/* One that fails keeps the others from their turn: its reason, a right that is missing, is theirs,
+ * too. */
 static bool book_all(struct command_context *context, bool dry_run)
 {
     struct rcpt_session_rows *rows = read_left(context, "{detached}");
@@ -179,7 +182,8 @@ static bool book_all(struct command_context *context, bool dry_run)
     return good;
 }
 
-/* Somebody else may have dropped it already: then there is no name, and the next note forgets it. */
+/* Somebody else may have dropped it already: then there is no name, and the next note forgets it.
+ */
 static bool drop_booked(struct command_context *context, bool dry_run)
 {
     struct rcpt_session_rows *rows = read_left(context, "{booked}");

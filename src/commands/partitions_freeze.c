@@ -1,6 +1,6 @@
-/* A partition whose messages change no longer is frozen once (partitions.h), in its own time: otherwise
- * PostgreSQL freezes all days of months in one go when their transactions have become too old. A comment on
- * the table notes it. Called by retire.c. */
+/* A partition whose messages change no longer is frozen once (partitions.h), in its own time:
+ * otherwise PostgreSQL freezes all days of months in one go when their transactions have become too
+ * old. A comment on the table notes it. Called by retire.c. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -46,8 +46,8 @@ void script_begin(struct script *script, struct command_context *context);
 void script_add(struct script *script, const char *file, const struct rcpt_pg_binding *bindings,
                 size_t count);
 /* In one transaction that waits at most LOCK_WAIT_MS for each lock, so that no batch waits for it
- * longer; repeated while others hold the lock, for a minute. `what` is what does not work otherwise. Frees
- * the script. */
+ * longer; repeated while others hold the lock, for a minute. `what` is what does not work
+ * otherwise. Frees the script. */
 RCPT_MUST_CHECK bool script_run(struct script *script, const char *what);
 /* Frees the script. */
 RCPT_MUST_CHECK bool script_run_at_length(
@@ -55,8 +55,8 @@ RCPT_MUST_CHECK bool script_run_at_length(
 
 #define LOCK_WAIT_MS 40
 
-/* Whether the last statement met a lock that others held too long; if so, waits a while for the next
- * attempt; false after the last. */
+/* Whether the last statement met a lock that others held too long; if so, waits a while for the
+ * next attempt; false after the last. */
 bool script_again(struct command_context *context, unsigned *attempts, const char *what);
 
 /* One run at a time. False with an empty error: another run is at it, which is said. */
@@ -66,8 +66,8 @@ RCPT_MUST_CHECK bool partitions_lock(struct command_context *context);
 
 /* Notes the partitions that are there, as the owner. */
 RCPT_MUST_CHECK bool external_note(struct command_context *context);
-/* Books those that have left, and drops those that were booked before where inbox.drop_detached says so;
- * `dry_run`: says which. */
+/* Books those that have left, and drops those that were booked before where inbox.drop_detached
+ * says so; `dry_run`: says which. */
 RCPT_MUST_CHECK bool external_retire(struct command_context *context, bool dry_run);
 /* Says which ones cannot be booked, on stderr. */
 RCPT_MUST_CHECK bool external_warn(struct command_context *context);

@@ -1,5 +1,5 @@
-/* The layout of a partitioned inbox as it is, and scripts of SQL that change it without a batch that
- * waits long (partitions_internal.h). */
+/* The layout of a partitioned inbox as it is, and scripts of SQL that change it without a batch
+ * that waits long (partitions_internal.h). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,8 @@
 
 /* ---- the layout ---- */
 
-/* Partitions whose bounds are no times of this kind of ids count nothing: somebody else made them. */
+/* Partitions whose bounds are no times of this kind of ids count nothing: somebody else made them.
+ */
 static bool read_parts(struct layout *layout)
 {
     const char *const values[] = {layout->place.schema, layout->place.table};
@@ -80,8 +81,8 @@ int64_t layout_span_end(const struct layout *layout, int64_t ms)
     return (ms / layout->span_ms + 1) * layout->span_ms;
 }
 
-/* Partitions that are made ahead are among those that batches may look in: seven short ones, or a week
- * of longer ones. */
+/* Partitions that are made ahead are among those that batches may look in: seven short ones, or a
+ * week of longer ones. */
 int64_t layout_horizon(const struct layout *layout)
 {
     int64_t week_ms = 7 * DAY_MS, ahead_ms = SPANS_AHEAD * layout->span_ms;
@@ -126,7 +127,8 @@ void script_add(struct script *script, const char *file, const struct rcpt_pg_bi
     free(sql);
 }
 
-/* With a short lock_timeout, so that batches that queue behind a lock of ours do not wait either. */
+/* With a short lock_timeout, so that batches that queue behind a lock of ours do not wait either.
+ */
 static bool run_once(const struct script *script, bool waits)
 {
     struct rcpt_session *session = script->context->session;
@@ -142,8 +144,8 @@ static bool run_once(const struct script *script, bool waits)
     return false;
 }
 
-/* Only locks and deadlocks are worth another attempt. The pauses vary, so that two commands do not stay
- * in step. */
+/* Only locks and deadlocks are worth another attempt. The pauses vary, so that two commands do not
+ * stay in step. */
 bool script_again(struct command_context *context, unsigned *attempts, const char *what)
 {
     const char *code = context->error.code;

@@ -1,6 +1,6 @@
-/* `receiptd positions accept-database`: lets the database of postgres.dsn follow the servers that the
- * notes beside Kafka's group offsets name, where the daemon refuses it as an old primary or as another
- * database. Written into that database, so it holds for it alone. Called by positions.c.
+/* `receiptd positions accept-database`: lets the database of postgres.dsn follow the servers that
+ * the notes beside Kafka's group offsets name, where the daemon refuses it as an old primary or as
+ * another database. Written into that database, so it holds for it alone. Called by positions.c.
  */
 #include <inttypes.h>
 #include <stdio.h>

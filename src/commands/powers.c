@@ -1,6 +1,6 @@
-/* What roles of ours may do beyond their work, from the catalogs (sql/migrate/powers.sql). The owner's
- * password lies on disk for the timer, so an owner who can act as a superuser puts the whole
- * server there. Called by migrate.c and check_config.c. */
+/* What roles of ours may do beyond their work, from the catalogs (sql/migrate/powers.sql). The
+ * owner's password lies on disk for the timer, so an owner who can act as a superuser puts the
+ * whole server there. Called by migrate.c and check_config.c. */
 #include "powers.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* What the processes of `receiptd intake` and `receiptd serve` share: loop, signals, the deadline of
- * the drain, the service manager's view. `receiptd run` has its own (src/app). Private to this
+/* What the processes of `receiptd intake` and `receiptd serve` share: loop, signals, the deadline
+ * of the drain, the service manager's view. `receiptd run` has its own (src/app). Private to this
  * folder; all of it on the loop's thread. */
 #ifndef RECEIPTD_COMMANDS_PROCESS_H
 #define RECEIPTD_COMMANDS_PROCESS_H

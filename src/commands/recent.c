@@ -1,7 +1,7 @@
 /* The recent set of the inbox (recent.h). The next index is built while batches go on, then the
- * boundary moves, then the old index goes. Each step is complete in itself: indexes that no boundary
- * names are dropped by the next run. Partitions by created_at or by the id need no index, only a boundary.
- * Called by retire.c, migrate.c and check_config.c. */
+ * boundary moves, then the old index goes. Each step is complete in itself: indexes that no
+ * boundary names are dropped by the next run. Partitions by created_at or by the id need no index,
+ * only a boundary. Called by retire.c, migrate.c and check_config.c. */
 #include "recent.h"
 
 #include <inttypes.h>
@@ -19,7 +19,8 @@
 #include "turns.h"
 #include "waits.h"
 
-/* Instances ask for the boundary every 5 s (receipts/recent.c); until then they use the old index. */
+/* Instances ask for the boundary every 5 s (receipts/recent.c); until then they use the old index.
+ */
 #define FOLLOW_SECONDS 10
 
 /* Above this correlation with the time of their messages, ids are in its order. */
@@ -28,8 +29,8 @@
 /* Up to so many ranges of ids, finding the partition costs nothing that can be measured. */
 #define FEW_RANGES 30
 
-/* From so many on, a batch costs less with the newest of them as a recent set, also where one receipt in a
- * hundred is for an older message (docs/performance.md). */
+/* From so many on, a batch costs less with the newest of them as a recent set, also where one
+ * receipt in a hundred is for an older message (docs/performance.md). */
 #define MANY_RANGES 60
 
 enum way {
@@ -120,8 +121,8 @@ static const char *kind_of(const struct inbox *inbox)
     return kind != NULL || compared || ids == RCPT_ID_ANY ? kind : rcpt_id_name(ids);
 }
 
-/* UUIDv7 and ULID begin with the time by definition. Of others, the sample decides where it shows the
- * time, and inbox.ids where it does not. */
+/* UUIDv7 and ULID begin with the time by definition. Of others, the sample decides where it shows
+ * the time, and inbox.ids where it does not. */
 static bool is_ordered(const struct inbox *inbox)
 {
     const char *kind = kind_of(inbox);
@@ -131,8 +132,8 @@ static bool is_ordered(const struct inbox *inbox)
            strtod(rcpt_session_rows_text(inbox->sample, 0, "in_order"), NULL) > ORDERED;
 }
 
-/* Ranges of ids in no order of time have no newest ones. Where the id leads to its range, the second stage
- * costs more than finding it among few. */
+/* Ranges of ids in no order of time have no newest ones. Where the id leads to its range, the
+ * second stage costs more than finding it among few. */
 static bool can_have_newest(const struct inbox *inbox)
 {
     if (inbox->newest == NULL || is(inbox, "by_time"))
@@ -149,8 +150,8 @@ static bool is_by_newest(const struct inbox *inbox)
            (is(inbox, "by_time") || inbox->since != NULL || !is(inbox, "by_key"));
 }
 
-/* Partitions decide first, then the order of the ids, then the size: a set costs an index, and is only
- * worth it where the key of a large table is touched all over. */
+/* Partitions decide first, then the order of the ids, then the size: a set costs an index, and is
+ * only worth it where the key of a large table is touched all over. */
 static enum way way_of(const struct inbox *inbox)
 {
     if (is_by_newest(inbox))

@@ -127,8 +127,8 @@ void report_print_table(const struct report *report, FILE *out)
     free(widths);
 }
 
-/* A spreadsheet would take the text for a formula (OWASP, "CSV injection"). sql/serve/recipients.sql has
- * the same list. */
+/* A spreadsheet would take the text for a formula (OWASP, "CSV injection").
+ * sql/serve/recipients.sql has the same list. */
 static bool is_formula(const char *text)
 {
     static const char *const beginnings[] = {"=",  "+",      "-",      "@",      "\t",    "\r",

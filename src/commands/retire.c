@@ -1,8 +1,8 @@
 /* `receiptd retire`: deletes messages that are older than inbox.retention, and aliases that lead to
- * none of them any longer. Whole partitions go first (partitions_drop.c). The tables are walked page by
- * page (walk.c): each step is one statement and one transaction, and the trigger books in it what goes.
- * So it may be ended at any time, run again, or run twice at once. `receiptd maintain` is what a timer
- * calls: partitions.c, once a day expire.c and this, then recent.c. */
+ * none of them any longer. Whole partitions go first (partitions_drop.c). The tables are walked
+ * page by page (walk.c): each step is one statement and one transaction, and the trigger books in
+ * it what goes. So it may be ended at any time, run again, or run twice at once. `receiptd
+ * maintain` is what a timer calls: partitions.c, once a day expire.c and this, then recent.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Storage parameters of the tables (settings.h). They are set after the migration, each by itself: an
- * ALTER TABLE of this kind waits for a vacuum at most and keeps no batch waiting. Called by
+/* Storage parameters of the tables (settings.h). They are set after the migration, each by itself:
+ * an ALTER TABLE of this kind waits for a vacuum at most and keeps no batch waiting. Called by
  * migrate.c. */
 #include "settings.h"
 

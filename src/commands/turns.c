@@ -1,7 +1,8 @@
-/* Turns of commands (turns.h). A turn is a lock of a table, which needs a right on it: an advisory lock is anybody's
- * who may connect. A table lock ends with its transaction, and the command's session has many of
- * those: so another session holds it, in a transaction that never gets a snapshot or an id, and
- * keeps no dead row alive. Called by partitions_sql.c, recent.c, erase.c, audit*.c. */
+/* Turns of commands (turns.h). A turn is a lock of a table, which needs a right on it: an advisory
+ * lock is anybody's who may connect. A table lock ends with its transaction, and the command's
+ * session has many of those: so another session holds it, in a transaction that never gets a
+ * snapshot or an id, and keeps no dead row alive. Called by partitions_sql.c, recent.c, erase.c,
+ * audit*.c. */
 #include "turns.h"
 
 #include <stdio.h>

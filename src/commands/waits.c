@@ -1,4 +1,5 @@
-/* A statement that may wait long for others, and says for whom (waits.h). Called by recent.c and turns.c. */
+/* A statement that may wait long for others, and says for whom (waits.h). Called by recent.c and
+ * turns.c. */
 #include "waits.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* A walk over a table, page by page, with a statement for each step. Each step is a transaction, so a
- * walk may be ended at any time, run again, or run twice at once. Private to this folder. */
+/* A walk over a table, page by page, with a statement for each step. Each step is a transaction, so
+ * a walk may be ended at any time, run again, or run twice at once. Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_WALK_H
 #define RECEIPTD_COMMANDS_WALK_H
 
@@ -24,8 +24,8 @@ struct command_walk {
     size_t binding_count;
     const char *values[COMMAND_WALK_PARAMS]; /* from the third parameter on */
     size_t value_count;
-    /* Messages are deleted: the trigger that books them is there, and partitions that are young as a
-     * whole are left out. */
+    /* Messages are deleted: the trigger that books them is there, and partitions that are young as
+     * a whole are left out. */
     bool retires;
     int64_t rows; /* that the walk has found so far */
 };
@@ -34,8 +34,9 @@ struct command_walk {
  * False: the error is in the context. */
 RCPT_MUST_CHECK bool command_walk(struct command_walk *walk, bool dry_run);
 
-/* Whether deletions of a table's rows are booked: without the trigger the counters would be ahead of
- * the messages. `parts`: the rows of sql/retire/parts of it. False: the error is in the context. */
+/* Whether deletions of a table's rows are booked: without the trigger the counters would be ahead
+ * of the messages. `parts`: the rows of sql/retire/parts of it. False: the error is in the context.
+ */
 RCPT_MUST_CHECK bool command_check_booked(struct command_context *context, const char *schema,
                                           const char *table, const struct rcpt_session_rows *parts);
 

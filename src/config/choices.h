@@ -1,4 +1,5 @@
-/* What the choices of the table of keys are called, and what they mean. Included by table.c alone. */
+/* What the choices of the table of keys are called, and what they mean. Included by table.c alone.
+ */
 #ifndef RECEIPTD_CONFIG_CHOICES_H
 #define RECEIPTD_CONFIG_CHOICES_H
 

@@ -71,7 +71,8 @@ static bool check_order(struct loading *loading, const char *less_path, int64_t 
                              less_path, less_text, more_path, more_text);
 }
 
-/* A column that the file names may be one that the platform has filled; one that it does not is receiptd's. */
+/* A column that the file names may be one that the platform has filled; one that it does not is
+ * receiptd's. */
 static void note_named_columns(struct loading *loading)
 {
     static const char *const paths[] = {

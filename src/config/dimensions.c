@@ -1,5 +1,5 @@
-/* counters.by: which columns of the inbox are dimensions, and the variables by which statements name
- * them. Called by receipts/rules.c and by commands. */
+/* counters.by: which columns of the inbox are dimensions, and the variables by which statements
+ * name them. Called by receipts/rules.c and by commands. */
 #include "dimensions.h"
 
 #include <stdio.h>

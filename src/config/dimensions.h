@@ -8,8 +8,8 @@
 #define RCPT_DIMENSIONS         3u                     /* that there are */
 #define RCPT_DIMENSION_BINDINGS (RCPT_DIMENSIONS + 1u) /* columns, and what they are */
 
-/* Names are borrowed from the configuration, or static. The bindings point into the struct: it is not
- * copied. */
+/* Names are borrowed from the configuration, or static. The bindings point into the struct: it is
+ * not copied. */
 struct rcpt_dimensions {
     size_t count;
     const char *names[RCPT_DIMENSIONS];   /* "variant" */

@@ -1,7 +1,7 @@
-/* The fields of an entry of inbox.expiry, and what an entry needs of the ladder. src/commands/expire.c
- * and src/serve use them. An expiry acts like a receipt: every status between `status` and `to` becomes `to`, so
- * the order of receipts does not matter. Hence nothing may stand between them where a message can
- * rightly stay. */
+/* The fields of an entry of inbox.expiry, and what an entry needs of the ladder.
+ * src/commands/expire.c and src/serve use them. An expiry acts like a receipt: every status between
+ * `status` and `to` becomes `to`, so the order of receipts does not matter. Hence nothing may stand
+ * between them where a message can rightly stay. */
 #include "config.h"
 
 #include <string.h>

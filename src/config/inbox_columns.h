@@ -1,5 +1,6 @@
 /* The columns of message_inbox: the one list of them in C. The members of struct rcpt_config, the
- * keys inbox.columns.*, what `receiptd migrate` binds and what fold rules may not name come from it.
+ * keys inbox.columns.*, what `receiptd migrate` binds and what fold rules may not name come from
+ * it.
  *
  * X(column, written, doc), in the order of map_inbox(). `written`: GIVEN, the platform inserts it;
  * MOVED, batches update it. SQL names the same columns again (sql/migrate, sql/functions/map_inbox,

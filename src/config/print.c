@@ -11,7 +11,8 @@
 
 #define PATH_BYTES 128
 
-/* Text as the loader reads it back: ${ would be replaced from the environment. Of a URL no credentials. */
+/* Text as the loader reads it back: ${ would be replaced from the environment. Of a URL no
+ * credentials. */
 static void write_escaped(struct rcpt_config_writer *writer, const char *value)
 {
     char *shown = rcpt_config_redact_url(value);

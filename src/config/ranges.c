@@ -1,5 +1,5 @@
-/* inbox.columns.recipient: which columns of the inbox say whose a message is and when it was sent, and
- * the variables by which statements name them. Called by src/receipts and by commands. */
+/* inbox.columns.recipient: which columns of the inbox say whose a message is and when it was sent,
+ * and the variables by which statements name them. Called by src/receipts and by commands. */
 #include "ranges.h"
 
 #include <string.h>

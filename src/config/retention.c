@@ -1,5 +1,5 @@
-/* The fields of an entry of inbox.retention_overrides, and what retention and partitions need of the
- * inbox. The commands retire and maintain use them. */
+/* The fields of an entry of inbox.retention_overrides, and what retention and partitions need of
+ * the inbox. The commands retire and maintain use them. */
 #include "rows.h"
 
 #define FIELD(member) MEMBER(struct rcpt_config_retention, member)

@@ -1,5 +1,5 @@
-/* The sections of the configuration: pages and `check-config --print` follow their order. A new section
- * needs a row here. */
+/* The sections of the configuration: pages and `check-config --print` follow their order. A new
+ * section needs a row here. */
 #include "table.h"
 
 /* The order of sections on the pages. "" holds the keys without a section. */

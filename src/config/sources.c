@@ -1,6 +1,6 @@
 /* The files that secrets were read from, and those of TLS that librdkafka reads. A file that has
- * changed since then is not in effect, so an operator is warned of it. Noted while a configuration is
- * read, watched by reload.c and the intake.
+ * changed since then is not in effect, so an operator is warned of it. Noted while a configuration
+ * is read, watched by reload.c and the intake.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -47,7 +47,8 @@ void rcpt_config_write_list(struct rcpt_config_writer *writer, enum rcpt_config_
 void rcpt_config_write_list_end(struct rcpt_config_writer *writer);
 /* A key, number or name: without quotes. */
 void rcpt_config_write_plain(struct rcpt_config_writer *writer, const char *text);
-/* Text that must come back as it is: in quotes unless no reader could take it for something else. */
+/* Text that must come back as it is: in quotes unless no reader could take it for something else.
+ */
 void rcpt_config_write_text(struct rcpt_config_writer *writer, const char *text);
 
 #endif

@@ -397,6 +397,8 @@ enum rcpt_assignment_state rcpt_assignment_state(const struct rcpt_assignment *a
     return assignment->state;
 }
 
+/* A reading of consumed partitions leaves them consumed, so it is no reason not to be ready. A
+ * refusal is one, whatever was read. */
 bool rcpt_assignment_is_unread(const struct rcpt_assignment *assignment)
 {
     return assignment->state != RCPT_ASSIGNMENT_IDLE &&

@@ -181,8 +181,8 @@ void rcpt_assignment_refresh(struct rcpt_assignment *assignment, uint32_t slot, 
 
 /* ---- the log, time ---- */
 
-/* The offset `requested` does not exist; low and high are the log's ends (-1: not known). The partition
- * stands still until `seek` or `reassign`. */
+/* The offset `requested` does not exist; low and high are the log's ends (-1: not known). The
+ * partition stands still until `seek` or `reassign`. */
 void rcpt_assignment_on_out_of_range(struct rcpt_assignment *assignment, uint32_t slot,
                                      int64_t requested, int64_t low, int64_t high, int64_t now_ms);
 /* Time, and may_ask may have become true. Call at least every 100 ms. */

@@ -20,7 +20,8 @@ struct rcpt_batch_source {
     int32_t partition;
 };
 
-/* `seed`: not known to who chooses ids. It decides where messages are looked up, and nothing of a batch. */
+/* `seed`: not known to who chooses ids. It decides where messages are looked up, and nothing of a
+ * batch. */
 struct rcpt_batch_builder *rcpt_batch_builder_new(const struct rcpt_ladder *ladder, uint64_t seed);
 void rcpt_batch_builder_free(struct rcpt_batch_builder *builder);
 

@@ -1,5 +1,5 @@
-/* Counting between the flights of a transaction (count.h). Messages go into groups, since those of a
- * batch share campaigns, transitions and signatures; a group becomes cells. Called by
+/* Counting between the flights of a transaction (count.h). Messages go into groups, since those of
+ * a batch share campaigns, transitions and signatures; a group becomes cells. Called by
  * postgres/flights.c.
  */
 #include "count.h"
@@ -91,6 +91,9 @@ static void read_ladder(struct rcpt_count *count, const struct rcpt_ladder *ladd
 
 /* ---- groups ---- */
 
+/* The batch before goes at once. Its chunks are kept, so a steady load allocates nothing. Tables
+ * hold indexes, and 0xff in every byte is NONE. At most half of a table is ever used: a search ends
+ * at a free slot. */
 void rcpt_count_begin(struct rcpt_count *count, const struct rcpt_batch *batch,
                       const struct rcpt_ladder *ladder)
 {
@@ -112,6 +115,8 @@ void rcpt_count_begin(struct rcpt_count *count, const struct rcpt_batch *batch,
     count->changed = count->known = count->events = 0;
 }
 
+/* Linear probing. The whole hash is compared before the text: two campaigns that meet in a slot
+ * rarely share it. */
 static uint32_t campaign_of(struct rcpt_count *count, struct rcpt_text text)
 {
     uint64_t hash = rcpt_hash_text_extended(text.at, text.size, SEED);
@@ -134,6 +139,8 @@ static bool is_alike(const struct rcpt_count_kind *left, const struct rcpt_count
            left->signature == right->signature;
 }
 
+/* An odd constant near 2^64 divided by the golden ratio carries low bits up; hash_of() folds the
+ * high ones down again. */
 static uint64_t mix(uint64_t sum, uint64_t value)
 {
     return (sum ^ value) * UINT64_C(0x9e3779b97f4a7c15);
@@ -148,6 +155,7 @@ static uint64_t hash_of(const struct rcpt_count_kind *kind, uint32_t campaign)
     return sum ^ sum >> 32;
 }
 
+/* Groups of a campaign form a list, the newest first. make_cells() walks it once. */
 static void add_to_group(struct rcpt_count *count, const struct rcpt_count_kind *kind,
                          uint32_t campaign)
 {
@@ -169,6 +177,8 @@ static void add_to_group(struct rcpt_count *count, const struct rcpt_count_kind 
     }
 }
 
+/* A message that did not change still counts its receipts. One that changed may have gained flags
+ * alone: its status stays then. */
 void rcpt_count_add(struct rcpt_count *count, const struct rcpt_count_row *row)
 {
     RCPT_ASSERT(row->message < count->batch->message_count);
@@ -208,6 +218,7 @@ static void add_path(const struct rcpt_count *count, struct sums *sums,
     }
 }
 
+/* A flag counts a message when it is gained, and a receipt whenever it is named. */
 static void add_group(struct rcpt_count *count, struct sums *sums,
                       const struct rcpt_count_kind *kind)
 {
@@ -224,6 +235,8 @@ static void add_group(struct rcpt_count *count, struct sums *sums,
     }
 }
 
+/* In the order of codes. Nothing is written where the changes of a campaign cancel each other out.
+ */
 static void write_cells(struct rcpt_count *count, const struct sums *sums, uint32_t campaign)
 {
     for (int16_t index = 0; index < count->entry_count; index++)
@@ -232,6 +245,7 @@ static void write_cells(struct rcpt_count *count, const struct sums *sums, uint3
                 campaign, count->codes[index], sums->messages[index], sums->events[index]};
 }
 
+/* memcmp, as COLLATE "C" orders: the roll-up upserts in the same order. */
 static int by_text(const void *left, const void *right)
 {
     return rcpt_text_compare(((const struct campaign *)left)->text,
@@ -257,6 +271,7 @@ static void make_cells(struct rcpt_count *count)
 
 /* ---- kinds ---- */
 
+/* Any order would do, as long as it is the same for the same rows. */
 static int by_kind(const void *left, const void *right)
 {
     const struct rcpt_count_kind *a = left, *b = right;

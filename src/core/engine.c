@@ -202,8 +202,8 @@ void rcpt_engine_connection_down(struct rcpt_engine *engine, uint32_t connection
 
 /* Compares one row with what the lane believes. A row at or above `expected` covers three cases
  * (our own commit, a batch that was never sent, another instance's commit); below it the database
- * has gone back. A transaction of ours may outlive the epoch in which it was sent, and is no conflict
- * with anybody. */
+ * has gone back. A transaction of ours may outlive the epoch in which it was sent, and is no
+ * conflict with anybody. */
 static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t slot,
                        int64_t current, int64_t now_ms)
 {

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* How a kind writes its 48 bits: digits of so many bits each, the most significant first. Digits of a
- * KSUID are no groups of bits. */
+/* How a kind writes its 48 bits: digits of so many bits each, the most significant first. Digits of
+ * a KSUID are no groups of bits. */
 static const struct form {
     const char *name, *pattern, *digits;
     unsigned bits, count, dash; /* a dash stands behind so many digits; 0: none does */

@@ -63,7 +63,8 @@ static int find(const struct rcpt_ladder *ladder, const char *name)
     return rcpt_ladder_find_name(ladder, name, strlen(name), NULL, 0);
 }
 
-/* A ladder of the platform's own may use these names for something else: then there is no such kind. */
+/* A ladder of the platform's own may use these names for something else: then there is no such
+ * kind. */
 void rcpt_machine_find_marks(const struct rcpt_ladder *ladder, struct rcpt_machine_marks *marks)
 {
     for (int kind = 0; kind < RCPT_MACHINE_KIND__COUNT; kind++) {
@@ -128,7 +129,8 @@ static int first_flag(const struct rcpt_ladder *ladder, uint32_t *flags)
     return rcpt_ladder_find_code(ladder, RCPT_LADDER_FIRST_FLAG_CODE + bit, NULL, 0);
 }
 
-/* What stands beside OPENED or CLICKED, or what they say of the message beyond it, is not the machine's. */
+/* What stands beside OPENED or CLICKED, or what they say of the message beyond it, is not the
+ * machine's. */
 void rcpt_machine_apply(const struct rcpt_ladder *ladder, const struct rcpt_machine_marks *marks,
                         enum rcpt_machine_kind kind, enum rcpt_machine_policy policy, int *entry,
                         uint32_t *flags)

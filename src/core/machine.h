@@ -1,6 +1,7 @@
 /* What receipts of machines count as: opens by mail programs that fetch every picture, clicks by
- * scanners that follow every link. Gateways tell by the flags MACHINE_OPEN and BOT_CLICK; a policy decides. Pure: the decoder
- * applies it to each event by itself, so neither order nor repetition matters. */
+ * scanners that follow every link. Gateways tell by the flags MACHINE_OPEN and BOT_CLICK; a policy
+ * decides. Pure: the decoder applies it to each event by itself, so neither order nor repetition
+ * matters. */
 #ifndef RECEIPTD_CORE_MACHINE_H
 #define RECEIPTD_CORE_MACHINE_H
 
@@ -64,8 +65,8 @@ enum rcpt_machine_policy rcpt_machine_policy_of(const struct rcpt_machine_rules 
                                                 enum rcpt_machine_kind kind,
                                                 const struct rcpt_machine_origin *origin);
 
-/* Turns an event, the ladder's entry that it names and the flags beside it, into what the policy makes
- * of it. The event has the kind's flag, as its entry or beside it. */
+/* Turns an event, the ladder's entry that it names and the flags beside it, into what the policy
+ * makes of it. The event has the kind's flag, as its entry or beside it. */
 void rcpt_machine_apply(const struct rcpt_ladder *ladder, const struct rcpt_machine_marks *marks,
                         enum rcpt_machine_kind kind, enum rcpt_machine_policy policy, int *entry,
                         uint32_t *flags);

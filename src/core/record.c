@@ -266,8 +266,8 @@ static void copy_value(struct rcpt_decoder *decoder, struct parts *parts)
     }
 }
 
-/* By its position, or of a range by its person, never by the instance: any instance that decodes the
- * record again gives the reject to the same lane. */
+/* By its position, or of a range by its person, never by the instance: any instance that decodes
+ * the record again gives the reject to the same lane. */
 static uint32_t lane_of_reject(const struct rcpt_decoder *decoder, const struct rcpt_reject *reject)
 {
     const struct rcpt_record_input *input = &decoder->input;

@@ -92,7 +92,8 @@ struct rcpt_event {
     uint32_t machine_ms; /* it is, if it comes within so long after the message's delivery */
 };
 
-/* Whether only the wake of parked receipts, which reads more of the message, can say what it counts as. */
+/* Whether only the wake of parked receipts, which reads more of the message, can say what it counts
+ * as. */
 static inline bool rcpt_event_is_held(const struct rcpt_event *event)
 {
     return event->delivers_part || event->machine > 0;
@@ -101,8 +102,8 @@ static inline bool rcpt_event_is_held(const struct rcpt_event *event)
 #define RCPT_RECORD_ORG_ELSEWHERE UINT16_MAX /* escaped, long, or far behind */
 
 /* A receipt of all messages to a person up to a time. It names no message, so it is none of the
- * events. Ranges of one person have one lane, whether they are taken or not: another instance may be
- * configured otherwise. */
+ * events. Ranges of one person have one lane, whether they are taken or not: another instance may
+ * be configured otherwise. */
 struct rcpt_range {
     const char *recipient; /* not terminated, as event ids */
     int64_t until_us, at_us;
@@ -227,8 +228,8 @@ const char *rcpt_decoder_odd_channel(const struct rcpt_decoder *decoder, uint32_
 struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
                                        const struct rcpt_record_input *input);
 void rcpt_record_free(struct rcpt_record *record);
-/* The same for two copies of one event of a message: of its event_id, else of its time, with what it
- * names. 0: not wanted (rcpt_decoder_set_rules). */
+/* The same for two copies of one event of a message: of its event_id, else of its time, with what
+ * it names. 0: not wanted (rcpt_decoder_set_rules). */
 uint64_t rcpt_record_event_key(const struct rcpt_record *record, const struct rcpt_event *event);
 /* rcpt_hash_record of its key and value. */
 uint32_t rcpt_record_crc(const struct rcpt_record *record);

@@ -356,8 +356,8 @@ static struct rcpt_machine_origin origin_of(const struct rcpt_token *tokens)
                                         .campaign = text_of(&tokens[RCPT_FIELD_CAMPAIGN])};
 }
 
-/* What comes from machines becomes what the policies make of it. Clicks first: the open that a click implies is
- * looked at afterwards. */
+/* What comes from machines becomes what the policies make of it. Clicks first: the open that a
+ * click implies is looked at afterwards. */
 static void apply_machines(struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
                            int *entry, uint32_t *flags)
 {
@@ -375,8 +375,8 @@ static void apply_machines(struct rcpt_decoder *decoder, const struct rcpt_token
     }
 }
 
-/* What machine_codes() of sql/functions gets: the policy and 1. Where a machine's open counts that stands
- * beside a click, it stays when the click goes: then 3 more for flag, 2 more for ignore. */
+/* What machine_codes() of sql/functions gets: the policy and 1. Where a machine's open counts that
+ * stands beside a click, it stays when the click goes: then 3 more for flag, 2 more for ignore. */
 static uint8_t machine_number(const struct rcpt_decoder *decoder, enum rcpt_machine_kind kind,
                               uint32_t flags, const struct rcpt_machine_origin *origin)
 {
@@ -391,8 +391,8 @@ static uint8_t machine_number(const struct rcpt_decoder *decoder, enum rcpt_mach
     return (uint8_t)(policy + 1);
 }
 
-/* An open or click of which nobody has told may still be of a machine: the wake says so, when the message's
- * delivery is known. The policy is found here, where what the event names is at hand. */
+/* An open or click of which nobody has told may still be of a machine: the wake says so, when the
+ * message's delivery is known. The policy is found here, where what the event names is at hand. */
 static void suspect(const struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
                     struct rcpt_event *event)
 {

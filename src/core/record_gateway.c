@@ -1,7 +1,7 @@
-/* Gives each gateway and class of reasons that events name a small number, in order of
- * appearance, and counts the receipts of each gateway and how late they came. For figures only: a
- * name that is too long, or one too many, counts as "other". Called by record_event.c for each event,
- * by record.c for those of a whole record, and by src/operate for metrics.
+/* Gives each gateway and class of reasons that events name a small number, in order of appearance,
+ * and counts the receipts of each gateway and how late they came. For figures only: a name that is
+ * too long, or one too many, counts as "other". Called by record_event.c for each event, by
+ * record.c for those of a whole record, and by src/operate for metrics.
  */
 #include <string.h>
 

@@ -136,7 +136,8 @@ void rcpt_record_take_flag(const struct rcpt_decoder *decoder, struct rcpt_recor
                            const struct rcpt_token *name);
 void rcpt_record_open_flags(struct rcpt_record_fields *fields); /* forgets an earlier list */
 
-/* What is wrong with a field that the decoder refuses, and what would be right (record_advice.c). */
+/* What is wrong with a field that the decoder refuses, and what would be right (record_advice.c).
+ */
 void rcpt_record_advise_status(const struct rcpt_ladder *ladder, const struct rcpt_token *status,
                                char *detail, size_t size);
 void rcpt_record_advise_flags(const struct rcpt_ladder *ladder,

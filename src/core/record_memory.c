@@ -1,5 +1,5 @@
-/* Memory of small records. Where each event is a record of its own, a malloc() for each would cost as
- * much as decoding it. So small records of one lane lie one behind the other in a chunk, in the
+/* Memory of small records. Where each event is a record of its own, a malloc() for each would cost
+ * as much as decoding it. So small records of one lane lie one behind the other in a chunk, in the
  * order in which the lane takes and frees them. Called by record.c.
  */
 #include <stdlib.h>

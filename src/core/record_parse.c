@@ -250,7 +250,8 @@ static void end_object(struct parse *parse, const struct rcpt_json_token *token)
     }
 }
 
-/* The depth of the tokens inside tells what ends: at most one of the three depths is equal to it. */
+/* The depth of the tokens inside tells what ends: at most one of the three depths is equal to it.
+ */
 static void on_end(struct parse *parse, const struct rcpt_json_token *token)
 {
     unsigned inside = token->depth + 1;

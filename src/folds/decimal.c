@@ -1,5 +1,5 @@
-/* Decimal numbers as 128-bit integers with a scale; their order by their digits. A sum takes the larger scale of its parts, and
- * refuses what does not fit. Called by collect_values.c. */
+/* Decimal numbers as 128-bit integers with a scale; their order by their digits. A sum takes the
+ * larger scale of its parts, and refuses what does not fit. Called by collect_values.c. */
 #include "decimal.h"
 
 #include <stdio.h>

@@ -150,7 +150,8 @@ struct rcpt_intake_request {
      * NULL function or result: the verdict becomes NEEDS_CERTIFICATE. */
     const char *(*find_certificate)(void *context, const char *url);
     void *context;
-    /* Opens and clicks from these networks are of machines, as if the gateway had said so. NULL: none. */
+    /* Opens and clicks from these networks are of machines, as if the gateway had said so. NULL:
+     * none. */
     const struct rcpt_network_set *scanners;
 };
 

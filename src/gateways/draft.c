@@ -283,7 +283,8 @@ static struct rcpt_text good_text(struct rcpt_text text)
     return good ? text : (struct rcpt_text){NULL, 0};
 }
 
-/* An id that cannot have a form of the account's stays as it is, and so does one that our URL signs. */
+/* An id that cannot have a form of the account's stays as it is, and so does one that our URL
+ * signs. */
 static struct rcpt_text form_id(const struct rcpt_reading *reading, struct rcpt_text id)
 {
     const struct rcpt_intake_account *account = reading->account;
@@ -381,8 +382,8 @@ static void keep_signed_id(const struct rcpt_reading *reading, struct rcpt_draft
     draft->client_ref = none;
 }
 
-/* The flag of an open or click that comes from a scanner's network; NULL: it does not, or no list is
- * configured. The address is compared here and goes no further. */
+/* The flag of an open or click that comes from a scanner's network; NULL: it does not, or no list
+ * is configured. The address is compared here and goes no further. */
 static const char *scanner_of(const struct rcpt_reading *reading, const struct rcpt_draft *draft,
                               const struct rcpt_mapping *mapping)
 {
@@ -403,8 +404,9 @@ static const struct rcpt_mapping *mapping_of(const struct rcpt_reading *reading,
     return draft->mapped.raw != NULL ? &draft->mapped : find_mapping(reading->gateway, draft);
 }
 
-/* Adapters only tell: what a machine's open counts as is the daemon's policy (src/core/machine.h). Where
- * the ladder has no flag for it, the core would take it for a person's: it proves delivery alone. */
+/* Adapters only tell: what a machine's open counts as is the daemon's policy (src/core/machine.h).
+ * Where the ladder has no flag for it, the core would take it for a person's: it proves delivery
+ * alone. */
 static void keep_machine(const struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     if (draft->machine != NULL && !in_ladder(reading, draft->machine))

@@ -137,7 +137,8 @@ void rcpt_reading_add(struct rcpt_reading *reading, struct rcpt_draft *draft);
 struct rcpt_text rcpt_reading_value(const struct rcpt_reading *reading, const char *name);
 struct rcpt_text rcpt_reading_header(const struct rcpt_reading *reading, const char *name);
 
-/* Whether a text is the pattern's: equal, letters' case aside; a * at the end stands for anything. */
+/* Whether a text is the pattern's: equal, letters' case aside; a * at the end stands for anything.
+ */
 bool rcpt_pattern_fits(struct rcpt_text text, const char *pattern);
 /* Whether the row is the draft's, by status and reason. */
 bool rcpt_mapping_fits(const struct rcpt_mapping *mapping, const struct rcpt_draft *draft);

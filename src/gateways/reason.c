@@ -1,5 +1,5 @@
-/* From codes of gateways to classes of reasons. The tables stand in the adapters; here is what holds for all of them. Called by
- * draft.c for each event. */
+/* From codes of gateways to classes of reasons. The tables stand in the adapters; here is what
+ * holds for all of them. Called by draft.c for each event. */
 #include "reason.h"
 
 #include <string.h>

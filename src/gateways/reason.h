@@ -1,5 +1,6 @@
-/* Why a message failed, in a few words that hold for all gateways. The list is part of the interface: `reason_class` of the
- * record, and what is counted by it. A class is added at the end, and none changes its meaning. */
+/* Why a message failed, in a few words that hold for all gateways. The list is part of the
+ * interface: `reason_class` of the record, and what is counted by it. A class is added at the end,
+ * and none changes its meaning. */
 #ifndef RECEIPTD_GATEWAYS_REASON_H
 #define RECEIPTD_GATEWAYS_REASON_H
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+/* An outage would count each attempt of each connection otherwise, and look like many of them. */
 void app_count_lost(const struct app_context *context, const char *connection, bool was_up)
 {
     if (was_up)

@@ -114,6 +114,8 @@ static void on_positions(void *context, const struct rcpt_pg_rows *rows)
     places->read_ms = now_of(places);
 }
 
+/* After Kafka's ends were read: a record that is applied in between makes a lag too small for one
+ * interval at most, and one that comes in between is not in it yet. */
 static void ask_positions(struct app_places *places)
 {
     const struct rcpt_kafka_survey *survey = &places->survey;
@@ -152,6 +154,7 @@ static void resize(struct app_places *places, size_t count)
     places->read_ms = 0;
 }
 
+/* Copies, since the survey and its strings are valid during the call only. */
 static void take(struct app_places *places, const struct rcpt_kafka_survey *survey)
 {
     resize(places, survey->count);
@@ -180,6 +183,7 @@ static void recall(struct app_places *places)
     context->recalled |= places->survey.notes_are_known && places->settings.remembers;
 }
 
+/* NULL: no answer in time. What was known before stays, and grows stale by itself (STALE_MS). */
 static void on_survey(void *context, const struct rcpt_kafka_survey *survey)
 {
     struct app_places *places = context;
@@ -199,6 +203,8 @@ static void on_survey(void *context, const struct rcpt_kafka_survey *survey)
     ask_positions(places);
 }
 
+/* One survey at a time: where a coordinator does not answer, threads must not pile up. Before the
+ * notes are known nothing may begin, so then it asks more often. */
 void app_places_tick(struct app_places *places)
 {
     if (places->surveying || *places->settings.kafka == NULL ||
@@ -228,6 +234,7 @@ struct app_places *app_places_new(const struct app_places_settings *settings)
     return places;
 }
 
+/* Owners that were unowned for long begin anew, too: the next consumer knows nothing of them. */
 void app_places_forget(struct app_places *places)
 {
     rcpt_kafka_survey_free(&places->survey);
@@ -310,6 +317,7 @@ bool app_places_find(const struct app_places *places, const char *topic, int32_t
     return false;
 }
 
+/* The first reader that has one. A survey that is stale proves nothing about owners. */
 const char *app_places_reason(const struct app_places *places)
 {
     for (; places != NULL; places = places->next)

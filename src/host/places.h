@@ -49,8 +49,8 @@ const char *app_places_reader(const struct app_places *places);
 bool app_places_get(const struct app_places *places, size_t index, struct app_place *place);
 bool app_places_find(const struct app_places *places, const char *topic, int32_t partition,
                      struct app_place *place);
-/* Why work is not done, from these on: partitions that no receiptd has, a group whose coordinator does
- * not answer. NULL: none, as far as known. */
+/* Why work is not done, from these on: partitions that no receiptd has, a group whose coordinator
+ * does not answer. NULL: none, as far as known. */
 const char *app_places_reason(const struct app_places *places);
 
 #endif

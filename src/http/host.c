@@ -1,6 +1,6 @@
-/* The name that a request asks for. A page elsewhere may have its own name lead to this machine (DNS
- * rebinding), and would then read answers as if they were its own: that name gives it away. Called by
- * request.c and by handlers. */
+/* The name that a request asks for. A page elsewhere may have its own name lead to this machine
+ * (DNS rebinding), and would then read answers as if they were its own: that name gives it away.
+ * Called by request.c and by handlers. */
 #include <arpa/inet.h>
 
 #include "internal.h"

@@ -1,13 +1,14 @@
 /* An HTTP/1.1 server on the libuv loop: routes by prefix, answers now or later.
  *
- * The parser is a library (llhttp); src/http is the only user of it and of OpenSSL's libssl.
- * A handler sees complete requests only: the body is collected, chunks joined, gzip undone, limits
+ * The parser is a library (llhttp); src/http is the only user of it and of OpenSSL's libssl. A
+ * handler sees complete requests only: the body is collected, chunks joined, gzip undone, limits
  * kept; what breaks a rule is answered by the server itself and never reaches a handler. Does not
  * know what the routes are for. Call from the loop's thread only; the process ignores SIGPIPE.
  *
  * Codes that the server gives by itself: 400 (not HTTP, no Host, damaged gzip), 401 (bearer token),
  * 404 (no route), 405 (method), 408 (slow), 411 (POST without a length), 413, 414, 415 (encoding),
- * 417, 421 (another name), 429 (rate of one source), 431, 501 (transfer coding), 503 (no memory, no connection), 505.
+ * 417, 421 (another name), 429 (rate of one source), 431, 501 (transfer coding), 503 (no memory, no
+ * connection), 505.
  */
 #ifndef RECEIPTD_HTTP_HTTP_H
 #define RECEIPTD_HTTP_HTTP_H
@@ -150,8 +151,8 @@ uint64_t rcpt_http_received_ns(const struct rcpt_http_request *request); /* uv_h
 
 /* The request was a welcome one: it does not count in rate_per_source. */
 void rcpt_http_give_back(struct rcpt_http_request *request);
-/* For routes of unlimited_rate that count by themselves: whether the source of the request is within
- * rate_per_source, and one more that counts. */
+/* For routes of unlimited_rate that count by themselves: whether the source of the request is
+ * within rate_per_source, and one more that counts. */
 bool rcpt_http_is_within_rate(const struct rcpt_http_request *request);
 void rcpt_http_charge(struct rcpt_http_request *request);
 /* The connection that it came by, to be compared with those of others; NULL: it is gone. */

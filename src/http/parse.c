@@ -238,7 +238,8 @@ static int on_header_field(llhttp_t *parser, const char *bytes, size_t size)
     struct rcpt_http_request *request = incoming(parser);
     if (request->head_done) /* a trailer: no handler sees it */
         return 0;
-    /* llhttp until release 8 lets blanks in names through: others may read such a line differently. */
+    /* llhttp until release 8 lets blanks in names through: others may read such a line differently.
+     */
     if (memchr(bytes, ' ', size) != NULL)
         return refuse(request, 400);
     if (!request->in_name) {

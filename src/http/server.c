@@ -259,8 +259,8 @@ static bool evict(struct rcpt_http_server *server)
     return true;
 }
 
-/* Each source keeps its share, however many connections another one opens. False: the newcomer's has
- * as many as any. */
+/* Each source keeps its share, however many connections another one opens. False: the newcomer's
+ * has as many as any. */
 static bool evict_share(struct rcpt_http_server *server, const struct connection *newcomer)
 {
     struct connection *victim = NULL;

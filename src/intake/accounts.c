@@ -1,7 +1,7 @@
-/* The accounts of the intake, at the start and after a reload. An account lives as long as the intake
- * has its name: requests in flight, figures and memories refer to it. Only its adapter, made from the
- * configuration, is exchanged. What requests in flight may still use is freed when there are none.
- * Called by intake.c.
+/* The accounts of the intake, at the start and after a reload. An account lives as long as the
+ * intake has its name: requests in flight, figures and memories refer to it. Only its adapter, made
+ * from the configuration, is exchanged. What requests in flight may still use is freed when there
+ * are none. Called by intake.c.
  */
 #include <stdlib.h>
 #include <string.h>

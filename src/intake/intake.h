@@ -34,8 +34,8 @@ RCPT_MUST_CHECK struct rcpt_intake *rcpt_intake_start(const struct rcpt_intake_s
 void rcpt_intake_drain(struct rcpt_intake *intake);
 /* Reads the certificate again. */
 void rcpt_intake_reload(struct rcpt_intake *intake);
-/* After a reload has changed the configuration: new connections take the new dsn, the next requests the
- * new accounts; requests in hand go on. */
+/* After a reload has changed the configuration: new connections take the new dsn, the next requests
+ * the new accounts; requests in hand go on. */
 void rcpt_intake_apply_config(struct rcpt_intake *intake);
 
 /* ---- figures ---- */

@@ -104,8 +104,8 @@ static void keep_answer(struct delivery *delivery)
 
 /* ---- into records ---- */
 
-/* The id that the event goes out under: without an alias the gateway's own. An alias says which part
- * the id is of, where the receipt does not say of how many. */
+/* The id that the event goes out under: without an alias the gateway's own. An alias says which
+ * part the id is of, where the receipt does not say of how many. */
 static struct rcpt_text resolve(struct delivery *delivery, struct rcpt_intake_event *event)
 {
     struct rcpt_intake_stats *stats = &delivery->account->stats;

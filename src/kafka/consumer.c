@@ -13,8 +13,8 @@
 
 #include "internal.h"
 
-/* The tick also bounds what a wake-up costs that librdkafka did not send: delays of 250 ms were seen
- * in the 99th percentile. */
+/* The tick also bounds what a wake-up costs that librdkafka did not send: delays of 250 ms were
+ * seen in the 99th percentile. */
 #define TICK_MS          10
 #define CLOSING_TICK_MS  5
 #define CONTROL_EVENTS   100
@@ -293,6 +293,8 @@ int64_t rcpt_kafka_high_watermark(struct rcpt_kafka *kafka, const char *topic, i
     return high >= 0 ? high : -1;
 }
 
+/* Where records are still to be applied, the end says nothing: what follows them is not known to be
+ * empty for us. */
 int64_t rcpt_kafka_stands_at(struct rcpt_kafka *kafka, const char *topic, int32_t number,
                              int64_t applied)
 {

@@ -62,10 +62,12 @@ struct rcpt_kafka_callbacks {
     /* The group gave these partitions. Held until rcpt_kafka_assign is called with start offsets
      * (may take seconds). */
     void (*on_assigned)(void *context, const struct rcpt_kafka_partition *partitions, size_t count);
-    /* The group has answered, and there is no further partition for this member. NULL: no callback. */
+    /* The group has answered, and there is no further partition for this member. NULL: no callback.
+     */
     void (*on_spare)(void *context);
-    /* The group takes these away, and another answer of the group follows; `lost`: others may own them already. When it returns they are
-     * gone. Also called when an assignment that is still held is withdrawn. */
+    /* The group takes these away, and another answer of the group follows; `lost`: others may own
+     * them already. When it returns they are gone. Also called when an assignment that is still
+     * held is withdrawn. */
     void (*on_revoked)(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
                        bool lost);
     /* May this partition's queue be polled now? */
@@ -150,8 +152,8 @@ void rcpt_kafka_reassign(struct rcpt_kafka *kafka, const char *topic, int32_t nu
                          int64_t offset);
 /* The owner takes records again, or needs a round: polls soon. */
 void rcpt_kafka_kick(struct rcpt_kafka *kafka);
-/* Advisory commit, asynchronous, errors ignored; at most every commit_interval_ms, or when the note,
- * which stands beside each offset, is another one; offset = next to read. NULL: no note. */
+/* Advisory commit, asynchronous, errors ignored; at most every commit_interval_ms, or when the
+ * note, which stands beside each offset, is another one; offset = next to read. NULL: no note. */
 void rcpt_kafka_commit(struct rcpt_kafka *kafka, const struct rcpt_kafka_partition *partitions,
                        size_t count, const char *note);
 /* High watermark as of the last fetch, -1 if unknown; for lag. */

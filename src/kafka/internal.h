@@ -163,7 +163,8 @@ void rcpt_kafka_free_settings(struct rcpt_kafka_settings *settings);   /* of suc
 /* Into such a copy, in the places of the former ones. */
 void rcpt_kafka_take_credentials(struct rcpt_kafka_settings *settings,
                                  const struct rcpt_kafka_credentials *credentials);
-/* The client uses those of the settings from its next connection on; a thread may use it meanwhile. */
+/* The client uses those of the settings from its next connection on; a thread may use it meanwhile.
+ */
 void rcpt_kafka_use_credentials(rd_kafka_t *handle, const struct rcpt_kafka_settings *settings);
 /* The descriptor is there from here on, and open until the caller closes it. */
 void rcpt_kafka_wake_open(struct rcpt_kafka_wake *wake, void (*on_wake)(void *context),
@@ -259,7 +260,8 @@ void rcpt_kafka_probe_again(struct rcpt_kafka *kafka, struct partition *partitio
 void rcpt_kafka_tick_search(struct rcpt_kafka *kafka, struct partition *partition);
 
 /* cluster.c */
-/* Blocks; for a worker. Counts of topics that do not exist are 0, those that were not answered stay. */
+/* Blocks; for a worker. Counts of topics that do not exist are 0, those that were not answered
+ * stay. */
 void rcpt_kafka_count_partitions(rd_kafka_t *handle, rd_kafka_topic_t *const *topics, size_t count,
                                  const char *brokers, int32_t *counts, struct rcpt_error *error);
 /* Starts a look-up if one is due. `handle` NULL: one is made. */

@@ -86,8 +86,8 @@ static void ask_notes(rd_kafka_t *handle, struct rcpt_kafka_survey *survey)
 
 /* ---- owners ---- */
 
-/* Of what a member was given, as the protocol of the group writes it. Members may be anybody's: what
- * is too short gives -1, and nothing behind its end is read. */
+/* Of what a member was given, as the protocol of the group writes it. Members may be anybody's:
+ * what is too short gives -1, and nothing behind its end is read. */
 struct reading {
     const unsigned char *at;
     size_t left;
@@ -141,7 +141,8 @@ static void take_member(struct rcpt_kafka_survey *survey,
     }
 }
 
-/* While the group rebalances, nobody's partitions are known. A group that is not listed has nobody. */
+/* While the group rebalances, nobody's partitions are known. A group that is not listed has nobody.
+ */
 static void take_group(struct rcpt_kafka_survey *survey, const struct rd_kafka_group_info *group,
                        const char *client_id)
 {
@@ -158,9 +159,9 @@ static void take_group(struct rcpt_kafka_survey *survey, const struct rd_kafka_g
         take_member(survey, &group->members[index], client_id);
 }
 
-/* Not by rd_kafka_DescribeConsumerGroups: an assertion in librdkafka (its issue 4605) ends the process
- * where the coordinator goes away meanwhile. PARTIAL: only brokers that do not know the group have not
- * answered. */
+/* Not by rd_kafka_DescribeConsumerGroups: an assertion in librdkafka (its issue 4605) ends the
+ * process where the coordinator goes away meanwhile. PARTIAL: only brokers that do not know the
+ * group have not answered. */
 static void ask_owners(rd_kafka_t *handle, struct rcpt_kafka_survey *survey, const char *group,
                        const char *client_id)
 {
@@ -212,6 +213,7 @@ void rcpt_kafka_survey_free(struct rcpt_kafka_survey *survey)
     *survey = (struct rcpt_kafka_survey){0};
 }
 
+/* An offset that was written beside another database tells of records that this one may lack. */
 int64_t rcpt_kafka_place_lag(const struct rcpt_kafka_place *place, int64_t position,
                              bool offset_holds)
 {

@@ -1,6 +1,6 @@
-/* A survey of a group's topics, as a client from outside sees them: where each partition's log begins
- * and ends, which member of the group has it, and the note that stands beside the group's committed
- * offset. Knows nothing of positions in PostgreSQL.
+/* A survey of a group's topics, as a client from outside sees them: where each partition's log
+ * begins and ends, which member of the group has it, and the note that stands beside the group's
+ * committed offset. Knows nothing of positions in PostgreSQL.
  */
 #ifndef RECEIPTD_KAFKA_SURVEY_H
 #define RECEIPTD_KAFKA_SURVEY_H

@@ -4,7 +4,8 @@
  */
 #include "internal.h"
 
-/* librdkafka reports why it gets nowhere as events; "all brokers are down" comes last and says less. */
+/* librdkafka reports why it gets nowhere as events; "all brokers are down" comes last and says
+ * less. */
 static bool find_cause(rd_kafka_queue_t *events, struct rcpt_error *error)
 {
     bool found = false;

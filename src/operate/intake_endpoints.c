@@ -1,5 +1,5 @@
-/* What the pages of `receiptd intake` have beside those of pages_server.c; those of `receiptd run` are
- * in endpoints.c. Called by the command intake. */
+/* What the pages of `receiptd intake` have beside those of pages_server.c; those of `receiptd run`
+ * are in endpoints.c. Called by the command intake. */
 #include "intake_endpoints.h"
 
 #include "measure_process.h"

@@ -40,7 +40,8 @@ static void set_of(struct measure *measure, enum rcpt_metric metric, const char 
 }
 
 /* Series that may stay at 0 for long begin there, so that an alert sees their first increase.
- * Metrics of the intake and of the interface for readers are hidden unless they run in this process. */
+ * Metrics of the intake and of the interface for readers are hidden unless they run in this
+ * process. */
 static void start_series(struct measure *measure)
 {
     if (!measure->context->config->intake.enabled)

@@ -214,7 +214,8 @@ static const char *status_name(const struct measure_receipts *measured, int16_t 
     return text;
 }
 
-/* Neighbours in the answer often end in the same status, so few series are searched for many rows. */
+/* Neighbours in the answer often end in the same status, so few series are searched for many rows.
+ */
 static void add_transitions(struct measure_receipts *measured,
                             const struct rcpt_lane_effects *effects)
 {
@@ -229,7 +230,8 @@ static void add_transitions(struct measure_receipts *measured,
 }
 
 /* Receipts that were not applied, by the signature of their message. The answer has a limit;
- * receipts beyond it count as of gateway "other". What `reason` counts: parked receipts have none. */
+ * receipts beyond it count as of gateway "other". What `reason` counts: parked receipts have none.
+ */
 static void add_left(struct measure_receipts *measured, const struct rcpt_batch *batch,
                      const struct rcpt_lane_unknown *groups, uint32_t count, uint64_t left,
                      enum rcpt_reject_reason reason)
@@ -253,8 +255,8 @@ static void add_left(struct measure_receipts *measured, const struct rcpt_batch 
     }
 }
 
-/* Receipts of unknown messages are parked, or dead where `unknown` is dead-letter; then only those of
- * messages whose receipts name several organisations are parked. */
+/* Receipts of unknown messages are parked, or dead where `unknown` is dead-letter; then only those
+ * of messages whose receipts name several organisations are parked. */
 static void add_unknown_effects(struct measure_receipts *measured, const struct rcpt_batch *batch,
                                 const struct rcpt_lane_effects *effects)
 {

@@ -1,5 +1,6 @@
-/* The server of the pages: metrics and health as all have them, and the timer that tries again where
- * its address is taken. Called by intake_endpoints.c, serve_endpoints.c and their commands. */
+/* The server of the pages: metrics and health as all have them, and the timer that tries again
+ * where its address is taken. Called by intake_endpoints.c, serve_endpoints.c and their commands.
+ */
 #include "pages_server.h"
 
 #include <time.h>

@@ -52,8 +52,8 @@ const char *places_describe_lag(int64_t lag, char out[PLACES_LAG_BYTES])
     return out;
 }
 
-/* One line: how many of a reader's partitions a receiptd has, and the lag of all of them. None for a
- * reader without topics, such as folds of transitions alone. */
+/* One line: how many of a reader's partitions a receiptd has, and the lag of all of them. None for
+ * a reader without topics, such as folds of transitions alone. */
 static void print_places(const struct app_places *places, FILE *out)
 {
     unsigned owners[RCPT_KAFKA_OWNER_OTHER + 1] = {0};

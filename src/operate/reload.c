@@ -164,8 +164,8 @@ static void finish(struct attempt *attempt)
     free(text);
 }
 
-/* "Applied" is said of a dsn that the server accepts. One that has not changed is not tried: a reload
- * of other keys must be possible while the server is away. */
+/* "Applied" is said of a dsn that the server accepts. One that has not changed is not tried: a
+ * reload of other keys must be possible while the server is away. */
 static bool try_dsn(const struct rcpt_config *fresh, const char *key, const char *dsn,
                     const char *before, struct rcpt_error *error)
 {

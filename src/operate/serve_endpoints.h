@@ -1,5 +1,5 @@
-/* Metrics, health and status of `receiptd serve`, a process of its own. In one process with `receiptd
- * run` the metrics are part of that one's. */
+/* Metrics, health and status of `receiptd serve`, a process of its own. In one process with
+ * `receiptd run` the metrics are part of that one's. */
 #ifndef RECEIPTD_OPERATE_SERVE_ENDPOINTS_H
 #define RECEIPTD_OPERATE_SERVE_ENDPOINTS_H
 

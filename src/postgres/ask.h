@@ -47,9 +47,9 @@ struct rcpt_ask {
 
 /* Connected, and not closed. */
 bool rcpt_asker_is_ready(const struct rcpt_asker *asker);
-/* False: there is no error. Otherwise it is logged (with the mark is_refused of the statement a cause
- * is logged once, with NULL each time), unless the connection is gone (on_down says
- * that), and what needs a new connection gets one. */
+/* False: there is no error. Otherwise it is logged (with the mark is_refused of the statement a
+ * cause is logged once, with NULL each time), unless the connection is gone (on_down says that),
+ * and what needs a new connection gets one. */
 bool rcpt_asker_failed(struct rcpt_asker *asker, bool *is_refused, const char *what,
                        const struct rcpt_error *error);
 

@@ -123,8 +123,8 @@ struct rcpt_pg *rcpt_pg_next(const struct rcpt_pg_peers *peers, const struct rcp
 const char *rcpt_pg_name(const struct rcpt_pg *pg);
 /* For how long the oldest submit has waited for an answer; 0: none does. */
 int64_t rcpt_pg_waiting_ms(const struct rcpt_pg *pg);
-/* The session that holds the lock that this one waits for, in words, "": none. It is the hint of a lock
- * time-out. Copied. */
+/* The session that holds the lock that this one waits for, in words, "": none. It is the hint of a
+ * lock time-out. Copied. */
 void rcpt_pg_set_holder(struct rcpt_pg *pg, const char *holder);
 
 /* When it came, as of uv_hrtime(). Together with the end of its transaction, unless it was asked

@@ -59,8 +59,8 @@ static uint32_t read_wake(const struct rcpt_pg_rows *rows, struct columns *colum
     return whole ? count : 0;
 }
 
-/* Receipts of unknown messages, or refused ones, by signature: two columns. Uses columns whose content
- * has been copied out. */
+/* Receipts of unknown messages, or refused ones, by signature: two columns. Uses columns whose
+ * content has been copied out. */
 static uint32_t read_unknown(const struct rcpt_pg_rows *rows, int column, struct columns *columns,
                              struct rcpt_lane_unknown *unknown)
 {
@@ -91,8 +91,8 @@ uint32_t rcpt_effects_read_gateways(char *text, struct rcpt_lane_gateway *gatewa
     return count;
 }
 
-/* The effects borrow the names for the call. refused_at: the column of those that were refused, with
- * their gateways in the next; -1: there is none. */
+/* The effects borrow the names for the call. refused_at: the column of those that were refused,
+ * with their gateways in the next; -1: there is none. */
 static void report_gateways(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
                             const struct rcpt_pg_rows *rows, struct rcpt_lane_effects report,
                             int column, int refused_at)

@@ -301,8 +301,8 @@ WHOLE(add_first_gateways,
 WHOLE(add_key_bytes, rcpt_encode_keys(encoder, content->batch, content->form.rules.by_row))
 WHOLE(add_days, rcpt_encode_days(encoder, content->batch))
 
-/* $1 … of sql/lane/apply; behind RCPT_APPLY_PARAMETERS those of its unsubscribed form, then those of
- * rules, then that of days. */
+/* $1 … of sql/lane/apply; behind RCPT_APPLY_PARAMETERS those of its unsubscribed form, then those
+ * of rules, then that of days. */
 static const struct {
     struct rcpt_apply_parameter declared;
     add_parameter add;

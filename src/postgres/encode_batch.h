@@ -87,9 +87,10 @@ const struct rcpt_encode_groups *rcpt_encode_groups(const struct rcpt_batch *bat
                                                     const struct rcpt_encode_facets *facets,
                                                     struct rcpt_arena *arena);
 
-/* encode_times.c: the least event times of each message's receipts that name SENT, DELIVERED, OPENED and
- * CLICKED, as timestamptz[], infinity where none does; and the facet with the first gateway by name of
- * those receipts, 0 where they name none, as int4[]. Empty unless form->rules.times. */
+/* encode_times.c: the least event times of each message's receipts that name SENT, DELIVERED,
+ * OPENED and CLICKED, as timestamptz[], infinity where none does; and the facet with the first
+ * gateway by name of those receipts, 0 where they name none, as int4[]. Empty unless
+ * form->rules.times. */
 void rcpt_encode_first_times(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                              const struct rcpt_encode_form *form);
 void rcpt_encode_first_gateways(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
@@ -110,8 +111,8 @@ void rcpt_encode_ranges(struct rcpt_pg_encoder *encoder, const struct rcpt_batch
                         const struct rcpt_lane_names *names);
 void rcpt_encode_resolve(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                          int64_t wait_ms, bool timeline);
-/* WAKE, DISCARD, EXPIRE and RANGES begin alike: the pairs that are moved, the lane, the limit. An EXPIRE may
- * need an age too; negative: none. */
+/* WAKE, DISCARD, EXPIRE and RANGES begin alike: the pairs that are moved, the lane, the limit. An
+ * EXPIRE may need an age too; negative: none. */
 void rcpt_encode_parked(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                         int64_t max_age_ms);
 

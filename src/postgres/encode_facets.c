@@ -1,6 +1,7 @@
 /* What the rules of sql/lane/rules read of a batch's receipts. Gateway and reason are numbered
- * together, since few receipts differ in them; delays are counted by them. And which messages' receipts are
- * recognised by the row, and on which days messages were inserted. Called by encode_batch.c.
+ * together, since few receipts differ in them; delays are counted by them. And which messages'
+ * receipts are recognised by the row, and on which days messages were inserted. Called by
+ * encode_batch.c.
  */
 #include <math.h>
 #include <string.h>
@@ -13,7 +14,8 @@
 
 /* ---- facets ---- */
 
-/* Each combination gets the number of its first appearance, found by a table of all there can be. */
+/* Each combination gets the number of its first appearance, found by a table of all there can be.
+ */
 struct rcpt_encode_facets *rcpt_encode_facets(const struct rcpt_batch *batch,
                                               struct rcpt_arena *arena)
 {
@@ -82,9 +84,9 @@ void rcpt_encode_delayed(struct rcpt_pg_encoder *encoder, const struct rcpt_enco
 
 /* ---- echoes ---- */
 
-/* The lowest status that the message's receipts name, if each of them names another one and no flag:
- * where the row's status is below it, none of them can have come before, and the row takes their
- * keys. Else -1: each is looked up. */
+/* The lowest status that the message's receipts name, if each of them names another one and no
+ * flag: where the row's status is below it, none of them can have come before, and the row takes
+ * their keys. Else -1: each is looked up. */
 int16_t rcpt_encode_lowest_status(const struct rcpt_batch *batch, uint32_t message)
 {
     uint32_t first = batch->messages[message].first_event;

@@ -23,8 +23,8 @@ struct alike {
     const struct rcpt_encode_facets *facets;
     uint64_t (*hash)(const struct alike *alike, uint32_t item);
     bool (*same)(const struct alike *alike, uint32_t left, uint32_t right);
-    /* What receipts of messages that are alike share beside status and flags, by the receipt's number in
-     * the batch. */
+    /* What receipts of messages that are alike share beside status and flags, by the receipt's
+     * number in the batch. */
     int64_t (*mark)(const struct alike *alike, uint32_t event);
 };
 
@@ -111,7 +111,8 @@ struct grouping {
     uint32_t count;
 };
 
-/* Open addressing over groups; 0 is free. At most half of the buckets are taken, so a search ends soon. */
+/* Open addressing over groups; 0 is free. At most half of the buckets are taken, so a search ends
+ * soon. */
 static struct grouping group(const struct alike *alike, uint32_t count, struct rcpt_arena *arena)
 {
     uint32_t mask = 63;
@@ -158,8 +159,8 @@ static void allocate_entries(struct rcpt_encode_groups *groups, uint32_t count, 
     groups->counts = rcpt_arena_alloc(arena, entries * sizeof(*groups->counts));
 }
 
-/* The batch has a signature for each gateway; here those with the same statuses and counts are one. A batch has
- * few of them, so messages are not compared. */
+/* The batch has a signature for each gateway; here those with the same statuses and counts are one.
+ * A batch has few of them, so messages are not compared. */
 static void take_signatures(struct rcpt_encode_groups *groups, const struct rcpt_batch *batch,
                             struct rcpt_arena *arena)
 {
@@ -241,8 +242,8 @@ static bool has_reason(const struct rcpt_batch *batch, uint32_t message)
     return found;
 }
 
-/* Messages with the same receipts and facets are of one kind. Its first message stands for it: the statement
- * reads the receipts of that one (sql/lane/apply/45_alike.sql). */
+/* Messages with the same receipts and facets are of one kind. Its first message stands for it: the
+ * statement reads the receipts of that one (sql/lane/apply/45_alike.sql). */
 static void take_facets(struct rcpt_encode_groups *groups, const struct rcpt_batch *batch,
                         const struct rcpt_encode_facets *facets, struct rcpt_arena *arena)
 {

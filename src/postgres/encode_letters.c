@@ -1,5 +1,5 @@
-/* The parameters of sql/lane/letters.sql: the dead letters of a batch. statements.c calls this for each batch
- * that has some.
+/* The parameters of sql/lane/letters.sql: the dead letters of a batch. statements.c calls this for
+ * each batch that has some.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What batches with unknown messages need of each event's own JSON: texts that a parked row keeps, and
- * the bare rows of `unknown: insert`. Called by encode_batch.c and statements.c.
+/* What batches with unknown messages need of each event's own JSON: texts that a parked row keeps,
+ * and the bare rows of `unknown: insert`. Called by encode_batch.c and statements.c.
  */
 #include <inttypes.h>
 #include <stdio.h>

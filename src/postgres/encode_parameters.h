@@ -1,4 +1,5 @@
-/* How the files that encode batches write a parameter each: for encode_batch.c and encode_letters.c. */
+/* How the files that encode batches write a parameter each: for encode_batch.c and
+ * encode_letters.c. */
 #ifndef RECEIPTD_POSTGRES_ENCODE_PARAMETERS_H
 #define RECEIPTD_POSTGRES_ENCODE_PARAMETERS_H
 

@@ -1,6 +1,6 @@
-/* First times of messages (counters.times), as parameters of apply: the least event times of a batch's
- * receipts that name one of four statuses. The statement keeps the least of all in the message's row
- * (sql/lane/apply/11_set_times.sql). Called by encode_batch.c.
+/* First times of messages (counters.times), as parameters of apply: the least event times of a
+ * batch's receipts that name one of four statuses. The statement keeps the least of all in the
+ * message's row (sql/lane/apply/11_set_times.sql). Called by encode_batch.c.
  */
 #include <string.h>
 

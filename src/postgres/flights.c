@@ -30,6 +30,7 @@ struct flights {
 
 /* ---- the end ---- */
 
+/* The owner may send its next batch from the callback, so nothing here is used afterwards. */
 static void finish(struct flights *flights_taken, const struct rcpt_error *error)
 {
     struct flights flights = *flights_taken;
@@ -50,7 +51,8 @@ static void on_rolled_back(void *context, struct rcpt_pg_rows *const *rows, size
     (void)error; /* a lost connection has no transaction */
 }
 
-/* The block stays open after an error, and whatever comes next on the connection would fail in it. */
+/* The block stays open after an error, and whatever comes next on the connection would fail in it.
+ */
 static void roll_back(struct rcpt_pg *pg)
 {
     const struct rcpt_pg_query query = {.statement = "rollback"};
@@ -80,6 +82,8 @@ static void report(const struct flights *flights)
                                     &report);
 }
 
+/* Only the Sync's result means committed. An error may also come from COMMIT itself, which checks
+ * deferred constraints. */
 static void on_written(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                        const struct rcpt_error *error)
 {
@@ -157,6 +161,8 @@ static bool count_rows(struct flights *flights, const struct rcpt_pg_rows *rows)
     return true;
 }
 
+/* Another lane may not begin on this connection before the block has ended, so what is not written
+ * is rolled back at once. AGAIN makes the lane send the batch in the other form. */
 static void on_decided(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                        const struct rcpt_error *error)
 {
@@ -176,6 +182,8 @@ static void on_decided(void *context, struct rcpt_pg_rows *const *rows, size_t r
 
 /* ---- the first flight ---- */
 
+/* The fence comes first: its locks on positions are taken before those on messages, as in the other
+ * form. The batch stays the engine's until its result, which comes after the second flight. */
 void rcpt_flights_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                        const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
                        void *context)

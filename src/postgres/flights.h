@@ -1,8 +1,8 @@
 /* A batch in two flights: the first decides what becomes of its messages, C counts, the second
  * writes. Private to src/postgres.
  *
- * For batches of known messages without rules and subscribers, behind a switch: the other form is in
- * statements.c.
+ * For batches of known messages without rules and subscribers, behind a switch: the other form is
+ * in statements.c.
  */
 #ifndef RECEIPTD_POSTGRES_FLIGHTS_H
 #define RECEIPTD_POSTGRES_FLIGHTS_H

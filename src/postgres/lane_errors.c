@@ -1,4 +1,5 @@
-/* What an error of a lane's transaction means for its batch. Called by statements.c and flights.c. */
+/* What an error of a lane's transaction means for its batch. Called by statements.c and flights.c.
+ */
 #include <stdio.h>
 #include <string.h>
 

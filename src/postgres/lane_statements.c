@@ -36,8 +36,8 @@ enum {
 #define SUBSCRIBERS ""  /* in place of a file: those of the subscribers */
 #define RULES       "/" /* likewise those of the rules */
 
-/* And with how many stages: two while the inbox has a recent set, one more in apply_days, which looks in
- * the days of the receipts first. */
+/* And with how many stages: two while the inbox has a recent set, one more in apply_days, which
+ * looks in the days of the receipts first. */
 enum stages {
     ONE_STAGE = 1 << 0,
     TWO_STAGES = 1 << 1,
@@ -202,8 +202,8 @@ static const struct source {
 };
 static const struct source unsubscribed = {
     {.name = "apply_unsubscribed", .must_use_index_on = INBOX}, apply_pieces};
-/* Names stay while a connection is up, so while there are no days to look in, its text is nothing. Its plan
- * needs the index that the plan of apply needs. */
+/* Names stay while a connection is up, so while there are no days to look in, its text is nothing.
+ * Its plan needs the index that the plan of apply needs. */
 static const struct source days = {{.name = "apply_days"}, apply_pieces};
 static const struct source no_days = {{.name = "apply_days"}, no_days_pieces};
 /* Only with `unknown: insert`. */
@@ -339,8 +339,8 @@ static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers
                                      : OF_GROUPS);
 }
 
-/* The boundary is an array of one element, for the operator that no plan takes for a range of an index
- * (sql/lane/apply/10_recent.sql). */
+/* The boundary is an array of one element, for the operator that no plan takes for a range of an
+ * index (sql/lane/apply/10_recent.sql). */
 static size_t take_bindings(const struct rcpt_lane_variant *variant, struct rcpt_array_text *since,
                             struct rcpt_pg_binding bindings[static MOST_BINDINGS])
 {
@@ -367,8 +367,8 @@ static void add_days(struct rcpt_lane_statements *statements,
                   &composition);
 }
 
-/* The texts live as long as the list, since connections prepare them again after each reconnect. One
- * subscriber at most is selective, so one more form of apply is enough. */
+/* The texts live as long as the list, since connections prepare them again after each reconnect.
+ * One subscriber at most is selective, so one more form of apply is enough. */
 struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_variant *variant)
 {
     struct rcpt_lane_statements *statements = rcpt_calloc(1, sizeof(*statements));

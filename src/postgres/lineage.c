@@ -1,5 +1,5 @@
-/* The servers that the data has been on (lineage.h). Pure; called by setup.c, by the receipts, which
- * remember them in Kafka, and by the command positions. */
+/* The servers that the data has been on (lineage.h). Pure; called by setup.c, by the receipts,
+ * which remember them in Kafka, and by the command positions. */
 #include "lineage.h"
 
 #include <inttypes.h>
@@ -70,6 +70,8 @@ bool rcpt_pg_server_read(const char *note, struct rcpt_pg_server *server)
     return true;
 }
 
+/* The same server to the letter: after a fail-over the new timeline may lack what the old one had.
+ */
 bool rcpt_pg_server_wrote(struct rcpt_pg_server server, const char *note)
 {
     struct rcpt_pg_server before;

@@ -1,8 +1,8 @@
 /* Which servers the data has been on: system identifier and timeline of each. An old primary, and a
  * database that somebody else made, hold positions of their own; receiptd must write to neither.
  *
- * One for all connections of a process. Kafka's group offsets carry the present server as a note, so
- * that the next process remembers it too.
+ * One for all connections of a process. Kafka's group offsets carry the present server as a note,
+ * so that the next process remembers it too.
  */
 #ifndef RECEIPTD_POSTGRES_LINEAGE_H
 #define RECEIPTD_POSTGRES_LINEAGE_H
@@ -28,8 +28,8 @@ struct rcpt_pg_lineage { /* all zero: nothing is known */
 
 /* Of each system the newest timeline stays. */
 void rcpt_pg_lineage_add(struct rcpt_pg_lineage *lineage, struct rcpt_pg_server server);
-/* Whether data that was on `before` may go on at `now`: the same system, on this timeline or a newer
- * one, as after a fail-over. */
+/* Whether data that was on `before` may go on at `now`: the same system, on this timeline or a
+ * newer one, as after a fail-over. */
 bool rcpt_pg_server_follows(struct rcpt_pg_server now, struct rcpt_pg_server before);
 /* The server that `now` does not follow, unless the database has accepted it; NULL: none. */
 const struct rcpt_pg_server *rcpt_pg_lineage_contradiction(const struct rcpt_pg_lineage *lineage,

@@ -57,8 +57,8 @@ struct guard {
     const struct rcpt_session_watch *watch; /* NULL: none */
 };
 
-/* From here to guard_end() the two signals do not end the process. The server has some time to end a
- * worker's statement by itself, which gives the better error. */
+/* From here to guard_end() the two signals do not end the process. The server has some time to end
+ * a worker's statement by itself, which gives the better error. */
 static void guard_begin(struct guard *guard, const struct rcpt_session *session)
 {
     sigset_t set;

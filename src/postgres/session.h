@@ -1,10 +1,10 @@
 /* A blocking PostgreSQL session for commands: connect, run a statement, read its rows.
  *
- * Not for the daemon's loop (that is connection.h). In a command, a statement waits in poll(2), so SIGINT and
- * SIGTERM cancel it on the server and come back as an error with exit code 130 or 143; between
- * statements they end the process as usual and the server rolls back. Errors are FATAL with a
- * sysexits code: 69 not reachable or not writable, 77 not permitted, 78 schema or table missing, 70
- * else; `code` is the SQLSTATE where there is one. One thread.
+ * Not for the daemon's loop (that is connection.h). In a command, a statement waits in poll(2), so
+ * SIGINT and SIGTERM cancel it on the server and come back as an error with exit code 130 or 143;
+ * between statements they end the process as usual and the server rolls back. Errors are FATAL with
+ * a sysexits code: 69 not reachable or not writable, 77 not permitted, 78 schema or table missing,
+ * 70 else; `code` is the SQLSTATE where there is one. One thread.
  */
 #ifndef RECEIPTD_POSTGRES_SESSION_H
 #define RECEIPTD_POSTGRES_SESSION_H
@@ -54,7 +54,8 @@ struct rcpt_session_watch {
     void (*on_wait)(void *context);
     void *context;
 };
-/* One or several statements without parameters and without interest in rows; watched, or with NULL not. */
+/* One or several statements without parameters and without interest in rows; watched, or with NULL
+ * not. */
 RCPT_MUST_CHECK bool rcpt_session_execute_watched(struct rcpt_session *session, const char *sql,
                                                   const struct rcpt_session_watch *watch,
                                                   struct rcpt_error *error);

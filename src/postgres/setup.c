@@ -1,8 +1,8 @@
 /* What happens in a fresh session before it may be used, state SETTING_UP of the machine: settings,
- * the identity of the server (another system or an older timeline is refused, lineage.h), the prepared
- * statements, and their plans (a scan of the inbox is refused). All parts are sent in one go, each
- * with its own Sync. Called by connect.c and, for plans made on an empty table, by connection.c's
- * tick.
+ * the identity of the server (another system or an older timeline is refused, lineage.h), the
+ * prepared statements, and their plans (a scan of the inbox is refused). All parts are sent in one
+ * go, each with its own Sync. Called by connect.c and, for plans made on an empty table, by
+ * connection.c's tick.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* What the connections beside those of lanes prepare: files and folders of sql/, by the connection
- * that sends them. lane_statements.c has those of lanes. Called where these connections are made. */
+ * that sends them. lane_statements.c has those of lanes. Called where these connections are made.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -86,7 +87,8 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
     return with_texts(statements, *count, "intake");
 }
 
-/* Prepared on each connection of the interface for readers, whose role may read and nothing else. */
+/* Prepared on each connection of the interface for readers, whose role may read and nothing else.
+ */
 const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_columns *columns,
                                                       size_t *count)
 {

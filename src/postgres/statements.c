@@ -140,8 +140,9 @@ void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
     *sender->subscription = *subscription;
 }
 
-/* A batch with days goes with the block: there is no form that has both, and pipelines cost it little.
- * Otherwise whether no message of the batch can reach a status or flag to which pipelines subscribe. */
+/* A batch with days goes with the block: there is no form that has both, and pipelines cost it
+ * little. Otherwise whether no message of the batch can reach a status or flag to which pipelines
+ * subscribe. */
 static bool is_unsubscribed(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
 {
     const struct rcpt_lane_subscription *subscription = sender->subscription;
@@ -191,7 +192,8 @@ static void add_fence(struct submission *submission, const struct rcpt_lane_send
     add_query(submission, "fence", sender->fence);
 }
 
-/* For delays: the time by this machine's clock, since receipts are counted before PostgreSQL has them. */
+/* For delays: the time by this machine's clock, since receipts are counted before PostgreSQL has
+ * them. */
 static int64_t now_us(void)
 {
     struct timespec now;
@@ -244,8 +246,8 @@ static void add_rejects(struct submission *submission, const struct rcpt_lane_se
     add_query(submission, "letters", sender->letters);
 }
 
-/* What cannot be applied as it stands: an alias leads it elsewhere, a bare row is made for it, or it
- * is too old. */
+/* What cannot be applied as it stands: an alias leads it elsewhere, a bare row is made for it, or
+ * it is too old. */
 static void add_expire(struct submission *submission, const struct rcpt_lane_sender *sender,
                        const struct rcpt_batch *batch)
 {
@@ -260,8 +262,8 @@ static void add_expire(struct submission *submission, const struct rcpt_lane_sen
     add_query(submission, "expire", sender->work);
 }
 
-/* The lock is a statement of its own: the snapshot of the next one is younger than it, and shows what
- * another instance has parked. */
+/* The lock is a statement of its own: the snapshot of the next one is younger than it, and shows
+ * what another instance has parked. */
 static void add_resolve(struct submission *submission, const struct rcpt_lane_sender *sender,
                         const struct rcpt_batch *batch)
 {

@@ -22,16 +22,16 @@ struct rcpt_lane_rules {
     bool times;    /* lane/rules/times: the row keeps first times */
 };
 
-/* Who subscribes to transitions, and what else the statements of a lane depend on. `subscribers` are
- * names of embedded files, such as "lane/subscribers/folds", which become part of apply and wake. A
- * subscriber's file sees the rows of that transaction: `u` (id, org, campaign, old, new, gained, at,
- * link), one per changed message, `changed` (org, campaign, old, new, gained, n, link), which is `u` in
- * groups (a group may come in several rows); `steps` (old, new, gained, code, delta), what each kind
- * of transition does to the counters. Parameters are out of its reach: the two
- * statements number them differently. `rules` are such files, too; they see id
- * of `u`, cells by the minute that the delta does not say (sql/lane/apply/31_delta_minutes.sql), receipts
- * of known messages in groups (45_alike.sql) or one by one (45_receipts.sql), and behind the first of them `echoed`, those that do not
- * count. */
+/* Who subscribes to transitions, and what else the statements of a lane depend on. `subscribers`
+ * are names of embedded files, such as "lane/subscribers/folds", which become part of apply and
+ * wake. A subscriber's file sees the rows of that transaction: `u` (id, org, campaign, old, new,
+ * gained, at, link), one per changed message, `changed` (org, campaign, old, new, gained, n, link),
+ * which is `u` in groups (a group may come in several rows); `steps` (old, new, gained, code,
+ * delta), what each kind of transition does to the counters. Parameters are out of its reach: the
+ * two statements number them differently. `rules` are such files, too; they see id of `u`, cells by
+ * the minute that the delta does not say (sql/lane/apply/31_delta_minutes.sql), receipts of known
+ * messages in groups (45_alike.sql) or one by one (45_receipts.sql), and behind the first of them
+ * `echoed`, those that do not count. */
 struct rcpt_lane_variant {
     const char *const *subscribers;
     size_t count;
@@ -161,8 +161,8 @@ void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effe
 /* Names that rules count by, and that are kept with what is parked. */
 void rcpt_lane_sender_set_names(struct rcpt_lane_sender *sender,
                                 const struct rcpt_lane_names *names);
-/* Whether the connection's statements have a form that looks first in the days that receipts name. A batch
- * with any is sent in that form, whatever it reaches. At first: no. */
+/* Whether the connection's statements have a form that looks first in the days that receipts name.
+ * A batch with any is sent in that form, whatever it reaches. At first: no. */
 void rcpt_lane_sender_set_days(struct rcpt_lane_sender *sender, bool on);
 /* Whether what each receipt did is written down, in the same transaction. */
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);

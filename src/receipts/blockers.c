@@ -1,7 +1,7 @@
-/* Sessions of others that stand in the way. Whoever holds what a connection waits for is named in the log, and in
- * the hint of a lock time-out.
- * A receiptd that stalls with a transaction open is ended after postgres.zombie_timeout. And a snapshot that stays open for long keeps dead rows from being removed: its age is measured,
- * and logged. Started by receipts.c.
+/* Sessions of others that stand in the way. Whoever holds what a connection waits for is named in
+ * the log, and in the hint of a lock time-out. A receiptd that stalls with a transaction open is
+ * ended after postgres.zombie_timeout. And a snapshot that stays open for long keeps dead rows from
+ * being removed: its age is measured, and logged. Started by receipts.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,8 +93,8 @@ static void forget_holders(const struct blockers *blockers)
         rcpt_pg_set_holder(pg, "");
 }
 
-/* The oldest blockers come first: from the last row to the first, each connection keeps its oldest. Rows of one
- * blocker are adjacent. */
+/* The oldest blockers come first: from the last row to the first, each connection keeps its oldest.
+ * Rows of one blocker are adjacent. */
 static void on_checked(void *context, const struct rcpt_pg_rows *rows)
 {
     struct blockers *blockers = context;
@@ -117,8 +117,8 @@ static void on_checked(void *context, const struct rcpt_pg_rows *rows)
     }
 }
 
-/* A blocker shows only while somebody waits for it, and nobody waits longer than lock_timeout: where
- * that is short, checks come sooner and more often. */
+/* A blocker shows only while somebody waits for it, and nobody waits longer than lock_timeout:
+ * where that is short, checks come sooner and more often. */
 static int64_t part_of_wait_ms(const struct blockers *blockers, int64_t most)
 {
     int64_t part = blockers->receipts->context->config->postgres.lock_timeout_ms / CHECKS_OF_A_WAIT;
@@ -143,8 +143,8 @@ static size_t find_blocked(const struct blockers *blockers, int64_t pids[MOST_PI
     return count;
 }
 
-/* By the control connection, or a lane's while the former waits itself. Where all wait, the answer comes between
- * two waits. */
+/* By the control connection, or a lane's while the former waits itself. Where all wait, the answer
+ * comes between two waits. */
 static void choose_connection(struct blockers *blockers)
 {
     const struct receipts *receipts = blockers->receipts;

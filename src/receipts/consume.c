@@ -341,8 +341,8 @@ bool consume_start(struct receipts *receipts, struct rcpt_error *error)
 
 /* ---- advisory commit, lag ---- */
 
-/* Advisory: what is committed in PostgreSQL, for all partitions; and beside it which server has it, for
- * the next process. Nothing is committed that this server does not have. */
+/* Advisory: what is committed in PostgreSQL, for all partitions; and beside it which server has it,
+ * for the next process. Nothing is committed that this server does not have. */
 void consume_commit(struct receipts *receipts)
 {
     char note[RCPT_PG_NOTE_BYTES] = "";

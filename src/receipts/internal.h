@@ -91,9 +91,10 @@ void lanes_apply_config(struct lanes *lanes);
 /* Another number of connections: what is in flight finishes first. */
 void lanes_resize(struct lanes *lanes, unsigned connections);
 void lanes_tick(struct lanes *lanes);
-/* The boundary of the inbox's recent set, and the column that is compared with it; NULL: there is none. Both
- * are borrowed until the next call. by_time: it is the newest partitions of a table in ranges of created_at.
- * Connections that are up prepare their statements again between two batches. */
+/* The boundary of the inbox's recent set, and the column that is compared with it; NULL: there is
+ * none. Both are borrowed until the next call. by_time: it is the newest partitions of a table in
+ * ranges of created_at. Connections that are up prepare their statements again between two batches.
+ */
 void lanes_set_recent(struct lanes *lanes, const char *since, const char *column, bool by_time);
 void lanes_apply_subscriptions(struct lanes *lanes);
 void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscription *subscription);

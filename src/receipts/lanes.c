@@ -1,7 +1,8 @@
 /* Engine → PostgreSQL: batches are sent over the connections of lanes, positions are read, results
  * go back to the engine. The states of a lane are the engine's; a connection is up or not. All
  * connections close and are made again when their number or the subscribers' files change, once
- * nothing is in flight. Called by the engine (ports) and receipts.c; src/postgres brings results. */
+ * nothing is in flight. Called by the engine (ports) and receipts.c; src/postgres brings results.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Watches how the inbox is laid out, since its partitions come and go: too many of them to which an id
- * does not lead, and the instance is not ready (layout.h). Batches go on: they are slow, and as exact.
- * Started by receipts.c.
+/* Watches how the inbox is laid out, since its partitions come and go: too many of them to which an
+ * id does not lead, and the instance is not ready (layout.h). Batches go on: they are slow, and as
+ * exact. Started by receipts.c.
  */
 #include "layout.h"
 
@@ -80,7 +80,8 @@ static bool refuse_probes(const struct rcpt_config *config, const struct inbox_l
     return false;
 }
 
-/* Whether receipts are looked up in few partitions of it, since a recent set says in which first. */
+/* Whether receipts are looked up in few partitions of it, since a recent set says in which first.
+ */
 static bool is_bounded(const struct rcpt_config *config, const struct inbox_layout *layout)
 {
     bool ordered = layout->by_range && !layout->leads && config->inbox.ids != RCPT_ID_ANY;
@@ -98,8 +99,8 @@ bool inbox_layout_check(const struct rcpt_config *config, const struct inbox_lay
     return true;
 }
 
-/* By the configuration alone, since connections keep their list of statements: whether the table is so, the
- * database says (recent.c). Our own inbox is never partitioned by created_at. */
+/* By the configuration alone, since connections keep their list of statements: whether the table is
+ * so, the database says (recent.c). Our own inbox is never partitioned by created_at. */
 bool inbox_may_have_days(const struct rcpt_config *config)
 {
     return config->inbox.table != NULL && config->inbox.created_at != NULL &&
@@ -165,7 +166,8 @@ static void put_table(const struct rcpt_config *config, struct rcpt_pg_encoder *
                                                                  : "");
 }
 
-/* Partitions come and go by the hour at most, so the interval is that of a probe, not of a batch. */
+/* Partitions come and go by the hour at most, so the interval is that of a probe, not of a batch.
+ */
 static void on_tick(void *context)
 {
     struct layout_watch *watch = context;

@@ -1,6 +1,6 @@
-/* Whether a partitioned inbox may be used: a receipt says nothing but an id, so it is looked up in each
- * partition to which the id does not lead. Commands refuse such an inbox with the reason for which the
- * daemon is not ready. */
+/* Whether a partitioned inbox may be used: a receipt says nothing but an id, so it is looked up in
+ * each partition to which the id does not lead. Commands refuse such an inbox with the reason for
+ * which the daemon is not ready. */
 #ifndef RECEIPTD_RECEIPTS_LAYOUT_H
 #define RECEIPTD_RECEIPTS_LAYOUT_H
 
@@ -21,8 +21,8 @@ RCPT_MUST_CHECK bool inbox_layout_check(const struct rcpt_config *config,
                                         const struct inbox_layout *layout,
                                         struct rcpt_error *error);
 
-/* Whether the table may be partitioned by created_at and have a recent set: then receipts may name the day of
- * their message. Pure. */
+/* Whether the table may be partitioned by created_at and have a recent set: then receipts may name
+ * the day of their message. Pure. */
 bool inbox_may_have_days(const struct rcpt_config *config);
 
 #endif

@@ -1,5 +1,5 @@
-/* Dead letters that are valid by now become parked receipts. Blocking: for a command, or for a worker
- * thread with a session of its own. Nothing of the daemon's state is touched. */
+/* Dead letters that are valid by now become parked receipts. Blocking: for a command, or for a
+ * worker thread with a session of its own. Nothing of the daemon's state is touched. */
 #ifndef RECEIPTD_RECEIPTS_REDRIVE_H
 #define RECEIPTD_RECEIPTS_REDRIVE_H
 

@@ -1,15 +1,15 @@
-/* Housekeeping in the database: every counters.rollup_interval, what lanes have appended is added to
- * totals, and to groups of messages; and rows that are too old are deleted: of the timeline, dead
- * letters, ids of deleted messages, counts by time, receipts remembered for dedup. Any instance does
- * this for all; two at once do no harm. Started by receipts.c.
+/* Housekeeping in the database: every counters.rollup_interval, what lanes have appended is added
+ * to totals, and to groups of messages; and rows that are too old are deleted: of the timeline,
+ * dead letters, ids of deleted messages, counts by time, receipts remembered for dedup. Any
+ * instance does this for all; two at once do no harm. Started by receipts.c.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* Pause after a roll-up, in multiples of its duration. What rules count has many times as many cells
- * as the funnel: the longer it collects, the more of it meets in a cell. */
+/* Pause after a roll-up, in multiples of its duration. What rules count has many times as many
+ * cells as the funnel: the longer it collects, the more of it meets in a cell. */
 #define REST        2
 #define TALLY_REST  5
 #define WHOLE_SHARE 20

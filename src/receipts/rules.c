@@ -93,6 +93,8 @@ static const char *name_facet(const void *context, enum rcpt_facet facet, uint32
     return rcpt_decoder_facet(receipts->decoder, facet, number);
 }
 
+/* The second flight writes cells of the funnel alone: what else may be written needs the other
+ * form. */
 bool rules_allow_flights(const struct rcpt_config *config, const struct rules *rules,
                          size_t subscribers)
 {

@@ -1,5 +1,5 @@
-/* What the configuration lets the statements of lanes count beside the funnel. Also for commands that
- * prepare these statements. */
+/* What the configuration lets the statements of lanes count beside the funnel. Also for commands
+ * that prepare these statements. */
 #ifndef RECEIPTD_RECEIPTS_RULES_H
 #define RECEIPTD_RECEIPTS_RULES_H
 

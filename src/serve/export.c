@@ -1,5 +1,5 @@
-/* Lists without an end: the recipients of a campaign, page after page by key, each asked for when the
- * client has taken most of the one before. No snapshot stays open meanwhile, so each page is as
+/* Lists without an end: the recipients of a campaign, page after page by key, each asked for when
+ * the client has taken most of the one before. No snapshot stays open meanwhile, so each page is as
  * new as its question. A list that cannot go on is cut off, never ended as if it were whole. */
 #include <ctype.h>
 #include <stdio.h>
@@ -117,8 +117,8 @@ static void put_disposition(const struct serve_export *list, FILE *out)
     free(text);
 }
 
-/* The headers go out with the first page, so that a question that fails before it is answered with a
- * problem and its status. */
+/* The headers go out with the first page, so that a question that fails before it is answered with
+ * a problem and its status. */
 static void begin_answer(struct serve_export *list)
 {
     char *headers = NULL;

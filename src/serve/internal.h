@@ -58,8 +58,9 @@ struct serve_parameter {
     int64_t least, most;
     const char *doc;
     const char *statement; /* given, it has this statement answer, where `is_on`; otherwise 501 */
-    /* "true": this costly statement (organisation, campaign, settings) is asked first, and its answer
-     * takes the value's place. Otherwise, or where there are no settings, the value is NULL. */
+    /* "true": this costly statement (organisation, campaign, settings) is asked first, and its
+     * answer takes the value's place. Otherwise, or where there are no settings, the value is NULL.
+     */
     const char *first;
     bool (*is_on)(const struct rcpt_config *config);
     const char *off;
@@ -285,7 +286,8 @@ struct rcpt_serve {
     unsigned redrives;                       /* under way */
     uint64_t redrivers[SERVE_MOST_REDRIVES]; /* whose they are; 0: no one's */
     unsigned open;                           /* parts that have to say that they are closed */
-    /* serve.c, for the files below it: who asks is known; the database answers, or not; a part has closed. */
+    /* serve.c, for the files below it: who asks is known; the database answers, or not; a part has
+     * closed. */
     void (*when_admitted)(struct serve_request *request);
     void (*when_pool_changed)(struct rcpt_serve *serve);
     void (*when_part_closed)(struct rcpt_serve *serve);

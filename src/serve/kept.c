@@ -1,6 +1,6 @@
-/* Answers of costly questions, kept for a while, also that one took too long: who asks the same again, in whatever number, costs
- * the database a tenth of its time at most. A few places; the answer that ends first gives its place
- * away. Called by serve.c. */
+/* Answers of costly questions, kept for a while, also that one took too long: who asks the same
+ * again, in whatever number, costs the database a tenth of its time at most. A few places; the
+ * answer that ends first gives its place away. Called by serve.c. */
 #include <stdlib.h>
 
 #include "internal.h"

@@ -1,7 +1,8 @@
-/* Questions to the database: a few connections with one question each at a time, and a queue of those
- * that wait for one (queue.h). One caller never has all connections, and neither have costly
+/* Questions to the database: a few connections with one question each at a time, and a queue of
+ * those that wait for one (queue.h). One caller never has all connections, and neither have costly
  * questions: whatever one asks, others are answered meanwhile. A question that has been asked is
- * answered once, also when its connection is lost. Called by tokens.c, serve.c, export.c and stream.c. */
+ * answered once, also when its connection is lost. Called by tokens.c, serve.c, export.c and
+ * stream.c. */
 #include <stdlib.h>
 
 #include "queue.h"
@@ -117,8 +118,8 @@ int64_t serve_pool_took_ms(const struct serve_pool *pool)
     return pool->took_ms;
 }
 
-/* Who has waited for so long has gone, or will ask again. A costly question may have to wait for the
- * end of another one. */
+/* Who has waited for so long has gone, or will ask again. A costly question may have to wait for
+ * the end of another one. */
 void serve_pool_tick(struct serve_pool *pool)
 {
     drop_later_than(pool, DROP_AFTER_MS,

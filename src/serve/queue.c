@@ -1,6 +1,7 @@
-/* The queue of questions. Round robin over callers, so what one of them asks delays no other by more
- * than one question. Who asks what waits already gets the same answer: a change has a thousand
- * viewers ask the same at once. One that was sent is not joined, since it may not see that change. */
+/* The queue of questions. Round robin over callers, so what one of them asks delays no other by
+ * more than one question. Who asks what waits already gets the same answer: a change has a thousand
+ * viewers ask the same at once. One that was sent is not joined, since it may not see that change.
+ */
 #include "queue.h"
 
 #include <stdlib.h>
@@ -31,8 +32,8 @@ void queue_init(struct queue *queue)
 
 /* ---- callers ---- */
 
-/* Made with its first question. The list is walked: callers with questions are few, and each step is
- * a comparison. */
+/* Made with its first question. The list is walked: callers with questions are few, and each step
+ * is a comparison. */
 static struct caller *caller_of(struct queue *queue, uint64_t key)
 {
     struct caller **link = &queue->callers;

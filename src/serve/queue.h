@@ -42,8 +42,8 @@ RCPT_MUST_CHECK bool queue_add(struct queue *queue, const struct serve_question 
 /* The question whose turn it is, taken out; NULL: none may be asked now. One caller has at most
  * `share` in flight, and so have all costly ones together. */
 struct question *queue_take(struct queue *queue, unsigned share);
-/* The first one that has waited for more than `most_ms`, a costly one for `most_costly_ms`, taken out;
- * NULL: there is none. */
+/* The first one that has waited for more than `most_ms`, a costly one for `most_costly_ms`, taken
+ * out; NULL: there is none. */
 struct question *queue_take_late(struct queue *queue, int64_t now_ms, int64_t most_ms,
                                  int64_t most_costly_ms);
 /* What was taken by queue_take() is in flight no more. */

@@ -1,7 +1,8 @@
-/* POST /dead-letters/redrive: the only request that writes. Its work runs in a thread of the pool with
- * a session of its own by serve.operate_dsn, so the loop never waits. Read (the body) → working
- * (a worker thread; it sees copies only) → answered. Only a token in the Authorization header
- * admits: a browser sends none by itself, so no page elsewhere can make it ask. Called by serve.c. */
+/* POST /dead-letters/redrive: the only request that writes. Its work runs in a thread of the pool
+ * with a session of its own by serve.operate_dsn, so the loop never waits. Read (the body) →
+ * working (a worker thread; it sees copies only) → answered. Only a token in the Authorization
+ * header admits: a browser sends none by itself, so no page elsewhere can make it ask. Called by
+ * serve.c. */
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -243,8 +244,8 @@ static void answer_counts(const struct redrive *redrive)
     free(text);
 }
 
-/* What pages before the failure did is durable. Of the last one it is not known where its commit was
- * under way. */
+/* What pages before the failure did is durable. Of the last one it is not known where its commit
+ * was under way. */
 static void answer_error(const struct redrive *redrive)
 {
     const struct rcpt_error *error = &redrive->error;

@@ -383,7 +383,8 @@ static bool read_one(struct serve_request *request, size_t index, struct rcpt_ht
     return false;
 }
 
-/* A name that no parameter has is a mistake of the caller's, who would wonder why it does nothing. */
+/* A name that no parameter has is a mistake of the caller's, who would wonder why it does nothing.
+ */
 static bool knows_all(const struct serve_request *request, struct rcpt_http_text query)
 {
     struct rcpt_text rest = {query.bytes, query.bytes != NULL ? query.size : 0};

@@ -1,5 +1,5 @@
-/* Routes that a statement answers with one row: what is asked first (a parameter's own statement), then
- * the route's. Answers of costly ones are kept (kept.c). Called by serve.c. */
+/* Routes that a statement answers with one row: what is asked first (a parameter's own statement),
+ * then the route's. Answers of costly ones are kept (kept.c). Called by serve.c. */
 #include <stdlib.h>
 
 #include "internal.h"

@@ -4,8 +4,8 @@
  *
  * Members stand as "name: type, …". A type is a word of `words` below, words that a value may be
  * (a|b|c), or a component. Behind it: [] a list of it, {} an object whose values are of it, ? or
- * null. A name with ? behind it may be missing. "only" in front: there are no other members; "either":
- * the names of components, of which it is one. */
+ * null. A name with ? behind it may be missing. "only" in front: there are no other members;
+ * "either": the names of components, of which it is one. */
 #include <stdio.h>
 
 #include "base/json.h"

@@ -1,7 +1,8 @@
 /* The interface for readers: funnels and messages as JSON over HTTP, and a page that shows them.
  *
- * Its sessions refuse to write, but for those of serve.operate_dsn, which move dead letters. A module on its caller's loop: `receiptd serve` gives it
- * one of its own, `receiptd run` shares its. Call from the loop's thread only.
+ * Its sessions refuse to write, but for those of serve.operate_dsn, which move dead letters. A
+ * module on its caller's loop: `receiptd serve` gives it one of its own, `receiptd run` shares its.
+ * Call from the loop's thread only.
  */
 #ifndef RECEIPTD_SERVE_SERVE_H
 #define RECEIPTD_SERVE_SERVE_H

@@ -108,8 +108,8 @@ static void note_behind(struct serve_stream *stream, const char *behind_s,
     put_health(stream, changes->health);
 }
 
-/* One text for all viewers of the audience, as in tell(): it is as of a moment after the poll, so what
- * changes later is in the next one. */
+/* One text for all viewers of the audience, as in tell(): it is as of a moment after the poll, so
+ * what changes later is in the next one. */
 static void tell_funnel(struct serve_stream *stream, const struct audience *audience,
                         const char *funnel)
 {
@@ -154,8 +154,8 @@ static void end_poll(struct serve_stream *stream)
 /* Columns of sql/serve/funnel. */
 enum { FUNNELS_BODY, FUNNELS_N };
 
-/* A campaign without a row has no receipt yet, or is another organisation's: its viewers are told to
- * fetch it, as after a failure (`rows` NULL). */
+/* A campaign without a row has no receipt yet, or is another organisation's: its viewers are told
+ * to fetch it, as after a failure (`rows` NULL). */
 static void on_funnels(void *context, const struct rcpt_pg_rows *rows,
                        const struct rcpt_error *error)
 {

@@ -74,16 +74,16 @@ struct serve_changes {
     uint64_t *hashes;                /* of their names */
 };
 
-/* What the client cannot see by itself: whether the database answers, and how far its counters trail
- * Kafka (`behind_s` as JSON; "": not known). */
+/* What the client cannot see by itself: whether the database answers, and how far its counters
+ * trail Kafka (`behind_s` as JSON; "": not known). */
 void serve_put_health(char text[160], bool up, const char *behind_s);
 /* Some of it may have changed. */
 bool serve_has_changed(const struct serve_sight *sight, const struct serve_changes *changes);
 /* Health and campaigns as one text, so each viewer is woken once. Returns the number of events. */
 unsigned serve_put_changes(FILE *out, const struct serve_sight *sight,
                            const struct serve_changes *changes);
-/* A campaign with its funnel, which the database has made as JSON. A client should not ask for other
- * parts of the campaign more often than every `pause_s`. */
+/* A campaign with its funnel, which the database has made as JSON. A client should not ask for
+ * other parts of the campaign more often than every `pause_s`. */
 void serve_put_funnel(FILE *out, const char *campaign, const char *changed_at, unsigned pause_s,
                       const char *funnel);
 

@@ -1,7 +1,7 @@
 /* Whose tokens these are. One question at a time asks for all that wait, so unknown tokens cost the
- * database little, and keep no reader out. A source that brings many unknown ones waits for the next
- * tick, unless its token was known lately. One connection has one token that is looked up; hashes
- * that were refused are remembered for some seconds. Called by access.c and serve.c. */
+ * database little, and keep no reader out. A source that brings many unknown ones waits for the
+ * next tick, unless its token was known lately. One connection has one token that is looked up;
+ * hashes that were refused are remembered for some seconds. Called by access.c and serve.c. */
 #include <stdlib.h>
 
 #include "internal.h"
@@ -263,8 +263,8 @@ static void add_waiter(struct look_up *look_up, struct serve_request *request)
     look_up->waiters = waiter;
 }
 
-/* Clients ask with one token on a connection; who brings another one while the first is looked up, is
- * guessing. */
+/* Clients ask with one token on a connection; who brings another one while the first is looked up,
+ * is guessing. */
 static void refuse_for_now(struct serve_request *request)
 {
     serve_answer_problem(request, 429, "too_many",

@@ -1,5 +1,5 @@
-/* Who watches a stream of changes: viewers, their audiences, and how many each caller has. Called by
- * serve.c and stream.c. */
+/* Who watches a stream of changes: viewers, their audiences, and how many each caller has. Called
+ * by serve.c and stream.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -58,8 +58,8 @@ static void on_gone(void *context)
     viewer->gone = true; /* it may be writing: the tick frees */
 }
 
-/* The first viewer comes between two polls or before any: what it fetched before may be old by then,
- * so it fetches when the stream is open. */
+/* The first viewer comes between two polls or before any: what it fetched before may be old by
+ * then, so it fetches when the stream is open. */
 static void begin_stream(struct serve_request *request, struct viewer *viewer,
                          const struct serve_stream *stream)
 {
@@ -114,8 +114,8 @@ static struct audience *audience_of(struct serve_stream *stream, const char *org
 }
 
 /* The caller with the most streams gives up the one that would end first, for a caller that has
- * fewer: so none has all of them, and one alone may have as many as are free. False: this caller has
- * its share. The tick frees an audience without viewers. */
+ * fewer: so none has all of them, and one alone may have as many as are free. False: this caller
+ * has its share. The tick frees an audience without viewers. */
 static bool make_room(struct serve_stream *stream, uint64_t caller)
 {
     struct holder *most = NULL;

@@ -1,7 +1,8 @@
--- Recount of a dimension (counters.by) against its counters, in one snapshot; the statement is this file and 90_list.sql or 90_repair.sql. $1 text[] campaigns, $2 bool:
--- TARGETED is counted by us. Variables: column (of the inbox), kind (in campaign_tally).
--- While no message of a campaign is gone, each key must say what its rows say. Of those that are gone (deleted, or detached) only the funnel is known, not
--- their keys: then the sum over keys must be the funnel. Cells have what is not in the rows under 'other', which is where a repair puts it.
+-- Recount of a dimension (counters.by) against its counters, in one snapshot; the statement is this file and
+-- 90_list.sql or 90_repair.sql. $1 text[] campaigns, $2 bool: TARGETED is counted by us. Variables: column (of the
+-- inbox), kind (in campaign_tally). While no message of a campaign is gone, each key must say what its rows say. Of
+-- those that are gone (deleted, or detached) only the funnel is known, not their keys: then the sum over keys must be
+-- the funnel. Cells have what is not in the rows under 'other', which is where a repair puts it.
 WITH
 live AS MATERIALIZED (
     SELECT COALESCE(m.campaign_id, '') AS campaign_id, dimension_key(m.:"column"::text COLLATE "C") AS key, m.status, m.flags, count(*) AS n

@@ -1,4 +1,5 @@
--- Adds the differences of those campaigns that have any, after audit_dimension_lock.sql: repaired, how many cells were off.
+-- Adds the differences of those campaigns that have any, after audit_dimension_lock.sql: repaired, how many cells were
+-- off.
 , delta AS (
     INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)
     SELECT :'kind', array_agg(c.campaign_id), array_agg('-infinity'::timestamptz), array_agg(c.key), array_agg(c.status), array_agg(c.rows - c.counter),

@@ -1,6 +1,7 @@
--- Recount of a kind of groups (counters.groups) against its counters, in one snapshot; the statement is this file and 90_list.sql or 90_repair.sql. $1 text[] campaigns,
--- $2 bool: TARGETED is counted by us. Variables: column (of the inbox), kind (customer, logical). Campaigns with messages that are gone are left out: their groups are
--- not stored for ever.
+-- Recount of a kind of groups (counters.groups) against its counters, in one snapshot; the statement is this file and
+-- 90_list.sql or 90_repair.sql. $1 text[] campaigns, $2 bool: TARGETED is counted by us. Variables: column (of the
+-- inbox), kind (customer, logical). Campaigns with messages that are gone are left out: their groups are not stored for
+-- ever.
 WITH
 gone AS MATERIALIZED (
     SELECT COALESCE(d.campaign_id, '') AS campaign_id FROM inbox_detached d
@@ -17,7 +18,8 @@ live AS NOT MATERIALIZED (
     WHERE m.campaign_id NOT IN (SELECT g.campaign_id FROM gone g)
 ),
 ranks AS MATERIALIZED (SELECT array_agg(r.code ORDER BY r.rank) AS codes FROM group_rank r),
--- Few combinations of status and flags stand for all groups, so what each counts is asked once. No key is made here: it costs more than all the rest.
+-- Few combinations of status and flags stand for all groups, so what each counts is asked once. No key is made here: it
+-- costs more than all the rest.
 kinds AS MATERIALIZED (
     SELECT g.campaign_id, r.codes[g.rank] AS status, g.flags, count(*)::int8 AS n
     FROM (SELECT l.campaign_id, max(array_position((SELECT r.codes FROM ranks r), l.status)) AS rank, bit_or(l.flags) AS flags

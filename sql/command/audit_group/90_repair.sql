@@ -1,5 +1,6 @@
--- Replaces the groups of those campaigns that have any difference, after command/groups_lock.sql: repaired, how many cells were off. What waits in group_delta will still be
--- added, so it is taken off what the rows say; then groups and deltas together say what the rows say.
+-- Replaces the groups of those campaigns that have any difference, after command/groups_lock.sql: repaired, how many
+-- cells were off. What waits in group_delta will still be added, so it is taken off what the rows say; then groups and
+-- deltas together say what the rows say.
 , off AS MATERIALIZED (
     SELECT DISTINCT c.campaign_id FROM cell c WHERE c.rows <> c.counter
 ),

@@ -1,5 +1,5 @@
--- Sums first, one row for each part of a group: the group itself (name NULL), a status, something collected. Names are JSON
--- texts, quotes and all.
+-- Sums first, one row for each part of a group: the group itself (name NULL), a status, something collected. Names are
+-- JSON texts, quotes and all.
 , parts AS (
     SELECT k.rule, k.key, NULL::text AS name, NULL::jsonb AS value, sum(k.n)::int8 AS n, min(k.first_at) AS first_at,
            max(k.last_at) AS last_at

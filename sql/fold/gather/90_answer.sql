@@ -1,5 +1,5 @@
--- One row: rows (taken), rest (bool: there may be more rows of topics), and of the entries that $12 asks for their groups: entries int4[],
--- rules text[], keys text[], windows int8[] (microseconds).
+-- One row: rows (taken), rest (bool: there may be more rows of topics), and of the entries that $12 asks for their
+-- groups: entries int4[], rules text[], keys text[], windows int8[] (microseconds).
 SELECT t.rows, t.rest, k.entries, k.rules, k.keys, k.windows, fold_check_gone(cardinality($1::int8[]), g.n)
 FROM (SELECT count(*) AS rows, count(*) >= $13::int4 OR COALESCE(sum(size), 0) >= $14::int8 AS rest FROM taken) t,
      (SELECT count(*) AS n FROM gone) g,

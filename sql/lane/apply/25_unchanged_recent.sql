@@ -1,5 +1,6 @@
--- In place of 25_unchanged.sql while the inbox has a recent set: stage one has found the messages that did not change there. Those that
--- neither stage changed are old and up to date, or do not exist, or are found in another organisation alone.
+-- In place of 25_unchanged.sql while the inbox has a recent set: stage one has found the messages that did not change
+-- there. Those that neither stage changed are old and up to date, or do not exist, or are found in another organisation
+-- alone.
 , r AS MATERIALIZED (
     SELECT s.n, s.id, s.signature, s.status, s.campaign, s.owner AS org, receipt_fate(true, s.owner, s.org, $21::text) AS fate, s.stale
     FROM seen s WHERE s.known

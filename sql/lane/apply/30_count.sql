@@ -4,8 +4,8 @@ same AS MATERIALIZED (
 ),
 -- All groups of known messages, changed or not.
 known AS NOT MATERIALIZED (SELECT c.campaign, c.old, c.new, c.gained, c.signature, c.n FROM changed c UNION ALL SELECT * FROM same),
--- Few messages differ in more than their campaign: the effect of a kind of transition on the counters is read once. Receipts of one kind name the same, so any
--- of its signatures says what.
+-- Few messages differ in more than their campaign: the effect of a kind of transition on the counters is read once.
+-- Receipts of one kind name the same, so any of its signatures says what.
 kinds AS MATERIALIZED (
     SELECT k.old, k.new, k.gained, k.kind, min(k.signature) AS signature, count(*)::int4 AS n
     FROM (SELECT u.old, u.new, u.gained, u.kind, u.signature FROM u

@@ -1,5 +1,6 @@
--- Where dimensions are counted: cells, by the message's values of them, as arrays. In groups: what a kind of group does to the counters is read once. Messages that did not change
--- are looked up by their key. Variables: as 15_returning_dimensions.sql.
+-- Where dimensions are counted: cells, by the message's values of them, as arrays. In groups: what a kind of group does
+-- to the counters is read once. Messages that did not change are looked up by their key. Variables: as
+-- 15_returning_dimensions.sql.
 , effect AS MATERIALIZED (
     SELECT e.old, e.new, e.gained, e.kind, e.code, sum(e.messages)::int4 AS messages, sum(e.events)::int4 AS events
     FROM (SELECT k.old, k.new, k.gained, k.kind, d.code, d.delta AS messages, 0 AS events

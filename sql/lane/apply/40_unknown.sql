@@ -1,7 +1,10 @@
--- The raw events of messages that are unknown or of another organisation; the arrays are sliced here and nowhere else, so known messages
--- cost nothing. An id may stand in two rows, of partitions by time: a receipt that one of them took is not refused by the other, and none is refused twice.
--- Parked are also the receipts of a message that name several organisations, and those beside refused ones that name none:
--- the wake decides one by one; and those of a message of which a part is delivered, or that may have been opened or clicked by a machine: the wake knows whether all parts are, and when it was delivered. A message that has been deleted is not waited for; of one that was erased nothing is kept.
+-- The raw events of messages that are unknown or of another organisation; the arrays are sliced here and nowhere else,
+-- so known messages cost nothing. An id may stand in two rows, of partitions by time: a receipt that one of them took
+-- is not refused by the other, and none is refused twice. Parked are also the receipts of a message that name several
+-- organisations, and those beside refused ones that name none: the wake decides one by one; and those of a message of
+-- which a part is delivered, or that may have been opened or clicked by a machine: the wake knows whether all parts
+-- are, and when it was delivered. A message that has been deleted is not waited for; of one that was erased nothing is
+-- kept.
 , x AS MATERIALIZED (
     SELECT r.id, ($25::int4[])[r.n] AS kind, r.status IS NOT NULL AS known, r.org, e.kept, i AS event,
            CASE WHEN r.fate = 'other_organisation' AND e.kept[1] IS NULL THEN 'parked'

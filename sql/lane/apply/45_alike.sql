@@ -1,5 +1,5 @@
--- Only with rules: what most of them read. Few messages differ in what their receipts name, so those of one message ($35) are read for all that are of its kind. `old` is
--- the message's status before this batch.
+-- Only with rules: what most of them read. Few messages differ in what their receipts name, so those of one message
+-- ($35) are read for all that are of its kind. `old` is the message's status before this batch.
 , gateway_receipts AS (
     SELECT ($30::text[])[($29::int4[])[i]] AS gateway, ($10::int2[])[i] AS code, k.old, k.n
     FROM kinds k, LATERAL (SELECT abs(($35::int4[])[k.kind]) AS n) f, generate_series(($9::int4[])[f.n], ($9::int4[])[f.n + 1] - 1) i
@@ -21,7 +21,8 @@ reason_receipts AS (
          LATERAL (SELECT ($29::int4[])[a.i] AS n) f
     WHERE ($31::text[])[f.n] IS NOT NULL
 ),
--- Where all messages are known, each as one row, all receipts count, and their delays need not be read one by one. Each message is in u or in r.
+-- Where all messages are known, each as one row, all receipts count, and their delays need not be read one by one. Each
+-- message is in u or in r.
 plain AS MATERIALIZED (
     SELECT (SELECT sum(k.n) FROM kinds k) = cardinality($1::text[])
            AND NOT EXISTS (SELECT FROM r WHERE r.fate <> 'known' OR (r.stale AND NOT message_still_there(r.id))) AS whole

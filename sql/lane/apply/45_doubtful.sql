@@ -1,13 +1,18 @@
--- Only where echoes are recognised by the row as well (../rules/dedup.sql): the receipts that may be echoes, with the keys that the row has. The others need no
--- look-up: a status only grows, so a receipt that names more than the row's status cannot have been applied before. The UPDATE, which changes the row
--- anyway, adds its key there (11_set_counted.sql), so the row has one key for each status at most.
+-- Only where echoes are recognised by the row as well (../rules/dedup.sql): the receipts that may be echoes, with the
+-- keys that the row has. The others need no look-up: a status only grows, so a receipt that names more than the row's
+-- status cannot have been applied before. The UPDATE, which changes the row anyway, adds its key there
+-- (11_set_counted.sql), so the row has one key for each status at most.
 --
 -- Why this is exact in every interleaving. Writers of a row come one after the other, and what the row says only grows.
--- * The first receipt with a key names more than the status that its UPDATE found: the row has the key from then on. A copy finds a later version of the row,
+-- * The first receipt with a key names more than the status that its UPDATE found: the row has the key from then on. A
+--   copy finds a later version of the row,
 --   which names as much, so it is doubtful and finds the key.
--- * It does not: then no copy does, since each finds a later version, or the same one. All are looked up in the store, whose index decides.
--- * counted: of a changed message as the UPDATE found the row, after it had waited for others; of one that did not change as the snapshot has it, whose row names
---   as much as the receipt; where the UPDATE had waited in vain (stale) as it is now, by a new snapshot. What a later version has more are keys that a
+-- * It does not: then no copy does, since each finds a later version, or the same one. All are looked up in the store,
+--   whose index decides.
+-- * counted: of a changed message as the UPDATE found the row, after it had waited for others; of one that did not
+--   change as the snapshot has it, whose row names
+--   as much as the receipt; where the UPDATE had waited in vain (stale) as it is now, by a new snapshot. What a later
+--   version has more are keys that a
 --   committed transaction has counted.
 , doubtful AS MATERIALIZED (
     SELECT i, k.id, k.campaign, k.old, ($10::int2[])[i] AS code, COALESCE(($22::int4[])[i], 0) AS flags, ($11::timestamptz[])[i] AS at,

@@ -1,6 +1,6 @@
--- Only with rules (../rules): the receipts of known messages, one row each, before echoes are taken out; `old` is the message's status before this
--- batch. And how many receipts came for messages that are unknown.
--- $26 and $27 belong to 91_unsubscribed.sql, $32 and $33 to 31_delta_minutes.sql, $34 to 85_figures_ruled.sql, $38 and $39 to
+-- Only with rules (../rules): the receipts of known messages, one row each, before echoes are taken out; `old` is the
+-- message's status before this batch. And how many receipts came for messages that are unknown. $26 and $27 belong to
+-- 91_unsubscribed.sql, $32 and $33 to 31_delta_minutes.sql, $34 to 85_figures_ruled.sql, $38 and $39 to
 -- 11_set_times.sql. They stand here so that they have a type in each form.
 , receipts AS MATERIALIZED (
     SELECT i, k.id, k.campaign, k.old, ($10::int2[])[i] AS code, COALESCE(($22::int4[])[i], 0) AS flags, ($11::timestamptz[])[i] AS at,

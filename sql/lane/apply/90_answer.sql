@@ -1,8 +1,9 @@
--- One row: messages_known, messages_changed, events_parked, events_dead, events_counted. Then, for figures, the messages by what their
--- receipts name: was int2[], is int2[], gained int4[], kind int4[], messages int8[]; and by kind the receipts of unknown
--- messages: unknown int4[], unknown_events int8[], and those that were refused, since their message is of another organisation: refused
--- int4[], refused_events int8[], and those of deleted messages: retired int4[], retired_events int8[]. At most the 1 000 largest kinds of
--- each, since the answer must stay small. events_refused, events_retired: all of these.
+-- One row: messages_known, messages_changed, events_parked, events_dead, events_counted. Then, for figures, the
+-- messages by what their receipts name: was int2[], is int2[], gained int4[], kind int4[], messages int8[]; and by kind
+-- the receipts of unknown messages: unknown int4[], unknown_events int8[], and those that were refused, since their
+-- message is of another organisation: refused int4[], refused_events int8[], and those of deleted messages: retired
+-- int4[], retired_events int8[]. At most the 1 000 largest kinds of each, since the answer must stay small.
+-- events_refused, events_retired: all of these.
 SELECT g.known AS messages_known, g.changed AS messages_changed, x.parked AS events_parked, x.dead AS events_dead,
        k.n AS events_counted, f.was, f."is", f.gained, f.kind, f.messages,
        y.unknown, y.unknown_events, y.refused, y.refused_events, x.refused AS events_refused, y.retired, y.retired_events, x.retired AS events_retired

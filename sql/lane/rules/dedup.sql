@@ -1,9 +1,9 @@
--- Rule: a receipt that came before, within the window, is an echo: it is taken off `events` and counted as a duplicate. What makes two
--- receipts the same is their message and event: its event_id, else its status, flags and time (src/core/record_event.c). In one
--- process a message has one lane; two instances may hold copies of one receipt at once. What has come is in the message's row or in the store, and
--- doubtful (../apply/45_doubtful.sql) are those that may be there. Outside of the window, or where it is off for a receipt, each counts.
--- A key is found in the row wherever it begins: by chance as seldom as two keys are the same.
--- Variable: dedup_window, an interval of whole days.
+-- Rule: a receipt that came before, within the window, is an echo: it is taken off `events` and counted as a duplicate.
+-- What makes two receipts the same is their message and event: its event_id, else its status, flags and time
+-- (src/core/record_event.c). In one process a message has one lane; two instances may hold copies of one receipt at
+-- once. What has come is in the message's row or in the store, and doubtful (../apply/45_doubtful.sql) are those that
+-- may be there. Outside of the window, or where it is off for a receipt, each counts. A key is found in the row
+-- wherever it begins: by chance as seldom as two keys are the same. Variable: dedup_window, an interval of whole days.
 , keyed AS MATERIALIZED (
     SELECT d.*, dedup_slot(d.at) AS slot, hashtextextended(d.id, 0) AS message, COALESCE(position(int8send(d.event) IN d.counted) > 0, false) AS in_row
     FROM doubtful d
@@ -17,7 +17,8 @@ stored AS (
     SELECT w.slot, w.message, w.event FROM wanted w ORDER BY w.slot, w.message, w.event
     ON CONFLICT DO NOTHING RETURNING slot, message, event
 ),
--- NOT IN and IN … IS TRUE are hashed subplans. A join of CTEs would be a nested loop, since a generic plan expects few rows.
+-- NOT IN and IN … IS TRUE are hashed subplans. A join of CTEs would be a nested loop, since a generic plan expects few
+-- rows.
 first_ones AS MATERIALIZED (
     SELECT w.i FROM wanted w WHERE ((w.slot, w.message, w.event) IN (SELECT s.slot, s.message, s.event FROM stored s)) IS TRUE
 ),

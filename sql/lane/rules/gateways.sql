@@ -1,7 +1,8 @@
--- Rule: how clean a gateway's receipts are, by the hour in which they were applied: by status, duplicates, receipts out of order (of a stage that the
--- message had passed), contradictions (of another branch than the message's; won: the larger code is the new one), of unknown messages, and how long
--- they took from their event time, as logarithmic buckets: bucket b ends at 2^(b/2) ms. And how many messages were sent, and how many of these got a final
--- status: one that leaves it again is taken off, so it counts once.
+-- Rule: how clean a gateway's receipts are, by the hour in which they were applied: by status, duplicates, receipts out
+-- of order (of a stage that the message had passed), contradictions (of another branch than the message's; won: the
+-- larger code is the new one), of unknown messages, and how long they took from their event time, as logarithmic
+-- buckets: bucket b ends at 2^(b/2) ms. And how many messages were sent, and how many of these got a final status: one
+-- that leaves it again is taken off, so it counts once.
 , gateway_codes AS MATERIALIZED (
     SELECT COALESCE(c.gateway, '') AS gateway, c.code, c.old, sum(c.n) AS n
     FROM (SELECT g.gateway, g.code, g.old, g.n FROM gateway_receipts g UNION ALL SELECT e.gateway, e.code, e.old, -1 FROM echoed e) c

@@ -1,6 +1,7 @@
--- Rule: messages that count as one (counters.groups). Members of a group lie in several lanes, so lanes only append what changed; groups_fold() does the
--- rest. The columns are read by the message's key: the platform never changes them. Variables: group_1 and group_2, columns of the inbox (where there is one, it
--- stands in both); group_kinds, an array of what they are.
+-- Rule: messages that count as one (counters.groups). Members of a group lie in several lanes, so lanes only append
+-- what changed; groups_fold() does the rest. The columns are read by the message's key: the platform never changes
+-- them. Variables: group_1 and group_2, columns of the inbox (where there is one, it stands in both); group_kinds, an
+-- array of what they are.
 , members AS MATERIALIZED (
     SELECT u.id, u.campaign, u.old, u.new, u.gained,
            (SELECT ARRAY[m.:"group_1"::text COLLATE "C", m.:"group_2"::text COLLATE "C"] FROM message_inbox m WHERE m.message_id = u.id LIMIT 1) AS "values"

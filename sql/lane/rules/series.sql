@@ -1,6 +1,8 @@
--- Rule: the funnel as a series, by hour and by minute. Receipts count in the hour of their event time, whatever their order. A change of a message
--- counts in the hour of the receipt that made it, so the sum over all hours is the funnel. Most of it stands in the funnel's delta (../apply/31_delta_minutes.sql). Here
--- is the rest: minute_cells (../wake/45_alike.sql), and what echoes name, which is taken off again. A cell may be appended twice: the roll-up and the view add up.
+-- Rule: the funnel as a series, by hour and by minute. Receipts count in the hour of their event time, whatever their
+-- order. A change of a message counts in the hour of the receipt that made it, so the sum over all hours is the funnel.
+-- Most of it stands in the funnel's delta (../apply/31_delta_minutes.sql). Here is the rest: minute_cells
+-- (../wake/45_alike.sql), and what echoes name, which is taken off again. A cell may be appended twice: the roll-up and
+-- the view add up.
 , minutes AS MATERIALIZED (
     SELECT m.campaign, m.minute, m.code, m.messages, m.events FROM minute_cells m
     UNION ALL

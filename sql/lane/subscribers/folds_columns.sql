@@ -1,5 +1,5 @@
--- In place of folds.sql where a rule names columns of the inbox: reads them again, in the snapshot of the transaction, and groups the
--- transitions by them, too.
+-- In place of folds.sql where a rule names columns of the inbox: reads them again, in the snapshot of the transaction,
+-- and groups the transitions by them, too.
 , folds AS (
     INSERT INTO fold_event (orgs, campaigns, old, new, gained, n, columns, links, size)
     SELECT array_agg(c.org), array_agg(c.campaign), array_agg(c.old), array_agg(c.new), array_agg(c.gained), array_agg(c.n),

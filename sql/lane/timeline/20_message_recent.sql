@@ -1,5 +1,5 @@
--- In place of 20_message.sql while the inbox has a recent set: by its index first; by the key for the messages that it does not hold. A row is in one
--- of the two at most: the second is not executed where the first has found the message.
+-- In place of 20_message.sql while the inbox has a recent set: by its index first; by the key for the messages that it
+-- does not hold. A row is in one of the two at most: the second is not executed where the first has found the message.
 LEFT JOIN LATERAL (
     SELECT r.* FROM (
         SELECT n.message_id, n.org_id, n.status, n.prev_status, n.flags, n.prev_flags, n.updated_at

@@ -1,8 +1,8 @@
--- Applies parked receipts whose message exists by now, and makes dead letters of those that name another organisation than it has; after a
--- fence with new = expected, which stops a zombie. Like apply/*.sql, the
--- statement is this file, the subscribers (subscribers/*.sql) and 90_answer.sql. It always brings the columns that subscribers read.
--- $1 text[] topics, $2 int4[] partitions (the pairs that are moved by the fence), $3 int4 lane, $4 int4 most rows.
--- Takes rows in the order of their positions, pair by pair.
+-- Applies parked receipts whose message exists by now, and makes dead letters of those that name another organisation
+-- than it has; after a fence with new = expected, which stops a zombie. Like apply/*.sql, the statement is this file,
+-- the subscribers (subscribers/*.sql) and 90_answer.sql. It always brings the columns that subscribers read. $1 text[]
+-- topics, $2 int4[] partitions (the pairs that are moved by the fence), $3 int4 lane, $4 int4 most rows. Takes rows in
+-- the order of their positions, pair by pair.
 WITH
 picked AS (
     SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k.at_offset) AS at_offset,
@@ -17,8 +17,8 @@ gone AS (
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index
     RETURNING p.*, k.campaign, k.org, p.org_id IS NULL OR COALESCE(p.org_id = k.org, false) AS fits
 ),
--- An open or click soon after the message's delivery is a machine's (machine.after_delivery). Read as in parked_applicable(), and only for those; of rows of one id
--- the first delivery counts.
+-- An open or click soon after the message's delivery is a machine's (machine.after_delivery). Read as in
+-- parked_applicable(), and only for those; of rows of one id the first delivery counts.
 taken AS MATERIALIZED (
     SELECT g.message_id, COALESCE(b.status, g.status) AS status, COALESCE(b.beside, g.flags) AS flags, g.at, g.campaign, g.org, g.org_id IS NOT NULL AS named, g.traceparent, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) ELSE g.gateway END AS gateway, g.reason_class,
            g.event_key, CASE WHEN COALESCE(b.status, g.status) = d.code THEN g.part END AS part, g.parts, COALESCE(d.parent, 0::int2) AS below, d.code AS delivered
@@ -56,8 +56,9 @@ named AS MATERIALIZED (
            c.mask, t.status, t.gateway
     FROM taken t CROSS JOIN LATERAL receipt_codes(t.status, t.flags) c
 ),
--- The same fold as in the daemon: highest status, the smallest time among equals, all flags. Receipts of rows of one id that are of different
--- organisations are folded apart. any_org: no receipt names one, and there is nothing apart, so every row of the id takes it.
+-- The same fold as in the daemon: highest status, the smallest time among equals, all flags. Receipts of rows of one id
+-- that are of different organisations are folded apart. any_org: no receipt names one, and there is nothing apart, so
+-- every row of the id takes it.
 folded AS (
     SELECT array_agg(f.message_id ORDER BY f.key, f.org) AS id, array_agg(f.top ORDER BY f.key, f.org) AS top, array_agg(f.mask ORDER BY f.key, f.org) AS mask,
            array_agg(f.at ORDER BY f.key, f.org) AS at, array_agg(f.link ORDER BY f.key, f.org) AS link, array_agg(f.org ORDER BY f.key, f.org) AS org,

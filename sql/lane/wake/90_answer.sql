@@ -1,6 +1,6 @@
--- One row: rows (handled; equal to $4: there may be more), messages_changed, the transitions: old int2[], new int2[], n int8[];
--- gateways of those that were applied: a line for each, its rows, a blank, its name (none: NULL); refused (rows that became dead letters)
--- and their gateways, refused_gateways.
+-- One row: rows (handled; equal to $4: there may be more), messages_changed, the transitions: old int2[], new int2[], n
+-- int8[]; gateways of those that were applied: a line for each, its rows, a blank, its name (none: NULL); refused (rows
+-- that became dead letters) and their gateways, refused_gateways.
 SELECT (SELECT count(*) FROM gone) AS rows,
        (SELECT COALESCE(sum(n), 0)::int8 FROM changed WHERE old <> new OR gained <> 0) AS messages_changed, t.old, t.new, t.n, h.gateways, h.refused, h.refused_gateways
 FROM (SELECT array_agg(g.old) AS old, array_agg(g.new) AS new, array_agg(g.n) AS n

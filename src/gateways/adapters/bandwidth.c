@@ -1,6 +1,6 @@
 /* Bandwidth, messaging: a JSON array that may hold several receipts. Basic auth. The code's first
- * two digits say who refused: 40 to 44 Bandwidth itself, 47 the carrier; 5… is a failure of service.
- * dev.bandwidth.com/docs/messaging/webhooks, …/errors */
+ * two digits say who refused: 40 to 44 Bandwidth itself, 47 the carrier; 5… is a failure of
+ * service. dev.bandwidth.com/docs/messaging/webhooks, …/errors */
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {

@@ -1,6 +1,6 @@
 /* Infobip, all channels: up to 100 reports as JSON. The status's name counts, not its group:
- * DELIVERED_TO_OPERATOR is in the group DELIVERED, but a report of the handset follows.
- * Seen reports are webhooks of their own, as are those of opens and clicks in e-mails, each of which
+ * DELIVERED_TO_OPERATOR is in the group DELIVERED, but a report of the handset follows. Seen
+ * reports are webhooks of their own, as are those of opens and clicks in e-mails, each of which
  * comes alone. doneAt is the time of the status; a report on its way has only sentAt.
  * infobip.com/docs/api, …/docs/email/email-over-api/tracking-notifications */
 #include "gateways/gateways.h"

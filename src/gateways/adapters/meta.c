@@ -1,8 +1,7 @@
 /* WhatsApp's Cloud API, Messenger and Instagram (Meta): one app may give all of its products one
- * URL, so both adapters read the receipts of all. WhatsApp's stand in nested arrays, each of
- * which may hold several; `delivered` may never come when `read` does, and
- * biz_opaque_callback_data gives back what the sender put in. Those of Messenger are read by
- * fb_messenger.c.
+ * URL, so both adapters read the receipts of all. WhatsApp's stand in nested arrays, each of which
+ * may hold several; `delivered` may never come when `read` does, and biz_opaque_callback_data gives
+ * back what the sender put in. Those of Messenger are read by fb_messenger.c.
  * developers.facebook.com/documentation/business-messaging/whatsapp/webhooks/reference/messages/status
  * developers.facebook.com/docs/graph-api/webhooks/reference */
 #include "meta.h"
