@@ -2,7 +2,7 @@
 -- them. $2 text reason (NULL: any), $3 text key of the last one shown (NULL: none), with its time in microseconds since
 -- 1970, $4 int4 most. Never the payload: it may hold telephone numbers.
 WITH page AS (
-    SELECT d.topic, d.partition, d."offset", d.index, d.reason, d.detail, d.indexes, z.size, to_char(d.dead_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS dead, row_number() OVER w AS n
+    SELECT d.topic, d.partition, d."offset", d.index, d.reason, d.detail, d.indexes, d.dead_at, z.size, to_char(d.dead_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS dead, row_number() OVER w AS n
     FROM dead_letter d JOIN dead_letter_size z ON z.topic = d.topic AND z.partition = d.partition AND z."offset" = d."offset" AND z.index = d.index
     WHERE $1::text IS NULL AND ($2::text IS NULL OR d.reason = $2::text)
       AND ($3::text IS NULL OR (d.dead_at, d.topic, d.partition, d."offset", d.index)
