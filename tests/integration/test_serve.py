@@ -108,15 +108,16 @@ def test_a_message_shows_why_and_through_whom_and_whose_it_is(create_site, recei
     site = create_site()
     plain = site.json("/messages/alpha-m6")
     assert (plain["customer"], plain["logical"], plain["parts"]) == (None, None, None)
-    site.database.execute("UPDATE receiptd.message_inbox SET customer_id = '4711', logical_id = 'alpha-m1' WHERE message_id = 'alpha-m5'")
-    site.database.execute("INSERT INTO receiptd.message_part (message_id, parts, delivered, delivered_at) VALUES ('alpha-m5', 3, '{1,3}', now())")
-    site.database.execute("DELETE FROM receiptd.message_timeline WHERE message_id = 'alpha-m5'; DELETE FROM receiptd.dead_letter")
+    site.database.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id, status, customer_id, logical_id)"
+                          " VALUES ('alpha-long', 'alpha-org', 'alpha-campaign', 440, '4711', 'alpha-m1')")
+    site.database.execute("INSERT INTO receiptd.message_part (message_id, parts, delivered, delivered_at) VALUES ('alpha-long', 3, '{1,3}', now())")
+    site.database.execute("DELETE FROM receiptd.dead_letter")
     site.database.execute("""INSERT INTO receiptd.message_timeline (message_id, topic, partition, "offset", index, status, at, old, new, gained, gateway, reason, reason_class,
-        event_id, part, parts, waited) VALUES ('alpha-m5', 't', 0, 1, 0, 440, now(), 300, 440, 0, 'kannel', '452 4.2.2 mailbox full', 'mailbox_full', 'e', NULL, NULL, NULL),
-        ('alpha-m5', 't', 0, 2, 0, 600, now(), NULL, NULL, 0, NULL, NULL, NULL, NULL, 1, 3, 'part'), ('alpha-m5', 't', 0, 3, 0, 600, now(), NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-        ('alpha-m5', 't', 0, 4, 0, 600, now(), NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL)""")
+        event_id, part, parts, waited) VALUES ('alpha-long', 't', 0, 1, 0, 440, now(), 300, 440, 0, 'kannel', '452 4.2.2 mailbox full', 'mailbox_full', 'e', NULL, NULL, NULL),
+        ('alpha-long', 't', 0, 2, 0, 600, now(), NULL, NULL, 0, NULL, NULL, NULL, NULL, 1, 3, 'part'), ('alpha-long', 't', 0, 3, 0, 600, now(), NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+        ('alpha-long', 't', 0, 4, 0, 600, now(), NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL)""")
     site.database.execute("""INSERT INTO receiptd.dead_letter (topic, partition, "offset", index, lane, reason) VALUES ('t', 0, 4, 0, 0, 'other_organisation')""")
-    found = site.json("/messages/alpha-m5")
+    found = site.json("/messages/alpha-long")
     assert (found["customer"], found["logical"], found["parts"]) == ("4711", "alpha-m1", {"parts": 3, "delivered": [1, 3]})
     assert [one["effect"] for one in found["receipts"]] == ["applied", "part", "waited", "refused"]
     assert {name: found["receipts"][0][name] for name in ("gateway", "reason", "reason_class", "event_id")} == {
