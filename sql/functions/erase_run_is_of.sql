@@ -1,14 +1,18 @@
--- Whether a run is a customer's: by its subject, by what once_per remembers of it, or by what an import or a record
--- brought. customer_column: of the inbox; NULL, as the customer: nobody is asked for. A key of more than 1000 bytes is
--- a hash, and says nothing (action_once_key()).
-CREATE OR REPLACE FUNCTION erase_run_is_of(r run, customer text, customer_column text) RETURNS boolean LANGUAGE sql STABLE AS $$
+-- Whether a run is a customer's: by its subject, by what once_per remembers of it, or by what an import brought.
+-- customer_column: of the inbox. Where it or the customer is NULL, no run is. A key of more than 1000 bytes is a hash,
+-- and says nothing (action_once_key()).
+CREATE OR REPLACE FUNCTION erase_run_is_of(r run, customer text, customer_column text) RETURNS boolean
+LANGUAGE sql STABLE AS $$
     SELECT COALESCE(
         r.data ->> customer_column = customer
         OR (r.subject = customer OR (left(r.once_key, 1) = '[' AND position(to_json(customer)::text IN r.once_key) > 0))
            AND EXISTS (SELECT FROM pipeline p
                        WHERE p.id = r.pipeline_id
                          AND (r.subject = customer AND p.subject_field IN (customer_column, 'subject')
-                              OR EXISTS (SELECT FROM unnest(p.once_fields) WITH ORDINALITY AS f (name, n)
-                                         WHERE CASE f.name WHEN 'subject' THEN p.subject_field ELSE f.name END IN (customer_column, 'subject')
-                                           AND CASE WHEN left(r.once_key, 1) = '[' THEN r.once_key::jsonb ->> f.n::int4 END = customer))), false)
+                              OR EXISTS (
+                                  SELECT FROM unnest(p.once_fields) WITH ORDINALITY AS f (name, n)
+                                  WHERE CASE f.name WHEN 'subject' THEN p.subject_field ELSE f.name END
+                                        IN (customer_column, 'subject')
+                                    AND CASE WHEN left(r.once_key, 1) = '[' THEN r.once_key::jsonb ->> f.n::int4 END
+                                        = customer))), false)
 $$;

@@ -1,7 +1,7 @@
--- Whether a value of a fold is one of these ids: a string, a number (numbers: those of the ids that are numbers), or a
--- string that holds JSON, perhaps cut, in which a string or number is one. A fold keeps objects and arrays as such
--- strings.
-CREATE OR REPLACE FUNCTION erase_scalar(value jsonb, ids text[], numbers numeric[]) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+-- Whether a value of a fold is one of these ids: as a string, as a number, or within a string that holds JSON, perhaps
+-- cut: a fold keeps objects and arrays as such strings. numbers: those of the ids that are numbers.
+CREATE OR REPLACE FUNCTION erase_scalar(value jsonb, ids text[], numbers numeric[]) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     said text := value #>> '{}';
 BEGIN

@@ -10,9 +10,10 @@ gone AS MATERIALIZED (
     UNION SELECT r.campaign_id FROM campaign_retired r WHERE r.campaign_id = ANY ($1::text[])
 ),
 live AS NOT MATERIALIZED (
-    SELECT m.campaign_id, m.id, m.value, m.status, m.flags,
-           CASE WHEN :'kind' = 'logical' THEN COALESCE(NULLIF(m.value, ''), m.id) ELSE NULLIF(m.value, '') END AS member -- of which group_key() is a hash
-    FROM (SELECT COALESCE(m.campaign_id, '') COLLATE "C" AS campaign_id, m.status, m.flags, m.message_id::text COLLATE "C" AS id, m.:"column"::text COLLATE "C" AS value
+    SELECT m.campaign_id, m.id, m.value, m.status, m.flags, -- member: of which group_key() is a hash
+           CASE WHEN :'kind' = 'logical' THEN COALESCE(NULLIF(m.value, ''), m.id) ELSE NULLIF(m.value, '') END AS member
+    FROM (SELECT COALESCE(m.campaign_id, '') COLLATE "C" AS campaign_id, m.status, m.flags,
+                 m.message_id::text COLLATE "C" AS id, m.:"column"::text COLLATE "C" AS value
           FROM message_inbox m
           WHERE m.campaign_id = ANY ($1::text[]) OR ('' = ANY ($1::text[]) AND m.campaign_id IS NULL)) m
     WHERE m.campaign_id NOT IN (SELECT g.campaign_id FROM gone g)
@@ -22,7 +23,8 @@ ranks AS MATERIALIZED (SELECT array_agg(r.code ORDER BY r.rank) AS codes FROM gr
 -- costs more than all the rest.
 kinds AS MATERIALIZED (
     SELECT g.campaign_id, r.codes[g.rank] AS status, g.flags, count(*)::int8 AS n
-    FROM (SELECT l.campaign_id, max(array_position((SELECT r.codes FROM ranks r), l.status)) AS rank, bit_or(l.flags) AS flags
+    FROM (SELECT l.campaign_id, max(array_position((SELECT r.codes FROM ranks r), l.status)) AS rank,
+                 bit_or(l.flags) AS flags
           FROM live l WHERE l.member IS NOT NULL GROUP BY l.campaign_id, l.member) g CROSS JOIN ranks r
     GROUP BY 1, 2, 3
 ),
