@@ -386,8 +386,7 @@ static const struct rcpt_config_row rows[] = {
 
     {"tracing.endpoint", RCPT_CONFIG_TEXT, NULLABLE, AT(tracing.endpoint), .min = 8, .max = 2048,
      .example = "http://127.0.0.1:4318/v1/traces",
-     .doc =
-         "URL that takes OTLP over HTTP (JSON), with its path, no user name; not set: no traces"},
+     .doc = "URL that takes OTLP over HTTP (JSON), with path, no user name; not set: no traces"},
     {"tracing.sample", RCPT_CONFIG_RATIO, RELOADABLE, AT(tracing.sample_millionths),
      .initial = "0.01", .min = 0, .max = 1000000,
      .doc = "share that is traced of what has no sampled parent; what has one is traced always"},

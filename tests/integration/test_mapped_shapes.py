@@ -8,6 +8,7 @@ import random
 import re
 from dataclasses import dataclass, field
 
+import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
@@ -323,3 +324,65 @@ def test_each_shape_is_exact_or_refused_with_the_sql_that_mends_it(create_world,
     process.stop()
     assert shape.unknown == "dead-letter" or world.database.value("SELECT count(*) FROM receiptd.dead_letter") == 0
     assert world.installation.command("migrate").stdout.splitlines()[0] == "nothing to do"
+
+
+# ---- shapes that nobody has thought of: whatever migrate would refuse, check-config --connect finds -------------------
+
+KINDS = ("text", "text COLLATE \"C\"", "varchar(60)", "char(40)", "uuid", "bigint", "numeric(20)", "citext", "wave", "date", "packed", "inet", "name", "jsonb", "text[]")
+OURS = {"status": ("smallint NOT NULL DEFAULT 0", "smallint", "integer NOT NULL DEFAULT 0", "text", "smallint NOT NULL DEFAULT 77", "smallint GENERATED ALWAYS AS (3) STORED NOT NULL"),
+        "flags": ("integer NOT NULL DEFAULT 0", "integer NOT NULL DEFAULT 7", "integer NOT NULL DEFAULT 1073741824", "bigint NOT NULL DEFAULT 0", "integer"),
+        "prev_status": ("smallint", "integer"), "prev_flags": ("integer", "smallint", "integer NOT NULL DEFAULT 0"),
+        "status_at": ("timestamptz", "timestamp", "date"), "updated_at": ("timestamptz", "timestamptz NOT NULL DEFAULT now()", "moment")}
+MORE = ("", "body text NOT NULL", "message_key text", "counted bytea", "created_at date", "m wave", "lane int", "ctid_ text", '"Quoted ""name" text', "first_opened_at timestamptz")
+AFTER = ("", "CREATE RULE r AS ON DELETE TO public.t DO INSTEAD NOTHING", "ALTER TABLE public.t ENABLE ROW LEVEL SECURITY", "ALTER TABLE public.t FORCE ROW LEVEL SECURITY",
+         "CREATE TABLE public.child () INHERITS (public.t)", "CREATE TABLE public.other (p public.t)", "CREATE TABLE public.other (p public.t[])",
+         "CREATE VIEW public.above AS SELECT * FROM public.t", "CREATE STATISTICS public.s ON org_id, campaign_id FROM public.t",
+         "CREATE INDEX ON public.t (lower(org_id::text))", "ALTER TABLE public.t SET UNLOGGED", "ALTER TABLE public.t ADD CHECK (org_id IS NOT NULL) NOT VALID",
+         TRIGGER.format("NEW.status := 0;"), TRIGGER.format("NULL;"), "CREATE INDEX ON public.t ((message_id::text))", "CREATE PUBLICATION p FOR TABLE public.t",
+         "ALTER TABLE public.t ALTER COLUMN org_id SET NOT NULL, ALTER COLUMN campaign_id SET DEFAULT NULL", "CLUSTER public.t USING t_key", "CREATE TYPE public.more AS (a public.t)")
+KEYS = ("PRIMARY KEY (message_id)", "UNIQUE (message_id)", "PRIMARY KEY (message_id) DEFERRABLE", "PRIMARY KEY (org_id, message_id)", "")
+PARTS = ("", "", "", "PARTITION BY HASH (message_id)", "PARTITION BY LIST (org_id)", "PARTITION BY RANGE (message_id)")
+
+
+def draw(source):
+    """Statements for a table public.t, and what the configuration says of it."""
+    columns = {name: source.choice(OURS[name]) for name in OURS if source.random() < 0.15}
+    named = {name: source.choice((name, name, f"own_{name}")) for name in OURS if name in columns or source.random() < 0.1}
+    mostly = ("text",) * 40
+    lines = [f"message_id {source.choice(mostly + KINDS)}", f"org_id {source.choice(mostly + KINDS)}", f"campaign_id {source.choice(mostly + KINDS)}",
+             *(f"{name} {type}" for name, type in columns.items()), source.choice(MORE), source.choice(KEYS[:1] * 9 + KEYS)]
+    parts = source.choice(PARTS)
+    made = [f"CREATE TABLE public.t ({', '.join(line for line in lines if line)}) {parts}"]
+    if parts:
+        made += ["CREATE TABLE public.t_1 PARTITION OF public.t " + ("FOR VALUES WITH (MODULUS 1, REMAINDER 0)" if "HASH" in parts else "DEFAULT")]
+    made += [source.choice(AFTER) for _ in range(source.choice((0, 0, 1, 2)))]
+    if source.random() < 0.4:
+        made.append("INSERT INTO public.t (org_id) SELECT NULL")
+    inbox = {"table": "public.t_1" if parts and source.random() < 0.2 else "public.t", "targeted": source.choice(("trigger", "trigger", "none"))}
+    return made, inbox | ({"columns": named} if named else {}), source.choice(("park", "park", "insert", "dead-letter"))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_migrate_would_refuse_is_found_before(create_world, seed):
+    source, outcomes = random.Random(seed), []
+    world = create_world(partitions=1, migrate=False)
+    world.database.execute("CREATE EXTENSION citext; CREATE TYPE wave AS ENUM ('a'); CREATE TYPE packed AS (a int); CREATE DOMAIN moment AS timestamptz")
+    clean = "DROP SCHEMA IF EXISTS receiptd CASCADE; DROP TABLE IF EXISTS public.t CASCADE; DROP TABLE IF EXISTS public.other; DROP TYPE IF EXISTS public.more;" \
+            "DROP FUNCTION IF EXISTS public.touch CASCADE; DROP PUBLICATION IF EXISTS p; ANALYZE"
+    while len(outcomes) < 8:
+        made, inbox, unknown = draw(source)
+        world.database.execute(clean)
+        for number, statement in enumerate(made):
+            try:
+                statement and world.database.execute(statement)
+            except psycopg.Error:
+                if number == 0:  # PostgreSQL has no such table
+                    break
+        else:
+            world.installation.configure(inbox=inbox, unknown=unknown)
+            checked = world.installation.command("check-config", "--connect", check=False)
+            migrated = world.installation.command("migrate", check=False)
+            told = f"seed {seed}: {made} {inbox} {unknown}\nchecked {checked.returncode}: {checked.stderr}\nmigrated {migrated.returncode}: {migrated.stderr}"
+            assert (checked.returncode == 0) == (migrated.returncode == 0), told
+            assert checked.returncode in (0, CONFIG), told
+            outcomes.append(migrated.returncode)

@@ -208,7 +208,7 @@ def test_the_page_of_the_first_start_works_as_it_stands(machine, topic, create_d
     """Eight commands, then a message, a receipt, and the funnel has it."""
     page = (ROOT / "docs/install.md").read_text()
     blocks = re.findall(r"^```(sh|sql)\n(.*?)```", page, re.MULTILINE | re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["sh", "sql", *["sh"] * 6, "sql", "sh"]
+    assert [kind for kind, _ in blocks] == ["sh", "sql", *["sh"] * 4, "sql", *["sh"] * 2, "sql", "sh"]
     name = f"first_{secrets.token_hex(4)}"
     server = create_database()
     port = re.search(r"port=(\d+)", server.tcp_dsn).group(1)
@@ -225,7 +225,7 @@ def test_the_page_of_the_first_start_works_as_it_stands(machine, topic, create_d
     unit = Unit(machine, "receiptd")
     owners = re.sub(r"(user|password|dbname)=\S+", "", server.tcp_dsn) + f" dbname={name} user={name}_owner password=OWNERS_PASSWORD"
     try:
-        for number, (kind, text) in enumerate(blocks[:8]):
+        for number, (kind, text) in enumerate(blocks[:9]):
             if kind == "sql":
                 with psycopg.connect(server.dsn, autocommit=True) as administrator:
                     for statement in as_here(text).split(";\n"):
@@ -237,9 +237,9 @@ def test_the_page_of_the_first_start_works_as_it_stands(machine, topic, create_d
         assert unit.show("ActiveState") == "active"
         assert machine.run("systemctl", "is-active", "receiptd-maintain.timer").stdout.strip() == "active"
         with psycopg.connect(owners, autocommit=True) as platform:
-            platform.execute(blocks[8][1])
+            platform.execute(blocks[9][1])
         topic.send(json.loads(re.search(r'`(\{"message_id".*?\})`', page).group(1)))
-        unit.wait_for(lambda: "DELIVERED" in machine.run("sh", "-euc", blocks[9][1]).stdout, "the funnel has it")
+        unit.wait_for(lambda: "DELIVERED" in machine.run("sh", "-euc", blocks[10][1]).stdout, "the funnel has it")
         # The maintenance has what it needs, too.
         machine.run("systemctl", "start", "receiptd-maintain.service")
     finally:
