@@ -44,15 +44,12 @@ static const struct command commands[] = {
             "in it is not\n"
             "understood; 77: refused. The age of the signature is not checked. Connects to "
             "nothing.\n\n"
-            "With --letters: prints the dead letters of an account as JSON lines, and ends: what "
-            "could not be read,\n"
-            "or whose status no table knows, with its bytes. They hold personal data unless "
-            "intake.dead_letters\n"
-            "says otherwise.",
+            "With --letters: prints the dead letters of an account as JSON lines, and ends: what\n"
+            "could not be read, or whose status no table knows, with its bytes. They hold\n"
+            "personal data unless intake.dead_letters says otherwise.",
         .options = {{"try", "ACCOUNT", "read a request for this entry of intake.accounts"},
                     {"letters", "ACCOUNT", "print the dead letters of this account, or of all"},
-                    {"since", "TIME",
-                     "letters from this time on (RFC 3339); else of the last hour"},
+                    {"since", "TIME", "letters from then on (RFC 3339); else of the last hour"},
                     {"core-dumps", NULL, "let a crash leave a core file, which holds secrets"}},
         .run = command_intake,
     },

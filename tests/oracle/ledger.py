@@ -36,6 +36,7 @@ def refuse_constant(name):
     raise ValueError(name)
 
 
+MARK = b"\xef\xbb\xbf"
 PARSER = json.JSONDecoder(parse_constant=refuse_constant)
 
 
@@ -68,7 +69,8 @@ def is_broken(element):
 
 
 def parse(value):
-    """The JSON value of a record's bytes."""
+    """The JSON value of a record's bytes; a byte order mark in front of it says nothing."""
+    value = value.removeprefix(MARK)
     try:
         parsed = PARSER.decode(text_of(value))
         nested = value.count(b"[") + value.count(b"{") > MAX_DEPTH and depth_of([parsed]) > MAX_DEPTH + 1

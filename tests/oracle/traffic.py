@@ -138,7 +138,7 @@ BAD_RECORDS = (
     b"[1,]",
     b"not json at all",
     b"\x00\x01\x02\xff\xfe",
-    b"\xef\xbb\xbf" + b'{"message_id":"bom","status":"SENT"}',
+    b"\xef\xbb\xbf" * 2 + b'{"message_id":"bom","status":"SENT"}',
     b'{"message_id":"nan","status":"SENT","x":NaN}',
     b'{"message_id":"single\',"status":"SENT"}',
     b'{"message_id":"comma","status":"SENT",}',
@@ -316,7 +316,7 @@ class Traffic:
         ways = [lambda good, value=value: value for value in BAD_RECORDS + EMPTY_RECORDS]
         ways += [lambda good, end=end: good + end for end in (b"x", b"]", b"}", b"{}", b"\x00", b"\xff")]
         ways += [lambda good: good[: self.random.randrange(1, len(good.rstrip()))] if len(good) > 1 else good] * 4
-        ways += [lambda good: b"\xef\xbb\xbf" + good]
+        ways += [lambda good: b"\xef\xbb\xbf" + good, lambda good: b"\xef\xbb\xbf" * 2 + good]  # the first is read
         ways += [lambda good: b"[" + b",".join([b'{"message_id":"m-0000001","status":300}'] * 10_001) + b"]"]
         ways += [lambda good: b'{"events":[' + b",".join([b'{"message_id":"m-0000002","status":300}'] * 10_000) + b"]}"]
         self.random.shuffle(ways)
