@@ -22,7 +22,7 @@ import pytest
 
 from oracle import broker, ladder
 from oracle.ledger import Row
-from support import reader
+from support import correction, reader
 from support.foreigner import Foreigner
 from support.intake import LISTENS, Client, twilio
 from support.operations import ControlSocket, Operations
@@ -207,7 +207,7 @@ def other_organisation(site):
     assert {detail for detail, in world.database.query(letter)} == {
         'the receipt is of organisation "org1", its message of "org3"'}
     assert 'of "org3"' in world.installation.command("dead-letters", "--reason", "other_organisation").stdout
-    world.database.execute("UPDATE receiptd.message_inbox SET org_id = 'org1' WHERE message_id = 'theirs'")
+    world.database.execute(correction.of_organisation("org3", "org1", "c"))
     world.installation.command("dead-letters", "--redrive", "--reason", "other_organisation")
     sent = "SELECT status FROM receiptd.message_inbox WHERE message_id = 'theirs'"
     site.wait(lambda: world.database.value(sent) == 300, "applied once the row is right")

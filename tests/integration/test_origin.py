@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from oracle.ledger import Row
-from support import intake
+from support import correction, intake
 from support.intake import Client, twilio
 from support.operations import Operations
 
@@ -178,7 +178,8 @@ def test_a_redriven_receipt_is_applied_when_its_message_is_of_the_organisation(c
     world.topic.send({"message_id": "m", "status": "DELIVERED", "org_id": "org1"})
     process = world.installation.start()
     world.wait(lambda: len(letters(world)) == 1, process, what="refused")
-    world.database.execute("UPDATE receiptd.message_inbox SET org_id = 'org1'")
+    world.database.execute(correction.of_organisation("org3", "org1", "c"))
+    assert world.database.query("SELECT org_id FROM receiptd.campaign_organisation") == [("org1",)]
     world.installation.command("dead-letters", "--redrive", "--reason", "other_organisation")
     world.wait(lambda: statuses(world) == {"m": 600}, process, what="applied")
     process.stop()

@@ -45,7 +45,7 @@ def test_a_message_that_lands_while_its_batch_waits_is_parked_and_woken(database
     would have found nothing to wake."""
     lane, other, platform = (database.session(name) for name in ("lane", "other", "platform"))
     add_messages(platform, {"a": "c"})
-    other.do("BEGIN; UPDATE message_inbox SET org_id = 'x' WHERE message_id = 'a'")
+    other.do("BEGIN; UPDATE message_inbox SET prev_status = 0 WHERE message_id = 'a'")
     events = [Event("a", 600, 0), Event("m", 600, 1)]
     batch = Waiting(platform, lane, apply, lane, events)
     add_messages(platform, {"m": "c"})
