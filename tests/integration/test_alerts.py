@@ -368,6 +368,15 @@ def intake_unmapped(site):
     assert 'status="dancing"' in site.pages.get("/metrics").text
 
 
+def intake_unknown_form(site):
+    """A form with the gateway's fields under other names, which is answered and kept."""
+    while (yield):
+        assert set(site.call(*[twilio(f"w{number}").replace(b"Message", b"Content") for number in range(5)])) == {200}
+    letters = site.world.installation.command("intake", "--letters", "acme").stdout.splitlines()
+    assert any("ContentStatus=delivered" in line for line in letters), letters[:5]
+    assert site.call(twilio("w1")) == [200]
+
+
 def intake_signatures(site):
     wrong, right = (twilio("s1", account="signed").replace(b"\r\n", f"\r\nAuthorization: Bearer {secret}\r\n".encode(), 1)
                     for secret in ("old", "right"))
@@ -525,7 +534,7 @@ OF_READERS = (serve_errors, serve_refused, serve_down)
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
 def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, create_topic, receiptd, tmp_path):
     together = (database_connections, parked_too_long, dead_letters, other_organisation, record_too_large, contradictions, database_went_back,
-                old_snapshot, intake_unmapped, intake_signatures)
+                old_snapshot, intake_unmapped, intake_unknown_form, intake_signatures)
     alone = ((roll_up_stalled,), (fence_conflicts,), (partition_idle,), (log_lost,), (connection_flapping,), (intake_refuses,),
              (memory, lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
     cases = {name(case) for group in (together, *alone, OF_PARTITIONS, OF_OTHERS_PARTITIONS, OF_READERS) for case in group}

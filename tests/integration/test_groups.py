@@ -108,11 +108,11 @@ def test_readers_see_customers_and_logical_messages_as_the_last_roll_up_left_the
     with psycopg.connect(small.database.dsn, autocommit=True) as connection:
         connection.execute("SET search_path = receiptd")
         connection.execute(text)
-        body, _ = connection.execute("EXECUTE shown (NULL, 'c', NULL, NULL, NULL)").fetchone()
+        body, _ = connection.execute("EXECUTE shown (NULL, 'c', NULL, NULL, NULL, NULL)").fetchone()
         rates = dict(connection.execute("SELECT kpi, (numerator, denominator)::text FROM campaign_kpi WHERE campaign_id = 'c' AND kpi ~ 'customers'").fetchall())
         for table in ("campaign_tally_total", "campaign_tally_delta"):
             connection.execute(f"DELETE FROM {table} WHERE kind IN ('customer', 'logical')")
-        without, _ = connection.execute("EXECUTE shown (NULL, 'c', NULL, NULL, NULL)").fetchone()
+        without, _ = connection.execute("EXECUTE shown (NULL, 'c', NULL, NULL, NULL, NULL)").fetchone()
         assert connection.execute("SELECT FROM campaign_kpi WHERE kpi ~ 'customers'").fetchall() == []
     shown, without = json.loads(body), json.loads(without)
     for row in said["statuses"] + said["flags"]:
