@@ -576,10 +576,10 @@ def test_a_campaign_of_another_organisation_costs_as_much_as_none(site):
         connection.execute("SET search_path = receiptd")
         connection.execute("INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events) SELECT '{alpha-campaign}', '{300}', '{1}', '{1}'"
                            " FROM generate_series(1, 3000)")
-        connection.execute("PREPARE q (text, text, text, text) AS " + text)
+        connection.execute("PREPARE q (text, text, text, text, text, text) AS " + text)
         for campaign in ("beta-campaign", "alpha-campaign", "no-campaign"):
             for _ in range(2):  # the first reads catalogs, too
-                (plan,), = connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE q ('beta-org', '{campaign}', 'reason', NULL)").fetchone()
+                (plan,), = connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE q ('beta-org', '{campaign}', 'reason', NULL, NULL, NULL)").fetchone()
             read[campaign] = (plan["Plan"]["Actual Rows"], plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
         connection.rollback()
     assert read["beta-campaign"][0] == 1 and read["alpha-campaign"][0] == read["no-campaign"][0] == 0

@@ -163,7 +163,7 @@ def answers_quickly(site):
 
 
 def test_a_slow_view_holds_nothing_up(site):
-    site.receiptd.configure(serve={"statement_timeout": "60s", "connections": 1})
+    site.receiptd.configure(serve={"statement_timeout": "60s", "connections": 2})
     view(site, "SELECT 'alpha-campaign' AS id, 'n' AS name FROM pg_sleep(59)")
     waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
     wait_for(lambda: site.database.value(waits) == 1, what="the view is read")
