@@ -186,6 +186,7 @@ void generate_sql(FILE *out)
         "-- \"lane/apply_days\": for batches whose receipts name the days of their messages.\n",
         out);
     write_lane(out);
+    write_list(out, "heart", rcpt_heart_statements);
     write_list(out, "control", rcpt_control_statements);
     write_list(out, "actions", rcpt_action_statements);
     write_list(out, "fold", rcpt_fold_statements);

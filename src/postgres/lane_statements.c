@@ -243,6 +243,19 @@ static const struct source flights[] = {
     {{.name = "rollback"}, rollback_pieces},
 };
 
+const struct rcpt_pg_statement *rcpt_heart_statements(size_t *count)
+{
+    static struct rcpt_pg_statement list[2];
+    *count = 0;
+    for (const struct source *source = flights; *count < sizeof(list) / sizeof(list[0]); source++) {
+        if (source->pieces != decide_pieces && source->pieces != cells_pieces)
+            continue;
+        list[*count] = source->statement;
+        list[(*count)++].sql = rcpt_sql(source->pieces->file);
+    }
+    return list;
+}
+
 #define STATEMENT_COUNT (sizeof(sources) / sizeof(sources[0]))
 #define INSERT_COUNT    (sizeof(inserts) / sizeof(inserts[0]))
 #define RANGE_COUNT     (sizeof(ranges) / sizeof(ranges[0]))
