@@ -262,6 +262,8 @@ static int migrate(void **state)
         "functions/fate_detail",        "functions/message_is_erased",
         "functions/message_is_retired", "functions/message_still_there",
         "functions/erased_alias_hash",  "functions/machine_codes",
+        "functions/messages_held",      "functions/bounded_time",
+        "functions/bounded_minute",
     };
     admin("DROP SCHEMA IF EXISTS " MY_SCHEMA " CASCADE; CREATE SCHEMA " MY_SCHEMA);
     run_file("tables/001_core", NULL, 0);
@@ -281,6 +283,9 @@ static int migrate(void **state)
     run_file("tables/006_counted", NULL, 0);
     run_file("tables/006_histograms", NULL, 0);
     run_file("tables/006_packing", NULL, 0);
+    run_file("tables/007_receipts", NULL, 0);
+    run_file("tables/007_erasure", NULL, 0);
+    run_file("tables/007_turns", NULL, 0);
     run_file("functions/check_counted", NULL, 0);
     run_file("functions/check_inbox_columns", NULL, 0);
     run_file("functions/fence", NULL, 0);
