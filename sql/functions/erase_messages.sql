@@ -1,9 +1,10 @@
--- Erases messages and all that is stored of them, in the transaction that calls it: `receiptd erase`. The inbox's trigger books the rows.
--- ids: of messages; customer, customer_column: whose they are and the column that says so (NULL: only messages are named).
--- READ COMMITTED: each statement sees what was committed before it. Rows of the inbox come early, and in the order in which all transactions
--- lock: a batch that still changes one is waited for, and what it has stored is found by the statements after that.
--- Aliases are found by the message id: without an index on that, by reading all of them. accounts, gateway_ids: of
--- these aliases. Dead letters that name the messages, or these, are for the caller: commands/erase_letters.c.
+-- Erases messages and all that is stored of them, in the transaction that calls it: `receiptd erase`. The inbox's
+-- trigger books the rows. ids: of messages; customer, customer_column: whose they are and the column that says so
+-- (NULL: only messages are named). READ COMMITTED: each statement sees what was committed before it. Rows of the inbox
+-- come early, and in the order in which all transactions lock: a batch that still changes one is waited for, and what
+-- it has stored is found by the statements after that. Aliases are found by the message id: without an index on that,
+-- by reading all of them. accounts, gateway_ids: of these aliases. Dead letters that name the messages, or these, are
+-- for the caller: commands/erase_letters.c.
 CREATE OR REPLACE FUNCTION erase_messages(ids text[], customer text, customer_column text, OUT messages int8,
                                           OUT parked int8, OUT timeline int8, OUT aliases int8, OUT runs int8,
                                           OUT folds int8, OUT accounts text[], OUT gateway_ids text[])

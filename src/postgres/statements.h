@@ -64,8 +64,8 @@ void rcpt_lane_statements_free(struct rcpt_lane_statements *statements); /* NULL
 const struct rcpt_pg_statement *rcpt_lane_statements_list(
     const struct rcpt_lane_statements *statements, size_t *count);
 
-/* Of batches in two flights, as they are prepared on a lane's connections; BEGIN and its ends are not
- * among them. Static. */
+/* Of batches in two flights, as they are prepared on a lane's connections; BEGIN and its ends are
+ * not among them. Static. */
 const struct rcpt_pg_statement *rcpt_heart_statements(size_t *count);
 /* On the control connection / on the intake's / on that of the actions. Static. */
 const struct rcpt_pg_statement *rcpt_control_statements(size_t *count);
