@@ -285,10 +285,16 @@ static bool read_name(const char *name, struct rcpt_zone *zone, const char **pro
     return good;
 }
 
+/* Two digits; −1: they are none. */
+static int two_digits(const char *text)
+{
+    bool good = text[0] >= '0' && text[0] <= '9' && text[1] >= '0' && text[1] <= '9';
+    return good ? (text[0] - '0') * 10 + text[1] - '0' : -1;
+}
+
 /* "Z", or a sign with hours and minutes. */
 static bool read_offset(const char *text, int32_t *seconds)
 {
-    int hours, minutes, used = 0;
     if (strcmp(text, "Z") == 0 || strcmp(text, "z") == 0) {
         *seconds = 0;
         return true;
@@ -296,10 +302,13 @@ static bool read_offset(const char *text, int32_t *seconds)
     size_t digits = strspn(text + (text[0] != '\0'), "0123456789:");
     if ((text[0] != '+' && text[0] != '-') || text[digits + 1] != '\0')
         return false;
-    if ((sscanf(text + 1, "%2d:%2d%n", &hours, &minutes, &used) != 2 || used != 5) &&
-        (sscanf(text + 1, "%2d%2d%n", &hours, &minutes, &used) != 2 || used != 4))
+    bool colon = digits == 5 && text[3] == ':';
+    if (!colon && digits != 4)
         return false;
-    if (text[1 + used] != '\0' || hours > 23 || minutes > 59)
+    int hours = two_digits(text + 1), minutes = two_digits(text + (colon ? 4 : 3));
+    if (hours < 0 || minutes < 0)
+        return false;
+    if (hours > 23 || minutes > 59)
         return false;
     *seconds = (hours * 60 + minutes) * 60 * (text[0] == '-' ? -1 : 1);
     return true;

@@ -175,7 +175,7 @@ char *rcpt_config_redact_url(const char *text)
     char *shown = NULL;
     size_t size = 0;
     FILE *out = rcpt_open_memory(&shown, &size);
-    const char *rest = rcpt_config_url_user(text, &at) != NULL ? at : authority;
+    const char *rest = rcpt_config_url_user(text, &at) != NULL && at != NULL ? at : authority;
     size_t open = strcspn(rest, "?#");
     fprintf(out, "%.*s%s%.*s", (int)(authority - text), text,
             rest != authority ? RCPT_CONFIG_REDACTED : "", (int)open, rest);

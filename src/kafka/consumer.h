@@ -161,7 +161,7 @@ int64_t rcpt_kafka_high_watermark(struct rcpt_kafka *kafka, const char *topic, i
 /* Where a partition stands whose records before `applied` are applied: there, or at the end of its
  * log where only records follow that no consumer gets: control records and those of aborted
  * transactions. For figures and advisory commits, never a position to go on at. */
-int64_t rcpt_kafka_stands_at(struct rcpt_kafka *kafka, const char *topic, int32_t partition,
+int64_t rcpt_kafka_stands_at(struct rcpt_kafka *kafka, const char *topic, int32_t number,
                              int64_t applied);
 /* Stops polling messages; rebalances go on. */
 void rcpt_kafka_stop_polling(struct rcpt_kafka *kafka);
