@@ -193,7 +193,7 @@ debian_to_build() {
     db_llhttp=libllhttp-dev
     [ "$1" != bookworm ] || db_llhttp=node-llhttp
     # shellcheck disable=SC2086 # lists
-    db_packages=$(echo systemd systemd-sysv dbus ca-certificates $PACKAGES_BUILD $PACKAGES_PACKAGE | sed -E "s/\S+\|\S+/$db_llhttp/; s/ /,/g")
+    db_packages=$(echo systemd systemd-sysv dbus ca-certificates tzdata $PACKAGES_BUILD $PACKAGES_PACKAGE | sed -E "s/\S+\|\S+/$db_llhttp/; s/ /,/g")
     if [ "$(cat "$db_root.complete" 2> /dev/null)" != "$db_packages" ]; then
         install_packages mmdebstrap
         rm -rf --one-file-system "$db_root"
