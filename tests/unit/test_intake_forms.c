@@ -233,81 +233,81 @@ static void what_holds_nothing_is_no_letter(void **state)
     fixture_fini(&fixture);
 }
 
+static const struct {
+    const char *gateway, *body;
+    size_t events, letters;
+} requests[] = {
+    {"whatsapp_cloud",
+     "{\"entry\":[{\"changes\":[{\"field\":\"messages\",\"value\":{\"statuses\":[{\"id\":\"w\","
+     "\"status\":\"read\"}]}},{\"field\":\"messages\",\"value\":{\"receipts\":[{\"id\":\"x\"}]}"
+     "},"
+     "{\"field\":\"messages\",\"value\":{\"messages\":[{\"id\":\"y\",\"text\":{\"body\":\"hi\"}"
+     "}]}}]},"
+     "{\"changed\":[{\"id\":\"z\"}]}]}",
+     1, 2},
+    {"whatsapp_cloud",
+     "{\"object\":\"page\",\"entry\":[{\"messaging\":[{\"sender\":{\"id\":\"U\"},\"timestamp\":"
+     "1458668856463,\"delivery\":{\"mids\":[\"mid.1\",\"mid.2\"]}}]}]}",
+     2, 0},
+    {"fb_messenger",
+     "{\"object\":\"whatsapp_business_account\",\"entry\":[{\"changes\":[{\"field\":"
+     "\"messages\","
+     "\"value\":{\"statuses\":[{\"id\":\"wamid.Q\",\"status\":\"failed\",\"errors\":[{\"code\":"
+     "131026}]}]}}]}]}",
+     1, 0},
+    {"fb_messenger",
+     "{\"entry\":[{\"messaging\":[{\"delivery\":{\"mids\":[\"m\"]}},{\"something\":{\"mid\":"
+     "\"n\"}}],"
+     "\"standby\":[{\"read\":{\"mid\":\"o\"}}]}]}",
+     2, 1},
+    {"gupshup_whatsapp",
+     "{\"object\":\"whatsapp_business_account\",\"entry\":[{\"changes\":[{\"field\":"
+     "\"messages\","
+     "\"value\":{\"statuses\":[{\"gs_id\":\"g\",\"id\":\"wamid.X\",\"status\":\"sent\","
+     "\"timestamp\":"
+     "\"1710941397\"}]}}]}],\"gs_app_id\":\"app\"}",
+     1, 0},
+    {"sparkpost",
+     "[{\"msys\":{\"message_event\":{\"type\":\"delivery\",\"transmission_id\":\"1\",\"rcpt_"
+     "to\":"
+     "\"a@b\"}}},{\"message_event\":{\"type\":\"delivery\"}}]",
+     1, 1},
+    {"infobip", "{\"messageId\":\"i\",\"status\":{\"name\":\"DELIVERED_TO_HANDSET\",\"id\":5}}", 1,
+     0},
+    {"infobip", "{\"reports\":[{\"messageId\":\"i\",\"status\":{\"name\":\"DELIVERED\"}}]}", 0, 1},
+    {"ses_sns",
+     "{\"Type\":\"Notification\",\"MessageId\":\"u\",\"TopicArn\":\"t\",\"Message\":{"
+     "\"notificationType\":\"Bounce\",\"bounce\":{\"bounceType\":\"Permanent\","
+     "\"bouncedRecipients\":[{\"emailAddress\":\"x@e\"}]},\"mail\":{\"messageId\":\"s\"}}}",
+     1, 0},
+    {"ses_sns", "{\"version\":\"0\",\"detail-type\":\"Email Delivered\",\"detail\":" DELIVERY "}",
+     1, 0},
+    {"ses_sns", "[{\"detail\":" DELIVERY "},{\"detail\":" DELIVERY "}]", 2, 0},
+    {"ses_sns",
+     "{\"Records\":[{\"EventSource\":\"aws:sns\",\"Sns\":{\"Type\":\"Notification\","
+     "\"Message\":\"" QUOTED "\"}}]}",
+     1, 0},
+    {"ses_sns",
+     "{\"Records\":[{\"eventSource\":\"aws:sqs\",\"body\":\"" QUOTED "\"},{\"eventSource\":"
+     "\"aws:sqs\",\"body\":\"hello\"}]}",
+     1, 1},
+    {"ses_sns", "{\"requestId\":\"r\",\"records\":[{\"data\":\"e30=\"},{\"data\":\"bm8=\"}]}", 0,
+     1},
+    {"ses_sns", "{\"Sns\":{\"Message\":" DELIVERY "}}", 1, 0},
+    {"aws_eum_sms",
+     "{\"Records\":[{\"Sns\":{\"Message\":\"{\\\"eventType\\\":\\\"TEXT_DELIVERED\\\","
+     "\\\"messageId\\\":\\\"m\\\"}\"}}]}",
+     1, 0},
+    {"ses_sns",
+     "{\"Type\":\"Notification\",\"MessageId\":\"u\",\"TopicArn\":\"t\",\"Message\":\"Your "
+     "topic "
+     "has a new look\"}",
+     0, 1},
+};
+
 /* One of several elements is no reason to pass over another, nor the other way round. */
 static void what_is_not_understood_stands_beside_what_is(void **state)
 {
-    static const struct {
-        const char *gateway, *body;
-        size_t events, letters;
-    } requests[] = {
-        {"whatsapp_cloud",
-         "{\"entry\":[{\"changes\":[{\"field\":\"messages\",\"value\":{\"statuses\":[{\"id\":\"w\","
-         "\"status\":\"read\"}]}},{\"field\":\"messages\",\"value\":{\"receipts\":[{\"id\":\"x\"}]}"
-         "},"
-         "{\"field\":\"messages\",\"value\":{\"messages\":[{\"id\":\"y\",\"text\":{\"body\":\"hi\"}"
-         "}]}}]},"
-         "{\"changed\":[{\"id\":\"z\"}]}]}",
-         1, 2},
-        {"whatsapp_cloud",
-         "{\"object\":\"page\",\"entry\":[{\"messaging\":[{\"sender\":{\"id\":\"U\"},\"timestamp\":"
-         "1458668856463,\"delivery\":{\"mids\":[\"mid.1\",\"mid.2\"]}}]}]}",
-         2, 0},
-        {"fb_messenger",
-         "{\"object\":\"whatsapp_business_account\",\"entry\":[{\"changes\":[{\"field\":"
-         "\"messages\","
-         "\"value\":{\"statuses\":[{\"id\":\"wamid.Q\",\"status\":\"failed\",\"errors\":[{\"code\":"
-         "131026}]}]}}]}]}",
-         1, 0},
-        {"fb_messenger",
-         "{\"entry\":[{\"messaging\":[{\"delivery\":{\"mids\":[\"m\"]}},{\"something\":{\"mid\":"
-         "\"n\"}}],"
-         "\"standby\":[{\"read\":{\"mid\":\"o\"}}]}]}",
-         2, 1},
-        {"gupshup_whatsapp",
-         "{\"object\":\"whatsapp_business_account\",\"entry\":[{\"changes\":[{\"field\":"
-         "\"messages\","
-         "\"value\":{\"statuses\":[{\"gs_id\":\"g\",\"id\":\"wamid.X\",\"status\":\"sent\","
-         "\"timestamp\":"
-         "\"1710941397\"}]}}]}],\"gs_app_id\":\"app\"}",
-         1, 0},
-        {"sparkpost",
-         "[{\"msys\":{\"message_event\":{\"type\":\"delivery\",\"transmission_id\":\"1\",\"rcpt_"
-         "to\":"
-         "\"a@b\"}}},{\"message_event\":{\"type\":\"delivery\"}}]",
-         1, 1},
-        {"infobip", "{\"messageId\":\"i\",\"status\":{\"name\":\"DELIVERED_TO_HANDSET\",\"id\":5}}",
-         1, 0},
-        {"infobip", "{\"reports\":[{\"messageId\":\"i\",\"status\":{\"name\":\"DELIVERED\"}}]}", 0,
-         1},
-        {"ses_sns",
-         "{\"Type\":\"Notification\",\"MessageId\":\"u\",\"TopicArn\":\"t\",\"Message\":{"
-         "\"notificationType\":\"Bounce\",\"bounce\":{\"bounceType\":\"Permanent\","
-         "\"bouncedRecipients\":[{\"emailAddress\":\"x@e\"}]},\"mail\":{\"messageId\":\"s\"}}}",
-         1, 0},
-        {"ses_sns",
-         "{\"version\":\"0\",\"detail-type\":\"Email Delivered\",\"detail\":" DELIVERY "}", 1, 0},
-        {"ses_sns", "[{\"detail\":" DELIVERY "},{\"detail\":" DELIVERY "}]", 2, 0},
-        {"ses_sns",
-         "{\"Records\":[{\"EventSource\":\"aws:sns\",\"Sns\":{\"Type\":\"Notification\","
-         "\"Message\":\"" QUOTED "\"}}]}",
-         1, 0},
-        {"ses_sns",
-         "{\"Records\":[{\"eventSource\":\"aws:sqs\",\"body\":\"" QUOTED "\"},{\"eventSource\":"
-         "\"aws:sqs\",\"body\":\"hello\"}]}",
-         1, 1},
-        {"ses_sns", "{\"requestId\":\"r\",\"records\":[{\"data\":\"e30=\"},{\"data\":\"bm8=\"}]}",
-         0, 1},
-        {"ses_sns", "{\"Sns\":{\"Message\":" DELIVERY "}}", 1, 0},
-        {"aws_eum_sms",
-         "{\"Records\":[{\"Sns\":{\"Message\":\"{\\\"eventType\\\":\\\"TEXT_DELIVERED\\\","
-         "\\\"messageId\\\":\\\"m\\\"}\"}}]}",
-         1, 0},
-        {"ses_sns",
-         "{\"Type\":\"Notification\",\"MessageId\":\"u\",\"TopicArn\":\"t\",\"Message\":\"Your "
-         "topic "
-         "has a new look\"}",
-         0, 1},
-    };
     struct fixture fixture;
     (void)state;
     fixture_init(&fixture);
@@ -323,94 +323,95 @@ static void what_is_not_understood_stands_beside_what_is(void **state)
     fixture_fini(&fixture);
 }
 
+static const struct {
+    const char *gateway, *type, *body;
+} messages[] = {
+    {"africastalking", FORM,
+     "date=2026-01-01&from=%2B254&id=in1&linkId=&text=STOP&to=1234&networkCode=1"},
+    {"aws_eum_sms", JSON,
+     "{\"Type\":\"Notification\",\"TopicArn\":\"t\",\"MessageId\":\"u\",\"Message\":"
+     "\"{\\\"originationNumber\\\":\\\"+1\\\",\\\"destinationNumber\\\":\\\"+2\\\","
+     "\\\"messageKeyword\\\":\\\"K\\\",\\\"messageBody\\\":\\\"STOP\\\","
+     "\\\"inboundMessageId\\\":\\\"i\\\"}\"}"},
+    {"bandwidth", JSON,
+     "[{\"type\":\"message-received\",\"message\":{\"id\":\"i\",\"text\":\"STOP\"}}]"},
+    {"fb_messenger", JSON,
+     "{\"object\":\"page\",\"entry\":[{\"messaging\":[{\"sender\":{\"id\":\"1\"},\"message\":{"
+     "\"mid\":\"m\",\"text\":\"STOP\"}}]}]}"},
+    {"fb_messenger", JSON,
+     "{\"object\":\"page\",\"entry\":[{\"id\":\"1\",\"changes\":[{\"field\":\"feed\",\"value\":"
+     "{"
+     "\"item\":\"comment\",\"message\":\"STOP\"}}]}]}"},
+    {"gupshup_sms", FORM, "phonecode=9220&keyword=K&phoneno=9199&content=STOP&timestamp=1"},
+    {"gupshup_whatsapp", JSON,
+     "{\"app\":\"a\",\"timestamp\":1,\"version\":2,\"type\":\"message\",\"payload\":{\"id\":"
+     "\"i\","
+     "\"type\":\"text\",\"payload\":{\"text\":\"STOP\"}}}"},
+    {"gupshup_whatsapp", JSON,
+     "{\"object\":\"whatsapp_business_account\",\"entry\":[{\"changes\":[{\"field\":"
+     "\"messages\","
+     "\"value\":{\"messages\":[{\"id\":\"w\",\"text\":{\"body\":\"STOP\"}}]}}]}]}"},
+    {"infobip", JSON,
+     "{\"results\":[{\"from\":\"917\",\"to\":\"D\",\"text\":\"STOP\",\"cleanText\":\"\","
+     "\"receivedAt\":\"2021-10-08T10:02:43.645+0000\",\"messageId\":\"5\"}],\"messageCount\":"
+     "1}"},
+    {"infobip", JSON,
+     "{\"results\":[{\"from\":\"1\",\"to\":\"2\",\"receivedAt\":\"2021-10-08T10:02:43Z\","
+     "\"messageId\":\"5\",\"message\":{\"type\":\"TEXT\",\"text\":\"STOP\"}}]}"},
+    {"jasmin", FORM,
+     "id=i&from=1&to=2&origin-connector=c&priority=1&coding=0&content=STOP&binary=53"},
+    {"kaleyra", FORM, "id=i&from=1&to=2&message=STOP&timestamp=1"},
+    {"kannel", FORM, "from=1&to=2&text=STOP&id=i"},
+    {"line", JSON,
+     "{\"events\":[{\"type\":\"message\",\"message\":{\"id\":\"1\",\"text\":\"STOP\"}}]}"},
+    {"mailgun", FORM,
+     "recipient=a%40b&sender=c%40d&from=c&subject=S&body-plain=STOP&stripped-text=STOP"},
+    {"messagebird", FORM, "id=i&recipient=1&originator=2&body=STOP&createdDatetime=x"},
+    {"msg91", JSON, "{\"mobile\":\"91\",\"keyword\":\"K\",\"message\":\"STOP\"}"},
+    {"mtn", JSON,
+     "{\"senderAddress\":\"1\",\"receiverAddress\":\"2\",\"message\":\"STOP\",\"id\":\"i\"}"},
+    {"plivo", FORM, "From=1&To=2&Type=sms&Text=STOP&MessageUUID=u"},
+    {"postmark", JSON,
+     "{\"FromName\":\"N\",\"FromFull\":{\"Email\":\"a@b\"},\"Subject\":\"S\",\"MessageID\":"
+     "\"i\","
+     "\"TextBody\":\"STOP\"}"},
+    {"sendgrid", FORM, "headers=h&from=a%40b&to=c%40d&subject=S&text=STOP&envelope=e"},
+    {"sendgrid", "multipart/form-data; boundary=b",
+     "--b\r\nContent-Disposition: form-data; name=\"from\"\r\n\r\na@b\r\n--b\r\n"
+     "Content-Disposition: form-data; name=\"to\"\r\n\r\nc@d\r\n--b\r\n"
+     "Content-Disposition: form-data; name=\"text\"\r\n\r\nSTOP\r\n--b--\r\n"},
+    {"ses_sns", JSON,
+     "{\"notificationType\":\"Received\",\"mail\":{\"messageId\":\"s\"},\"receipt\":{"
+     "\"timestamp\":\"x\"},\"content\":\"STOP\"}"},
+    {"sinch", JSON, "{\"type\":\"mo_text\",\"id\":\"i\",\"from\":\"1\",\"body\":\"STOP\"}"},
+    {"sms_simple_forms", FORM, "direction=incoming&id=i&from=1&to=2&message=STOP"},
+    {"sms_simple_forms", FORM, "user_id=1&mobile=2&response=STOP&message_id=7"},
+    {"sms_simple_forms", JSON,
+     "{\"namespace\":\"SMS\",\"eventType\":\"inbound_message_received\",\"payload\":{\"umid\":"
+     "\"u\",\"body\":\"STOP\"}}"},
+    {"sms_simple_forms", JSON,
+     "{\"event\":{\"moText\":[{\"channel\":\"sms\",\"content\":\"STOP\"}]}}"},
+    {"sparkpost", JSON,
+     "[{\"msys\":{\"relay_message\":{\"content\":{\"text\":\"STOP\"},\"rcpt_to\":\"a@b\"}}}]"},
+    {"twilio", FORM,
+     "SmsMessageSid=SMin&SmsSid=SMin&SmsStatus=received&Body=STOP&To=1&From=2&MessageSid=SMin"},
+    {"viber", JSON,
+     "{\"event\":\"message\",\"message_token\":1,\"message\":{\"type\":\"text\",\"text\":"
+     "\"STOP\"}}"},
+    {"vonage_messages", JSON,
+     "{\"message_uuid\":\"u\",\"from\":\"1\",\"message_type\":\"text\",\"text\":\"STOP\"}"},
+    {"vonage_sms", FORM, "msisdn=1&to=2&messageId=i&text=STOP&type=text&keyword=STOP"},
+    {"whatsapp_cloud", JSON,
+     "{\"entry\":[{\"changes\":[{\"field\":\"messages\",\"value\":{\"contacts\":[],"
+     "\"messages\":["
+     "{\"id\":\"w\",\"text\":{\"body\":\"STOP\"}}]}}]}]}"},
+    {"zenvia", JSON,
+     "{\"type\":\"MESSAGE\",\"id\":\"i\",\"message\":{\"contents\":[{\"text\":\"STOP\"}]}}"},
+};
+
 /* As the gateways document them. What a person wrote goes into no letter. */
 static void what_persons_send_is_ignored_by_every_adapter(void **state)
 {
-    static const struct {
-        const char *gateway, *type, *body;
-    } messages[] = {
-        {"africastalking", FORM,
-         "date=2026-01-01&from=%2B254&id=in1&linkId=&text=STOP&to=1234&networkCode=1"},
-        {"aws_eum_sms", JSON,
-         "{\"Type\":\"Notification\",\"TopicArn\":\"t\",\"MessageId\":\"u\",\"Message\":"
-         "\"{\\\"originationNumber\\\":\\\"+1\\\",\\\"destinationNumber\\\":\\\"+2\\\","
-         "\\\"messageKeyword\\\":\\\"K\\\",\\\"messageBody\\\":\\\"STOP\\\","
-         "\\\"inboundMessageId\\\":\\\"i\\\"}\"}"},
-        {"bandwidth", JSON,
-         "[{\"type\":\"message-received\",\"message\":{\"id\":\"i\",\"text\":\"STOP\"}}]"},
-        {"fb_messenger", JSON,
-         "{\"object\":\"page\",\"entry\":[{\"messaging\":[{\"sender\":{\"id\":\"1\"},\"message\":{"
-         "\"mid\":\"m\",\"text\":\"STOP\"}}]}]}"},
-        {"fb_messenger", JSON,
-         "{\"object\":\"page\",\"entry\":[{\"id\":\"1\",\"changes\":[{\"field\":\"feed\",\"value\":"
-         "{"
-         "\"item\":\"comment\",\"message\":\"STOP\"}}]}]}"},
-        {"gupshup_sms", FORM, "phonecode=9220&keyword=K&phoneno=9199&content=STOP&timestamp=1"},
-        {"gupshup_whatsapp", JSON,
-         "{\"app\":\"a\",\"timestamp\":1,\"version\":2,\"type\":\"message\",\"payload\":{\"id\":"
-         "\"i\","
-         "\"type\":\"text\",\"payload\":{\"text\":\"STOP\"}}}"},
-        {"gupshup_whatsapp", JSON,
-         "{\"object\":\"whatsapp_business_account\",\"entry\":[{\"changes\":[{\"field\":"
-         "\"messages\","
-         "\"value\":{\"messages\":[{\"id\":\"w\",\"text\":{\"body\":\"STOP\"}}]}}]}]}"},
-        {"infobip", JSON,
-         "{\"results\":[{\"from\":\"917\",\"to\":\"D\",\"text\":\"STOP\",\"cleanText\":\"\","
-         "\"receivedAt\":\"2021-10-08T10:02:43.645+0000\",\"messageId\":\"5\"}],\"messageCount\":"
-         "1}"},
-        {"infobip", JSON,
-         "{\"results\":[{\"from\":\"1\",\"to\":\"2\",\"receivedAt\":\"2021-10-08T10:02:43Z\","
-         "\"messageId\":\"5\",\"message\":{\"type\":\"TEXT\",\"text\":\"STOP\"}}]}"},
-        {"jasmin", FORM,
-         "id=i&from=1&to=2&origin-connector=c&priority=1&coding=0&content=STOP&binary=53"},
-        {"kaleyra", FORM, "id=i&from=1&to=2&message=STOP&timestamp=1"},
-        {"kannel", FORM, "from=1&to=2&text=STOP&id=i"},
-        {"line", JSON,
-         "{\"events\":[{\"type\":\"message\",\"message\":{\"id\":\"1\",\"text\":\"STOP\"}}]}"},
-        {"mailgun", FORM,
-         "recipient=a%40b&sender=c%40d&from=c&subject=S&body-plain=STOP&stripped-text=STOP"},
-        {"messagebird", FORM, "id=i&recipient=1&originator=2&body=STOP&createdDatetime=x"},
-        {"msg91", JSON, "{\"mobile\":\"91\",\"keyword\":\"K\",\"message\":\"STOP\"}"},
-        {"mtn", JSON,
-         "{\"senderAddress\":\"1\",\"receiverAddress\":\"2\",\"message\":\"STOP\",\"id\":\"i\"}"},
-        {"plivo", FORM, "From=1&To=2&Type=sms&Text=STOP&MessageUUID=u"},
-        {"postmark", JSON,
-         "{\"FromName\":\"N\",\"FromFull\":{\"Email\":\"a@b\"},\"Subject\":\"S\",\"MessageID\":"
-         "\"i\","
-         "\"TextBody\":\"STOP\"}"},
-        {"sendgrid", FORM, "headers=h&from=a%40b&to=c%40d&subject=S&text=STOP&envelope=e"},
-        {"sendgrid", "multipart/form-data; boundary=b",
-         "--b\r\nContent-Disposition: form-data; name=\"from\"\r\n\r\na@b\r\n--b\r\n"
-         "Content-Disposition: form-data; name=\"to\"\r\n\r\nc@d\r\n--b\r\n"
-         "Content-Disposition: form-data; name=\"text\"\r\n\r\nSTOP\r\n--b--\r\n"},
-        {"ses_sns", JSON,
-         "{\"notificationType\":\"Received\",\"mail\":{\"messageId\":\"s\"},\"receipt\":{"
-         "\"timestamp\":\"x\"},\"content\":\"STOP\"}"},
-        {"sinch", JSON, "{\"type\":\"mo_text\",\"id\":\"i\",\"from\":\"1\",\"body\":\"STOP\"}"},
-        {"sms_simple_forms", FORM, "direction=incoming&id=i&from=1&to=2&message=STOP"},
-        {"sms_simple_forms", FORM, "user_id=1&mobile=2&response=STOP&message_id=7"},
-        {"sms_simple_forms", JSON,
-         "{\"namespace\":\"SMS\",\"eventType\":\"inbound_message_received\",\"payload\":{\"umid\":"
-         "\"u\",\"body\":\"STOP\"}}"},
-        {"sms_simple_forms", JSON,
-         "{\"event\":{\"moText\":[{\"channel\":\"sms\",\"content\":\"STOP\"}]}}"},
-        {"sparkpost", JSON,
-         "[{\"msys\":{\"relay_message\":{\"content\":{\"text\":\"STOP\"},\"rcpt_to\":\"a@b\"}}}]"},
-        {"twilio", FORM,
-         "SmsMessageSid=SMin&SmsSid=SMin&SmsStatus=received&Body=STOP&To=1&From=2&MessageSid=SMin"},
-        {"viber", JSON,
-         "{\"event\":\"message\",\"message_token\":1,\"message\":{\"type\":\"text\",\"text\":"
-         "\"STOP\"}}"},
-        {"vonage_messages", JSON,
-         "{\"message_uuid\":\"u\",\"from\":\"1\",\"message_type\":\"text\",\"text\":\"STOP\"}"},
-        {"vonage_sms", FORM, "msisdn=1&to=2&messageId=i&text=STOP&type=text&keyword=STOP"},
-        {"whatsapp_cloud", JSON,
-         "{\"entry\":[{\"changes\":[{\"field\":\"messages\",\"value\":{\"contacts\":[],"
-         "\"messages\":["
-         "{\"id\":\"w\",\"text\":{\"body\":\"STOP\"}}]}}]}]}"},
-        {"zenvia", JSON,
-         "{\"type\":\"MESSAGE\",\"id\":\"i\",\"message\":{\"contents\":[{\"text\":\"STOP\"}]}}"},
-    };
     struct fixture fixture;
     size_t count, seen = 0;
     const char *before = "";
