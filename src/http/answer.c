@@ -249,7 +249,7 @@ static void refusal_code(int status, char code[40])
 {
     const char *phrase = reason_phrase(status);
     size_t size = 0;
-    for (; phrase[size] != '\0' && size < 39; size++)
+    for (; size < 39 && phrase[size] != '\0'; size++)
         code[size] = (char)(phrase[size] == ' ' ? '_' : phrase[size] | 0x20);
     code[size] = '\0';
 }
