@@ -10,7 +10,7 @@
 
 #include "base/zone.h"
 
-#define FAR INT64_MAX / 2
+#define FAR (INT64_MAX / 2)
 
 static void offsets_are_fixed_zones(void **state)
 {
