@@ -117,6 +117,7 @@ void rules_give(const struct receipts *receipts, struct rcpt_lane_sender *sender
                 size_t subscribers);
 /* A switch for measurements (RECEIPTD_FLIGHTS=2): batches in two flights, where no rule and no
  * subscriber needs the other form. */
+bool rules_want_flights(void);
 bool rules_allow_flights(const struct rcpt_config *config, const struct rules *rules,
                          size_t subscribers);
 

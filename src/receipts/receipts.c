@@ -30,7 +30,7 @@ static void read_limits(const struct receipts *receipts, struct rcpt_engine_sett
     *settings = (struct rcpt_engine_settings){
         .lanes = config->lanes,
         .connections = config->postgres.connections,
-        .depth = getenv("RECEIPTD_FLIGHTS") != NULL ? 1 : config->postgres.pipeline_depth,
+        .depth = rules_want_flights() ? 1 : config->postgres.pipeline_depth,
         .batch_max_events = (uint32_t)config->batch.max_events *
                             (receipts->catching_up ? config->batch.catch_up : 1),
         .batch_max_bytes = (uint32_t)config->batch.max_bytes,

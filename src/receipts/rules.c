@@ -93,13 +93,18 @@ static const char *name_facet(const void *context, enum rcpt_facet facet, uint32
     return rcpt_decoder_facet(receipts->decoder, facet, number);
 }
 
+bool rules_want_flights(void)
+{
+    const char *flights = getenv("RECEIPTD_FLIGHTS");
+    return flights != NULL && strcmp(flights, "2") == 0;
+}
+
 /* The second flight writes cells of the funnel alone: what else may be written needs the other
  * form. */
 bool rules_allow_flights(const struct rcpt_config *config, const struct rules *rules,
                          size_t subscribers)
 {
-    const char *flights = getenv("RECEIPTD_FLIGHTS");
-    return flights != NULL && strcmp(flights, "2") == 0 && rules->count == 0 && subscribers == 0 &&
+    return rules_want_flights() && rules->count == 0 && subscribers == 0 &&
            config->unknown == RCPT_UNKNOWN_PARK && config->timeline.retention_ms == 0;
 }
 
