@@ -125,6 +125,8 @@ ODD_ELEMENTS = (
     '{"message_id":{id},"\\u0073tatus":"DELIVERED","x":1e308,"y":-0.0,"z":123456789012345678901234567890}',
     '{"message_id":{id},"status":"SENT","deep":' + "[" * 25 + "]" * 25 + "}",
 )
+# Byte order marks before a good record: one is read over, two are not.
+MARKS = (b"\xef\xbb\xbf", b"\xef\xbb\xbf" * 2)
 BAD_RECORDS = (
     None,
     b"",
@@ -316,7 +318,7 @@ class Traffic:
         ways = [lambda good, value=value: value for value in BAD_RECORDS + EMPTY_RECORDS]
         ways += [lambda good, end=end: good + end for end in (b"x", b"]", b"}", b"{}", b"\x00", b"\xff")]
         ways += [lambda good: good[: self.random.randrange(1, len(good.rstrip()))] if len(good) > 1 else good] * 4
-        ways += [lambda good: b"\xef\xbb\xbf" + good, lambda good: b"\xef\xbb\xbf" * 2 + good]  # the first is read
+        ways += [lambda good, marks=marks: marks + good for marks in MARKS]
         ways += [lambda good: b"[" + b",".join([b'{"message_id":"m-0000001","status":300}'] * 10_001) + b"]"]
         ways += [lambda good: b'{"events":[' + b",".join([b'{"message_id":"m-0000002","status":300}'] * 10_000) + b"]}"]
         self.random.shuffle(ways)

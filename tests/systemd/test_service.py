@@ -322,4 +322,5 @@ def test_a_maintenance_that_was_killed_runs_again(maintain, database, topic):
         maintain.wait_for_journal("status=9/KILL")
     maintain.wait_for_journal("Scheduled restart job")
     maintain.wait_for_journal("Finished receiptd-maintain")
-    assert maintain.show("Result", "ActiveState") == {"Result": "success", "ActiveState": "inactive"}
+    maintain.wait_for(lambda: maintain.show("ActiveState") == {"ActiveState": "inactive"}, "its run ends")
+    assert maintain.show("Result") == {"Result": "success"}
