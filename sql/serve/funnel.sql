@@ -1,6 +1,6 @@
 -- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text reason, variant,
 -- channel, gateway, time_to_deliver or time_to_open: with the funnel by this, too (NULL: without), $4 text answer of
--- pending.sql (NULL: it was not asked), $5 text name and $6 text day of the campaign (NULL: not known). From the
+-- pending (NULL: it was not asked), $5 text name and $6 text day of the campaign (NULL: not known). From the
 -- counters alone. customers and logical (counters.groups): as the last roll-up left them; NULL: the campaign has none.
 -- The stream asks for those of many viewers at once: with the variable many = many, $2 is JSON, [{"n": …,
 -- "campaign_id": …, "organisation": …, "name": …, "day": …}, …], and the others are NULL. Returns body and n. No row:

@@ -160,8 +160,12 @@ static void write_lane(FILE *out)
 /* With a customer and a channel, which are in the column of the dimensions. */
 static const struct rcpt_pg_statement *serve_statements(size_t *count)
 {
-    const struct rcpt_serve_columns columns = {DIMENSION_COLUMN, DIMENSION_COLUMN, DIMENSION_COLUMN,
-                                               "created_at"};
+    const struct rcpt_serve_columns columns = {.customer = DIMENSION_COLUMN,
+                                               .logical = DIMENSION_COLUMN,
+                                               .channel = DIMENSION_COLUMN,
+                                               .newest = "created_at",
+                                               .expiry = {DIMENSION_COLUMN},
+                                               .expiry_count = 1};
     return rcpt_serve_statements(&columns, count);
 }
 
@@ -180,9 +184,10 @@ void generate_sql(FILE *out)
         "-- \"lane/apply rules\": with all rules, which may be combined with the others; "
         "dimensions:\n"
         "-- also by columns of the inbox, here by " DIMENSION_COLUMN
-        "; \"serve/messages_of_customer\", \"serve/recipients\" and\n"
-        "-- \"lane/range_resolve\": likewise; \"serve/names\": by receiptd.action for the view;\n"
-        "-- \"serve/funnels\": serve/funnel for many campaigns at once;\n"
+        "; \"serve/messages_of_customer\", \"serve/recipients\",\n"
+        "-- \"serve/pending\" and \"lane/range_resolve\": likewise; \"serve/names\": by "
+        "receiptd.action\n"
+        "-- for the view; \"serve/funnels\": serve/funnel for many campaigns at once;\n"
         "-- \"lane/apply_days\": for batches whose receipts name the days of their messages.\n",
         out);
     write_lane(out);

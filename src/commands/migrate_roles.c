@@ -5,7 +5,9 @@
 #include <sysexits.h>
 
 #include "migrate.h"
+#include "postgres/array_text.h"
 #include "postgres/sql.h"
+#include "serve/serve.h"
 
 #define ROLE_NAME_MAX 63u /* PostgreSQL cuts longer ones off */
 
@@ -117,6 +119,27 @@ static bool grant_times(struct migrate_plan *plan)
            migrate_append(plan, "migrate/role_times");
 }
 
+/* The readers' role may read the columns that each inbox has, and those that the configuration
+ * names. */
+static bool grant_read(struct migrate_plan *plan)
+{
+    if (migrate_option(plan, "serve-role") == NULL)
+        return true;
+    const struct rcpt_serve_columns columns = rcpt_serve_columns(plan->context->config);
+    const char *const shown[] = {columns.customer, columns.logical, columns.channel,
+                                 columns.customer != NULL ? columns.newest : NULL};
+    struct rcpt_array_text names;
+    rcpt_array_text_init(&names);
+    for (size_t index = 0; index < sizeof(shown) / sizeof(shown[0]); index++)
+        if (shown[index] != NULL)
+            rcpt_array_text_add(&names, shown[index], strlen(shown[index]));
+    for (size_t index = 0; index < columns.expiry_count; index++)
+        rcpt_array_text_add(&names, columns.expiry[index], strlen(columns.expiry[index]));
+    migrate_bind(plan, "serve_columns", rcpt_array_text_finish(&names));
+    rcpt_array_text_fini(&names);
+    return migrate_append(plan, "migrate/serve_role_columns");
+}
+
 /* Roles without an option are left alone, also their rights. */
 bool migrate_roles_plan(struct migrate_plan *plan)
 {
@@ -125,5 +148,6 @@ bool migrate_roles_plan(struct migrate_plan *plan)
         good = plan_role(plan, options[index].name, options[index].variable, options[index].file) &&
                (index > 0 || (grant_counted(plan) && grant_times(plan)));
     const char *platform_role = migrate_option(plan, "platform-role");
-    return good && (platform_role == NULL || migrate_dimensions_grant(plan, platform_role));
+    return good && grant_read(plan) &&
+           (platform_role == NULL || migrate_dimensions_grant(plan, platform_role));
 }

@@ -2,6 +2,7 @@
  * that sends them. lane_statements.c has those of lanes. Called where these connections are made.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bind.h"
@@ -87,6 +88,25 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
     return with_texts(statements, *count, "intake");
 }
 
+/* A condition for each column that a rule names. */
+static const char *pending_text(const struct rcpt_serve_columns *columns)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct rcpt_error error;
+    FILE *out = rcpt_open_memory(&text, &size);
+    fputs(rcpt_sql("serve/pending/10_begin"), out);
+    for (size_t index = 0; index < columns->expiry_count; index++) {
+        const struct rcpt_pg_binding binding = {"column", columns->expiry[index]};
+        char *condition = rcpt_pg_bind(rcpt_sql("serve/pending/20_column"), &binding, 1, &error);
+        fputs(condition, out);
+        free(condition);
+    }
+    fputs(rcpt_sql("serve/pending/30_end"), out);
+    RCPT_ASSERT(fclose(out) == 0);
+    return text;
+}
+
 /* Prepared on each connection of the interface for readers, whose role may read and nothing else.
  */
 const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_columns *columns,
@@ -97,6 +117,7 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_co
         {.name = "funnels"},
         {.name = "message"},
         {.name = "recipients"},
+        {.name = "pending"},
         {.name = "token"},
         {.name = "changes"},
         {.name = "campaigns"},
@@ -108,7 +129,6 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_co
         {.name = "status"},
         {.name = "timeline"},
         {.name = "gateways"},
-        {.name = "pending"},
         {.name = "messages_of_customer"},
     };
     /* Where the inbox has no such column, another one stands in its place and is not read. */
@@ -131,6 +151,7 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_co
         statements[1].sql = rcpt_pg_bind(rcpt_sql("serve/funnel"), &many, 1, &error);
         statements[2].sql = rcpt_pg_bind(rcpt_sql("serve/message"), bindings, bound, &error);
         statements[3].sql = rcpt_pg_bind(rcpt_sql("serve/recipients"), bindings, bound, &error);
+        statements[4].sql = pending_text(columns);
     }
     if (customer == NULL)
         (*count)--;

@@ -71,11 +71,14 @@ const struct rcpt_pg_statement *rcpt_heart_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_control_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count);
 /* On those of the interface for readers. Static. */
+#define RCPT_SERVE_EXPIRY_COLUMNS 100u
 struct rcpt_serve_columns { /* of the inbox */
     const char *customer;   /* NULL: none, and there is no statement for it */
     const char *logical;    /* NULL: none */
     const char *channel;    /* NULL: none */
     const char *newest;     /* orders the messages of a customer */
+    const char *expiry[RCPT_SERVE_EXPIRY_COLUMNS]; /* by which rules of inbox.expiry choose */
+    size_t expiry_count;
 };
 const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_columns *columns,
                                                       size_t *count);

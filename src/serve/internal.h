@@ -199,8 +199,6 @@ struct serve_pool_figures serve_pool_figures(const struct serve_pool *pool);
 /* What connections that read have in common; outage, statements and callbacks are the caller's. */
 struct rcpt_pg_settings serve_pg_settings(struct rcpt_serve *serve, const char *name);
 const char *serve_dsn(const struct rcpt_config *config);
-/* Of the inbox, that answers show or search by. */
-struct rcpt_serve_columns serve_columns(const struct rcpt_config *config);
 
 /* ---- names.c ---- */
 #define SERVE_NAMES_VALUES 3u

@@ -11,6 +11,7 @@
 
 #include "config/config.h"
 #include "http/http.h"
+#include "postgres/statements.h"
 
 struct rcpt_serve;
 
@@ -35,6 +36,10 @@ void rcpt_serve_apply_config(struct rcpt_serve *serve);
 /* Reads the certificate again; one with a fault changes nothing. */
 void rcpt_serve_reload_tls(struct rcpt_serve *serve);
 int rcpt_serve_port(const struct rcpt_serve *serve);
+
+/* Columns of the inbox that answers show or search by, beside those that each inbox has. Names are
+ * borrowed from the configuration, or static. */
+struct rcpt_serve_columns rcpt_serve_columns(const struct rcpt_config *config);
 
 /* ---- figures, since the start ---- */
 

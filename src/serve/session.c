@@ -41,15 +41,32 @@ static const char *channel_of(const struct rcpt_config *config)
     return config->inbox.channel;
 }
 
+/* Each column once, whatever the number of rules that name it. */
+static void add_expiry(const struct rcpt_config *config, struct rcpt_serve_columns *columns)
+{
+    for (size_t index = 0; index < config->inbox.expiry_count; index++) {
+        const char *column = config->inbox.expiry[index].column;
+        bool known = column == NULL;
+        for (size_t other = 0; !known && other < columns->expiry_count; other++)
+            known = strcmp(columns->expiry[other], column) == 0;
+        if (known)
+            continue;
+        RCPT_ASSERT(columns->expiry_count < RCPT_SERVE_EXPIRY_COLUMNS);
+        columns->expiry[columns->expiry_count++] = column;
+    }
+}
+
 /* What is counted by a column says where it is; otherwise the key does. The inbox of our own has
  * created_at; a table of the platform's only where a key names it. */
-struct rcpt_serve_columns serve_columns(const struct rcpt_config *config)
+struct rcpt_serve_columns rcpt_serve_columns(const struct rcpt_config *config)
 {
     const char *customer = rcpt_groups_column(config, "customer");
     bool dated = config->inbox.table == NULL || config->inbox.created_at != NULL;
-    return (struct rcpt_serve_columns){.customer =
-                                           customer != NULL ? customer : config->inbox.customer_id,
-                                       .logical = rcpt_groups_column(config, "logical"),
-                                       .channel = channel_of(config),
-                                       .newest = dated ? "created_at" : "message_id"};
+    struct rcpt_serve_columns columns = {.customer = customer != NULL ? customer
+                                                                      : config->inbox.customer_id,
+                                         .logical = rcpt_groups_column(config, "logical"),
+                                         .channel = channel_of(config),
+                                         .newest = dated ? "created_at" : "message_id"};
+    add_expiry(config, &columns);
+    return columns;
 }

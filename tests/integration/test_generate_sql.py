@@ -63,7 +63,8 @@ def test_every_statement_is_its_files_joined_as_they_stand(printed):
     for name in ("serve/message", "serve/recipients"):
         text = re.sub(r":'has_(?:customer|logical|channel)'", "'true'", text_of(name))
         assert same(printed[name], re.sub(r':"(?:customer|logical|channel)"', '"org_id"', text))
-    bound = ("serve/message", "serve/messages_of_customer", "serve/recipients", "serve/names", "lane/range_resolve", "serve/funnel", "serve/funnels")
+    assert same(printed["serve/pending"], text_of("serve/pending").replace(":'column'", "'org_id'").replace(':"column"', '"org_id"'))
+    bound = ("serve/pending", "serve/message", "serve/messages_of_customer", "serve/recipients", "serve/names", "lane/range_resolve", "serve/funnel", "serve/funnels")
     assert all(same(text, text_of(name)) for name, text in printed.items() if name not in bound)
     files = {f"{folder}/{path.stem}" for folder in FOLDERS for path in (SQL / folder).glob("*.sql")}
     assert files <= set(printed), "a file that nobody prepares"

@@ -410,6 +410,47 @@ def test_readers_see_no_payload_and_no_answer(owned):
         reader.execute("SELECT d.reason, z.size FROM dead_letter d JOIN dead_letter_size z USING (topic, partition, \"offset\", index)")
 
 
+def may_read(reader, column):
+    try:
+        reader.execute(sql.SQL("SELECT {} FROM message_inbox").format(sql.Identifier(column)))
+    except psycopg.errors.InsufficientPrivilege:
+        return False
+    return True
+
+
+# As spelt in the table: letters of both cases, a quote, and types that are no text.
+NAMED = {"Brand": "text", 'it"s': "boolean", "tags": "text[]", "created_at": "timestamptz", "customer": "bigint", "secret": "text"}
+
+
+@pytest.mark.parametrize("mapped", (False, True), ids=("own inbox", "mapped inbox"))
+def test_readers_read_the_columns_of_the_inbox_that_the_configuration_names(site, mapped):
+    """Nothing names `secret`; what a rule no longer names is taken away again."""
+    if mapped:
+        site.map_inbox()
+    else:
+        site.migrate()
+    with (site.connect("mapped") if mapped else site.database.connect()) as connection:
+        for column, kind in NAMED.items():
+            connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN IF NOT EXISTS {} {}").format(
+                sql.SQL("messaging.outbound" if mapped else "receiptd.message_inbox"), sql.Identifier(column), sql.SQL(kind)))
+    own = {"message_id", "org_id", "campaign_id", "status", "flags", "status_at", "updated_at"}
+    rules = [{"column": name, "value": "x", "after": "72h"} for name in ("Brand", 'it"s', "Brand", "tags", "missing", "ctid")]
+    columns = {"customer_id": "customer", "created_at": "created_at"}
+    for expiry, keys, named in ((rules, columns, {"Brand", 'it"s', "tags"} | ({"customer", "created_at"} if mapped else set())),
+                                ([*rules[1:2], {"after": "1h"}], dict.fromkeys(columns), {'it"s'}), ([], dict.fromkeys(columns), set())):
+        site.receiptd.configure(inbox={"expiry": expiry} | ({**MAPPING, "columns": keys | MAPPING["columns"]} if mapped else {}))
+        site.migrate("--serve-role", site.names["serve"])
+        with site.connect("serve") as reader:
+            reader.execute("SET search_path = receiptd")
+            there = {row[0] for row in site.database.query("SELECT attname::text FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped"
+                                                           " AND attrelid = 'receiptd.message_inbox'::regclass")}
+            assert there >= NAMED.keys() and {column for column in there if may_read(reader, column)} == own | named
+            for query in ("SELECT * FROM message_inbox", "SELECT to_jsonb(m) FROM message_inbox m", "SELECT count(m) FROM message_inbox m",
+                          "SELECT ctid FROM message_inbox", "SELECT 1 FROM message_inbox WHERE secret = 'x'"):
+                with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedColumn)):
+                    reader.execute(query)
+
+
 # ---- what holds others up ---------------------------------------------------------------------------------------------
 
 def test_who_has_no_right_to_work_holds_nobody_up(owned):

@@ -20,6 +20,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from support import reader
@@ -131,6 +132,36 @@ def test_a_funnel_shows_how_long_messages_took(site):
     (bucket,) = site.json("/campaigns/alpha-campaign/funnel?by=time_to_deliver")["by"]
     assert (bucket["key"], bucket["statuses"][0]["code"], bucket["statuses"][0]["messages"]) == ("1024", 600, 7)
     assert site.json("/campaigns/alpha-campaign/funnel?by=time_to_open")["by"] == []
+
+
+# Values that PostgreSQL writes in one way and JSON in another.
+EXPIRING = {"Brand": ("text", "'acme'", "acme"), 'it"s': ("boolean", "true", "true"), "tags": ("text[]", "'{a,b}'", '["a", "b"]'),
+            "born": ("timestamptz", "'2025-01-02 03:04:05Z'", "2025-01-02T03:04:05+00:00"), "n": ("numeric", "1.50", "1.50"),
+            "value": ("text", "'a\\b'", "a\\b")}
+
+
+def test_pending_reads_the_columns_of_its_rules(site):
+    """By the role of readers, which may read no other columns; the daemon's `receiptd funnel` says the same."""
+    site.process.stop()
+    site.receiptd.configure(inbox={"expiry": [{"column": name, "value": value, "after": "72h"} for name, (_, _, value) in EXPIRING.items()]})
+    for number, (column, (kind, written, _)) in enumerate(EXPIRING.items()):
+        name = sql.Identifier(column)
+        site.database.execute(sql.SQL("ALTER TABLE receiptd.message_inbox ADD COLUMN {} {}").format(name, sql.SQL(kind)))
+        site.database.execute(sql.SQL("UPDATE receiptd.message_inbox SET status = 300, {} = {} WHERE message_id = {}").format(
+            name, sql.SQL(written), sql.Literal(f"alpha-m{number}")))
+    site.receiptd.command("migrate", "--serve-role", site.role)
+    site.process = reader.start(site.receiptd)
+    found = site.json("/campaigns/alpha-campaign?pending=true")["pending"]
+    assert found["messages"] == len(EXPIRING)
+    assert found == json.loads(site.receiptd.command("funnel", "alpha-campaign", "--format", "json").stdout)["pending"]
+
+
+def test_a_column_of_a_rule_that_the_inbox_does_not_have_is_named(site):
+    site.process.stop()
+    site.receiptd.configure(inbox={"expiry": [{"column": "brnad", "value": "x", "after": "72h"}]})
+    site.receiptd.command("migrate", "--serve-role", site.role)
+    site.process = site.receiptd.start("serve-without", command="serve")
+    site.process.wait_for_log("column m.brnad does not exist")
 
 
 def test_a_funnel_says_on_demand_until_when_it_is_provisional(site):
