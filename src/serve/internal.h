@@ -45,6 +45,7 @@ enum serve_type {
     SERVE_TEXT,    /* 1 to SERVE_MOST_TEXT characters of UTF-8 */
     SERVE_INTEGER, /* between least and most */
     SERVE_CHOICE,  /* one of `words` */
+    SERVE_BOOLEAN, /* likewise: true|false */
 };
 
 struct serve_parameter {
@@ -96,6 +97,12 @@ struct serve_route {
     const char *doc;
 };
 
+/* "q, customer": of one_of, those that this configuration offers. */
+void serve_routes_list_one_of(const struct serve_route *route, const struct rcpt_config *config,
+                              char *names, size_t size);
+/* One that is off for this configuration is answered with 501. */
+bool serve_parameter_is_on(const struct serve_parameter *parameter,
+                           const struct rcpt_config *config);
 /* The table; `count` rows. */
 const struct serve_route *serve_routes(size_t *count);
 

@@ -27,22 +27,27 @@ static void put_ladder(struct rcpt_json *json, const struct rcpt_ladder *ladder)
     rcpt_json_end_array(json);
 }
 
+static const char *const type_names[] = {[SERVE_TEXT] = "string",
+                                         [SERVE_INTEGER] = "integer",
+                                         [SERVE_CHOICE] = "string",
+                                         [SERVE_BOOLEAN] = "boolean"};
+
 /* What a parameter may be, by the same columns of the row by which it is checked. */
 static void put_schema(struct rcpt_json *json, const struct serve_parameter *parameter,
                        const struct rcpt_config *config)
 {
     rcpt_json_key(json, "schema");
     rcpt_json_begin_object(json);
-    rcpt_json_put_text(json, "type", parameter->type == SERVE_INTEGER ? "integer" : "string");
+    rcpt_json_put_text(json, "type", type_names[parameter->type]);
     if (parameter->type == SERVE_INTEGER) {
         rcpt_json_put_text(json, "format", "int64");
         rcpt_json_put_int(json, "minimum", parameter->least);
         rcpt_json_put_int(json, "maximum", parameter->most);
-    } else if (parameter->words != NULL) {
+    } else if (parameter->type == SERVE_CHOICE) {
         put_words(json, rcpt_text_of(parameter->words));
     } else if (parameter->of_ladder) {
         put_ladder(json, config->ladder);
-    } else {
+    } else if (parameter->type == SERVE_TEXT) {
         rcpt_json_put_int(json, "minLength", 1);
         rcpt_json_put_int(json, "maxLength", SERVE_MOST_TEXT);
     }
@@ -50,25 +55,20 @@ static void put_schema(struct rcpt_json *json, const struct serve_parameter *par
         rcpt_json_put_text(json, "pattern", parameter->pattern);
     if (parameter->initial != NULL && parameter->type == SERVE_INTEGER)
         rcpt_json_put_int(json, "default", strtoll(parameter->initial, NULL, 10));
+    else if (parameter->initial != NULL && parameter->type == SERVE_BOOLEAN)
+        rcpt_json_put_bool(json, "default", strcmp(parameter->initial, "true") == 0);
     else if (parameter->initial != NULL)
         rcpt_json_put_text(json, "default", parameter->initial);
     rcpt_json_end_object(json);
 }
 
-/* One that is off for this configuration would be answered with 501. */
-static bool is_there(const struct serve_parameter *parameter, const struct rcpt_config *config)
-{
-    return parameter->name != NULL && (parameter->is_on == NULL || parameter->is_on(config));
-}
-
-/* Where exactly one has to be given, and there is but one, it is required. */
-static bool is_required(const struct serve_route *route, const struct serve_parameter *parameter,
-                        const struct rcpt_config *config)
+/* How many parameters there are, of which exactly one has to be given; 0: any may. */
+static size_t count_one_of(const struct serve_route *route, const struct rcpt_config *config)
 {
     size_t count = 0;
     for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
-        count += is_there(&route->parameters[index], config);
-    return parameter->required || (route->one_of && count == 1);
+        count += route->one_of && serve_parameter_is_on(&route->parameters[index], config);
+    return count;
 }
 
 /* One parameter; its doc line is the description. */
@@ -78,7 +78,7 @@ static void put_parameter(struct rcpt_json *json, const struct serve_route *rout
     rcpt_json_begin_object(json);
     rcpt_json_put_text(json, "name", parameter->name);
     rcpt_json_put_text(json, "in", parameter->in_path ? "path" : "query");
-    rcpt_json_put_bool(json, "required", is_required(route, parameter, config));
+    rcpt_json_put_bool(json, "required", parameter->required || count_one_of(route, config) == 1);
     rcpt_json_put_text(json, "description", parameter->doc);
     put_schema(json, parameter, config);
     rcpt_json_end_object(json);
@@ -184,6 +184,23 @@ static void put_tag(struct rcpt_json *json, const char *path)
     rcpt_json_end_array(json);
 }
 
+/* Parameters that exclude each other, for which OpenAPI has no word: a sentence for people, and
+ * x-exactly-one-of for programs. */
+static void put_one_of(struct rcpt_json *json, const struct serve_route *route,
+                       const struct rcpt_config *config)
+{
+    char names[160], text[240];
+    serve_routes_list_one_of(route, config, names, sizeof(names));
+    snprintf(text, sizeof(text), "Takes exactly one of: %s. None or several: 400.", names);
+    rcpt_json_put_text(json, "description", text);
+    rcpt_json_key(json, "x-exactly-one-of");
+    rcpt_json_begin_array(json);
+    for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
+        if (serve_parameter_is_on(&route->parameters[index], config))
+            rcpt_json_text(json, route->parameters[index].name);
+    rcpt_json_end_array(json);
+}
+
 /* One operation. x-scope and x-by-link say who may ask, for which OpenAPI has no word. */
 static void put_route(struct rcpt_json *json, const struct serve_route *route,
                       const struct rcpt_config *config)
@@ -193,6 +210,9 @@ static void put_route(struct rcpt_json *json, const struct serve_route *route,
     rcpt_json_put_text(json, "operationId", route->id);
     rcpt_json_put_text(json, "summary", route->doc);
     put_tag(json, route->path);
+    bool chooses = count_one_of(route, config) > 1;
+    if (chooses)
+        put_one_of(json, route, config);
     rcpt_json_key(json, "security");
     rcpt_json_begin_array(json);
     put_requirement(json, "token");
@@ -204,7 +224,7 @@ static void put_route(struct rcpt_json *json, const struct serve_route *route,
     rcpt_json_key(json, "parameters");
     rcpt_json_begin_array(json);
     for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
-        if (is_there(&route->parameters[index], config))
+        if (serve_parameter_is_on(&route->parameters[index], config))
             put_parameter(json, route, &route->parameters[index], config);
     rcpt_json_end_array(json);
     if (route->takes != NULL)
@@ -215,6 +235,8 @@ static void put_route(struct rcpt_json *json, const struct serve_route *route,
     for (size_t index = 0; off == NULL && index < SERVE_MOST_VALUES; index++)
         off = route->parameters[index].off;
     put_success(json, route);
+    if (chooses)
+        put_problem(json, "400", "not exactly one of the parameters, or a bad value");
     if (off != NULL)
         put_problem(json, "501", off);
     put_problem(json, "default", "why not (RFC 9457)");

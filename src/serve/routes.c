@@ -36,7 +36,7 @@
 
 #define PENDING                                                                                    \
     {                                                                                              \
-        .name = "pending", .type = SERVE_CHOICE, .words = "true|false", .first = "pending",        \
+        .name = "pending", .type = SERVE_BOOLEAN, .words = "true|false", .first = "pending",       \
         .doc = "with `pending`, which reads each message of the campaign (inbox.expiry)"           \
     }
 
@@ -76,7 +76,7 @@ static const struct serve_route routes[] = {
                     AFTER(CAMPAIGN_KEY),
                     LIMIT("50"),
                     {.name = "reverse",
-                     .type = SERVE_CHOICE,
+                     .type = SERVE_BOOLEAN,
                      .initial = "false",
                      .words = "true|false",
                      .doc = "the order the other way round"}},
@@ -402,6 +402,22 @@ static bool knows_all(const struct serve_request *request, struct rcpt_http_text
     return true;
 }
 
+bool serve_parameter_is_on(const struct serve_parameter *parameter,
+                           const struct rcpt_config *config)
+{
+    return parameter->name != NULL && (parameter->is_on == NULL || parameter->is_on(config));
+}
+
+void serve_routes_list_one_of(const struct serve_route *route, const struct rcpt_config *config,
+                              char *names, size_t size)
+{
+    size_t used = 0;
+    for (size_t index = 0; index < SERVE_MOST_VALUES; index++)
+        if (serve_parameter_is_on(&route->parameters[index], config))
+            used += (size_t)snprintf(names + used, size - used, "%s%s", used > 0 ? ", " : "",
+                                     route->parameters[index].name);
+}
+
 /* Where only one of them can mean something. */
 static bool gives_one(const struct serve_request *request, char problem[256])
 {
@@ -410,7 +426,9 @@ static bool gives_one(const struct serve_request *request, char problem[256])
         given += request->values[index] != NULL;
     if (!request->route->one_of || given == 1)
         return true;
-    snprintf(problem, 256, "%s takes exactly one of its parameters", request->route->path);
+    char names[160];
+    serve_routes_list_one_of(request->route, request->serve->settings.config, names, sizeof(names));
+    snprintf(problem, 256, "%s takes exactly one of: %s", request->route->path, names);
     return false;
 }
 
