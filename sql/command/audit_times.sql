@@ -2,7 +2,8 @@
 -- snapshot; the statement is this file and audit_dimension/90_list.sql or audit_times_repair.sql. $1 text[] campaigns,
 -- $2 bool: this run has booked messages that went without being booked. Variable: kind (in campaign_tally). Detached
 -- messages count as live ones, as in campaign_recount(). The kinds of gateways go over all campaigns and have '' for
--- one.
+-- one. A time that neither a row nor a counter has is not found (docs/semantics.md says why). So none may get lost beside
+-- a deletion: test_sql_races.py has batches meet deletions in either order.
 WITH
 held AS (
     SELECT m.campaign_id, time_place(m.first_gateway, m.first_sent_at, m.first_delivered_at, m.first_opened_at) AS place, count(*) AS n

@@ -1,5 +1,5 @@
 -- Lets a role read those of the columns that message_inbox has. migrate --serve-role calls it with what the
--- configuration names; a column that is missing is for who reads it to report.
+-- configuration names. Whoever reads a column that is missing reports it.
 CREATE OR REPLACE FUNCTION grant_inbox_columns(reader text, columns text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
