@@ -11,15 +11,17 @@ import socket
 import ssl
 import subprocess
 import time
+from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
 
 from oracle.ledger import Row
 from support import intake, templates
 from support.daemon import binary
-from support.intake import ACCOUNTS, Client, Gateway, request, sendgrid, twilio
+from support.intake import ACCOUNTS, Client, Gateway, read_topic, request, sendgrid, twilio
 from support.operations import Operations
 from support.servers import Kafka
+from support.services import ROOT
 from support.storm import Storm
 from support.wait import wait_for
 
@@ -95,6 +97,54 @@ def test_good_ones_land_and_bad_ones_become_dead_letters(site):
     assert any(b"levitated" in value for value, _ in letters)
     assert not any(b"15551234567" in value for value, _ in letters) and any(b"###########" in value for value, _ in letters)
     process.stop()
+
+
+# What a person has written, and who it was: under names that adapters know, under others, and as JSON and URLs encode it.
+PHONE, WORDS = "436641234567", "geheime Worte"
+SAID = {"from": f"+{PHONE}", "to": PHONE, "sender": {"id": PHONE, "phone": f"+{PHONE}"}, "text": {"body": WORDS}, "body": WORDS, "message": WORDS, "status": WORDS,
+        "type": WORDS, "event": WORDS, "contacts": [{"wa_id": PHONE, "profile": {"name": WORDS}}], WORDS: PHONE}
+
+
+def odd_requests(account):
+    """Messages of a person in forms that no adapter knows, and what is no form at all."""
+    json_type, form_type = "application/json", "application/x-www-form-urlencoded"
+    text = json.dumps(SAID)
+    plain = {name: value for name, value in SAID.items() if isinstance(value, str)}
+    for body in (text, f"[{text}]", json.dumps({"data": {"items": [SAID]}}), json.dumps({"events": [SAID], "entry": [{"changes": [{"value": SAID}]}]}),
+                 json.dumps({"Type": "Notification", "Message": text, "MessageId": PHONE}), json.dumps(text), text[:-1], f"{text}{text}", f'"{PHONE} {WORDS}"'):
+        yield request("POST", f"/dlr/{account}", body.encode(), [f"Content-Type: {json_type}"])
+    for body in (urlencode(plain), f"{PHONE}={WORDS}", f"mandrill_events={quote(text)}", f"{WORDS} %zz {PHONE}"):
+        yield request("POST", f"/dlr/{account}", body.encode(), [f"Content-Type: {form_type}"])
+    parts = "".join(f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in plain.items())
+    for body in (f"{parts}--b--\r\n", parts):
+        yield request("POST", f"/dlr/{account}", body.encode(), ["Content-Type: multipart/form-data; boundary=b"])
+    yield request("POST", f"/dlr/{account}", text.encode(), [f"Content-Type: {WORDS} {PHONE}"])
+    yield request("POST", f"/dlr/{account}", b"\xff" + text.encode(), ["Content-Type: text/xml"])
+    yield request("POST", f"/dlr/{account}", text.encode(), [f"Content-Encoding: {PHONE}", f"X-Forwarded-For: {PHONE}", f"User-Agent: {WORDS}"])
+    yield request("GET", f"/dlr/{account}?{urlencode(plain)}")
+    yield request("GET", f"/dlr/{account}/{PHONE}?text={quote(WORDS)}")
+
+
+def test_what_a_person_has_written_is_in_a_letter_and_in_no_log(site):
+    """Of each adapter, with all that the log can say; figures and pages show it neither."""
+    gateways = sorted(path.stem for path in (ROOT / "tests/payloads").glob("*.json"))
+    site.receiptd.configure(log={"level": "debug", "message_ids": "plain"})
+    refused = {"name": "refused", "gateway": "postmark", "auth": "basic", "verify": "required", "secrets": ["user:secret"]}
+    process = site.start(accounts=[refused, *({"name": name, "gateway": name, "verify": "off"} for name in gateways)])
+    for name in (*gateways, "refused"):
+        for asked in odd_requests(name):
+            with Client(process.port) as client:
+                client.send(asked)
+                assert client.answer().status in (200, 202, 204, 400, 401, 403, 404, 405, 413, 415), (name, asked)
+    pages = Operations(process)
+    shown = [pages.get(path).body.decode() for path in ("/metrics", "/statusz")]
+    process.stop()
+    letters = [value.decode(errors="replace") for value, _ in read_topic(site.letters)]
+    assert sum(WORDS in letter and PHONE in letter for letter in letters) > len(gateways), "its text is where it can be read again"
+    assert "request refused" in process.log(), "it says all that it can"
+    for text in (process.log(), *shown):
+        for said in (PHONE, PHONE[2:], WORDS, "geheime", quote(WORDS), quote_plus(WORDS)):
+            assert said not in text, text[max(0, text.find(said) - 300):][:600]
 
 
 def test_a_command_prints_the_dead_letters(site):
