@@ -1,5 +1,5 @@
 /* libFuzzer target: the decoder against jansson. Both must accept and refuse the same documents and
- * find the same events in them.
+ * find the same events and ranges in them.
  *
  * What may differ, because only one of the two says anything about it:
  * - halves of surrogate pairs, NULs in keys and integers above 64 bits are errors for jansson:
@@ -27,14 +27,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct rcpt_ladder *ladder;
 static struct rcpt_decoder *decoder;
 
+struct moment {
+    double us;
+    bool is_exact;
+};
+
 /* What an element must become. */
 struct wanted {
-    int reason; /* -1: an event */
-    const char *id;
+    int reason;     /* -1: an event; RANGE_OFF: a range, which this decoder takes */
+    const char *id; /* of a range the recipient; NULL: a number, whose text is not known here */
     size_t id_size;
     int entry;
-    double at_us;
-    bool at_is_exact;
+    uint32_t flags;
+    int64_t part, parts;
+    struct moment at, until;
 };
 
 static void refuse(struct wanted *wanted, enum rcpt_reject_reason reason)
@@ -71,11 +77,13 @@ static void want_status(const json_t *status, const json_t *channel, struct want
         refuse(wanted, RCPT_REJECT_UNKNOWN_STATUS);
 }
 
-static void want_time(const json_t *at, struct wanted *wanted)
+/* `missing_us`: what a field that names no time stands for. */
+static void want_time(const json_t *at, int64_t missing_us, struct moment *moment,
+                      struct wanted *wanted)
 {
-    int64_t at_us = (int64_t)NOW_MS * 1000;
+    int64_t at_us = missing_us;
     bool good = true;
-    wanted->at_is_exact = true;
+    moment->is_exact = true;
     if (json_is_string(at)) {
         const char *text = json_string_value(at);
         good = rcpt_timestamp_parse(text, json_string_length(at), &at_us) ||
@@ -88,20 +96,87 @@ static void want_time(const json_t *at, struct wanted *wanted)
         good = good && at_us <= LATEST_US;
     } else if (json_is_real(at)) {
         double value = json_real_value(at);
-        wanted->at_is_exact = false;
-        wanted->at_us = value < 1e11 ? value * 1e6 : value * 1e3;
-        good = !signbit(value) && wanted->at_us <= (double)LATEST_US;
+        moment->is_exact = false;
+        moment->us = value < 1e11 ? value * 1e6 : value * 1e3;
+        good = !signbit(value) && moment->us <= (double)LATEST_US;
     } else {
         good = at == NULL || json_is_null(at);
     }
-    if (wanted->at_is_exact)
-        wanted->at_us = (double)at_us;
-    if (wanted->at_us < 1) { /* zero is no time: the record's counts */
-        wanted->at_is_exact = true;
-        wanted->at_us = (double)NOW_MS * 1000;
-    }
+    if (moment->is_exact)
+        moment->us = (double)at_us;
+    if (moment->us < 1) /* zero is no time */
+        *moment = (struct moment){(double)missing_us, true};
     if (!good)
         refuse(wanted, RCPT_REJECT_INVALID_TIME);
+}
+
+static bool is_absent(const json_t *value)
+{
+    return value == NULL || json_is_null(value);
+}
+
+static void want_flags(const json_t *flags, struct wanted *wanted)
+{
+    if (!is_absent(flags) && !json_is_array(flags))
+        refuse(wanted, RCPT_REJECT_INVALID_FLAGS);
+    for (size_t index = 0; index < json_array_size(flags); index++) {
+        const json_t *name = json_array_get(flags, index);
+        int entry = json_is_string(name) ? rcpt_ladder_find_name(ladder, json_string_value(name),
+                                                                 json_string_length(name), NULL, 0)
+                                         : -1;
+        uint32_t mask = entry >= 0 ? rcpt_ladder_entry(ladder, (size_t)entry)->mask : 0;
+        wanted->flags |= mask;
+        if (mask == 0)
+            refuse(wanted, RCPT_REJECT_INVALID_FLAGS);
+    }
+}
+
+/* Digits, as a number or as text; 0: it names none, or none that is good. */
+static int64_t want_count(const json_t *count, struct wanted *wanted)
+{
+    const char *text = json_string_value(count);
+    size_t size = json_string_length(count), zeros = text != NULL ? strspn(text, "0") : 0;
+    int64_t value = json_integer_value(count);
+    if (is_absent(count))
+        return 0;
+    if (text != NULL && strspn(text, "0123456789") == size && size - zeros < 10)
+        value = strtoll(text, NULL, 10);
+    if (value >= 1 && value <= RCPT_RECORD_MAX_PARTS)
+        return value;
+    refuse(wanted, RCPT_REJECT_INVALID_PART);
+    return 0;
+}
+
+static void want_part(const json_t *element, struct wanted *wanted)
+{
+    wanted->part = want_count(json_object_get(element, "part"), wanted);
+    wanted->parts = want_count(json_object_get(element, "parts"), wanted);
+    if (wanted->parts > 0 && wanted->part > wanted->parts)
+        refuse(wanted, RCPT_REJECT_INVALID_PART);
+    if (wanted->part == 0 || wanted->parts <= 1)
+        wanted->part = wanted->parts = 0;
+}
+
+static bool is_name(const json_t *text)
+{
+    return json_string_length(text) > 0 &&
+           strlen(json_string_value(text)) == json_string_length(text);
+}
+
+/* A receipt of all messages to a person: it names no flag, and the account by which they went. */
+static void want_range(const json_t *element, struct wanted *wanted)
+{
+    const json_t *recipient = json_object_get(element, "recipient");
+    bool named = json_is_number(recipient) ||
+                 (is_name(recipient) && json_string_length(recipient) <= RCPT_RECORD_MAX_ID_BYTES);
+    want_time(json_object_get(element, "until"), 0, &wanted->until, wanted);
+    want_flags(json_object_get(element, "flags"), wanted);
+    wanted->id = json_string_value(recipient);
+    wanted->id_size = json_string_length(recipient);
+    if (wanted->flags != 0 || !named || !is_name(json_object_get(element, "gateway")) ||
+        (wanted->entry >= 0 && rcpt_ladder_entry(ladder, (size_t)wanted->entry)->mask != 0))
+        refuse(wanted, RCPT_REJECT_INVALID_RANGE);
+    refuse(wanted, RCPT_REJECT_RANGE_OFF);
 }
 
 static struct wanted want(const json_t *element)
@@ -111,9 +186,18 @@ static struct wanted want(const json_t *element)
         wanted.reason = RCPT_REJECT_NOT_AN_EVENT;
         return wanted;
     }
-    want_id(json_object_get(element, "message_id"), &wanted);
+    const json_t *id = json_object_get(element, "message_id");
+    bool is_range = id == NULL && !is_absent(json_object_get(element, "until"));
+    if (!is_range)
+        want_id(id, &wanted);
     want_status(json_object_get(element, "status"), json_object_get(element, "channel"), &wanted);
-    want_time(json_object_get(element, "at"), &wanted);
+    want_time(json_object_get(element, "at"), (int64_t)NOW_MS * 1000, &wanted.at, &wanted);
+    if (is_range) {
+        want_range(element, &wanted);
+        return wanted;
+    }
+    want_flags(json_object_get(element, "flags"), &wanted);
+    want_part(element, &wanted);
     return wanted;
 }
 
@@ -158,26 +242,62 @@ static bool is_close_call(const json_t *at)
            (fabs(value - 1e11) < 1e-3 || fabs(value * 1e3 - 253402300800e6) < 1e2 || value <= 0);
 }
 
+static bool is_moment(int64_t us, const struct moment *wanted)
+{
+    return wanted->is_exact ? us == (int64_t)wanted->us : fabs((double)us - wanted->us) <= 64;
+}
+
+static bool is_text(const char *text, size_t size, const struct wanted *wanted)
+{
+    return size == wanted->id_size && memcmp(text, wanted->id, size) == 0;
+}
+
+static void compare_range(const struct rcpt_range *range, const struct wanted *wanted)
+{
+    RCPT_ASSERT(range->is_taken && range->entry == wanted->entry);
+    RCPT_ASSERT(wanted->id == NULL || is_text(range->recipient, range->recipient_size, wanted));
+    RCPT_ASSERT(is_moment(range->at_us, &wanted->at) && is_moment(range->until_us, &wanted->until));
+}
+
+/* What is refused or said of an element that jansson does not know: how long the text of a
+ * fraction is, and which way a close call falls. */
+static bool is_open(const json_t *element)
+{
+    return is_close_call(json_object_get(element, "at")) ||
+           is_close_call(json_object_get(element, "until")) ||
+           json_is_real(json_object_get(element, "recipient"));
+}
+
+/* No time for the decoder, and zero for jansson. */
+static bool is_minus_zero(const json_t *element, const struct rcpt_reject *reject)
+{
+    const json_t *at = json_object_get(element, "at"), *until = json_object_get(element, "until");
+    return reject != NULL && reject->reason == RCPT_REJECT_INVALID_TIME &&
+           ((json_is_integer(at) && json_integer_value(at) == 0) ||
+            (json_is_integer(until) && json_integer_value(until) == 0));
+}
+
 static void compare(const struct rcpt_record *record, const json_t *element, size_t index)
 {
     struct wanted wanted = want(element);
     const struct rcpt_event *event = event_of(record, index);
     const struct rcpt_reject *reject = reject_of(record, index);
     RCPT_ASSERT((event != NULL) != (reject != NULL));
-    if (json_is_object(element) && is_close_call(json_object_get(element, "at")))
+    if (json_is_object(element) && (is_open(element) || is_minus_zero(element, reject)))
         return;
     RCPT_ASSERT((event != NULL) == (wanted.reason < 0));
     if (event == NULL) {
         RCPT_ASSERT((int)reject->reason == wanted.reason);
+        if (wanted.reason == RCPT_REJECT_RANGE_OFF)
+            compare_range(&reject->range, &wanted);
         return;
     }
-    RCPT_ASSERT(event->id_size == wanted.id_size &&
-                memcmp(event->id, wanted.id, wanted.id_size) == 0);
+    RCPT_ASSERT(is_text(event->id, event->id_size, &wanted));
     RCPT_ASSERT(event->entry == wanted.entry);
-    if (wanted.at_is_exact)
-        RCPT_ASSERT(event->at_us == (int64_t)wanted.at_us);
-    else
-        RCPT_ASSERT(fabs((double)event->at_us - wanted.at_us) <= 64);
+    RCPT_ASSERT(event->flags ==
+                (wanted.flags & ~rcpt_ladder_entry(ladder, (size_t)wanted.entry)->mask));
+    RCPT_ASSERT(event->part == wanted.part && event->parts == wanted.parts);
+    RCPT_ASSERT(is_moment(event->at_us, &wanted.at));
 }
 
 static void compare_list(const struct rcpt_record *record, const json_t *list)
@@ -237,6 +357,7 @@ static void set_up(void)
     ladder = rcpt_ladder_new(rcpt_ladder_default_definition(), &error);
     RCPT_ASSERT(ladder != NULL);
     decoder = rcpt_decoder_new(ladder, 1);
+    rcpt_decoder_take_ranges(decoder);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
