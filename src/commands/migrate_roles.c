@@ -125,7 +125,7 @@ static bool grant_read(struct migrate_plan *plan)
 {
     if (migrate_option(plan, "serve-role") == NULL)
         return true;
-    const struct rcpt_serve_columns columns = rcpt_serve_columns(plan->context->config);
+    const struct rcpt_serve_columns columns = rcpt_serve_columns_of(plan->context->config);
     const char *const shown[] = {columns.customer, columns.logical, columns.channel,
                                  columns.customer != NULL ? columns.newest : NULL};
     struct rcpt_array_text names;

@@ -164,7 +164,7 @@ static void open_line(struct line *line, unsigned number)
     settings.context = line;
     settings.on_ready = on_ready;
     settings.on_down = on_down;
-    const struct rcpt_serve_columns columns = rcpt_serve_columns(serve->settings.config);
+    const struct rcpt_serve_columns columns = rcpt_serve_columns_of(serve->settings.config);
     settings.statements = rcpt_serve_statements(&columns, &settings.statement_count);
     line->pg = rcpt_pg_new(&settings);
     rcpt_pg_start(line->pg);

@@ -58,7 +58,7 @@ static bool has_gateways(const struct rcpt_config *config)
 
 static bool has_customers(const struct rcpt_config *config)
 {
-    return rcpt_serve_columns(config).customer != NULL;
+    return rcpt_serve_columns_of(config).customer != NULL;
 }
 
 static const struct serve_route routes[] = {

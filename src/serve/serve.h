@@ -39,7 +39,7 @@ int rcpt_serve_port(const struct rcpt_serve *serve);
 
 /* Columns of the inbox that answers show or search by, beside those that each inbox has. Names are
  * borrowed from the configuration, or static. */
-struct rcpt_serve_columns rcpt_serve_columns(const struct rcpt_config *config);
+struct rcpt_serve_columns rcpt_serve_columns_of(const struct rcpt_config *config);
 
 /* ---- figures, since the start ---- */
 

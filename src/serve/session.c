@@ -58,7 +58,7 @@ static void add_expiry(const struct rcpt_config *config, struct rcpt_serve_colum
 
 /* What is counted by a column says where it is; otherwise the key does. The inbox of our own has
  * created_at; a table of the platform's only where a key names it. */
-struct rcpt_serve_columns rcpt_serve_columns(const struct rcpt_config *config)
+struct rcpt_serve_columns rcpt_serve_columns_of(const struct rcpt_config *config)
 {
     const char *customer = rcpt_groups_column(config, "customer");
     bool dated = config->inbox.table == NULL || config->inbox.created_at != NULL;
