@@ -1,12 +1,10 @@
 -- The boundary of the inbox's recent set: since, and the column of message_inbox that is compared with it. No row while
 -- there is none, or while its index is missing or not finished, or its table is no longer partitioned, or the inbox has
--- no created_at (another mapping since). A boundary of ids is that of one table, and counts for no other. by_time: the
--- set is the newest partitions of a table in ranges of created_at.
+-- no created_at (another mapping since). A boundary of ids is that of one table, and counts for no other.
 SELECT COALESCE(r.since::text, r.first_id) AS since,
        CASE WHEN r.since IS NOT NULL THEN 'created_at'
             WHEN EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = i.oid AND a.attname = 'message_key' AND NOT a.attisdropped) THEN 'message_key'
-            ELSE 'message_id' END AS "column",
-       r.since IS NOT NULL AND c.relkind = 'p' AS by_time
+            ELSE 'message_id' END AS "column"
 FROM inbox_recent r
 JOIN pg_class i ON i.oid = to_regclass('message_inbox')
 JOIN pg_namespace s ON s.nspname = r.index_schema

@@ -75,11 +75,10 @@ static const struct rcpt_pg_binding bindings[] = {{"range_recipient", DIMENSION_
 struct variant {
     const char *name, *subscribers[2], *recent_since;
     size_t rules;
-    bool has_dimensions, has_days;
+    bool has_dimensions;
 };
 
-/* Those statements that are not as in `plain`, which has no subscribers; NULL: all. Of a variant
- * with days that one alone. */
+/* The variant has no subscribers in `plain`: writes those of its statements that differ; NULL: all. */
 static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
                           const struct variant *of)
 {
@@ -106,14 +105,11 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
         .resolves_ranges = true,
         .selective = used > 0 && strcmp(subscribers[used - 1], ACTIONS) == 0,
         .inserts_unknown = true,
-        .recent_since = of->recent_since,
-        .may_have_days = of->has_days,
-        .has_days = of->has_days};
+        .recent_since = of->recent_since};
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     for (size_t index = 0; index < count; index++)
-        if ((plain == NULL || !is_among(plain, &list[index])) &&
-            (!of->has_days || strcmp(list[index].name, "apply_days") == 0))
+        if (plain == NULL || !is_among(plain, &list[index]))
             write_statement(out, "lane", of->name, &list[index]);
     rcpt_lane_statements_free(statements);
 }
@@ -124,23 +120,20 @@ static void write_lane(FILE *out)
 {
     static const struct variant variants[] = {
         {.name = ""},
-        {" folds", {FOLDS}, NULL, 0, false, false},
-        {" folds_columns", {FOLDS_COLUMNS}, NULL, 0, false, false},
-        {" actions", {ACTIONS}, NULL, 0, false, false},
-        {" folds actions", {FOLDS, ACTIONS}, NULL, 0, false, false},
-        {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}, NULL, 0, false, false},
-        {" recent", {NULL}, BOUNDARY, 0, false, false},
-        {" folds recent", {FOLDS}, BOUNDARY, 0, false, false},
-        {" folds_columns recent", {FOLDS_COLUMNS}, BOUNDARY, 0, false, false},
-        {" actions recent", {ACTIONS}, BOUNDARY, 0, false, false},
-        {" folds actions recent", {FOLDS, ACTIONS}, BOUNDARY, 0, false, false},
-        {" folds_columns actions recent", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY, 0, false, false},
+        {" folds", {FOLDS}, NULL, 0, false},
+        {" folds_columns", {FOLDS_COLUMNS}, NULL, 0, false},
+        {" actions", {ACTIONS}, NULL, 0, false},
+        {" folds actions", {FOLDS, ACTIONS}, NULL, 0, false},
+        {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}, NULL, 0, false},
+        {" recent", {NULL}, BOUNDARY, 0, false},
+        {" folds recent", {FOLDS}, BOUNDARY, 0, false},
+        {" folds_columns recent", {FOLDS_COLUMNS}, BOUNDARY, 0, false},
+        {" actions recent", {ACTIONS}, BOUNDARY, 0, false},
+        {" folds actions recent", {FOLDS, ACTIONS}, BOUNDARY, 0, false},
+        {" folds_columns actions recent", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY, 0, false},
         {.name = " rules", .rules = RULES - 3},
         {.name = " rules dimensions", .rules = RULES, .has_dimensions = true},
-        {" rules dimensions recent", {NULL}, BOUNDARY, RULES, true, false},
-        {" days", {NULL}, BOUNDARY, 0, false, true},
-        {" folds_columns actions days", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY, 0, false, true},
-        {" rules dimensions days", {NULL}, BOUNDARY, RULES, true, true}};
+        {" rules dimensions recent", {NULL}, BOUNDARY, RULES, true}};
     struct rcpt_lane_variant base = {.inserts_unknown = true,
                                      .resolves_ranges = true,
                                      .bindings = bindings,
@@ -187,8 +180,7 @@ void generate_sql(FILE *out)
         "; \"serve/messages_of_customer\", \"serve/recipients\",\n"
         "-- \"serve/pending\" and \"lane/range_resolve\": likewise; \"serve/names\": by "
         "receiptd.action\n"
-        "-- for the view; \"serve/funnels\": serve/funnel for many campaigns at once;\n"
-        "-- \"lane/apply_days\": for batches whose receipts name the days of their messages.\n",
+        "-- for the view; \"serve/funnels\": serve/funnel for many campaigns at once.\n",
         out);
     write_lane(out);
     write_list(out, "heart", rcpt_heart_statements);

@@ -214,9 +214,7 @@ static bool check_lanes(struct command_context *context)
         .resolves_ranges = rules.ranges.on,
         .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
         .recent_since = there ? rcpt_session_rows_text(recent, 0, "since") : NULL,
-        .recent_column = there ? rcpt_session_rows_text(recent, 0, "column") : NULL,
-        .may_have_days = inbox_may_have_days(config),
-        .has_days = there && rcpt_session_rows_bool(recent, 0, "by_time")};
+        .recent_column = there ? rcpt_session_rows_text(recent, 0, "column") : NULL};
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     bool good = rcpt_session_check_statements(context->session, list, count, &context->error);

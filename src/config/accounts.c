@@ -151,8 +151,6 @@ static const struct rcpt_config_row rows[] = {
         "template of the person's id, for receipts without a message id that mean all messages "
         "to a person up to a time"),
     TEMPLATE("custom.until", custom.until, "template of that time"),
-    TEMPLATE("custom.day", custom.day,
-             "template of the UTC day, YYYY-MM-DD, on which your table's row was inserted"),
     TEMPLATE("custom.client_ref", custom.client_ref, "template of what the sender put in"),
     {"custom.answer_code", RCPT_CONFIG_INTEGER, 0, FIELD(custom.answer_code), .initial = "200",
      .min = 200, .max = 299, .doc = "answer once everything is in Kafka"},

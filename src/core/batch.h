@@ -39,7 +39,6 @@ struct rcpt_batch_message {
                              statement parks them, and the wake decides one by one */
     uint32_t first_event; /* its raw events are [first_event, next message's first_event) */
     int16_t top;          /* highest status carried */
-    uint16_t day;         /* that its receipts name, as events have it: any, where they differ */
 };
 
 /* A multiset of (status or flag code, count), shared by all messages with the same receipts; codes
@@ -109,7 +108,6 @@ struct rcpt_batch {
     uint32_t event_count;
     bool has_flags; /* an event names flags beside its status */
     bool has_orgs;  /* a message's receipts name an organisation */
-    bool has_days;  /* a message has one */
     bool has_held;  /* a message's receipts are parked, since one is held (rcpt_event_is_held) */
     uint64_t payload_bytes; /* sum over events */
     const struct rcpt_record **records;

@@ -359,7 +359,6 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
     message->mask = 0;
     message->top = -1;
     message->org = (struct rcpt_text){NULL, 0};
-    message->day = 0;
     for (uint32_t at = folding->head; at != NONE; at = raws[at].next) {
         const struct rcpt_event *event = raws[at].event;
         const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(builder->ladder, event->entry);
@@ -372,7 +371,6 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
         batch->payload_bytes += event->payload_size;
         batch->has_flags |= event->flags != 0;
         message->mask |= entry->mask | event->flags;
-        message->day = event->day > 0 ? event->day : message->day;
         batch->has_held |= rcpt_event_is_held(event);
         if (event->org_size > 0 || rcpt_event_is_held(event))
             rcpt_origin_join_org(out->record, event, &message->org, &batch->arena);
@@ -382,7 +380,6 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
             message->at_us = event->at_us;
         }
     }
-    batch->has_days |= message->day > 0;
     message->signature = intern_signature(builder, batch, &batch->events[message->first_event],
                                           batch->event_count - message->first_event);
 }

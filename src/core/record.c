@@ -74,11 +74,6 @@ uint64_t rcpt_decoder_machine_events(const struct rcpt_decoder *decoder,
     return decoder->machine_events[kind][policy];
 }
 
-uint64_t rcpt_decoder_odd_days(const struct rcpt_decoder *decoder)
-{
-    return decoder->odd_day_events;
-}
-
 struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
                                            enum rcpt_reject_reason reason, int32_t index,
                                            size_t payload, size_t payload_size)
@@ -103,7 +98,6 @@ void rcpt_record_forget(struct rcpt_decoder *decoder)
     decoder->event_count = 0;
     decoder->reject_count = 0;
     memset(decoder->machines, 0, sizeof(decoder->machines));
-    decoder->odd_days = 0;
 }
 
 /* One reject instead of all that was found; its letter holds the first bytes of the value. */
@@ -382,7 +376,6 @@ static void count_marks(struct rcpt_decoder *decoder)
     for (int kind = 0; kind < RCPT_MACHINE_KIND__COUNT; kind++)
         for (int policy = 0; policy < RCPT_MACHINE_POLICY__COUNT; policy++)
             decoder->machine_events[kind][policy] += decoder->machines[kind][policy];
-    decoder->odd_day_events += decoder->odd_days;
 }
 
 /* One piece of memory for all of the record, so that its size is known exactly. */

@@ -87,8 +87,7 @@ struct rcpt_event {
     uint16_t org;        /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
     uint8_t part, parts; /* of a message in several parts: which (from 1) of how many; else 0 */
     bool delivers_part;  /* it says that this part is delivered: of the message, it proves less */
-    uint16_t day;    /* UTC day on which its message was inserted, since 1970; 0: it names none */
-    uint8_t machine; /* what machine_codes() gets if a machine may have made it; else 0 */
+    uint8_t machine;     /* what machine_codes() gets if a machine may have made it; else 0 */
     uint32_t machine_ms; /* it is, if it comes within so long after the message's delivery */
 };
 
@@ -196,8 +195,6 @@ void rcpt_decoder_set_machines(struct rcpt_decoder *decoder,
 /* Events of this kind to which this policy was applied, since the start. */
 uint64_t rcpt_decoder_machine_events(const struct rcpt_decoder *decoder,
                                      enum rcpt_machine_kind kind, enum rcpt_machine_policy policy);
-/* Events whose field `day` is no day, since the start: they count as those without it. */
-uint64_t rcpt_decoder_odd_days(const struct rcpt_decoder *decoder);
 
 /* How long after the times that receipts name their records came to Kafka: the receipts of each
  * bucket and above the last, and the sum in seconds. Those that name no time are not among them. */

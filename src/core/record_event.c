@@ -254,19 +254,6 @@ static void take_range(struct rcpt_decoder *decoder, const struct rcpt_record_fi
         rcpt_record_facet_of(decoder, RCPT_FACET_GATEWAY, &tokens[RCPT_FIELD_GATEWAY]);
 }
 
-/* A hint, so what is no day loses nothing but time: the receipt counts as one without it. */
-static uint16_t read_day(struct rcpt_decoder *decoder, const struct rcpt_token *token)
-{
-    int64_t days;
-    if (token->kind <= RCPT_TOKEN_NULL)
-        return 0;
-    if (token->kind == RCPT_TOKEN_STRING &&
-        rcpt_timestamp_parse_day(token->text, token->size, &days) && days > 0 && days <= UINT16_MAX)
-        return (uint16_t)days;
-    decoder->odd_days++;
-    return 0;
-}
-
 /* Scratch memory of the decoder: finish() in record.c copies the events, sorted by lane. */
 static struct rcpt_event *add_event(struct rcpt_decoder *decoder)
 {
@@ -470,7 +457,6 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         .delivers_part = part > 0 && strcmp(rcpt_ladder_entry(decoder->ladder, (size_t)entry)->name,
                                             DELIVERED) == 0,
         .gateway = rcpt_record_facet_of(decoder, RCPT_FACET_GATEWAY, &tokens[RCPT_FIELD_GATEWAY]),
-        .day = read_day(decoder, &tokens[RCPT_FIELD_DAY]),
     };
     set_org(decoder, &tokens[RCPT_FIELD_ORG], event);
     if (decoder->machine_rules != NULL && decoder->machine_rules->after_delivery_ms > 0)

@@ -26,7 +26,6 @@ enum rcpt_field {
     RCPT_FIELD_PARTS,
     RCPT_FIELD_RECIPIENT,
     RCPT_FIELD_UNTIL,
-    RCPT_FIELD_DAY,
     RCPT_FIELD_FLAGS, /* absent for a list: see struct rcpt_record_fields */
     RCPT_FIELD__COUNT,
     RCPT_FIELD_OTHER = RCPT_FIELD__COUNT, /* of no interest here */
@@ -89,7 +88,6 @@ struct rcpt_decoder {
     const struct rcpt_machine_rules *machine_rules; /* NULL: flags alone */
     struct rcpt_machine_marks machine_marks;
     uint64_t machine_events[RCPT_MACHINE_KIND__COUNT][RCPT_MACHINE_POLICY__COUNT];
-    uint64_t odd_day_events;
     struct rcpt_record_channel odd_channels[RCPT_RECORD_MAX_ODD_CHANNELS];
     uint32_t odd_channel_count;
 
@@ -103,7 +101,6 @@ struct rcpt_decoder {
     uint64_t *event_keys;      /* likewise, where `keys` are wanted */
     uint32_t event_count, event_capacity;
     uint32_t machines[RCPT_MACHINE_KIND__COUNT][RCPT_MACHINE_POLICY__COUNT]; /* among them */
-    uint32_t odd_days; /* of them: their field `day` is none */
     struct rcpt_reject *rejects;
     uint32_t reject_count, reject_capacity;
     char *rest; /* texts and indexes of rejects that share a letter; go behind the record's value */

@@ -175,8 +175,6 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
     switch (size) {
     case 2:
         return memcmp(key, "at", 2) == 0 ? RCPT_FIELD_AT : RCPT_FIELD_OTHER;
-    case 3:
-        return memcmp(key, "day", 3) == 0 ? RCPT_FIELD_DAY : RCPT_FIELD_OTHER;
     case 4:
         return memcmp(key, "part", 4) == 0 ? RCPT_FIELD_PART : RCPT_FIELD_OTHER;
     case 5:

@@ -75,12 +75,6 @@ static bool read_date(const char *text, int64_t *days)
     return true;
 }
 
-/* The day alone: a time behind it would belong to some zone. */
-bool rcpt_timestamp_parse_day(const char *text, size_t size, int64_t *days)
-{
-    return size == 10 && read_date(text, days);
-}
-
 /* Second 60 is left to the caller. */
 static bool read_time(const char *text, int *seconds, bool *leap_second)
 {

@@ -15,9 +15,6 @@ bool rcpt_timestamp_parse(const char *text, size_t size, int64_t *at_us);
  * False as above. */
 bool rcpt_timestamp_parse_epoch(const char *text, size_t size, int64_t *at_us);
 
-/* A calendar day, "2026-11-21", as days since 1970-01-01. False as above. */
-bool rcpt_timestamp_parse_day(const char *text, size_t size, int64_t *days);
-
 /* "2026-11-21T02:30:00.123456Z". `text` has 28 bytes. */
 void rcpt_timestamp_format(int64_t at_us, char text[28]);
 

@@ -95,7 +95,6 @@ static bool compile_fields(struct rcpt_intake_account *account,
            compile(config, "custom.recipient", fields->recipient, &account->fields.recipient,
                    error) &&
            compile(config, "custom.until", fields->until, &account->fields.until, error) &&
-           compile(config, "custom.day", fields->day, &account->fields.day, error) &&
            compile(config, "link", fields->link, &account->fields.link, error) &&
            compile(config, "cost", fields->cost, &account->fields.cost, error) &&
            compile(config, "custom.ip", fields->ip, &account->fields.ip, error) &&
@@ -104,7 +103,6 @@ static bool compile_fields(struct rcpt_intake_account *account,
                    error) &&
            compile(config, "campaign_id", custom ? NULL : "?campaign_id", &account->url_campaign_id,
                    error) &&
-           compile(config, "day", custom ? NULL : "?day", &account->url_day, error) &&
            compile(config, "inbound", account->gateway->inbound, &account->inbound, error);
 }
 
@@ -378,8 +376,7 @@ void rcpt_intake_account_free(struct rcpt_intake_account *account)
         account->fields.part,      account->fields.parts,      account->fields.link,
         account->fields.recipient, account->fields.until,      account->fields.cost,
         account->fields.ip,        account->url_message_id,    account->url_campaign_id,
-        account->fields.day,       account->url_day,           account->inbound,
-        account->fields.words,     account->fields.feedback,
+        account->inbound,          account->fields.words,      account->fields.feedback,
     };
     char *const texts[] = {account->name,      account->org_id,  account->public_url,
                            account->topic_arn, account->channel, account->verify_token,

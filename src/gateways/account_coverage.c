@@ -63,7 +63,6 @@ static bool check_covered(const struct rcpt_intake_account *account,
         {"custom.ip", custom ? account->fields.ip : NULL},
         {"custom.recipient", custom ? account->fields.recipient : NULL},
         {"custom.until", custom ? account->fields.until : NULL},
-        {"custom.day", custom ? account->fields.day : NULL},
     };
     for (size_t index = 0; index < RCPT_COUNT_OF(given); index++) {
         if (given[index].template == NULL)

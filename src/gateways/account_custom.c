@@ -92,8 +92,7 @@ bool rcpt_account_make_custom(struct rcpt_intake_account *account,
                    .parts = own_text(account, custom->parts),
                    .ip = own_text(account, custom->ip),
                    .recipient = own_text(account, custom->recipient),
-                   .until = own_text(account, custom->until),
-                   .day = own_text(account, custom->day)},
+                   .until = own_text(account, custom->until)},
         .time_format = custom->time_format,
         .answer_type = custom->answer != NULL && custom->answer_type == NULL
                            ? "text/plain"

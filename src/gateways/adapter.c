@@ -58,8 +58,6 @@ static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *dr
     draft->parts = rcpt_template_value(account->fields.parts, source);
     draft->recipient = rcpt_template_value(account->fields.recipient, source);
     draft->until = rcpt_template_value(account->fields.until, source);
-    draft->day =
-        value_or(rcpt_template_value(account->fields.day, source), account->url_day, source);
     draft->link = rcpt_template_value(account->fields.link, source);
     draft->cost = rcpt_template_value(account->fields.cost, source);
     if (source->request->scanners != NULL)
@@ -109,7 +107,7 @@ static const char *credential_of(const struct rcpt_intake_account *account)
 
 static bool is_own_parameter(const struct rcpt_reading *reading, struct rcpt_text name)
 {
-    static const char *const names[] = {"message_id", "campaign_id", "day", "end"};
+    static const char *const names[] = {"message_id", "campaign_id", "end"};
     static const char *const signing[] = {"sig", "exp"};
     const struct rcpt_intake_account *account = reading->account;
     const char *credential = credential_of(account);

@@ -79,7 +79,7 @@ struct rcpt_intake_custom {
     unsigned statuses_count;
     char *at;
     enum rcpt_intake_time time_format;
-    char *reason, *event_id, *campaign_id, *channel, *part, *parts, *day, *client_ref, *ip;
+    char *reason, *event_id, *campaign_id, *channel, *part, *parts, *client_ref, *ip;
     char *recipient, *until; /* of a receipt without an id */
     unsigned answer_code;
     char *answer_type, *answer;
@@ -186,7 +186,6 @@ struct rcpt_intake_event {
     int64_t at_us;
     struct rcpt_text gateway_at; /* 2025-10-18T12:10:29, when the zone is unknown */
     struct rcpt_text campaign_id, channel, reason, event_id, client_ref;
-    struct rcpt_text day;                          /* of its message, as it was sent */
     const char *reason_class;                      /* of a failure: reason.h; NULL: it is none */
     struct rcpt_text link, cost;                   /* what was clicked; price as sent */
     struct rcpt_text flags[RCPT_INTAKE_MAX_FLAGS]; /* names in the ladder */

@@ -149,7 +149,6 @@ struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *accoun
         {KEY("client_ref"), event->client_ref, 0},
         {KEY("link"), event->link, 0},
         {KEY("cost"), event->cost, 0},
-        {KEY("day"), event->day, 0},
     };
     if (event->part > 0)
         snprintf(part, sizeof(part), ",\"part\":%u", event->part);

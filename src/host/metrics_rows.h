@@ -29,9 +29,6 @@ METRIC(MACHINES, "receiptd_machine_receipts_total", COUNTER, LABELS("kind", "pol
        .help = "Receipts with the flag of a machine, by kind (open, click) and the policy that was "
                "applied to them (flag, count, ignore)")
 
-METRIC(ODD_DAYS, "receiptd_odd_day_receipts_total", COUNTER,
-       .help = "Receipts whose field `day` is no day (YYYY-MM-DD): they count as those without it")
-
 /* what became of it */
 METRIC(EVENTS_APPLIED, "receiptd_events_applied_total", COUNTER, LABELS("gateway"),
        .most = MOST_GATEWAYS, .help = "Receipts that changed their message's row")

@@ -159,7 +159,7 @@ static void collect_engine(struct measure *measure)
     set(measure, RCPT_METRIC_QUEUE_BUDGET, (double)measure->context->config->memory.budget_bytes);
 }
 
-/* Series begin with their first receipt: most installations have one policy, and no days. */
+/* Series begin with their first receipt: most installations have one policy. */
 static void collect_machines(struct measure *measure)
 {
     for (unsigned cell = 0; cell < RCPT_MACHINE_KIND__COUNT * RCPT_MACHINE_POLICY__COUNT; cell++) {
@@ -172,9 +172,6 @@ static void collect_machines(struct measure *measure)
                 RCPT_LABELS(rcpt_machine_kind_name(kind), rcpt_machine_policy_name(policy)),
                 (double)events);
     }
-    uint64_t odd_days = receipts_odd_days(measure->receipts);
-    if (odd_days > 0)
-        set(measure, RCPT_METRIC_ODD_DAYS, (double)odd_days);
 }
 
 /* A gateway is known with its first receipt. */

@@ -299,10 +299,9 @@ WHOLE(add_first_times, rcpt_encode_first_times(encoder, content->batch, &content
 WHOLE(add_first_gateways,
       rcpt_encode_first_gateways(encoder, content->batch, &content->form, content->facets))
 WHOLE(add_key_bytes, rcpt_encode_keys(encoder, content->batch, content->form.rules.by_row))
-WHOLE(add_days, rcpt_encode_days(encoder, content->batch))
 
 /* $1 … of sql/lane/apply; behind RCPT_APPLY_PARAMETERS those of its unsubscribed form, then those
- * of rules, then that of days. */
+ * of rules. */
 static const struct {
     struct rcpt_apply_parameter declared;
     add_parameter add;
@@ -348,14 +347,14 @@ static const struct {
     {{"facet with the first gateway", "int4[]"}, add_first_gateways},
     {{"lowest status of each message", "int2[]"}, add_lowest_statuses},
     {{"keys of $28", "bytea"}, add_key_bytes},
-    {{"days", "int4[]"}, add_days},
 };
-_Static_assert(sizeof(apply_parameters) / sizeof(apply_parameters[0]) == RCPT_APPLY_PARAMETERS_DAYS,
+_Static_assert(sizeof(apply_parameters) / sizeof(apply_parameters[0]) ==
+                   RCPT_APPLY_PARAMETERS_BY_ROW,
                "the declared number of parameters");
 
 const struct rcpt_apply_parameter *rcpt_apply_parameter(size_t number)
 {
-    RCPT_ASSERT(number >= 1 && number <= RCPT_APPLY_PARAMETERS_DAYS);
+    RCPT_ASSERT(number >= 1 && number <= RCPT_APPLY_PARAMETERS_BY_ROW);
     return &apply_parameters[number - 1].declared;
 }
 
@@ -374,8 +373,7 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
         .facets = facets,
         .groups = rcpt_encode_groups(batch, &form->rules, facets, &arena),
         .kept = form->raw ? rcpt_encode_kept(batch, form->names, &arena) : NULL};
-    size_t count = form->days             ? RCPT_APPLY_PARAMETERS_DAYS
-                   : form->rules.by_row   ? RCPT_APPLY_PARAMETERS_BY_ROW
+    size_t count = form->rules.by_row     ? RCPT_APPLY_PARAMETERS_BY_ROW
                    : form->rules.receipts ? RCPT_APPLY_PARAMETERS_RULES
                    : form->unsubscribed   ? RCPT_APPLY_PARAMETERS_UNSUBSCRIBED
                                           : RCPT_APPLY_PARAMETERS;

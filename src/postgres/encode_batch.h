@@ -21,7 +21,6 @@ struct rcpt_encode_form {
     struct rcpt_lane_rules rules;     /* of the statement */
     const struct rcpt_ladder *ladder; /* of first times */
     int64_t now_us;                   /* until when delays are counted */
-    bool days; /* it looks in the days first that the messages' receipts name */
 };
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                        const struct rcpt_encode_form *form);
@@ -35,7 +34,6 @@ void rcpt_encode_decide(struct rcpt_pg_encoder *encoder, const struct rcpt_batch
 #define RCPT_APPLY_PARAMETERS_UNSUBSCRIBED 27u
 #define RCPT_APPLY_PARAMETERS_RULES        39u
 #define RCPT_APPLY_PARAMETERS_BY_ROW       41u
-#define RCPT_APPLY_PARAMETERS_DAYS         42u
 
 struct rcpt_apply_parameter {
     const char *name, *type;
@@ -98,7 +96,6 @@ void rcpt_encode_first_gateways(struct rcpt_pg_encoder *encoder, const struct rc
                                 const struct rcpt_encode_facets *facets);
 
 int16_t rcpt_encode_lowest_status(const struct rcpt_batch *batch, uint32_t message);
-void rcpt_encode_days(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 void rcpt_encode_keys(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch, bool wanted);
 
 /* `aliases`: without the messages whose receipts came under the gateway's id alone: they wait for

@@ -117,17 +117,3 @@ void rcpt_encode_keys(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *
         memcpy(place + index * sizeof(key), &key, sizeof(key));
     }
 }
-
-/* ---- days ---- */
-
-/* NULL compares with nothing, so PostgreSQL prunes all partitions for such a message. */
-void rcpt_encode_days(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
-{
-    rcpt_pg_begin_int4_array(encoder, batch->message_count);
-    for (uint32_t index = 0; index < batch->message_count; index++) {
-        if (batch->messages[index].day == 0)
-            rcpt_pg_put_null(encoder);
-        else
-            rcpt_pg_put_int4(encoder, batch->messages[index].day);
-    }
-}

@@ -26,7 +26,6 @@ struct rcpt_lane_sender {
     struct rcpt_lane_names names;
     struct rcpt_lane_rules rules;
     const struct rcpt_ladder *ladder;
-    bool has_days;
     struct rcpt_lane_subscription *subscription; /* NULL: everything may be */
     uint32_t raw_batches;     /* batches still to be sent with their raw events */
     struct rcpt_count *count; /* NULL: batches go in one flight */

@@ -36,14 +36,11 @@ enum {
 #define SUBSCRIBERS ""  /* in place of a file: those of the subscribers */
 #define RULES       "/" /* likewise those of the rules */
 
-/* And with how many stages: two while the inbox has a recent set, one more in apply_days, which
- * looks in the days of the receipts first. */
+/* And with how many stages: two while the inbox has a recent set. */
 enum stages {
     ONE_STAGE = 1 << 0,
     TWO_STAGES = 1 << 1,
-    DAYS_FIRST = 1 << 2,
-    LATER_STAGES = TWO_STAGES | DAYS_FIRST,
-    ANY_STAGES = ONE_STAGE | LATER_STAGES,
+    ANY_STAGES = ONE_STAGE | TWO_STAGES,
 };
 
 struct piece {
@@ -79,38 +76,26 @@ struct piece {
 static const struct piece apply_pieces[] = {
     {"lane/apply/10_update", ALWAYS, ONE_STAGE},
     {"lane/apply/10_recent", ALWAYS, TWO_STAGES},
-    {"lane/apply/10_days", ALWAYS, DAYS_FIRST},
     SET(ANY_STAGES),
     {"lane/apply/13_from", ALWAYS, ONE_STAGE},
     {"lane/apply/13_from_recent", ALWAYS, TWO_STAGES},
-    {"lane/apply/13_from_days", ALWAYS, DAYS_FIRST},
     CHANGES(ANY_STAGES),
     RETURNING(ANY_STAGES),
-    {"lane/apply/12_recent_days", ALWAYS, DAYS_FIRST},
-    CHANGES(DAYS_FIRST),
-    {"lane/apply/12_recent_days_from", ALWAYS, DAYS_FIRST},
-    SET(DAYS_FIRST),
-    {"lane/apply/13_from_placed", ALWAYS, DAYS_FIRST},
-    CHANGES(DAYS_FIRST),
-    RETURNING(DAYS_FIRST),
     {"lane/apply/16_older", ALWAYS, TWO_STAGES},
-    {"lane/apply/16_older_days", ALWAYS, DAYS_FIRST},
-    CHANGES(LATER_STAGES),
+    CHANGES(TWO_STAGES),
     {"lane/apply/16_older_from", ALWAYS, TWO_STAGES},
-    {"lane/apply/16_older_days_from", ALWAYS, DAYS_FIRST},
-    SET(LATER_STAGES),
-    {"lane/apply/17_from_seen", ALWAYS, LATER_STAGES},
-    CHANGES(LATER_STAGES),
-    RETURNING(LATER_STAGES),
+    SET(TWO_STAGES),
+    {"lane/apply/17_from_seen", ALWAYS, TWO_STAGES},
+    CHANGES(TWO_STAGES),
+    RETURNING(TWO_STAGES),
     {"lane/apply/17_both", ALWAYS, TWO_STAGES},
-    {"lane/apply/17_all", ALWAYS, DAYS_FIRST},
     {"lane/apply/20_changed", PLAIN, ANY_STAGES},
     {"lane/apply/20_changed_subscribed", SUBSCRIBED, ANY_STAGES},
     {"lane/apply/25_unchanged", ALWAYS, ONE_STAGE},
-    {"lane/apply/25_unchanged_recent", ALWAYS, LATER_STAGES},
+    {"lane/apply/25_unchanged_recent", ALWAYS, TWO_STAGES},
     CHANGES(ANY_STAGES),
     {"lane/apply/26_unchanged", ALWAYS, ONE_STAGE},
-    {"lane/apply/26_unchanged_recent", ALWAYS, LATER_STAGES},
+    {"lane/apply/26_unchanged_recent", ALWAYS, TWO_STAGES},
     {"lane/apply/30_count", ALWAYS, ANY_STAGES},
     {"lane/apply/31_dimensions", DIMENSIONED, ANY_STAGES},
     {"lane/apply/31_delta", OF_GROUPS, ANY_STAGES},
@@ -180,9 +165,6 @@ static const struct piece resolve_pieces[] = {{"lane/range_resolve", ALWAYS, ANY
 static const struct piece blockers_pieces[] = {{"control/blockers", ALWAYS, ANY_STAGES},
                                                {NULL, 0, ANY_STAGES}};
 
-static const struct piece no_days_pieces[] = {{"lane/apply/00_no_days", ALWAYS, ANY_STAGES},
-                                              {NULL, 0, ANY_STAGES}};
-
 /* Without pieces: the file of sql/lane that is called like the statement. */
 static const struct source {
     struct rcpt_pg_statement statement;
@@ -202,10 +184,6 @@ static const struct source {
 };
 static const struct source unsubscribed = {
     {.name = "apply_unsubscribed", .must_use_index_on = INBOX}, apply_pieces};
-/* Names stay while a connection is up, so while there are no days to look in, its text is nothing.
- * Its plan needs the index that the plan of apply needs. */
-static const struct source days = {{.name = "apply_days"}, apply_pieces};
-static const struct source no_days = {{.name = "apply_days"}, no_days_pieces};
 /* Only with `unknown: insert`. */
 static const struct source inserts[] = {
     {{.name = "insert", .must_use_index_on = INBOX}, insert_pieces},
@@ -262,8 +240,7 @@ const struct rcpt_pg_statement *rcpt_heart_statements(size_t *count)
 #define FLIGHT_COUNT    (sizeof(flights) / sizeof(flights[0]))
 #define MOST_BINDINGS   16
 #define MOST_STATEMENTS                                                                            \
-    (STATEMENT_COUNT + INSERT_COUNT + RANGE_COUNT + FLIGHT_COUNT +                                 \
-     2) /* and apply_days, apply_unsubscribed */
+    (STATEMENT_COUNT + INSERT_COUNT + RANGE_COUNT + FLIGHT_COUNT + 1) /* and apply_unsubscribed */
 
 struct rcpt_lane_statements {
     struct rcpt_pg_statement list[MOST_STATEMENTS];
@@ -371,15 +348,6 @@ static size_t take_bindings(const struct rcpt_lane_variant *variant, struct rcpt
     return count;
 }
 
-/* By the place of the statement in the list: it is there in both cases, with or without a text. */
-static void add_days(struct rcpt_lane_statements *statements,
-                     const struct rcpt_lane_variant *variant, struct composition composition)
-{
-    composition.stages = DAYS_FIRST;
-    add_statement(statements, variant->has_days && variant->recent_since != NULL ? &days : &no_days,
-                  &composition);
-}
-
 /* The texts live as long as the list, since connections prepare them again after each reconnect.
  * One subscriber at most is selective, so one more form of apply is enough. */
 struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_variant *variant)
@@ -405,8 +373,6 @@ struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_var
         add_statement(statements, &ranges[index], &composition);
     for (size_t index = 0; variant->flights && index < FLIGHT_COUNT; index++)
         add_statement(statements, &flights[index], &composition);
-    if (variant->may_have_days)
-        add_days(statements, variant, composition);
     if (variant->selective) {
         composition.count--;
         composition.when = when(variant, composition.count) | UNSUBSCRIBED;

@@ -101,12 +101,6 @@ void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender,
     sender->ladder = ladder;
 }
 
-/* Texts change behind what was submitted before, so this holds from the next batch on. */
-void rcpt_lane_sender_set_days(struct rcpt_lane_sender *sender, bool on)
-{
-    sender->has_days = on;
-}
-
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on)
 {
     sender->writes_timeline = on;
@@ -140,13 +134,11 @@ void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
     *sender->subscription = *subscription;
 }
 
-/* A batch with days goes with the block: there is no form that has both, and pipelines cost it
- * little. Otherwise whether no message of the batch can reach a status or flag to which pipelines
- * subscribe. */
+/* Whether no message of the batch can reach a status or flag to which pipelines subscribe. */
 static bool is_unsubscribed(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
 {
     const struct rcpt_lane_subscription *subscription = sender->subscription;
-    if (subscription == NULL || (sender->has_days && batch->has_days) ||
+    if (subscription == NULL ||
         (batch->kind != RCPT_BATCH_APPLY && batch->kind != RCPT_BATCH_PROBE))
         return false;
     for (uint32_t index = 0; index < batch->message_count; index++) {
@@ -207,21 +199,15 @@ static void add_messages(struct submission *submission, const struct rcpt_lane_s
 {
     if (batch->message_count == 0)
         return;
-    bool days = sender->has_days && batch->has_days;
     const struct rcpt_encode_form form = {.unknown_policy = sender->unknown_policy,
                                           .names = &sender->names,
                                           .raw = sends_raw(sender, batch),
                                           .unsubscribed = unsubscribed,
                                           .rules = sender->rules,
                                           .ladder = sender->ladder,
-                                          .now_us = now_us(),
-                                          .days = days};
+                                          .now_us = now_us()};
     rcpt_encode_apply(sender->work, batch, &form);
-    add_query(submission,
-              days           ? "apply_days"
-              : unsubscribed ? "apply_unsubscribed"
-                             : "apply",
-              sender->work);
+    add_query(submission, unsubscribed ? "apply_unsubscribed" : "apply", sender->work);
     if (sender->writes_timeline && batch->kind == RCPT_BATCH_APPLY) {
         rcpt_encode_timeline(sender->timeline, batch);
         add_query(submission, "timeline", sender->timeline);

@@ -52,10 +52,6 @@ struct rcpt_lane_variant {
     const char *recent_since;  /* boundary of the inbox's recent set: apply and wake find its
                                   messages first, all others by a second lookup; NULL: none */
     const char *recent_column; /* of the inbox, in whose type the boundary is; NULL: created_at */
-    bool
-        may_have_days; /* there is apply_days as well: the table may be partitioned by created_at */
-    bool
-        has_days; /* it is, and there is a recent set: that form looks in the receipts' days first */
 };
 
 /* Statements to prepare on a lane's connections. The result must outlive the connections. */
@@ -167,9 +163,6 @@ void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effe
 /* Names that rules count by, and that are kept with what is parked. */
 void rcpt_lane_sender_set_names(struct rcpt_lane_sender *sender,
                                 const struct rcpt_lane_names *names);
-/* Whether the connection's statements have a form that looks first in the days that receipts name.
- * A batch with any is sent in that form, whatever it reaches. At first: no. */
-void rcpt_lane_sender_set_days(struct rcpt_lane_sender *sender, bool on);
 /* Whether what each receipt did is written down, in the same transaction. */
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
 /* With it, a batch that reaches nothing subscribed is sent in the unsubscribed form, which has to

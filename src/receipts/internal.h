@@ -92,10 +92,9 @@ void lanes_apply_config(struct lanes *lanes);
 void lanes_resize(struct lanes *lanes, unsigned connections);
 void lanes_tick(struct lanes *lanes);
 /* The boundary of the inbox's recent set, and the column that is compared with it; NULL: there is
- * none. Both are borrowed until the next call. by_time: it is the newest partitions of a table in
- * ranges of created_at. Connections that are up prepare their statements again between two batches.
- */
-void lanes_set_recent(struct lanes *lanes, const char *since, const char *column, bool by_time);
+ * none. Both are borrowed until the next call. Connections that are up prepare their
+ * statements again between two batches. */
+void lanes_set_recent(struct lanes *lanes, const char *since, const char *column);
 void lanes_apply_subscriptions(struct lanes *lanes);
 void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscription *subscription);
 bool lanes_are_changing(const struct lanes *lanes); /* the number of connections, or what is on

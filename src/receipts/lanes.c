@@ -31,10 +31,9 @@ struct read { /* one read_positions; a lane has at most one */
 struct lanes {
     struct receipts *receipts;
     struct connection *connections;
-    struct rcpt_lane_statements *statements;  /* what they prepare; made again with them */
-    struct subscribers_files files;           /* in these statements */
-    const char *recent_since, *recent_column; /* likewise; recent.c owns them */
-    bool has_days; /* the set is that of a table in ranges of created_at */
+    struct rcpt_lane_statements *statements;     /* what they prepare; made again with them */
+    struct subscribers_files files;              /* in these statements */
+    const char *recent_since, *recent_column;    /* likewise; recent.c owns them */
     struct rcpt_lane_subscription *subscription; /* of the selective one; NULL: not known */
     struct read *reads;                          /* by lane, as are flights */
     struct lane_flight *flights;
@@ -75,9 +74,7 @@ static struct rcpt_lane_statements *new_statements(const struct lanes *lanes)
         .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
         .flights = rules_allow_flights(config, &rules, lanes->files.count),
         .recent_since = lanes->recent_since,
-        .recent_column = lanes->recent_column,
-        .may_have_days = inbox_may_have_days(config),
-        .has_days = lanes->has_days};
+        .recent_column = lanes->recent_column};
     return rcpt_lane_statements_new(&variant);
 }
 
@@ -90,21 +87,18 @@ static void make_statements(struct lanes *lanes)
 }
 
 /* Between batches; connections that are about to be made again begin with it. */
-void lanes_set_recent(struct lanes *lanes, const char *since, const char *column, bool by_time)
+void lanes_set_recent(struct lanes *lanes, const char *since, const char *column)
 {
     lanes->recent_since = since;
     lanes->recent_column = column;
-    lanes->has_days = by_time && inbox_may_have_days(lanes->receipts->context->config);
     if (lanes->target != 0 || lanes->connections == NULL)
         return;
     struct rcpt_lane_statements *old = lanes->statements;
     size_t count;
     lanes->statements = new_statements(lanes);
-    for (unsigned index = 0; index < connection_count(lanes); index++) {
+    for (unsigned index = 0; index < connection_count(lanes); index++)
         rcpt_pg_set_statements(lanes->connections[index].pg,
                                rcpt_lane_statements_list(lanes->statements, &count));
-        rcpt_lane_sender_set_days(lanes->connections[index].sender, lanes->has_days);
-    }
     rcpt_lane_statements_free(old);
 }
 
@@ -307,7 +301,6 @@ static void start_connection(struct lanes *lanes, uint32_t index)
     rcpt_lane_sender_observe(connection->sender, on_effects, connection);
     rules_give(lanes->receipts, connection->sender, lanes->files.count);
     give_subscription(lanes, connection);
-    rcpt_lane_sender_set_days(connection->sender, lanes->has_days);
     connection->encoder = rcpt_pg_encoder_new();
     struct rcpt_pg_settings settings = app_pg_settings(context, connection->name);
     settings.context = connection;

@@ -99,14 +99,6 @@ bool inbox_layout_check(const struct rcpt_config *config, const struct inbox_lay
     return true;
 }
 
-/* By the configuration alone, since connections keep their list of statements: whether the table is
- * so, the database says (recent.c). Our own inbox is never partitioned by created_at. */
-bool inbox_may_have_days(const struct rcpt_config *config)
-{
-    return config->inbox.table != NULL && config->inbox.created_at != NULL &&
-           config->inbox.recent_rows > 0;
-}
-
 /* ---- the watch ---- */
 
 /* Columns of sql/control/layout. */

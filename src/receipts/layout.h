@@ -21,8 +21,4 @@ RCPT_MUST_CHECK bool inbox_layout_check(const struct rcpt_config *config,
                                         const struct inbox_layout *layout,
                                         struct rcpt_error *error);
 
-/* Whether the table may be partitioned by created_at and have a recent set: then receipts may name
- * the day of their message. Pure. */
-bool inbox_may_have_days(const struct rcpt_config *config);
-
 #endif

@@ -338,11 +338,6 @@ uint64_t receipts_machine_events(const struct receipts *receipts, enum rcpt_mach
     return rcpt_decoder_machine_events(receipts->decoder, kind, policy);
 }
 
-uint64_t receipts_odd_days(const struct receipts *receipts)
-{
-    return rcpt_decoder_odd_days(receipts->decoder);
-}
-
 /* A reason is empty until the first failure. */
 static const char *text_or(const char *text, const char *fallback)
 {

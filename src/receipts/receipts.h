@@ -149,7 +149,6 @@ const struct rcpt_record_delays *receipts_gateway_delays(const struct receipts *
 /* Receipts of machines to which the policy was applied. */
 uint64_t receipts_machine_events(const struct receipts *receipts, enum rcpt_machine_kind kind,
                                  enum rcpt_machine_policy policy);
-uint64_t receipts_odd_days(const struct receipts *receipts); /* receipts whose `day` is none */
 /* What is in the way of being ready; returns how many, RECEIPTS_MOST_REASONS at most. */
 #define RECEIPTS_MOST_REASONS 4u
 unsigned receipts_reasons(const struct receipts *receipts,

@@ -15,21 +15,19 @@ struct recent {
     struct rcpt_ask ask;
     struct app_ticker ticker;
     char *since, *column; /* as lanes have them; NULL: no recent set */
-    bool by_time;
 };
 
 /* Columns of sql/control/recent_read. */
-enum { RECENT_SINCE, RECENT_COLUMN, RECENT_BY_TIME };
+enum { RECENT_SINCE, RECENT_COLUMN };
 
-static void follow(struct recent *recent, const char *since, const char *column, bool by_time)
+static void follow(struct recent *recent, const char *since, const char *column)
 {
     char *before = recent->since, *column_before = recent->column;
     rcpt_log_info("receipts", "recent set of the inbox: messages since %s (before: %s)",
                   since != NULL ? since : "never", before != NULL ? before : "never");
     recent->since = since != NULL ? rcpt_strdup(since) : NULL;
     recent->column = since != NULL ? rcpt_strdup(column) : NULL;
-    recent->by_time = by_time;
-    lanes_set_recent(recent->receipts->lanes, recent->since, recent->column, by_time);
+    lanes_set_recent(recent->receipts->lanes, recent->since, recent->column);
     free(before);
     free(column_before);
 }
@@ -39,12 +37,10 @@ static void on_read(void *context, const struct rcpt_pg_rows *rows)
     struct recent *recent = context;
     bool found = rcpt_pg_rows_count(rows) > 0;
     const char *since = found ? rcpt_pg_rows_text(rows, 0, RECENT_SINCE) : NULL;
-    bool by_time = found && rcpt_pg_rows_bool(rows, 0, RECENT_BY_TIME);
     bool same = since == NULL || recent->since == NULL ? since == recent->since
                                                        : strcmp(since, recent->since) == 0;
-    same = same && by_time == recent->by_time;
     if (!same && !app_is_stopping(recent->receipts->context))
-        follow(recent, since, found ? rcpt_pg_rows_text(rows, 0, RECENT_COLUMN) : NULL, by_time);
+        follow(recent, since, found ? rcpt_pg_rows_text(rows, 0, RECENT_COLUMN) : NULL);
 }
 
 static void on_tick(void *context)

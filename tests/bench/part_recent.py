@@ -7,8 +7,8 @@ Families are measured one after the other, the cases of each in turns, and each 
   partitions  these in a partition a day, and the largest number also in 30 and 90 days of them, the latter with the recent set, too
   default     the same in the partitions that receiptd makes for a retention of 90 days, of 3 days each
   weeks       the same in a partition a week
-  days        random ids in a table of the platform's with 30 partitions by created_at, with their recent set, and where receipts name the
-              day of their message, beside the first of `mapped`
+  days        random ids in a table of the platform's with 30 partitions by created_at, with their recent set, beside the first of
+              `mapped`
 An inbox too large to be copied is measured with its recent set alone, and those beside it are not copied either. Shares are of the first case of the family, pair by pair.
 """
 
@@ -82,7 +82,7 @@ def make_days(lab, events, rows):
     inbox = Inbox(lab, rows[-1], events, by_days=True, mapped=True, days=SPREAD_DAYS[0]).make()
     with_set = inbox.with_set(min(RECENT_ROWS, rows[-1] // 15))
     if copied:
-        return [*cases, Case(lab, inbox, False), Case(lab, with_set, True), Case(lab, with_set.with_days(), True)]
+        return [*cases, Case(lab, inbox, False), Case(lab, with_set, True)]
     return [*cases, Case(lab, with_set, True, False)]
 
 
@@ -117,7 +117,7 @@ def result(case, first, family):
         return summary([one[figure] / other[figure] for one, other in zip(ones, others)])
 
     rate, cpu = "events_per_second", "server_us_per_event"
-    found = {"family": family, "rows": case.inbox.rows, "days": case.inbox.days, "by_days": case.inbox.by_days, "placed": case.inbox.placed, "recent_set": case.recent_set,
+    found = {"family": family, "rows": case.inbox.rows, "days": case.inbox.days, "by_days": case.inbox.by_days, "recent_set": case.recent_set,
              **{name: summary([one[name] for one in case.runs]) for name in FIGURES},
              "share": share(rate, case.runs, first.runs), "server_share": share(cpu, first.runs, case.runs),
              "of_bare": share(rate, case.runs, case.bare), "bare_share": share(rate, case.bare, first.bare)}

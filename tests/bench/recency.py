@@ -53,7 +53,6 @@ class Inbox:
     def __init__(self, lab, rows, events, ordered=False, partitions=False, mapped=False, by_days=False, days=None, span_days=1):
         self.lab, self.rows, self.partitions, self.mapped, self.by_days, self.database = lab, rows, partitions, mapped, by_days, None
         self.span_days = span_days  # of a partition of time-ordered ids
-        self.placed = False  # whether receipts name the day of their message
         self.days = days or rows / PER_DAY
         self.ordered = ordered or partitions
         self.settings = {"inbox": BY_TIME["inbox"] | {"partition_span": f"{span_days}d"}} if partitions else BY_DAYS if by_days else MAPPED if mapped else OWN
@@ -63,9 +62,7 @@ class Inbox:
 
     def _stream(self, events, status):
         if not self.ordered:
-            place = {"place": f"{self.rows}_{self.days:.1f}_{HALF_LIFE_HOURS:g}",
-                     "day_of": lambda number: time.strftime("%Y-%m-%d", time.gmtime((END_MS - self.ages[number]) / 1000))} if self.placed else {}
-            return Stream("single", events, status=status, **place)
+            return Stream("single", events, status=status)
         name = f"v7_{self.rows}_{self.days:.1f}_{HALF_LIFE_HOURS:g}"
         return Stream("single", events, ids=name, status=status, make_id=lambda rng, number: ordered_id(rng, END_MS - self.ages[number]))
 
@@ -145,14 +142,6 @@ class Inbox:
             self.database.execute(f"ALTER TABLE receiptd.message_inbox ATTACH PARTITION {name} FOR VALUES FROM ('{low}') TO ('{high}')")
         self.lab.receiptd(self.database, "none", **self.settings).migrate()  # triggers
 
-    def with_days(self):
-        """The same inbox, and the same receipts that name the days of their messages."""
-        other = object.__new__(Inbox)
-        other.__dict__.update(self.__dict__)
-        other.placed = True
-        other.streams = [other._stream(stream.events_wanted, stream.status) for stream in self.streams]
-        return other
-
     def with_set(self, recent_rows):
         """Another one, with the recent set that `receiptd maintain` makes; a large one gets it itself, since a copy would take its disk twice."""
         other = object.__new__(Inbox)
@@ -167,7 +156,7 @@ class Inbox:
 
     def __str__(self):
         kind = f", {self.days:.0f} days in partitions of {self.span_days} d" if self.partitions else f", mapped, in {self.days:.0f} days" if self.by_days else ", mapped" if self.mapped else ""
-        return f"{self.rows:,} messages, {'time-ordered' if self.ordered else 'random'} ids{kind}{', named by receipts' if self.placed else ''}"
+        return f"{self.rows:,} messages, {'time-ordered' if self.ordered else 'random'} ids{kind}"
 
     def warm(self, database):
         """In memory as far as it fits, the newest last: tables at least in the kernel's cache, indexes in the buffers, the small one of a recent set last."""

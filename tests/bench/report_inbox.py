@@ -55,7 +55,7 @@ FAMILIES = {"random": "random ids, flat", "mapped": "random ids, a table of the 
 
 
 def section_recent(result):
-    rows = [(FAMILIES[case["family"]] + (" in a partition a day" if case.get("by_days") else "") + (", recent set" if case["recent_set"] else "") + (", receipts name the day" if case.get("placed") else ""), number(case["rows"]), number(case["days"], 0 if case["days"] > 2 else 1),
+    rows = [(FAMILIES[case["family"]] + (" in a partition a day" if case.get("by_days") else "") + (", recent set" if case["recent_set"] else ""), number(case["rows"]), number(case["days"], 0 if case["days"] > 2 else 1),
              spread(case["events_per_second"]), spread(case["share"], 2), spread(case["server_us_per_event"], 1), spread(case["server_share"], 2),
              spread(case["of_bare"], 2), spread(case["bare_share"], 2)) for case in result["cases"]]
     return (f"""## Receipts of the last hours

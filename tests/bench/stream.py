@@ -98,14 +98,13 @@ class Stream:
     """`campaigns`: how many; `ids`: uuid, ulid or smpp, or a name for those that `make_id` makes; `salt` gives other messages; `alone`: each
     event is a record of its own, with no more than an id, a status and a time."""
 
-    def __init__(self, kind, events=1_000_000, campaigns=100, ids="uuid", salt=0, alone=False, make_id=None, day=None, place=None, day_of=None, status=None):
-        """status: of all receipts, of the kind `single`, for the same messages as with another status. day: of the event times, with what rules read: every receipt has an event_id, one in ten a class of reason. day_of: the day of a message, which
-        its receipts name; place: a name for these days."""
+    def __init__(self, kind, events=1_000_000, campaigns=100, ids="uuid", salt=0, alone=False, make_id=None, day=None, status=None):
+        """status: of all receipts, of the kind `single`, for the same messages as with another status. day: of the event times, with what rules read: every receipt has an event_id, one in ten a class of reason."""
         self.make_id = make_id or IDS[ids]
         self.kind, self.events_wanted, self.campaigns, self.ids, self.salt, self.alone = kind, events, campaigns, ids, salt, alone
-        self.day, self.day_of, self.status = day, day_of, status
+        self.day, self.status = day, status
         self.seed = f"{kind}-{ids}-{campaigns}-{events}-{salt}" + (f"-{day}" if day else "")
-        self.name = self.seed + ("-alone" if alone else "") + (f"-{place}" if place else "") + (f"-{status}" if status else "")
+        self.name = self.seed + ("-alone" if alone else "") + (f"-{status}" if status else "")
         directory = OUT / "data"
         directory.mkdir(parents=True, exist_ok=True)
         self.records_path = directory / f"{self.name}.records"
@@ -137,8 +136,7 @@ class Stream:
                 values = [
                     f'{{"message_id":"{ids[message]}","status":"{status}","at":"{second}{millis[index]}"'
                     + ("" if self.alone else f',"campaign_id":"campaign-{message % campaigns}","channel":"sms","gateway":"gateway-{message % 3}"')
-                    + (f',"event_id":"{message}-{first + index}"' + (',"reason_class":"blocked"' if index % 10 == 0 else "") if self.day else "")
-                    + (f',"day":"{self.day_of(message)}"' if self.day_of else "") + "}"
+                    + (f',"event_id":"{message}-{first + index}"' + (',"reason_class":"blocked"' if index % 10 == 0 else "") if self.day else "") + "}"
                     for index, (message, status) in enumerate(events[first:first + EVENTS_PER_RECORD])]
                 for value in values if self.alone else ["[" + ",".join(values) + "]"]:
                     value = value.encode()

@@ -139,8 +139,6 @@ def fold(events, lane=0, unknown="park"):
 ARRAYS = ("was", "is", "gained", "kind", "messages", "unknown", "unknown_events", "refused", "refused_events", "retired", "retired_events")
 
 
-WITHOUT_RULES = [[], 0] + [[]] * 12  # $26 to $39
-WITHOUT_KEYS = [[], b""]  # $40 and $41
 
 
 def minute_of(at):
@@ -245,18 +243,13 @@ def without_raw_events(parameters):
     return bare
 
 
-def apply(session, events, lane=0, unknown="park", raw=True, days=None):
-    """apply, and insert where the policy asks for it, as the daemon sends them. Numbers of the answer. days: {message id: days since 1970}, for apply_days."""
+def apply(session, events, lane=0, unknown="park", raw=True):
+    """apply, and insert where the policy asks for it, as the daemon sends them. Numbers of the answer."""
     with session.transaction():
         parameters = fold(events, lane, "dead-letter" if unknown == "dead-letter" else "park")
         if reads_receipts(session.rules):
             parameters = for_rules(parameters, events, session.rules) + (for_rows(events) if session.rules[0] == "dedup" else [])
-        name, more = "lane/apply", []
-        if days is not None:
-            more = [] if reads_receipts(session.rules) else list(WITHOUT_RULES)
-            more += ([] if session.rules[:1] == ("dedup",) else WITHOUT_KEYS) + [[days.get(message_id) for message_id in parameters[0]]]
-            name = "lane/apply_days"
-        row = session.one(name, *(parameters if raw else without_raw_events(parameters)), *more)
+        row = session.one("lane/apply", *(parameters if raw else without_raw_events(parameters)))
         if unknown == "insert":
             campaigns = {}
             for event in events:

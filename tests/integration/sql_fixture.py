@@ -100,7 +100,6 @@ def fill_in(text, variables):
 STAGES = {  # of statements of several files, without a recent set of the inbox and with one
     "lane/apply": ("10_update 11_set 13_from 14_end 15_returning 20_changed 25_unchanged 14_end 26_unchanged 30_count 31_delta 40_unknown",
                    "10_recent 11_set 13_from_recent 14_end 15_returning 16_older 14_end 16_older_from 11_set 17_from_seen 14_end 15_returning 17_both 20_changed 25_unchanged_recent 14_end 26_unchanged_recent 30_count 31_delta 40_unknown"),
-    "lane/apply_days": (None, "10_days 11_set 13_from_days 14_end 15_returning 12_recent_days 14_end 12_recent_days_from 11_set 13_from_placed 14_end 15_returning 16_older_days 14_end 16_older_days_from 11_set 17_from_seen 14_end 15_returning 17_all 20_changed 25_unchanged_recent 14_end 26_unchanged_recent 30_count 31_delta 40_unknown"),
     "lane/wake": ("10_apply 20_update 21_set 22_from 24_end 26_returning 30_count",
                   "10_apply 20_update_recent 21_set 22_from 24_end 25_recent 26_returning 28_older 21_set 22_from 24_end 25_older 26_returning 29_both 30_count"),
     "lane/timeline": ("10_insert 20_message 30_events", "10_insert 20_message_recent 30_events"),
@@ -109,7 +108,7 @@ STAGES = {  # of statements of several files, without a recent set of the inbox 
 }
 
 
-SUBSCRIBED = ("lane/apply", "lane/apply_days", "lane/wake")
+SUBSCRIBED = ("lane/apply", "lane/wake")
 
 
 # Columns of the inbox by which ranges find messages, as they are called in our own.
@@ -131,7 +130,7 @@ def text_of(name, *subscribers, recent_since=None, recent_column="created_at", r
         return "".join(path.read_text() for path in sorted((SQL / name).glob("*.sql")))
 
     def read(file):
-        folder = SQL / name.removesuffix("_days")
+        folder = SQL / name
         if file == "15_returning":
             more = [("ruled", rules or subscribers), ("subscribed", subscribers), ("dimensions", dimensions), ("counted", by_row), ("times", timed)]
             files = [file, *(f"{file}_{kind}" for kind, wanted in more if wanted), "15_end"]

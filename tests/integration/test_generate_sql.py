@@ -40,11 +40,6 @@ def test_every_statement_is_its_files_joined_as_they_stand(printed):
             assert same(printed.pop(f"{name} rules dimensions{variant}"),
                         text_of(name, rules=(*rules, "dimensions_echoes", "dimensions", "groups"), dimensions=(("variant", "org_id"),),
                                 groups={"customer": "org_id"}, recent_since=since))
-    for variant, options in (("", {}), ("folds_columns actions ", {"subscribers": SUBSCRIBERS["folds_columns actions"]}),
-                             ("rules dimensions ", {"rules": (*rules, "dimensions_echoes", "dimensions", "groups"), "dimensions": (("variant", "org_id"),),
-                                                    "groups": {"customer": "org_id"}})):
-        subscribers = options.pop("subscribers", ())
-        assert same(printed.pop(f"lane/apply_days {variant}days"), text_of("lane/apply_days", *subscribers, recent_since="-infinity", **options))
     guard = (SQL / "lane/apply/91_unsubscribed.sql").read_text()
     for variant in [variant for variant in SUBSCRIBERS if "actions" in variant]:
         rest = SUBSCRIBERS[variant.removesuffix("actions").strip()]

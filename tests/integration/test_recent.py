@@ -476,48 +476,6 @@ def test_two_daemons_follow_the_ranges_and_count_everything_once(create_world):
     assert any("recent set of the inbox: messages since m-" in process.log() for process in processes)
 
 
-def test_receipts_that_name_the_day_read_that_partition_alone_and_wrong_days_lose_nothing(create_world):
-    world = create_world(migrate=False, partitions=1, lanes=1, postgres={"connections": 1}, inbox=IN_DAYS | {"recent_rows": 100})
-    database = world.database
-    make_days(database)
-    world.inbox = SENT
-    world.installation.migrate()
-    for day in range(1, 9):
-        fill_day(database, day, 300)
-    maintain(world.installation)
-    assert len(boundary(database)) == 1
-    process = world.installation.start()
-    process.wait_for(lambda: "recent set of the inbox" in process.log(), 30, "the boundary is read")
-
-    def send(ids, status, day=None):
-        world.topic.send([{"message_id": id, "status": status} | ({"day": day} if day is not None else {}) for id in ids])
-        world.wait_until_consumed(process)
-
-    def scans():
-        database.execute("SELECT pg_stat_clear_snapshot()")
-        return dict(database.query("SELECT relname::text, COALESCE(idx_scan, 0)::int FROM pg_stat_user_tables WHERE schemaname = 'app'"))
-
-    ids = [id for (id,) in database.query("SELECT id FROM app.sent WHERE id LIKE 'd3-%' ORDER BY 1")]
-    before = scans()
-    send(ids[:5], "SENT")
-    world.wait(lambda: scans()["d01"] >= before["d01"] + 5, process, 60, "statistics of what came before are reported")
-    before = scans()
-    send(ids, "DELIVERED", "2026-01-03")
-    send(ids, "DELIVERED", "2026-01-03")
-    world.wait(lambda: scans()["d03"] >= before["d03"] + 600, process, 60, "statistics are reported")
-    after = scans()
-    assert {name for name in after if after[name] > before[name]} == {"d03", "d04"}  # the day in UTC is in both
-    send(ids, "OPENED", "2026-01-06")
-    send([*ids, "never"], "CLICKED", "2031-01-01")
-    send(ids[:7], "COMPLAINED", "yesterday")
-    world.audit()
-    assert database.query("SELECT status, flags, count(*)::int FROM app.sent WHERE id LIKE 'd3-%' GROUP BY 1, 2 ORDER BY 2") == [(800, 0, 293), (800, 1, 7)]
-    assert database.value("SELECT count(*)::int FROM receiptd.parked_event") == 1
-    assert database.value("SELECT events::int FROM receiptd.campaign_funnel WHERE campaign_id = 'c' AND status = 600") == 600
-    Operations(process).wait_for_figure("receiptd_odd_day_receipts_total", lambda n: n == 7)
-    process.stop()
-
-
 # ---- what is said of a layout
 
 def test_ids_that_nothing_shows_the_order_of_are_in_that_of_the_configuration(receiptd, database):

@@ -1,12 +1,11 @@
 """The statements in two stages, while the inbox has a recent set: exact for any mix of recent and older messages, whatever sessions use."""
-import datetime
 import random
 import re
 import threading
 
 import pytest
 
-from sql_batch import WITHOUT_KEYS, WITHOUT_RULES, Event, add_messages, apply, drift, effects, expected_funnel, expected_rows, fold, stored_funnel, stored_rows
+from sql_batch import Event, add_messages, apply, drift, effects, expected_funnel, expected_rows, fold, stored_funnel, stored_rows
 from sql_fixture import SqlError, Database, database, sql_server, wait_for_lock  # noqa: F401
 from test_sql_apply import make_events
 from test_sql_parking import parked, wake
@@ -144,7 +143,7 @@ def test_a_batch_that_waited_for_another_sees_what_that_one_wrote(database, firs
     assert stored_funnel(watcher) == expected_funnel({"m": "c", "n": "c"}, events) and drift(watcher) == []
 
 
-def apply_at_once(sessions, events, days=None):
+def apply_at_once(sessions, events):
     """Each session applies its share of the events, in batches of 40; one that PostgreSQL ends to break a deadlock is sent again."""
     failed = []
 
@@ -153,7 +152,7 @@ def apply_at_once(sessions, events, days=None):
         for start in range(0, len(mine), 40):
             while True:
                 try:
-                    apply(session, mine[start:start + 40], days=days(number) if days else None)
+                    apply(session, mine[start:start + 40])
                     break
                 except SqlError as error:
                     session.do("DEALLOCATE ALL")
@@ -519,111 +518,3 @@ def test_a_receipt_of_an_id_in_the_newest_ranges_reads_no_other(ranges):
     for status in (300, 300):
         plan = session.explain("lane/apply", *fold([Event(i, status, n) for n, i in enumerate(ids)]), options="ANALYZE, COSTS OFF, TIMING OFF")
         assert not [line for line in plan.split("\n") if re.search(r" on d[1235] ", line) and "Scan" in line and "never executed" not in line], plan
-
-
-# ---- receipts that name the day of their message
-
-def day_number(text):
-    return (datetime.date.fromisoformat(text) - datetime.date(1970, 1, 1)).days
-
-
-def day_session(days, since=DAYS_SINCE, timezone="UTC", **settings):
-    session = recent(days, since)
-    session.do(f"SET timezone = '{timezone}'")
-    for name, value in settings.items():
-        setattr(session, name, value)
-    return session
-
-
-@pytest.mark.parametrize("settings", [{}, {"rules": ("dedup", "series", "reasons", "gateways")}, {"rules": ("dedup_store", "dedup", "series")}])
-@pytest.mark.parametrize("seed", range(3))
-def test_right_wrong_and_missing_days_give_the_rows_and_counters_of_the_definition(days, seed, settings):
-    """Messages of each day, of a day without a partition and without a time, unknown ones, and receipts that come again; sessions of other time zones."""
-    rng = random.Random(seed)
-    platform = days.session()
-    sessions = [day_session(days, since, zone, **settings) for since, zone in
-                ((DAYS_SINCE, "UTC"), ("-infinity", "Asia/Kathmandu"), ("2026-01-02 12:00:00+00", "America/Los_Angeles"), ("infinity", "Pacific/Kiritimati"))]
-    inbox = {f"m{rng.randrange(10**9)}": rng.choice("ab") for _ in range(120)}
-    add_days(platform, rng, inbox)
-    late = {f"late{n}": "a" for n in range(20)}
-    true = dict(platform.query("SELECT id, (created_at AT TIME ZONE 'UTC')::date - date '1970-01-01' FROM app.messages"))
-    events = make_events(rng, [*inbox, *late, "never"], 900)
-    events += rng.sample([e for e in events if e.message_id in inbox], 200)
-    rng.shuffle(events)
-
-    def said(message_id):
-        return rng.choice([true.get(message_id), true.get(message_id), None, day_number("2026-01-02"), day_number("2026-01-05"), day_number("2031-05-05"), 1, 65535])
-    for number, start in enumerate(range(0, len(events), 60)):
-        batch, session = events[start:start + 60], rng.choice(sessions)
-        apply(session, batch, raw=rng.random() < 0.7 or any(e.message_id not in inbox for e in batch), days={e.message_id: said(e.message_id) for e in batch})
-        if number == 5:
-            add_days(platform, rng, late)
-    while wake(rng.choice(sessions), limit=50)["rows"] != "0":
-        pass
-    assert parked(platform) == sum(e.message_id == "never" for e in events)
-    assert stored_rows(platform) == expected_rows(inbox | late, events)
-    assert stored_funnel(platform) == expected_funnel(inbox | late, events) and drift(platform) == []
-
-
-def test_with_its_day_a_receipt_reads_the_partition_of_that_day_alone(days):
-    """The plan prunes while it runs, through the view; what is changed or known there goes to no other stage."""
-    session = day_session(days, timezone="Asia/Tokyo")
-    for n in range(50):
-        session.do("INSERT INTO app.messages (id, org, camp, created_at) VALUES (%s, 'o', 'c', '2026-01-02 23:30+00')", [f"m{n}"])
-    ids = sorted((f"m{n}" for n in range(50)), key=str.encode)
-    for status in (300, 300):  # changed, then known
-        plan = session.explain("lane/apply_days", *fold([Event(i, status, 1) for i in ids]), *WITHOUT_RULES, *WITHOUT_KEYS, [day_number("2026-01-02")] * 50,
-                               options="ANALYZE, COSTS OFF, TIMING OFF")
-        read = {found[1] for line in plan.split("\n") if (found := re.search(r"(?:Scan|using \S+) on (d\d|other) ", line)) and "never executed" not in line}
-        assert read == {"d2"}, plan
-    wrong = session.explain("lane/apply_days", *fold([Event("m7", 600, 1)]), *WITHOUT_RULES, *WITHOUT_KEYS, [day_number("2026-01-01")], options="ANALYZE, COSTS OFF, TIMING OFF")
-    assert session.query("SELECT status FROM message_inbox WHERE message_id = 'm7'") == [(600,)], wrong
-
-
-def test_a_message_of_another_organisation_on_its_day_is_refused_once(days):
-    session = day_session(days)
-    session.do("INSERT INTO app.messages (id, org, camp, created_at) VALUES ('m', 'mine', 'c', '2026-01-02 12:00+00')")
-    answer = apply(session, [Event("m", 300, 1, org="other")], days={"m": day_number("2026-01-02")})
-    assert answer["events_refused"] == 1 and answer["events_parked"] == 0 and stored_rows(session)["m"] == (0, 0)
-
-
-@pytest.mark.parametrize("stands", [True, False])
-def test_a_batch_with_days_that_waited_sees_what_the_other_one_wrote(days, stands):
-    """The other session looks in the same partition without a day."""
-    first, second, watcher = recent(days, DAYS_SINCE), day_session(days), days.session()
-    watcher.do("INSERT INTO app.messages (id, org, camp, created_at) VALUES ('m', 'o', 'c', '2026-01-02 12:00+00')")
-    first.do("BEGIN")
-    first.one("lane/apply", *fold([Event("m", 600, 1)]))
-    if not stands:
-        first.do("DELETE FROM app.messages WHERE id = 'm'")
-    answers, errors = [], []
-
-    def work():
-        try:
-            answers.append(apply(second, [Event("m", 300, 2)], days={"m": day_number("2026-01-02")}))
-        except SqlError as error:
-            errors.append(error.sqlstate)
-    thread = threading.Thread(target=work)
-    thread.start()
-    wait_for_lock(watcher, second)
-    first.do("COMMIT")
-    thread.join()
-    if stands:
-        assert not errors and stored_rows(watcher)["m"][0] == 600 and drift(watcher) == []
-    else:
-        assert errors and not answers
-
-
-def test_sessions_with_and_without_days_at_once_count_everything_once(days):
-    """They find the same messages in different stages, so they may wait for each other in a circle: what PostgreSQL ends is sent again."""
-    rng = random.Random(5)
-    watcher = days.session("watcher")
-    inbox = {f"m{n}": rng.choice("ab") for n in range(60)}
-    add_days(watcher, rng, inbox)
-    true = dict(watcher.query("SELECT id, (created_at AT TIME ZONE 'UTC')::date - date '1970-01-01' FROM app.messages"))
-    events = make_events(rng, list(inbox), 1600)
-    wrong = dict.fromkeys(inbox, day_number("2026-01-02"))
-    sessions = [day_session(days, since) for since in (DAYS_SINCE, DAYS_SINCE, "2026-01-02 12:00:00+00", DAYS_SINCE)]
-    apply_at_once(sessions, events, days=[true, {}, wrong, {i: true[i] for i in list(inbox)[::2]}].__getitem__)
-    assert stored_rows(watcher) == expected_rows(inbox, events)
-    assert stored_funnel(watcher) == expected_funnel(inbox, events) and drift(watcher) == []

@@ -963,34 +963,6 @@ static void bytes_that_json_escapes_are_kept(void **state)
     fixture_fini(&fixture);
 }
 
-static void the_day_of_a_message_is_passed_on(void **state)
-{
-    char gateway[] = "custom", adapter[] = "jasmin", id[] = "?id", status[] = "?s",
-         day[] = "?inserted", word[] = "ok", value[] = "DELIVERED";
-    struct rcpt_intake_pair pair = {word, value, 1, 1};
-    struct rcpt_intake_account_config config = account_config(gateway);
-    struct fixture fixture;
-    (void)state;
-    fixture_init(&fixture);
-    config.custom = (struct rcpt_intake_custom){.id = id,
-                                                .status = status,
-                                                .day = day,
-                                                .statuses = &pair,
-                                                .statuses_count = 1,
-                                                .answer_code = 200};
-    fixture_account(&fixture, &config);
-    fixture_get(&fixture, "?id=m1&s=ok&inserted=2026-11-25");
-    expect_member(&fixture, 0, "day", "2026-11-25");
-    fixture_fini(&fixture);
-
-    config = account_config(adapter);
-    fixture_init(&fixture);
-    fixture_account(&fixture, &config);
-    fixture_get(&fixture, "?id=x-1&message_status=DELIVRD&level=2&message_id=7B&day=2026-11-25");
-    expect_member(&fixture, 0, "day", "2026-11-25");
-    fixture_fini(&fixture);
-}
-
 /* Levels around an element, one after the other and the outermost. */
 static void a_template_looks_further_and_further_out(void **state)
 {
@@ -1159,7 +1131,6 @@ int main(void)
         cmocka_unit_test(what_stands_around_items_costs_once),
         cmocka_unit_test(a_lone_object_stands_for_an_array_of_one),
         cmocka_unit_test(bytes_that_json_escapes_are_kept),
-        cmocka_unit_test(the_day_of_a_message_is_passed_on),
         cmocka_unit_test(a_template_looks_further_and_further_out),
         cmocka_unit_test(a_multipart_body_without_a_boundary_has_no_fields),
     };

@@ -202,32 +202,6 @@ static void with_a_recent_set_statements_that_find_messages_have_two_stages_with
     rcpt_lane_statements_free(recent);
 }
 
-/* Only where the table may have days is there a form for them, and only with a boundary does it say anything. */
-static void days_have_a_form_of_their_own_and_change_no_other(void **state)
-{
-    (void)state;
-    static const char *const subscribers[] = {FOLDS, ACTIONS};
-    struct rcpt_lane_variant variant = {
-        .subscribers = subscribers, .count = 2, .selective = true, .recent_since = "-infinity"};
-    struct rcpt_lane_statements *without = rcpt_lane_statements_new(&variant);
-    variant.may_have_days = true;
-    struct rcpt_lane_statements *off = rcpt_lane_statements_new(&variant);
-    variant.has_days = true;
-    struct rcpt_lane_statements *on = rcpt_lane_statements_new(&variant);
-    assert_null(text_of(without, "apply_days"));
-    assert_string_equal(text_of(off, "apply_days"), rcpt_sql("lane/apply/00_no_days"));
-    assert_non_null(strstr(text_of(on, "apply_days"), "$37::int4[]"));
-    assert_non_null(strstr(text_of(on, "apply_days"), rcpt_sql(ACTIONS)));
-    for (size_t index = 0; index < 3; index++) {
-        const char *name = (const char *const[]){"apply", "apply_unsubscribed", "wake"}[index];
-        assert_string_equal(text_of(on, name), text_of(without, name));
-        assert_string_equal(text_of(off, name), text_of(without, name));
-    }
-    rcpt_lane_statements_free(without);
-    rcpt_lane_statements_free(off);
-    rcpt_lane_statements_free(on);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,7 +213,6 @@ int main(void)
         cmocka_unit_test(an_unsubscribed_batch_is_without_one_and_makes_sure_that_it_may),
         cmocka_unit_test(
             with_a_recent_set_statements_that_find_messages_have_two_stages_with_the_boundary),
-        cmocka_unit_test(days_have_a_form_of_their_own_and_change_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1037,42 +1037,6 @@ static void a_range_names_a_person_an_account_and_a_time(void **state)
 }
 
 /* A hint: what is no day is as if it were not there, and counts. */
-static void a_day_is_read_and_anything_else_is_ignored_and_counted(void **state)
-{
-    (void)state;
-#define DAY(field) "{\"message_id\":\"m\",\"status\":\"SENT\"" field "}"
-    static const struct {
-        const char *value;
-        int day;
-        bool odd;
-    } examples[] = {
-        {DAY(""), 0, false},
-        {DAY(",\"day\":null"), 0, false},
-        {DAY(",\"day\":\"2026-11-25\""), 20782, false},
-        {DAY(",\"day\":\"1970-01-02\""), 1, false},
-        {DAY(",\"day\":\"2026-11-2\\u0035\""), 20782, false},
-        {DAY(",\"day\":\"1970-01-01\""), 0, true},
-        {DAY(",\"day\":\"2026-02-29\""), 0, true},
-        {DAY(",\"day\":\"2026-11-25T00:00:00Z\""), 0, true},
-        {DAY(",\"day\":\"9999-01-01\""), 0, true},
-        {DAY(",\"day\":\"\""), 0, true},
-        {DAY(",\"day\":20782"), 0, true},
-        {DAY(",\"day\":{\"day\":\"2026-11-25\"}"), 0, true},
-    };
-    struct bench bench;
-    uint64_t odd = 0;
-    set_up(&bench, 1);
-    for (size_t i = 0; i < COUNT(examples); i++) {
-        struct rcpt_record *record = decode(&bench, examples[i].value, strlen(examples[i].value));
-        assert_int_equal(record->event_count, 1);
-        assert_int_equal(record->events[0].day, examples[i].day);
-        odd += examples[i].odd;
-        assert_int_equal(rcpt_decoder_odd_days(bench.decoder), odd);
-        rcpt_record_free(record);
-    }
-    tear_down(&bench);
-}
-
 static void a_range_is_refused_where_they_are_off(void **state)
 {
     (void)state;
@@ -1258,7 +1222,6 @@ int main(void)
         cmocka_unit_test(a_part_is_read_with_its_total),
         cmocka_unit_test(a_range_names_a_person_an_account_and_a_time),
         cmocka_unit_test(a_range_is_refused_where_they_are_off),
-        cmocka_unit_test(a_day_is_read_and_anything_else_is_ignored_and_counted),
         cmocka_unit_test(reasons_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,9 +32,8 @@
 -- OPENED, CLICKED, four of each message; infinity: none does. $39 int4[] facet with the first gateway by name of these
 -- receipts; 0: they name none. Only where echoes are recognised by the row (45_doubtful.sql): $40 int2[] lowest status
 -- of each message, if its receipts name statuses alone, each another; else -1. $41 bytea keys of $28, eight bytes each.
--- Only with 10_days.sql, which has all the others, too: $42 int4[] days on which the messages were inserted, in UTC,
--- since 1970-01-01, as receipts have it; NULL: none says so. src/postgres/encode_batch.c writes these parameters by one
--- table in the same order; tests/unit/test_encode_batch.c compares the two.
+-- src/postgres/encode_batch.c writes these parameters by one table in the same order; tests/unit/test_encode_batch.c
+-- compares the two.
 --
 -- 90_answer.sql says what it returns.
 WITH
