@@ -1,10 +1,7 @@
 -- Where the first parked receipts of these pairs are whose message exists by now, pair by pair in the order of their
 -- positions; with the message's campaign and organisation (NULL: none). Where two rows have its id, in partitions by
--- time, that one counts whose organisation the receipt names. An open or click that may be of a machine
--- (machine.after_delivery) waits a minute at most until its message's row says when it was delivered, and after a
--- DELIVERED that is parked, too, however long that waits for the message. A plain query, so that it becomes part of the
--- statement that asks. The row is read as JSON, since a table of the platform's has first_delivered_at only with
--- counters.times, which machine.after_delivery needs. No other receipt pays for that.
+-- time, that one counts whose organisation the receipt names. A plain query, so that it becomes
+-- part of the statement that asks.
 --
 -- A scalar subquery is always a lookup by key for each row; a join here would sooner or later be planned as a scan of
 -- the whole inbox. Each pair gives its first rows in the order of the index; the outer limit keeps to the order of all.
@@ -19,11 +16,6 @@ RETURNS TABLE (topic text, partition int4, at_offset int8, index int4, campaign 
                                     WHERE m.message_id = p.message_id
                                     ORDER BY p.org_id IS NULL OR COALESCE(NULLIF(m.org_id, '') = p.org_id COLLATE "C", false) DESC LIMIT 1) AS found OFFSET 0) c
         WHERE p.lane = of_lane AND p.topic = w.topic AND p.partition = w.partition AND c.found IS NOT NULL
-          AND (p.machine IS NULL
-               OR (SELECT true FROM message_inbox m WHERE m.message_id = p.message_id AND (to_jsonb(m) ->> 'first_delivered_at') IS NOT NULL LIMIT 1) IS NOT NULL
-               OR (p.parked_at < now() - interval '1 minute'
-                   AND (SELECT true FROM parked_event d WHERE d.message_id = p.message_id AND d.machine IS NULL
-                        AND d.status = (SELECT s.code FROM message_status_priority s WHERE s.name = 'DELIVERED') LIMIT 1) IS NULL))
         ORDER BY p."offset", p.index
         LIMIT most
     ) f

@@ -20,12 +20,6 @@ ALTER TABLE parked_event
     ADD COLUMN IF NOT EXISTS part smallint,
     ADD COLUMN IF NOT EXISTS parts smallint;
 
--- Of an open or click that is a machine's if it comes within machine_ms of its message's delivery
--- (machine.after_delivery): the policy for it then, as of machine_codes(). NULL: nobody asks.
-ALTER TABLE parked_event
-    ADD COLUMN IF NOT EXISTS machine smallint,
-    ADD COLUMN IF NOT EXISTS machine_ms integer;
-
 -- Which part of a message a gateway's id is of, and of how many, where the platform knows and the gateway does not say.
 -- Both or none.
 ALTER TABLE message_alias

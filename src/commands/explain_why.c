@@ -51,8 +51,6 @@ static const struct {
      "the message had no row; it waited, and was applied when the row came"},
     {"part", "part", "a part of the message is delivered; it is counted next",
      "a part of the message was delivered; the message is when all parts are"},
-    {"machine", "machine", "it may be of a machine: that is known when the message's delivery is",
-     "it might have been of a machine; it was applied when the message's delivery was known"},
     {"beside", "beside", "it is applied next, together with others of its message",
      "it was applied together with others of its message, which had to wait"},
 };

@@ -78,7 +78,7 @@ struct variant {
     bool has_dimensions;
 };
 
-/* The variant has no subscribers in `plain`: writes those of its statements that differ; NULL: all. */
+/* Writes the variant's statements that differ from those of `plain`, or all where that is NULL. */
 static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
                           const struct variant *of)
 {

@@ -53,7 +53,7 @@ static const char *why_text(size_t why)
         [RCPT_ID_FORM_DECIMAL_TO_HEX] = "matches as hex",
     };
     static const char *const others[WHY__COUNT] = {
-        [WHY_HELD] = "its message is there: it is woken soon, or a rule holds it",
+        [WHY_HELD] = "its message is there: it is woken soon",
         [WHY_RETIRED] = "its message was deleted",
         [WHY_ALIAS_ELSEWHERE] = "its alias leads to an id without a message",
         [WHY_NOTHING] = "no form of it is known",

@@ -232,19 +232,6 @@ static bool check_expiry(struct loading *loading)
     return false;
 }
 
-/* The wake reads when a message was delivered from the columns of counters.times. */
-static bool check_after_delivery(struct loading *loading)
-{
-    const struct rcpt_config *config = loading->config;
-    if (config->machine.after_delivery_ms == 0 || config->counters.times)
-        return true;
-    rcpt_config_error(loading->file.error, loading->file.name,
-                      place_of(loading, "machine.after_delivery", "counters.times"),
-                      "machine.after_delivery: nothing notes when messages are delivered");
-    rcpt_error_hint(loading->file.error, "set counters.times to true");
-    return false;
-}
-
 /* The list is noted before it is read: a change in between is seen as one. */
 static bool check_machine(struct loading *loading)
 {
@@ -405,9 +392,8 @@ static struct rcpt_config *parse(const char *name, const char *text, size_t size
     if (!rcpt_config_read_yaml(name, text, size, &loading.file.document, error))
         return NULL;
     bool good = load_document(&loading) && check_together(&loading) && make_ladder(&loading) &&
-                check_expiry(&loading) && check_after_delivery(&loading) &&
-                check_machine(&loading) && check_accounts(&loading) && check_folds(&loading) &&
-                check_actions(&loading);
+                check_expiry(&loading) && check_machine(&loading) && check_accounts(&loading) &&
+                check_folds(&loading) && check_actions(&loading);
     yaml_document_delete(&loading.file.document);
     if (good) {
         loading.config->secret_notes = loading.file.secret_notes;

@@ -272,15 +272,6 @@
          .max = 1000,                                                                              \
          .record = &rcpt_config_machine_record,                                                    \
          .doc = "other policies for some receipts; the first entry that fits"},                    \
-        {"machine.after_delivery",                                                                 \
-         RCPT_CONFIG_DURATION,                                                                     \
-         0,                                                                                        \
-         AT(machine.after_delivery_ms),                                                            \
-         .initial = "0s",                                                                          \
-         .min = 0,                                                                                 \
-         .max = HOUR,                                                                              \
-         .doc = "an open or click that comes within so long after its message's delivery is of a " \
-                "machine, too; needs `counters.times`. 0s: nobody asks"},                          \
         {"machine.networks",                                                                       \
          RCPT_CONFIG_TEXT,                                                                         \
          NULLABLE | RELOADABLE,                                                                    \

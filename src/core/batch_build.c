@@ -371,8 +371,8 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
         batch->payload_bytes += event->payload_size;
         batch->has_flags |= event->flags != 0;
         message->mask |= entry->mask | event->flags;
-        batch->has_held |= rcpt_event_is_held(event);
-        if (event->org_size > 0 || rcpt_event_is_held(event))
+        batch->has_held |= event->delivers_part;
+        if (event->org_size > 0 || event->delivers_part)
             rcpt_origin_join_org(out->record, event, &message->org, &batch->arena);
         batch->has_orgs |= message->org.at != NULL;
         if (top > message->top || (top == message->top && event->at_us < message->at_us)) {

@@ -32,8 +32,6 @@ struct rcpt_machine_rules {
     enum rcpt_machine_policy opens, clicks; /* where no rule fits */
     struct rcpt_machine_rule *rules;        /* the first one that fits counts */
     size_t rule_count;
-    int64_t
-        after_delivery_ms; /* an open or click that comes sooner is a machine's; 0: nobody asks */
 };
 
 /* What of a ladder machines are about. */

@@ -79,13 +79,13 @@ static struct rcpt_text org_of(const struct rcpt_record *record, const struct rc
     return rcpt_origin_read(payload, event->payload_size, arena).org_id;
 }
 
-/* Receipts that name none agree with any. What a held one comes to is known to the wake: the
- * receipts of its message are parked as those that differ. */
+/* Receipts that name none agree with any. What a delivered part comes to is known to the wake:
+ * the receipts of its message are parked as those that differ. */
 void rcpt_origin_join_org(const struct rcpt_record *record, const struct rcpt_event *event,
                           struct rcpt_text *org, struct rcpt_arena *arena)
 {
     struct rcpt_text own = org_of(record, event, arena);
-    if (rcpt_event_is_held(event))
+    if (event->delivers_part)
         *org = (struct rcpt_text){"", 0};
     else if (own.size > 0 && org->at == NULL)
         *org = own;

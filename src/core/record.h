@@ -86,17 +86,9 @@ struct rcpt_event {
     uint8_t reason;      /* number of its class, like the gateway's; 0: not wanted */
     uint16_t org;        /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
     uint8_t part, parts; /* of a message in several parts: which (from 1) of how many; else 0 */
-    bool delivers_part;  /* it says that this part is delivered: of the message, it proves less */
-    uint8_t machine;     /* what machine_codes() gets if a machine may have made it; else 0 */
-    uint32_t machine_ms; /* it is, if it comes within so long after the message's delivery */
+    bool delivers_part;  /* it says that this part is delivered: of the message, it proves less, and
+                            the wake of parked receipts alone knows of the others */
 };
-
-/* Whether only the wake of parked receipts, which reads more of the message, can say what it counts
- * as. */
-static inline bool rcpt_event_is_held(const struct rcpt_event *event)
-{
-    return event->delivers_part || event->machine > 0;
-}
 
 #define RCPT_RECORD_ORG_ELSEWHERE UINT16_MAX /* escaped, long, or far behind */
 

@@ -336,20 +336,15 @@ static struct rcpt_text text_of(const struct rcpt_token *token)
     return named ? (struct rcpt_text){token->text, token->size} : (struct rcpt_text){NULL, 0};
 }
 
-static struct rcpt_machine_origin origin_of(const struct rcpt_token *tokens)
-{
-    return (struct rcpt_machine_origin){.account = text_of(&tokens[RCPT_FIELD_GATEWAY]),
-                                        .org_id = text_of(&tokens[RCPT_FIELD_ORG]),
-                                        .campaign = text_of(&tokens[RCPT_FIELD_CAMPAIGN])};
-}
-
 /* What comes from machines becomes what the policies make of it. Clicks first: the open that a
  * click implies is looked at afterwards. */
 static void apply_machines(struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
                            int *entry, uint32_t *flags)
 {
     const struct rcpt_machine_marks *marks = &decoder->machine_marks;
-    const struct rcpt_machine_origin origin = origin_of(tokens);
+    const struct rcpt_machine_origin origin = {.account = text_of(&tokens[RCPT_FIELD_GATEWAY]),
+                                               .org_id = text_of(&tokens[RCPT_FIELD_ORG]),
+                                               .campaign = text_of(&tokens[RCPT_FIELD_CAMPAIGN])};
     for (int kind = RCPT_MACHINE_KIND__COUNT - 1; kind >= 0; kind--) {
         uint32_t named = *flags | rcpt_ladder_entry(decoder->ladder, (size_t)*entry)->mask;
         if ((named & marks->masks[kind]) == 0)
@@ -359,39 +354,6 @@ static void apply_machines(struct rcpt_decoder *decoder, const struct rcpt_token
         rcpt_machine_apply(decoder->ladder, marks, (enum rcpt_machine_kind)kind, policy, entry,
                            flags);
         decoder->machines[kind][policy]++;
-    }
-}
-
-/* What machine_codes() of sql/functions gets: the policy and 1. Where a machine's open counts that
- * stands beside a click, it stays when the click goes: then 3 more for flag, 2 more for ignore. */
-static uint8_t machine_number(const struct rcpt_decoder *decoder, enum rcpt_machine_kind kind,
-                              uint32_t flags, const struct rcpt_machine_origin *origin)
-{
-    const struct rcpt_machine_rules *rules = decoder->machine_rules;
-    enum rcpt_machine_policy policy = rcpt_machine_policy_of(rules, kind, origin);
-    bool open_stays =
-        kind == RCPT_MACHINE_CLICK && policy != RCPT_MACHINE_COUNT &&
-        (flags & decoder->machine_marks.masks[RCPT_MACHINE_OPEN]) != 0 &&
-        rcpt_machine_policy_of(rules, RCPT_MACHINE_OPEN, origin) == RCPT_MACHINE_COUNT;
-    if (open_stays)
-        return policy == RCPT_MACHINE_FLAG ? 4 : 5;
-    return (uint8_t)(policy + 1);
-}
-
-/* An open or click of which nobody has told may still be of a machine: the wake says so, when the
- * message's delivery is known. The policy is found here, where what the event names is at hand. */
-static void suspect(const struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
-                    struct rcpt_event *event)
-{
-    const struct rcpt_machine_marks *marks = &decoder->machine_marks;
-    for (int kind = 0; kind < RCPT_MACHINE_KIND__COUNT; kind++) {
-        if (marks->masks[kind] == 0 || event->entry != marks->statuses[kind] ||
-            (event->flags & marks->masks[kind]) != 0)
-            continue;
-        const struct rcpt_machine_origin origin = origin_of(tokens);
-        event->machine =
-            machine_number(decoder, (enum rcpt_machine_kind)kind, event->flags, &origin);
-        event->machine_ms = (uint32_t)decoder->machine_rules->after_delivery_ms;
     }
 }
 
@@ -459,8 +421,6 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         .gateway = rcpt_record_facet_of(decoder, RCPT_FACET_GATEWAY, &tokens[RCPT_FIELD_GATEWAY]),
     };
     set_org(decoder, &tokens[RCPT_FIELD_ORG], event);
-    if (decoder->machine_rules != NULL && decoder->machine_rules->after_delivery_ms > 0)
-        suspect(decoder, tokens, event);
     if (decoder->for_rules)
         set_for_rules(decoder, tokens, found->code, event);
 }

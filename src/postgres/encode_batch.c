@@ -418,15 +418,7 @@ ELEMENTS(add_event_ids, text, batch->event_count,
          put_words(encoder, content->origins[index].event_id))
 NUMBERS(add_event_parts, int2, batch->event_count, batch->events[index].event->part)
 NUMBERS(add_event_totals, int2, batch->event_count, batch->events[index].event->parts)
-/* Only the wake knows what it counts as: 1 as a delivered part, 2 as what may be of a machine. */
-static int16_t held_as(const struct rcpt_event *event)
-{
-    if (event->delivers_part)
-        return 1;
-    return rcpt_event_is_held(event) ? 2 : 0;
-}
-
-NUMBERS(add_event_held, int2, batch->event_count, held_as(batch->events[index].event))
+NUMBERS(add_event_held, int2, batch->event_count, batch->events[index].event->delivers_part)
 
 static const add_parameter timeline_parameters[] = {
     add_ids,           add_first_events,      add_event_codes,

@@ -8,7 +8,7 @@
 #include "encode_batch.h"
 
 #define KEY_BYTES  24u /* a 64-bit number in decimal */
-#define HELD_BYTES 32u
+#define PART_BYTES 8u
 
 static struct rcpt_origin origin_of(const struct rcpt_batch_event *raw, struct rcpt_arena *arena)
 {
@@ -31,18 +31,13 @@ static void keep_for_rules(const struct rcpt_batch_event *raw, const struct rcpt
     texts[1] = (struct rcpt_text){key, (size_t)size};
 }
 
-/* What the wake has to know: "2/3//" of a part, "//1/5000" of what may be of a machine. */
-static struct rcpt_text held_of(const struct rcpt_event *event, struct rcpt_arena *arena)
+/* What the wake has to know of a part: "2/3". */
+static struct rcpt_text part_of(const struct rcpt_event *event, struct rcpt_arena *arena)
 {
-    char part[HELD_BYTES / 2] = "/", machine[HELD_BYTES / 2] = "/";
-    if (event->part == 0 && event->machine == 0)
+    if (event->part == 0)
         return (struct rcpt_text){NULL, 0};
-    if (event->part > 0)
-        snprintf(part, sizeof(part), "%u/%u", event->part, event->parts);
-    if (event->machine > 0)
-        snprintf(machine, sizeof(machine), "%u/%u", event->machine, event->machine_ms);
-    char *text = rcpt_arena_alloc(arena, HELD_BYTES);
-    int size = snprintf(text, HELD_BYTES, "%s/%s", part, machine);
+    char *text = rcpt_arena_alloc(arena, PART_BYTES);
+    int size = snprintf(text, PART_BYTES, "%u/%u", event->part, event->parts);
     return (struct rcpt_text){text, (size_t)size};
 }
 
@@ -62,7 +57,7 @@ const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
         texts[3] = rcpt_origin_is_gateways(&origin, raw->event) ? origin.gateway_message_id
                                                                 : (struct rcpt_text){NULL, 0};
         keep_for_rules(raw, names, &texts[4], arena);
-        texts[7] = held_of(raw->event, arena);
+        texts[7] = part_of(raw->event, arena);
     }
     for (uint32_t index = 0; index < batch->message_count; index++) {
         uint8_t gateway = batch->signatures[batch->messages[index].signature].gateway;

@@ -194,8 +194,6 @@ enum carried {
     CARRIED_PARTS,
     CARRIED_REASON_CLASS,
     CARRIED_EVENT_KEY,
-    CARRIED_MACHINE,
-    CARRIED_MACHINE_MS,
     CARRIED__COUNT,
 };
 #define LETTER_PARAMS 5
@@ -233,21 +231,17 @@ static void add_origin(struct rcpt_array_text *arrays, const struct rcpt_record 
     rcpt_arena_fini(&arena);
 }
 
-/* What rules read. The receipt that a range gave a message is no copy of another, and a machine
- * reads no conversation. */
+/* What rules read. The receipt that a range gave a message is no copy of another. */
 static void add_ruled(struct rcpt_array_text *arrays, const struct redriver *redriver,
                       const struct rcpt_record *record, const struct rcpt_event *event,
                       bool of_range)
 {
     const char *gateway = rcpt_decoder_facet(redriver->decoder, RCPT_FACET_GATEWAY, event->gateway);
     const char *reason = rcpt_decoder_facet(redriver->decoder, RCPT_FACET_REASON, event->reason);
-    bool suspect = event->machine > 0 && !of_range;
     add_text(&arrays[CARRIED_GATEWAY], rcpt_text_of(gateway));
     add_text(&arrays[CARRIED_REASON_CLASS], rcpt_text_of(reason));
     add_number(&arrays[CARRIED_EVENT_KEY],
                of_range ? 0 : (int64_t)rcpt_record_event_key(record, event));
-    add_number(&arrays[CARRIED_MACHINE], suspect ? event->machine : 0);
-    add_number(&arrays[CARRIED_MACHINE_MS], suspect ? event->machine_ms : 0);
 }
 
 static void add_event(struct rcpt_array_text *arrays, const struct redriver *redriver,

@@ -63,7 +63,7 @@ static const struct {
      "at: time?, recorded_at: time, topic: text, partition: integer, offset: integer, "
      "index: integer, status: text, old: text?, new: text?, gained: text[], gateway: text?, "
      "reason: text?, reason_class: text?, event_id: text?, part: integer?, parts: integer?, "
-     "effect: waited|part|machine|beside|refused|applied|flagged|duplicate|stale"},
+     "effect: waited|part|beside|refused|applied|flagged|duplicate|stale"},
     {"Parts", "which parts of a long message are delivered, and how many there are",
      "parts: integer, delivered: integer[]"},
     {"Parked", "a receipt that waits for its message",

@@ -31,8 +31,6 @@ class Event:
     key: int = None  # copies of one event share it
     part: int = None  # of a message in several parts
     parts: int = None
-    machine: int = None  # policy of an open or click that may be of a machine: 1 flag, 2 count, 3 ignore
-    machine_ms: int = None
 
     @property
     def payload(self):
@@ -107,7 +105,7 @@ def fold(events, lane=0, unknown="park"):
         columns["signature"].append(signatures.setdefault(signature, len(signatures)) + 1)
         columns["kind"].append(kinds.setdefault(kind, len(kinds)) + 1)
         orgs = {e.org for e in mine} - {None}
-        held = any(e.part and e.code == 600 or e.machine for e in mine)
+        held = any(e.part and e.code == 600 for e in mine)
         columns["org"].append("" if held else None if not orgs else orgs.pop() if len(orgs) == 1 else "")
         columns["first"].append(len(raw) + 1)
         raw += mine
@@ -118,7 +116,7 @@ def fold(events, lane=0, unknown="park"):
     for event in raw:
         gateways = {e.gateway for e in messages[event.message_id]}
         kept += [*event.kept, ((gateways.pop() if len(gateways) == 1 else "other") or "").encode(),
-                 "/".join(str(n or "") for n in (event.part, event.parts, event.machine, event.machine_ms)).encode() if event.part or event.machine else b""]
+                 "/".join(str(n or "") for n in (event.part, event.parts)).encode() if event.part else b""]
     for event in raw:
         records.setdefault(event.record, len(records) + 1)
     topics, partitions, offsets, traceparents = zip(*records) if records else ((), (), (), ())

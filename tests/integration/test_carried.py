@@ -5,7 +5,7 @@ import pytest
 
 from support.services import ROOT
 
-ON = {"dedup": {"window": "7d"}, "counters": {"series": "30d", "reasons": True, "gateways": "30d", "times": True}, "machine": {"after_delivery": "5s"},
+ON = {"dedup": {"window": "7d"}, "counters": {"series": "30d", "reasons": True, "gateways": "30d", "times": True},
       "inbox": {"columns": {"recipient": "recipient"}}}
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 # One receipt or more for each thing that one may carry. Some name no time: theirs is that of their record.
@@ -17,7 +17,6 @@ RECEIPTS = (
     {"message_id": "reason", "status": "FAILED", "gateway": "kannel", "reason_class": "invalid_recipient", "reason": "452 4.2.2 mailbox full"},
     {"message_id": "event", "status": "DELIVERED", "event_id": "e-1", "at": 1763632800},
     {"message_id": "part", "status": "DELIVERED", "part": 2, "parts": 3, "event_id": "e-2"},
-    {"message_id": "machine", "status": "OPENED", "gateway": "ses", "event_id": "e-3"},
     {"message_id": "clicked", "status": "CLICKED", "flags": ["MACHINE_OPEN"], "org_id": "o"},
     {"message_id": "channel", "status": "BOUNCED_HARD", "channel": "email"},
 )
@@ -150,7 +149,7 @@ def test_set_aside_for_a_topic_that_was_made_again(way):
 
 
 def test_what_a_range_has_parked(way):
-    """It is no copy of another receipt, and no machine's."""
+    """It is no copy of another receipt."""
     way.database.execute("INSERT INTO receiptd.message_inbox (message_id, status, recipient, gateway, created_at) VALUES ('m', 600, 'p', 'page', '2026-11-20')")
     way.database.execute(REFUSE)
     parked = way.database.execute

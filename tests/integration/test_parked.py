@@ -43,7 +43,7 @@ def test_aliases_deleted_messages_and_other_sources_are_told_apart(installed):
     rows = json.loads(installed.run("parked", "--why", "--format", "json").out)
     assert [(row["source"], row["why"]) for row in rows] == [
         ("acme", "matches in lower case"), ("other", "no form of it is known"), ("acme", "its alias leads to an id without a message"),
-        ("t", "its message was deleted"), ("t", "its message is there: it is woken soon, or a rule holds it")]
+        ("t", "its message was deleted"), ("t", "its message is there: it is woken soon")]
     assert "message_id_form" not in installed.run("parked", "--why", "--source", "other").out
     assert len(json.loads(installed.run("parked", "--topic", "t", "--limit", "2", "--format", "json").out)) == 2
     assert "why" not in json.loads(installed.run("parked", "--format", "json").out)[0]

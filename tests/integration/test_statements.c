@@ -261,9 +261,8 @@ static int migrate(void **state)
         "functions/record_link",        "functions/parked_applicable",
         "functions/fate_detail",        "functions/message_is_erased",
         "functions/message_is_retired", "functions/message_still_there",
-        "functions/erased_alias_hash",  "functions/machine_codes",
-        "functions/messages_held",      "functions/bounded_time",
-        "functions/bounded_minute",
+        "functions/erased_alias_hash",  "functions/messages_held",
+        "functions/bounded_time",       "functions/bounded_minute",
     };
     admin("DROP SCHEMA IF EXISTS " MY_SCHEMA " CASCADE; CREATE SCHEMA " MY_SCHEMA);
     run_file("tables/001_core", NULL, 0);

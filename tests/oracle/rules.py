@@ -11,7 +11,7 @@ from oracle import ladder
 
 DIMENSIONS = ("variant", "channel", "gateway")
 COLUMNS = (*DIMENSIONS, "customer_id", "logical_id")
-# Rules that a ledger can judge. What depends on the times of receipts (dedup.window, machine.after_delivery) has an oracle in tests/campaigns/rules.
+# Rules that a ledger can judge. What depends on the times of receipts (dedup.window) has an oracle in tests/campaigns/rules.
 SETTINGS = {
     "counters": {"series": "90d", "reasons": True, "gateways": "90d", "times": True, "by": list(DIMENSIONS), "groups": ["customer", "logical"]},
     "inbox": {"columns": {"recipient": "recipient"}},

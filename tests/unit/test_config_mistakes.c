@@ -71,9 +71,6 @@ static const struct mistake list_mistakes[] = {
     {SMALLEST "machine: {opens: counted}\n",
      "t.yaml:3:18: machine.opens: \"counted\" is not one of flag, count, ignore",
      "did you mean \"count\"?"},
-    {SMALLEST "machine: {after_delivery: 500ms}\n",
-     "t.yaml:3:27: machine.after_delivery: nothing notes when messages are delivered",
-     "set counters.times to true"},
     {SMALLEST "machine: {rules: [{kind: click, policy: count}]}\n"
               "ladder: {statuses: [{name: A, code: 0}]}\n",
      "t.yaml:3:18: machine.rules: entry 1 is about `click`, but the ladder does not have CLICKED "

@@ -210,61 +210,12 @@ static void a_million_histories_end_alike_in_any_order_and_repetition(void **sta
     tear_down(&bench);
 }
 
-/* What is held, with the policy that would apply: nothing where nobody asks, or the gateway has told. */
-static void opens_and_clicks_are_held_where_delivery_may_tell(void **state)
-{
-    (void)state;
-    char acme[] = "acme", other[] = "other";
-    struct rcpt_machine_rule listed[] = {
-        {.kind = RCPT_MACHINE_OPEN, .account = acme, .policy = RCPT_MACHINE_IGNORE},
-        {.kind = RCPT_MACHINE_CLICK, .account = other, .policy = RCPT_MACHINE_IGNORE}};
-    struct rcpt_machine_rules rules = {.opens = RCPT_MACHINE_COUNT,
-                                       .rules = listed,
-                                       .rule_count = COUNT(listed),
-                                       .after_delivery_ms = 5000};
-    static const struct {
-        const char *value;
-        unsigned machine;
-    } cases[] = {
-        {"{\"message_id\":\"m\",\"status\":\"OPENED\"}", RCPT_MACHINE_COUNT + 1},
-        {"{\"message_id\":\"m\",\"status\":\"OPENED\",\"gateway\":\"acme\"}",
-         RCPT_MACHINE_IGNORE + 1},
-        {"{\"message_id\":\"m\",\"status\":\"CLICKED\",\"flags\":[\"REPLIED\"]}",
-         RCPT_MACHINE_FLAG + 1},
-        {"{\"message_id\":\"m\",\"status\":\"DELIVERED\"}", 0},
-        {RECEIPT("OPENED", OPENING), 0},
-        {RECEIPT("CLICKED", CLICKING), 0},
-        {RECEIPT("CLICKED", OPENING), 4}, /* its open counts, and stays when the click goes */
-        {RECEIPT_OF("acme", "CLICKED", OPENING), RCPT_MACHINE_FLAG + 1},
-        {RECEIPT_OF("other", "CLICKED", OPENING), 5},
-        {RECEIPT_OF("other", "CLICKED", ""), RCPT_MACHINE_IGNORE + 1},
-        {"{\"message_id\":\"m\",\"status\":\"COMPLAINED\"}", 0},
-    };
-    struct bench bench;
-    set_up(&bench, 4);
-    for (unsigned on = 0; on < 2; on++) {
-        rules.after_delivery_ms = on ? 5000 : 0;
-        rcpt_decoder_set_machines(bench.decoder, &rules);
-        for (size_t index = 0; index < COUNT(cases); index++) {
-            struct rcpt_record *record =
-                decode(&bench, cases[index].value, strlen(cases[index].value));
-            unsigned expected = on ? cases[index].machine : 0;
-            assert_int_equal(record->events[0].machine, expected);
-            assert_int_equal(record->events[0].machine_ms, expected > 0 ? 5000 : 0);
-            assert_int_equal(rcpt_event_is_held(&record->events[0]), expected > 0);
-            rcpt_record_free(record);
-        }
-    }
-    tear_down(&bench);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_policy_makes_its_own_of_both_forms),
         cmocka_unit_test(the_first_rule_that_fits_what_the_receipt_names_counts),
         cmocka_unit_test(a_ladder_without_the_flags_knows_no_machines),
-        cmocka_unit_test(opens_and_clicks_are_held_where_delivery_may_tell),
         cmocka_unit_test(a_million_histories_end_alike_in_any_order_and_repetition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

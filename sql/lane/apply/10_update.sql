@@ -13,11 +13,11 @@
 -- no record has one, else $12 is there without raw events, too. $20 int4 lane, $21 text what to do with unknown
 -- messages: dead-letter; anything else parks them. $22 int4[] flags that raw events name beside their status, as a
 -- mask; empty: none does. $23 text[] organisations that the messages' receipts name: NULL: none; empty: they differ, or
--- one says that a part of the message is delivered, or may be of a machine. An empty array: no message has one. $24
+-- one says that a part of the message is delivered. An empty array: no message has one. $24
 -- int4[] first byte in $15, behind the payloads, of eight texts of each raw event (1-based, one more): organisation,
 -- account (the gateway that it names), campaign, the gateway's id where the receipt came under that, class of the
--- reason, key of the event, for figures the name of the one gateway of its message's receipts, part, total, policy and
--- ms for machines ("2/3//", "//1/5000"); empty: none. Only with raw events. $25 int4[] kind of each message's receipts
+-- reason, key of the event, for figures the name of the one gateway of its message's receipts, part and total
+-- ("2/3"); empty: none. Only with raw events. $25 int4[] kind of each message's receipts
 -- (1-based), for figures: their signature, and the one gateway that they name. Only with 91_unsubscribed.sql: $26
 -- int2[] statuses of $2, each once, $27 int4 all flags of $3. Only with rules (45_receipts.sql, ../rules), which also
 -- need $10, $11 and $22 without raw events: $28 int8[] keys of the raw events, by which echoes are recognised, $29

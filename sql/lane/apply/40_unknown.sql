@@ -2,9 +2,8 @@
 -- so known messages cost nothing. An id may stand in two rows, of partitions by time: a receipt that one of them took
 -- is not refused by the other, and none is refused twice. Parked are also the receipts of a message that name several
 -- organisations, and those beside refused ones that name none: the wake decides one by one; and those of a message of
--- which a part is delivered, or that may have been opened or clicked by a machine: the wake knows whether all parts
--- are, and when it was delivered. A message that has been deleted is not waited for; of one that was erased nothing is
--- kept.
+-- which a part is delivered: the wake knows whether all parts are. A message that has been deleted is not waited for;
+-- of one that was erased nothing is kept.
 , x AS MATERIALIZED (
     SELECT r.id, ($25::int4[])[r.n] AS kind, r.status IS NOT NULL AS known, r.org, e.kept, i AS event,
            CASE WHEN r.fate = 'other_organisation' AND e.kept[1] IS NULL THEN 'parked'
@@ -19,10 +18,10 @@
 -- A position can come again only after an operator's reset; then the row that is there stays.
 parked AS (
     INSERT INTO parked_event (topic, partition, "offset", index, lane, message_id, status, flags, at, payload, traceparent, gateway,
-                              org_id, account, campaign_id, gateway_id, reason_class, event_key, part, parts, machine, machine_ms)
+                              org_id, account, campaign_id, gateway_id, reason_class, event_key, part, parts)
     SELECT x.topic, x.partition, x.at_offset, x.index, $20::int4, x.id, ($10::int2[])[x.event], COALESCE(($22::int4[])[x.event], 0),
            ($11::timestamptz[])[x.event], substr($15::bytea, x.first, x.size), x.link, x.kept[7], x.kept[1], x.kept[2], x.kept[3], x.kept[4], x.kept[5], x.kept[6]::int8,
-           NULLIF(split_part(x.kept[8], '/', 1), '')::int2, NULLIF(split_part(x.kept[8], '/', 2), '')::int2, NULLIF(split_part(x.kept[8], '/', 3), '')::int2, NULLIF(split_part(x.kept[8], '/', 4), '')::int4
+           NULLIF(split_part(x.kept[8], '/', 1), '')::int2, NULLIF(split_part(x.kept[8], '/', 2), '')::int2
     FROM x WHERE x.fate = 'parked' AND cardinality($13::int4[]) > 0 ON CONFLICT DO NOTHING
 ),
 dead AS (

@@ -5,7 +5,7 @@
 -- organisations of the messages' receipts, as in apply/10_update.sql: a receipt of another one did nothing, and those
 -- of '' wait for the wake. What events say of themselves: $11 text[] account, $12 text[] reason, $13 text[] its class,
 -- $14 text[] event's id, $15 int2[] part, $16 int2[] total of parts, $17 int2[] what only the wake can count: 1 a
--- delivered part, 2 what may be of a machine. Of a message that was erased nothing is stored.
+-- delivered part. Of a message that was erased nothing is stored.
 INSERT INTO message_timeline (message_id, topic, partition, "offset", index, status, at, old, new, gained,
                               gateway, reason, reason_class, event_id, part, parts, waited)
 SELECT e.id, ($7::text[])[($5::int4[])[g.i]], ($8::int4[])[($5::int4[])[g.i]], ($9::int8[])[($5::int4[])[g.i]],
@@ -16,5 +16,5 @@ SELECT e.id, ($7::text[])[($5::int4[])[g.i]], ($8::int4[])[($5::int4[])[g.i]], (
        ($11::text[])[g.i], ($12::text[])[g.i], ($13::text[])[g.i], ($14::text[])[g.i],
        NULLIF(($15::int2[])[g.i], 0), NULLIF(($16::int2[])[g.i], 0),
        CASE WHEN e.org = '' AND m.message_id IS NOT NULL
-            THEN CASE ($17::int2[])[g.i] WHEN 1 THEN 'part' WHEN 2 THEN 'machine' ELSE 'beside' END END
+            THEN CASE ($17::int2[])[g.i] WHEN 1 THEN 'part' ELSE 'beside' END END
 FROM unnest($1::text[], $10::text[]) WITH ORDINALITY AS e (id, org, n)

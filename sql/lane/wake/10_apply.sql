@@ -17,16 +17,10 @@ gone AS (
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index
     RETURNING p.*, k.campaign, k.org, p.org_id IS NULL OR COALESCE(p.org_id = k.org, false) AS fits
 ),
--- An open or click soon after the message's delivery is a machine's (machine.after_delivery). Read as in
--- parked_applicable(), and only for those; of rows of one id the first delivery counts.
 taken AS MATERIALIZED (
-    SELECT g.message_id, COALESCE(b.status, g.status) AS status, COALESCE(b.beside, g.flags) AS flags, g.at, g.campaign, g.org, g.org_id IS NOT NULL AS named, g.traceparent, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) ELSE g.gateway END AS gateway, g.reason_class,
-           g.event_key, CASE WHEN COALESCE(b.status, g.status) = d.code THEN g.part END AS part, g.parts, COALESCE(d.parent, 0::int2) AS below, d.code AS delivered
+    SELECT g.message_id, g.status, g.flags, g.at, g.campaign, g.org, g.org_id IS NOT NULL AS named, g.traceparent, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) ELSE g.gateway END AS gateway, g.reason_class,
+           g.event_key, CASE WHEN g.status = d.code THEN g.part END AS part, g.parts, COALESCE(d.parent, 0::int2) AS below, d.code AS delivered
     FROM gone g LEFT JOIN message_status_priority d ON d.name = 'DELIVERED'
-    LEFT JOIN LATERAL (SELECT m.* FROM machine_codes(g.status, g.flags, g.machine) m
-                       WHERE g.at < CASE WHEN g.machine IS NOT NULL
-                                         THEN (SELECT min((to_jsonb(i) ->> 'first_delivered_at')::timestamptz) FROM message_inbox i WHERE i.message_id = g.message_id) END
-                                    + g.machine_ms * interval '1 millisecond') b ON g.machine IS NOT NULL
     WHERE g.fits
 ),
 refused AS (

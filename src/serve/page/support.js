@@ -10,7 +10,6 @@ const EFFECTS = {
     flagged: "New flag, same status.", waited: "It found no message, and waited for one.",
     part: "It is of one part. A long message is delivered when all its parts are.",
     refused: "It was refused; see the dead letters.",
-    machine: "It may have been a machine, so it waited until the delivery was known.",
     beside: "It waited with other receipts of the message.",
     lost: "It contradicted a status of higher priority, which stayed.", waiting: "It waits: the platform has not inserted the message yet.",
     woken: "It waited for the message, and was applied when the message came.", dead: "It could not be applied; see the dead letters.",

@@ -10,7 +10,7 @@ from faults.kinds import Cycle
 from oracle import broker
 from oracle.compare import Report
 from rules import kinds
-from rules.histories import DIMENSIONS, EXPIRES, MACHINE_RULES, PARTITIONS, WITHIN_MS, is_exact
+from rules.histories import DIMENSIONS, EXPIRES, MACHINE_RULES, PARTITIONS, is_exact
 from support.wait import wait_for
 from support.world import Feeder
 
@@ -18,15 +18,12 @@ INSTANCES, SHARE_SECONDS = 2, 5
 ON = {
     "dedup": {"window": "24h"},
     "counters": {"series": "30d", "reasons": "true", "gateways": "30d", "times": True, "by": list(DIMENSIONS), "groups": ["customer", "logical"]},
-    "machine": {"after_delivery": f"{WITHIN_MS}ms", "rules": [{"kind": kind, name: value, "policy": policy} for kind, name, value, policy in MACHINE_RULES]},
+    "machine": {"rules": [{"kind": kind, name: value, "policy": policy} for kind, name, value, policy in MACHINE_RULES]},
     "inbox": {"columns": {"recipient": "recipient"}, "expiry": [{"column": EXPIRES[0], "value": EXPIRES[1], "after": "1s"}]},
 }
 COLUMNS = ("message_id", "org_id", "campaign_id", *DIMENSIONS, "customer_id", "logical_id", "recipient", "created_at")
-# Opens wait for their DELIVERED, and ranges for late rows, until end_waiting(), however slow the machine is: neither minute passes by itself.
-SLOW_CLOCK = """
-ALTER TABLE receiptd.parked_event ALTER parked_at SET DEFAULT now() + interval '1 day';
-ALTER TABLE receiptd.range_receipt ALTER stored_at SET DEFAULT now() + interval '1 day';
-"""
+# Ranges wait for late rows until end_waiting(), however slow the machine is: their minute does not pass by itself.
+SLOW_CLOCK = "ALTER TABLE receiptd.range_receipt ALTER stored_at SET DEFAULT now() + interval '1 day'"
 # What depends on the order of receipts has only a sum that does not: the hour of a change.
 COUNTS = """
 SELECT 'funnel messages', campaign_id, NULL::int8, NULL::text, status, messages FROM receiptd.campaign_funnel
@@ -47,7 +44,7 @@ UNION ALL SELECT kind, campaign_id, NULL, NULL, status, groups FROM receiptd.gro
 
 class Arm(Crew):
     """One way in which the histories may come. Without `late` all messages are there before their receipts. With it some come among them, and some after
-    all of them, when the minute has gone in which an open waits for its DELIVERED."""
+    all of them."""
 
     more_drifts = kinds.DRIFTS
 
@@ -74,7 +71,6 @@ class Arm(Crew):
         self.feeder.join(timeout=1200)
         self.wait_until_consumed(timeout=300)
         self.read_back()
-        self.end_minute("NOT EXISTS (SELECT FROM receiptd.message_inbox m WHERE m.message_id = p.message_id)")
         self.insert(later)
         self.end_waiting()
         self.command("audit")
@@ -142,21 +138,14 @@ class Arm(Crew):
             with cursor.copy(f"COPY receiptd.message_inbox ({', '.join(COLUMNS)}) FROM STDIN") as target:
                 target.write(("\n".join(lines) + "\n").encode())
 
-    # ---- clocks: both minutes of waiting end when the campaign says so
-
-    def end_minute(self, which="true"):
-        """In which opens and clicks wait for a DELIVERED. Only when all receipts are there: then those come out alike that waited for their rows."""
-        self.database.execute(f"UPDATE receiptd.parked_event p SET parked_at = now() - interval '2 minutes' WHERE {which}")
+    # ---- the clock: the minute of waiting ends when the campaign says so
 
     def end_waiting(self):
-        """What has all that it waits for is applied. Then nothing more comes: ranges look again, and opens without a DELIVERED are of persons."""
-        self.until_none("receiptd.parked_event WHERE machine IS NULL")
+        """What has all that it waits for is applied. Then nothing more comes: ranges look again."""
+        self.until_none("receiptd.parked_event")
         self.until_none("receiptd.range_receipt WHERE looks = 0 OR due_at <= now()")
         self.database.execute("UPDATE receiptd.range_receipt SET due_at = now()")
         self.until_none("receiptd.range_receipt")
-        self.until_none("receiptd.parked_event p WHERE machine IS NULL"
-                   " OR EXISTS (SELECT FROM receiptd.message_inbox m WHERE m.message_id = p.message_id AND m.first_delivered_at IS NOT NULL)")
-        self.end_minute()
         self.until_none("receiptd.parked_event")
         time.sleep(1.1)
         self.command("expire")

@@ -24,9 +24,7 @@ PLANS = [[json.loads(token) for token in text.split()] for _, text in JOURNEYS]
 SENT, UNKNOWN, DELIVERED, OPENED, CLICKED = 300, 400, 600, 700, 800
 
 # The configuration's part of rules that look at a receipt: campaign and account are as the receipt names them.
-WITHIN_MS = 20_000  # machine.after_delivery
 MACHINE_RULES = (("open", "campaign", "c1", "count"), ("click", "account", "sinch", "ignore"), ("open", "account", "kannel", "ignore"))
-MARKS = {OPENED: ladder.CODE["MACHINE_OPEN"], CLICKED: ladder.CODE["BOT_CLICK"]}
 EXPIRES = ("channel", "sms")  # of these messages the receipts that never come are UNKNOWN
 
 # Messages that ranges mean. Whose own receipts stay below the range's status count exactly. Where they do not, `events` and first times depend on which
@@ -90,7 +88,7 @@ class Histories:
             plan.append({"status": "OPENED"})
         return plan
 
-    def _make(self, plan, message=None, gateways=("twilio", "kannel", "sinch"), ranged=None, flags=0.05):
+    def _make(self, plan, message=None, gateways=("twilio", "kannel", "sinch"), flags=0.05):
         draw = self.random
         message = message or self._new_message()
         at, events = message.sent, []
@@ -107,30 +105,14 @@ class Histories:
             if code in FAILURES:
                 event["reason_class"] = draw.choice(REASONS)
             events.append(event)
-        self._settle_machines(events, ranged)
-        delivered = min((event["at"] for event in events if status_of(codes_of(event)) == DELIVERED), default=None)
         for event in events:
-            codes = judged(event, delivered)
+            codes = codes_of(event)
             self._count(message, event, codes)
             self.events.append((message, event, codes))
 
     def _count(self, message, event, codes):
         self.counted.append((message, event, codes))
         self.reached[message].append((event, codes))
-
-    def _settle_machines(self, events, ranged):
-        """Opens and clicks on which two DELIVERED of their message do not agree come later: there order matters, as docs/semantics.md says ("Machines").
-        Those that would be a DELIVERED themselves come no earlier than the last one. ranged: the time of ranges that may deliver it."""
-        own = [event["at"] for event in events if status_of(codes_of(event)) == DELIVERED]
-        times = own if ranged is None else [*own, ranged]
-        if not times:
-            return
-        first, last = min(times) if own else -WITHIN_MS, max(times)
-        latest = max([last, *(event["at"] for event in events)]) + WITHIN_MS
-        for event in events:
-            if suspected(event) and (first + WITHIN_MS <= event["at"] < last + WITHIN_MS or event["at"] < last and policy_of(event, suspected(event)) == "ignore"):
-                latest += self.random.randrange(1, 60_000)
-                event["at"] = latest
 
     # ---- ranges
 
@@ -148,7 +130,7 @@ class Histories:
                    "until": draw.choice(mine).sent + draw.choice((-1, 0, 0, 1, HOUR_MS))} for _ in range(draw.randrange(1, 4))]
         self.events += [(None, event, ()) for event in ranges]
         for message in mine:
-            self._make([{"status": status} for status in draw.choice(plans)], message, (account,), at, flags=0.05 if kind != "quiet" else 0)  # a flag implies DELIVERED
+            self._make([{"status": status} for status in draw.choice(plans)], message, (account,), flags=0.05 if kind != "quiet" else 0)  # a flag implies DELIVERED
             meant = [ladder.CODE[event["status"]] for event in ranges if event["until"] >= message.sent]
             if kind == "failing":
                 own, flags = state_of(message, self.reached[message])
@@ -260,20 +242,6 @@ def codes_of(event):
     """What a receipt counts as: its status and its flags, after the policy for machines that its gateway has named."""
     codes = [ladder.find(event["status"], None), *(ladder.CODE[name] for name in event.get("flags", ()))]
     return ladder.machines(codes, policy_of(event, OPENED), policy_of(event, CLICKED)) if len(codes) > 1 or codes[0] >= ladder.FIRST_FLAG else codes
-
-
-def suspected(event):
-    """OPENED or CLICKED, where it may still be of a machine; else None."""
-    codes = codes_of(event)
-    return codes[0] if codes[0] in MARKS and MARKS[codes[0]] not in codes else None
-
-
-def judged(event, delivered):
-    """codes_of() with machine.after_delivery; delivered: the first DELIVERED of its message, None if none comes."""
-    code = suspected(event)
-    if code is None or delivered is None or event["at"] >= delivered + WITHIN_MS:
-        return codes_of(event)
-    return ladder.machines([*codes_of(event), MARKS[code]], policy_of(event, OPENED), policy_of(event, CLICKED))
 
 
 def status_of(codes):
