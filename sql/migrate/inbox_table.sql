@@ -12,7 +12,6 @@ CREATE TABLE message_inbox (
     status_at timestamptz,
     updated_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(), -- for retention, and for the recent rows
-    counted bytea, -- keys of receipts, by which echoes are recognised (dedup.window); eight bytes for each status that the message has had
     -- counters.times: the least event times of receipts that name the status, and the first by name of the gateways
     -- that these name
     first_sent_at timestamptz,

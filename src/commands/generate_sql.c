@@ -56,19 +56,14 @@ static const char *const rules[] = {"lane/rules/dedup",      "lane/rules/series"
 /* Those of dimensions and groups come last. The daemon puts the columns of counters.by and
  * counters.groups here. */
 #define DIMENSION_COLUMN "org_id"
-#define FIRST_BINDINGS   5u /* the first ones, which all variants have */
-static const struct rcpt_pg_binding bindings[] = {{"range_recipient", DIMENSION_COLUMN},
-                                                  {"range_account", DIMENSION_COLUMN},
-                                                  {"range_sent", "created_at"},
-                                                  {"dedup_window", "168 hours"},
-                                                  {"counted", "counted"},
-                                                  {"dimension_1", DIMENSION_COLUMN},
-                                                  {"dimension_2", DIMENSION_COLUMN},
-                                                  {"dimension_3", DIMENSION_COLUMN},
-                                                  {"dimension_kinds", "{by_variant}"},
-                                                  {"group_1", DIMENSION_COLUMN},
-                                                  {"group_2", DIMENSION_COLUMN},
-                                                  {"group_kinds", "{customer}"}};
+#define FIRST_BINDINGS   4u /* the first ones, which all variants have */
+static const struct rcpt_pg_binding bindings[] = {
+    {"range_recipient", DIMENSION_COLUMN}, {"range_account", DIMENSION_COLUMN},
+    {"range_sent", "created_at"},          {"dedup_window", "168 hours"},
+    {"dimension_1", DIMENSION_COLUMN},     {"dimension_2", DIMENSION_COLUMN},
+    {"dimension_3", DIMENSION_COLUMN},     {"dimension_kinds", "{by_variant}"},
+    {"group_1", DIMENSION_COLUMN},         {"group_2", DIMENSION_COLUMN},
+    {"group_kinds", "{customer}"}};
 
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 
@@ -86,7 +81,6 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
     size_t count, used = subscribers[1] != NULL ? 2 : subscribers[0] != NULL ? 1 : 0;
     static const struct rcpt_lane_rules everything = {.receipts = true,
                                                       .keys = true,
-                                                      .by_row = true,
                                                       .minutes = true,
                                                       .facets = true,
                                                       .delays = true,

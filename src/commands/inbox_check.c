@@ -109,15 +109,6 @@ static bool list_range_problems(struct command_context *context, const struct in
     return good;
 }
 
-/* Needed where echoes are recognised by the row. */
-static bool list_counted_problems(struct command_context *context, const struct inbox_place *place,
-                                  size_t *found)
-{
-    const char *const values[] = {place->schema, place->table, context->config->inbox.counted};
-    return values[2] == NULL ||
-           list_problems(context, "migrate/counted_problems", 3, values, found);
-}
-
 /* Needed where first times are counted. */
 static bool list_times_problems(struct command_context *context, const struct inbox_place *place,
                                 size_t *found)
@@ -162,7 +153,6 @@ bool inbox_check_table(struct command_context *context)
                 list_problems(context, "migrate/inbox_hazards", 6, values, &found) &&
                 list_dimension_problems(context, &place, &found) &&
                 list_range_problems(context, &place, &found) &&
-                list_counted_problems(context, &place, &found) &&
                 list_times_problems(context, &place, &found);
     rcpt_array_text_fini(&columns);
     good = good && (found > 0 || partitions_check(context));

@@ -29,9 +29,9 @@ static const struct {
     {4, "tables/004_maintained"}, {5, "tables/005_rules"},      {5, "tables/005_serve"},
     {6, "tables/006_groups"},     {6, "tables/006_times"},      {6, "tables/006_parts"},
     {6, "tables/006_status"},     {6, "tables/006_recent"},     {6, "tables/006_partitions"},
-    {6, "tables/006_ranges"},     {6, "tables/006_counted"},    {6, "tables/006_minutes"},
-    {6, "tables/006_histograms"}, {6, "tables/006_packing"},    {7, "tables/007_actions"},
-    {7, "tables/007_receipts"},   {7, "tables/007_erasure"},    {7, "tables/007_turns"},
+    {6, "tables/006_ranges"},     {6, "tables/006_minutes"},    {6, "tables/006_histograms"},
+    {6, "tables/006_packing"},    {7, "tables/007_actions"},    {7, "tables/007_receipts"},
+    {7, "tables/007_erasure"},    {7, "tables/007_turns"},
 };
 #define TIMES_VERSION 6 /* our own inbox gets the columns of counters.times */
 #define NEWEST        (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)

@@ -101,18 +101,7 @@ static bool plan_role(struct migrate_plan *plan, const char *option, const char 
                                role, plan->context->config->postgres.schema);
 }
 
-/* Behind the other rights of the daemon's role. */
-static bool grant_counted(struct migrate_plan *plan)
-{
-    const struct rcpt_config *config = plan->context->config;
-    const char *column = config->inbox.table == NULL ? "counted" : config->inbox.counted;
-    if (migrate_option(plan, "role") == NULL || column == NULL)
-        return true;
-    migrate_bind(plan, "counted", column);
-    return migrate_append(plan, "migrate/role_counted");
-}
-
-/* Likewise where first times are counted. */
+/* Behind the other rights of the daemon's role, where first times are counted. */
 static bool grant_times(struct migrate_plan *plan)
 {
     return migrate_option(plan, "role") == NULL || !plan->context->config->counters.times ||
@@ -146,7 +135,7 @@ bool migrate_roles_plan(struct migrate_plan *plan)
     bool good = true;
     for (size_t index = 0; good && index < sizeof(options) / sizeof(options[0]); index++)
         good = plan_role(plan, options[index].name, options[index].variable, options[index].file) &&
-               (index > 0 || (grant_counted(plan) && grant_times(plan)));
+               (index > 0 || grant_times(plan));
     const char *platform_role = migrate_option(plan, "platform-role");
     return good && grant_read(plan) &&
            (platform_role == NULL || migrate_dimensions_grant(plan, platform_role));

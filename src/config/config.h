@@ -194,7 +194,6 @@ struct rcpt_config {
         char *gateway;        /* inbox.columns.gateway; likewise */
         char *customer_id;    /* inbox.columns.customer_id; NULL: nothing says whose messages are */
         char *logical_id;     /* inbox.columns.logical_id, for counters.groups; NULL: not named */
-        char *counted;        /* inbox.columns.counted, for dedup; NULL: not named */
         char *recipient;      /* inbox.columns.recipient; NULL: ranges are off (ranges.h) */
         char *sent_at;        /* inbox.columns.sent_at; NULL: created_at */
         bool count_targeted;  /* inbox.targeted: trigger | none */

@@ -159,11 +159,6 @@ static const struct rcpt_config_row rows[] = {
      .max = 63, .example = "channel", .doc = "likewise, of its channel"},
     {"inbox.columns.gateway", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.gateway), .min = 1,
      .max = 63, .example = "gateway", .doc = "likewise, of the gateway that it is sent by"},
-    {"inbox.columns.counted", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.counted), .min = 1,
-     .max = 63, .example = "counted",
-     .doc = "column of the keys of counted receipts (bytea, NULL at first), for `dedup.window`; "
-            "written by receiptd alone, never added. Without it every receipt is looked up in "
-            "`receipt_counted`, which costs more"},
     {"inbox.columns.customer_id", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.customer_id), .min = 1,
      .max = 63, .example = "customer_id",
      .doc = "column of the person that a message goes to, for `receiptd erase --customer` and "

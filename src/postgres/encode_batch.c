@@ -292,13 +292,10 @@ WHOLE(add_delay_buckets,
       rcpt_pg_add_int2s(encoder, content->facets != NULL ? content->facets->delays : NULL,
                         content->form.rules.delays ? content->batch->event_count : 0))
 WHOLE(add_delays, rcpt_encode_delayed(encoder, content->facets))
-NUMBERS(add_lowest_statuses, int2, content->form.rules.by_row ? batch->message_count : 0,
-        rcpt_encode_lowest_status(batch, (uint32_t)index))
 
 WHOLE(add_first_times, rcpt_encode_first_times(encoder, content->batch, &content->form))
 WHOLE(add_first_gateways,
       rcpt_encode_first_gateways(encoder, content->batch, &content->form, content->facets))
-WHOLE(add_key_bytes, rcpt_encode_keys(encoder, content->batch, content->form.rules.by_row))
 
 /* $1 … of sql/lane/apply; behind RCPT_APPLY_PARAMETERS those of its unsubscribed form, then those
  * of rules. */
@@ -345,16 +342,14 @@ static const struct {
     {{"delays of all receipts", "int4[]"}, add_delays},
     {{"least times of each message", "timestamptz[]"}, add_first_times},
     {{"facet with the first gateway", "int4[]"}, add_first_gateways},
-    {{"lowest status of each message", "int2[]"}, add_lowest_statuses},
-    {{"keys of $28", "bytea"}, add_key_bytes},
 };
 _Static_assert(sizeof(apply_parameters) / sizeof(apply_parameters[0]) ==
-                   RCPT_APPLY_PARAMETERS_BY_ROW,
+                   RCPT_APPLY_PARAMETERS_RULES,
                "the declared number of parameters");
 
 const struct rcpt_apply_parameter *rcpt_apply_parameter(size_t number)
 {
-    RCPT_ASSERT(number >= 1 && number <= RCPT_APPLY_PARAMETERS_BY_ROW);
+    RCPT_ASSERT(number >= 1 && number <= RCPT_APPLY_PARAMETERS_RULES);
     return &apply_parameters[number - 1].declared;
 }
 
@@ -373,10 +368,9 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
         .facets = facets,
         .groups = rcpt_encode_groups(batch, &form->rules, facets, &arena),
         .kept = form->raw ? rcpt_encode_kept(batch, form->names, &arena) : NULL};
-    size_t count = form->rules.by_row     ? RCPT_APPLY_PARAMETERS_BY_ROW
-                   : form->rules.receipts ? RCPT_APPLY_PARAMETERS_RULES
-                   : form->unsubscribed   ? RCPT_APPLY_PARAMETERS_UNSUBSCRIBED
-                                          : RCPT_APPLY_PARAMETERS;
+    size_t count = form->rules.receipts ? RCPT_APPLY_PARAMETERS_RULES
+                   : form->unsubscribed ? RCPT_APPLY_PARAMETERS_UNSUBSCRIBED
+                                        : RCPT_APPLY_PARAMETERS;
     rcpt_pg_encoder_reset(encoder);
     for (size_t index = 0; index < count; index++)
         apply_parameters[index].add(encoder, &content);

@@ -33,7 +33,6 @@ void rcpt_encode_decide(struct rcpt_pg_encoder *encoder, const struct rcpt_batch
 #define RCPT_APPLY_PARAMETERS              25u
 #define RCPT_APPLY_PARAMETERS_UNSUBSCRIBED 27u
 #define RCPT_APPLY_PARAMETERS_RULES        39u
-#define RCPT_APPLY_PARAMETERS_BY_ROW       41u
 
 struct rcpt_apply_parameter {
     const char *name, *type;
@@ -94,9 +93,6 @@ void rcpt_encode_first_times(struct rcpt_pg_encoder *encoder, const struct rcpt_
 void rcpt_encode_first_gateways(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                                 const struct rcpt_encode_form *form,
                                 const struct rcpt_encode_facets *facets);
-
-int16_t rcpt_encode_lowest_status(const struct rcpt_batch *batch, uint32_t message);
-void rcpt_encode_keys(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch, bool wanted);
 
 /* `aliases`: without the messages whose receipts came under the gateway's id alone: they wait for
  * an alias. */

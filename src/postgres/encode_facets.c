@@ -1,6 +1,5 @@
 /* What the rules of sql/lane/rules read of a batch's receipts. Gateway and reason are numbered
- * together, since few receipts differ in them; delays are counted by them. And which messages'
- * receipts are recognised by the row, and on which days messages were inserted. Called by
+ * together, since few receipts differ in them; delays are counted by them. Called by
  * encode_batch.c.
  */
 #include <math.h>
@@ -80,40 +79,4 @@ void rcpt_encode_delayed(struct rcpt_pg_encoder *encoder, const struct rcpt_enco
         place = rcpt_pg_write_int4(place, facets->delayed[cell]);
     }
     rcpt_pg_end_array(encoder, place);
-}
-
-/* ---- echoes ---- */
-
-/* The lowest status that the message's receipts name, if each of them names another one and no
- * flag: where the row's status is below it, none of them can have come before, and the row takes
- * their keys. Else -1: each is looked up. */
-int16_t rcpt_encode_lowest_status(const struct rcpt_batch *batch, uint32_t message)
-{
-    uint32_t first = batch->messages[message].first_event;
-    uint32_t end = rcpt_batch_end(batch, message);
-    int16_t lowest = INT16_MAX;
-    if (end - first > RCPT_LADDER_MAX_STATUSES)
-        return -1;
-    for (uint32_t at = first; at < end; at++) {
-        int16_t code = batch->events[at].code;
-        if (code >= RCPT_LADDER_FIRST_FLAG_CODE || batch->events[at].event->flags != 0)
-            return -1;
-        for (uint32_t before = first; before < at; before++)
-            if (batch->events[before].code == code)
-                return -1;
-        lowest = code < lowest ? code : lowest;
-    }
-    return lowest;
-}
-
-/* As int8send() writes them. */
-void rcpt_encode_keys(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch, bool wanted)
-{
-    uint32_t count = wanted ? batch->event_count : 0;
-    uint8_t *place = rcpt_pg_add_bytea(encoder, (size_t)count * sizeof(uint64_t));
-    for (uint32_t index = 0; index < count; index++) {
-        const struct rcpt_batch_event *event = &batch->events[index];
-        uint64_t key = __builtin_bswap64(rcpt_record_event_key(event->record, event->event));
-        memcpy(place + index * sizeof(key), &key, sizeof(key));
-    }
 }

@@ -23,7 +23,6 @@ enum {
     COUNTED = 1 << 4,      /* there are rules */
     RULED = 1 << 5,        /* some of them read receipts */
     DIMENSIONED = 1 << 6,  /* one counts by dimensions */
-    BY_ROW = 1 << 7,       /* echoes are recognised by the message's row */
     TIMED = 1 << 8,        /* the row keeps first times of its message */
     UNTIMED = 1 << 9,
     FACETED = 1 << 10, /* a rule reads reasons or gateways */
@@ -52,8 +51,7 @@ struct piece {
 /* Of each stage: what the UPDATE sets, and what it returns. */
 /* clang-format off */
 #define SET(STAGES)                                                                                \
-    {"lane/apply/11_set", UNTIMED, (STAGES)}, {"lane/apply/11_set_times", TIMED, (STAGES)},        \
-    {"lane/apply/11_set_counted", BY_ROW, (STAGES)}
+    {"lane/apply/11_set", UNTIMED, (STAGES)}, {"lane/apply/11_set_times", TIMED, (STAGES)}
 #define CHANGES(STAGES)                                                                            \
     {"lane/apply/14_or_earlier", TIMED, (STAGES)}, {"lane/apply/14_end", ALWAYS, (STAGES)}
 #define RETURNING(STAGES)                                                                          \
@@ -61,7 +59,6 @@ struct piece {
     {"lane/apply/15_returning_ruled", COUNTED | SUBSCRIBED, (STAGES)},                             \
     {"lane/apply/15_returning_subscribed", SUBSCRIBED, (STAGES)},                                  \
     {"lane/apply/15_returning_dimensions", DIMENSIONED, (STAGES)},                                 \
-    {"lane/apply/15_returning_counted", BY_ROW, (STAGES)},                                         \
     {"lane/apply/15_returning_times", TIMED, (STAGES)},                                            \
     {"lane/apply/15_end", ALWAYS, (STAGES)}
 #define WAKE_CHANGE(STAGES)                                                                        \
@@ -104,7 +101,6 @@ static const struct piece apply_pieces[] = {
     {"lane/apply/40_unknown", ALWAYS, ANY_STAGES},
     {"lane/apply/45_receipts", RULED, ANY_STAGES},
     {"lane/apply/45_alike", RULED, ANY_STAGES},
-    {"lane/apply/45_doubtful", BY_ROW, ANY_STAGES},
     {RULES, COUNTED, ANY_STAGES},
     {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
     {"lane/apply/85_figures", UNFACETED, ANY_STAGES},
@@ -128,7 +124,6 @@ static const struct piece wake_pieces[] = {
     {"lane/wake/30_count", ALWAYS, ANY_STAGES},
     {"lane/wake/45_receipts", RULED, ANY_STAGES},
     {"lane/wake/45_alike", RULED, ANY_STAGES},
-    {"lane/wake/45_doubtful", BY_ROW, ANY_STAGES},
     {"lane/wake/45_dimensions", DIMENSIONED, ANY_STAGES},
     {RULES, COUNTED, ANY_STAGES},
     {SUBSCRIBERS, SUBSCRIBED | DIMENSIONED, ANY_STAGES},
@@ -322,8 +317,8 @@ static unsigned when(const struct rcpt_lane_variant *variant, size_t subscribers
     const struct rcpt_lane_rules *read = &variant->read;
     return ALWAYS | (subscribers > 0 ? SUBSCRIBED : PLAIN) |
            (variant->rule_count > 0 ? COUNTED : 0) | (read->receipts ? RULED : 0) |
-           (read->by_row ? BY_ROW : 0) | (read->times ? TIMED : UNTIMED) |
-           (read->facets ? FACETED : UNFACETED) | (variant->by_dimensions ? DIMENSIONED : 0) |
+           (read->times ? TIMED : UNTIMED) | (read->facets ? FACETED : UNFACETED) |
+           (variant->by_dimensions ? DIMENSIONED : 0) |
            (read->minutes            ? OF_MINUTES
             : variant->by_dimensions ? OF_DIMENSIONS
                                      : OF_GROUPS);

@@ -14,8 +14,7 @@
 /* What the rules of a lane's statements read of batches. */
 struct rcpt_lane_rules {
     bool receipts; /* some read receipts, so batches bring what each names … */
-    bool keys;     /* … and by what echoes are recognised … */
-    bool by_row;   /* … which the message's row does; a binding has the column */
+    bool keys;     /* … and by what echoes are recognised */
     bool minutes;  /* lane/rules/series is among them: in which minutes receipts are */
     bool facets;   /* lane/rules/reasons or gateways: which reasons and gateways they name */
     bool delays;   /* lane/rules/gateways: how long they took */
@@ -35,9 +34,8 @@ struct rcpt_lane_rules {
 struct rcpt_lane_variant {
     const char *const *subscribers;
     size_t count;
-    const char *const *
-        rules; /* "lane/rules/dedup", behind dedup_store unless by_row, or no_dedup, then the others */
-    size_t rule_count; /* 0: the statements hold nothing of rules */
+    const char *const *rules; /* "lane/rules/dedup" or no_dedup, then the others */
+    size_t rule_count;        /* 0: the statements hold nothing of rules */
     struct rcpt_lane_rules read;
     bool by_dimensions; /* lane/rules/dimensions is among the rules */
     /* What the files of dimensions, groups and ranges leave open; none without them. Read by

@@ -9,26 +9,20 @@
 
 #define DAY_MS INT64_C(86400000)
 
-/* Of whole days, as the store forgets. A table of the platform's may have no column for keys. */
+/* Of whole days, as the store forgets. */
 static void read_dedup(const struct rcpt_config *config, struct rules *rules)
 {
-    const char *column = config->inbox.table == NULL ? "counted" : config->inbox.counted;
     if (!rules->read.keys)
         return;
-    rules->read.by_row = column != NULL;
     int64_t days = (config->dedup.window_ms + DAY_MS - 1) / DAY_MS;
     snprintf(rules->window, sizeof(rules->window), "%" PRId64 " hours", days * 24);
     rules->bindings[rules->binding_count++] =
         (struct rcpt_pg_binding){"dedup_window", rules->window};
-    if (rules->read.by_row)
-        rules->bindings[rules->binding_count++] = (struct rcpt_pg_binding){"counted", column};
 }
 
 /* The first one says which receipts are echoes; the others count those that are not. */
 static void add_readers(const struct rcpt_config *config, struct rules *rules)
 {
-    if (rules->read.keys && !rules->read.by_row)
-        rules->files[rules->count++] = "lane/rules/dedup_store";
     rules->files[rules->count++] = rules->read.keys ? "lane/rules/dedup" : "lane/rules/no_dedup";
     rules->read.minutes = config->counters.series_ms > 0;
     rules->read.delays = config->counters.gateways_ms > 0;

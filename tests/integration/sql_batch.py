@@ -137,8 +137,6 @@ def fold(events, lane=0, unknown="park"):
 ARRAYS = ("was", "is", "gained", "kind", "messages", "unknown", "unknown_events", "refused", "refused_events", "retired", "retired_events")
 
 
-
-
 def minute_of(at):
     return int(datetime.datetime.fromisoformat(at).timestamp() // 60)
 
@@ -211,21 +209,6 @@ def for_rules(parameters, events, rules):
             *(for_times(by_id, facets) if "times" in rules else [[], []])]
 
 
-def for_rows(events):
-    """And where echoes are recognised by the row: $40 and $41."""
-    messages = collections.defaultdict(list)
-    for event in events:
-        messages[event.message_id].append(event)
-    lowest, keys = [], b""
-    for message_id in sorted(messages, key=str.encode):
-        mine = messages[message_id]
-        codes = [code for e in mine for code in e.codes]
-        plain = all(code < 9001 for code in codes) and len(set(codes)) == len(codes) and all(e.key is not None for e in mine)
-        lowest.append(min(codes) if plain else -1)
-        keys += b"".join((e.key or 0).to_bytes(8, "big", signed=True) for e in mine)
-    return [lowest, keys]
-
-
 def effects(row):
     """What apply says became of the messages: {(status before, after, flags gained, kind): messages}."""
     columns = [[int(v) for v in (row[name] or "{}").strip("{}").split(",") if v] for name in ARRAYS[:5]]
@@ -246,7 +229,7 @@ def apply(session, events, lane=0, unknown="park", raw=True):
     with session.transaction():
         parameters = fold(events, lane, "dead-letter" if unknown == "dead-letter" else "park")
         if reads_receipts(session.rules):
-            parameters = for_rules(parameters, events, session.rules) + (for_rows(events) if session.rules[0] == "dedup" else [])
+            parameters = for_rules(parameters, events, session.rules)
         row = session.one("lane/apply", *(parameters if raw else without_raw_events(parameters)))
         if unknown == "insert":
             campaigns = {}

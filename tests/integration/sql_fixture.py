@@ -132,7 +132,7 @@ def text_of(name, *subscribers, recent_since=None, recent_column="created_at", r
     def read(file):
         folder = SQL / name
         if file == "15_returning":
-            more = [("ruled", rules or subscribers), ("subscribed", subscribers), ("dimensions", dimensions), ("counted", by_row), ("times", timed)]
+            more = [("ruled", rules or subscribers), ("subscribed", subscribers), ("dimensions", dimensions), ("times", timed)]
             files = [file, *(f"{file}_{kind}" for kind, wanted in more if wanted), "15_end"]
         elif file == "26_returning":
             files = [file, *(["../apply/15_returning_times"] if timed else []), "27_end"]
@@ -143,12 +143,10 @@ def text_of(name, *subscribers, recent_since=None, recent_column="created_at", r
                                                             ("ruled", by_facets)) if wanted]
             files = [next((other for other in others if (folder / f"{other}.sql").exists()), file)]
             files = ["31_dimensions", *files] if dimensions and file == "31_delta" else files
-            files += [f"{file}_counted"] if by_row and (folder / f"{file}_counted.sql").exists() else []
         return "".join((folder / f"{part}.sql").read_text() for part in files)
-    by_row, timed, by_minutes, by_facets = rules[:1] == ("dedup",), "times" in rules, "series" in rules, bool({"reasons", "gateways"} & set(rules))
+    timed, by_minutes, by_facets = "times" in rules, "series" in rules, bool({"reasons", "gateways"} & set(rules))
     files = STAGES[name][recent_since is not None].split()
     ruled = [read("45_receipts"), read("45_alike")] if name in SUBSCRIBED and reads_receipts(rules) else []
-    ruled += [read("45_doubtful")] if name in SUBSCRIBED and by_row else []
     ruled += [read("45_dimensions")] if name == "lane/wake" and dimensions else []
     ruled += [(SQL / "lane/rules" / f"{rule}.sql").read_text() for rule in rules]
     text = "".join([*map(read, files), *([*ruled, *subscribers, *([read("85_figures")] if name != "lane/wake" else []), read("90_answer")] if name in SUBSCRIBED else [])])
@@ -156,12 +154,12 @@ def text_of(name, *subscribers, recent_since=None, recent_column="created_at", r
         text = bind_dimensions(text, dimensions)
     if "groups" in rules:
         text = bind_groups(text, groups)
-    text = text.replace(':"counted"', '"counted"').replace(":'counted'", "'counted'").replace(":'dedup_window'", "'168 hours'")
+    text = text.replace(":'dedup_window'", "'168 hours'")
     return text.replace(":'recent_since'", f"'{{\"{recent_since}\"}}'").replace(':"recent_column"', f'"{recent_column}"')
 
 
 def reads_receipts(rules):
-    return bool(rules) and rules[0] in ("dedup", "dedup_store", "no_dedup")
+    return bool(rules) and rules[0] in ("dedup", "no_dedup")
 
 
 def bind_dimensions(text, dimensions):

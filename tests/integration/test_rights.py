@@ -16,8 +16,8 @@ from support.world import QUICK
 
 NAMES = ("daemon", "intake", "serve", "platform")
 OPTIONS = {"daemon": "--role", "intake": "--intake-role", "serve": "--serve-role", "platform": "--platform-role"}
-MAPPING = {"table": "messaging.outbound", "columns": {"counted": "counted"}}
-MESSAGES = "CREATE TABLE messaging.outbound (message_id text PRIMARY KEY, org_id text, campaign_id {}, counted bytea, first_sent_at timestamptz," \
+MAPPING = {"table": "messaging.outbound"}
+MESSAGES = "CREATE TABLE messaging.outbound (message_id text PRIMARY KEY, org_id text, campaign_id {}, first_sent_at timestamptz," \
            " first_delivered_at timestamptz, first_opened_at timestamptz, first_clicked_at timestamptz, first_gateway text COLLATE \"C\", prev_times text COLLATE \"C\")"
 # A cast that runs something with the rights of whoever casts, in a body of its own or within the plan.
 EVIL = {

@@ -38,7 +38,7 @@ NEVER_WRITTEN = ("message_inbox", "message_alias", "message_status_priority", "s
 EXPECTED_COLUMNS = {
     *(("message_inbox", column, "INSERT") for column in ("message_id", "org_id", "campaign_id")),
     *(("message_inbox", column, "UPDATE")
-      for column in ("status", "prev_status", "flags", "prev_flags", "status_at", "updated_at", "counted")),
+      for column in ("status", "prev_status", "flags", "prev_flags", "status_at", "updated_at")),
 }
 TIMES = {("message_inbox", column, "UPDATE")
          for column in ("first_sent_at", "first_delivered_at", "first_opened_at", "first_clicked_at", "first_gateway", "prev_times")}

@@ -70,24 +70,3 @@ def test_copies_of_receipts_count_once_through_kills(create_world, unknown):
     assert "p99: " in world.installation.command("funnel", "c", "--by", "time_to_deliver").stdout
     assert world.installation.command("audit").stdout.endswith(", 0 cells drift\n")
     process.stop()
-
-
-def test_a_table_of_the_platform_may_name_a_column_for_the_keys(create_world):
-    world = create_world(dedup={"window": "24h"}, inbox={"table": "public.messages", "columns": {"counted": "receipt_keys"}}, migrate=False)
-    world.database.execute("CREATE TABLE public.messages (message_id text COLLATE \"C\" PRIMARY KEY, org_id text, campaign_id text)")
-    refused = world.installation.command("migrate", check=False)
-    assert refused.returncode == 78 and "has no column receipt_keys" in refused.stderr
-    assert "ALTER TABLE public.messages ADD COLUMN receipt_keys bytea" in refused.stderr
-    world.database.execute("ALTER TABLE public.messages ADD COLUMN receipt_keys bytea")
-    world.installation.migrate()
-    world.database.execute("INSERT INTO public.messages (message_id, org_id, campaign_id) SELECT 'm' || n, 'o', 'c' FROM generate_series(1, 100) n")
-    now = world.database.value("SELECT (extract(epoch FROM now()) * 1000)::int8")
-    process = world.installation.start()
-    for _ in range(2):
-        events = [{"message_id": f"m{n}", "status": status, "at": now, "event_id": f"{n}{status}"} for status in ("SENT", "DELIVERED") for n in range(1, 101)]
-        broker.produce(world.brokers, str(world.topic), [Outgoing(0, None, json.dumps(events).encode(), [], now)])
-        world.wait_until_consumed(process)  # copies of one batch would be looked up in the store
-    process.stop()
-    assert events_of(world) == {300: 100, 600: 100}
-    assert world.database.query("SELECT DISTINCT length(receipt_keys) FROM public.messages") == [(16,)]
-    assert world.database.value("SELECT count(*) FROM receiptd.receipt_counted") == 0

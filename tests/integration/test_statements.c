@@ -279,7 +279,6 @@ static int migrate(void **state)
     run_file("tables/006_ranges", NULL, 0);
     run_file("tables/006_status", NULL, 0);
     run_file("tables/006_partitions", NULL, 0);
-    run_file("tables/006_counted", NULL, 0);
     run_file("tables/006_histograms", NULL, 0);
     run_file("tables/006_packing", NULL, 0);
     run_file("tables/007_receipts", NULL, 0);

@@ -372,7 +372,6 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->inbox.channel, "channel");
     take_away(&config->inbox.gateway, "gateway");
     take_away(&config->inbox.customer_id, "customer_id");
-    take_away(&config->inbox.counted, "counted");
     take_away(&config->inbox.logical_id, "logical_id");
     take_away(&config->intake.topic, "dlr-events");
     take_away(&config->intake.dsn, "the intake-dsn of the test");

@@ -30,7 +30,7 @@ static void the_comment_describes_each_parameter_as_the_table_declares_it(void *
 {
     char *text = unwrap(rcpt_sql("lane/apply/10_update"));
     (void)state;
-    for (size_t number = 1; number <= RCPT_APPLY_PARAMETERS_BY_ROW; number++) {
+    for (size_t number = 1; number <= RCPT_APPLY_PARAMETERS_RULES; number++) {
         const struct rcpt_apply_parameter *parameter = rcpt_apply_parameter(number);
         char wanted[120];
         snprintf(wanted, sizeof(wanted), "$%zu %s %s", number, parameter->type, parameter->name);

@@ -30,8 +30,7 @@
 -- int4[] delays of all receipts, three of each: facet, bucket, how many; empty unless gateways count them. Only with
 -- 11_set_times.sql, else empty: $38 timestamptz[] least times of each message's receipts that name SENT, DELIVERED,
 -- OPENED, CLICKED, four of each message; infinity: none does. $39 int4[] facet with the first gateway by name of these
--- receipts; 0: they name none. Only where echoes are recognised by the row (45_doubtful.sql): $40 int2[] lowest status
--- of each message, if its receipts name statuses alone, each another; else -1. $41 bytea keys of $28, eight bytes each.
+-- receipts; 0: they name none.
 -- src/postgres/encode_batch.c writes these parameters by one table in the same order; tests/unit/test_encode_batch.c
 -- compares the two.
 --

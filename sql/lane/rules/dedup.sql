@@ -1,16 +1,16 @@
 -- Rule: a receipt that came before, within the window, is an echo: it is taken off `events` and counted as a duplicate.
 -- What makes two receipts the same is their message and event: its event_id, else its status, flags and time
 -- (src/core/record_event.c). In one process a message has one lane; two instances may hold copies of one receipt at
--- once. What has come is in the message's row or in the store, and doubtful (../apply/45_doubtful.sql) are those that
--- may be there. Outside of the window, or where it is off for a receipt, each counts. A key is found in the row
--- wherever it begins: by chance as seldom as two keys are the same. Variable: dedup_window, an interval of whole days.
+-- once. What has come is in the store, whose index decides. Outside of the window, or where it is off for a receipt,
+-- each counts. Variable: dedup_window, an interval of whole days.
 , keyed AS MATERIALIZED (
-    SELECT d.*, dedup_slot(d.at) AS slot, hashtextextended(d.id, 0) AS message, COALESCE(position(int8send(d.event) IN d.counted) > 0, false) AS in_row
-    FROM doubtful d
-    WHERE d.event IS NOT NULL AND d.at >= date_trunc('day', now(), 'UTC') - :'dedup_window'::interval AND d.at < now() + interval '1 day'
+    SELECT c.*, dedup_slot(c.at) AS slot, hashtextextended(c.id, 0) AS message
+    FROM receipts c
+    WHERE c.event IS NOT NULL AND c.at >= date_trunc('day', now(), 'UTC') - :'dedup_window'::interval
+      AND c.at < now() + interval '1 day'
 ),
 wanted AS MATERIALIZED (
-    SELECT k.slot, k.message, k.event, min(k.i) AS i FROM keyed k WHERE NOT k.in_row GROUP BY 1, 2, 3
+    SELECT k.slot, k.message, k.event, min(k.i) AS i FROM keyed k GROUP BY 1, 2, 3
 ),
 stored AS (
     INSERT INTO receipt_counted (slot, message, event)
@@ -25,7 +25,7 @@ first_ones AS MATERIALIZED (
 -- Most batches have no echo: then as many were stored as there are, and no receipt is looked up.
 echoed AS MATERIALIZED (
     SELECT k.* FROM keyed k
-    WHERE (SELECT count(*) FROM stored) < (SELECT count(*) FROM keyed) AND (k.in_row OR (k.i IN (SELECT f.i FROM first_ones f)) IS NOT TRUE)
+    WHERE (SELECT count(*) FROM stored) < (SELECT count(*) FROM keyed) AND (k.i IN (SELECT f.i FROM first_ones f)) IS NOT TRUE
 ),
 echoes AS MATERIALIZED (
     SELECT j.campaign, j.gateway, c.code, count(*) AS n

@@ -176,9 +176,9 @@ class Arm(Crew):
         return f"{count} receipts of known messages count as unknown" if count else ""
 
     def forgotten(self):
-        """Messages that do not have one key for each of their receipts, in their rows and in the store."""
+        """Messages that do not have one key for each of their receipts."""
         keys = dict(self.database.query(
-            "SELECT m.message_id, COALESCE(octet_length(m.counted) / 8, 0) + COALESCE(s.n, 0) FROM receiptd.message_inbox m LEFT JOIN"
+            "SELECT m.message_id, COALESCE(s.n, 0) FROM receiptd.message_inbox m LEFT JOIN"
             " (SELECT c.message, count(*) AS n FROM receiptd.receipt_counted c GROUP BY 1) s ON s.message = hashtextextended(m.message_id, 0)"))
         came = Counter(message.id for message, _, _ in self.histories.events if message)
         wrong = [f"{id} has {keys[id]} keys of {count} receipts: {self.histories.story(id)}" for id, count in came.items() if keys[id] != count]

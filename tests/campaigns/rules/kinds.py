@@ -25,7 +25,6 @@ STORES = {"receipt_counted": "receipt_counted*", "message_part": "message_part",
 RENAMED = "ALTER TABLE receiptd.{0} RENAME TO away", "ALTER TABLE receiptd.away RENAME TO {0}"
 DRIFTS = (
     *(tuple(text.format(table) for text in RENAMED) for table in (*STORES, "campaign_tally_delta", "campaign_time_delta", "group_delta")),
-    ("ALTER TABLE receiptd.message_inbox RENAME counted TO away", "ALTER TABLE receiptd.message_inbox RENAME away TO counted"),
 )
 
 
