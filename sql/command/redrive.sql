@@ -4,8 +4,8 @@
 -- the record, $7 text[] message id, $8 int2[] status or flag code, $9 timestamptz[] time, $10 bytea[] payload, $11
 -- int4[] flags that it names beside its status, $12 text[] gateway, $13 text[] organisation, $14 text[] account, $15
 -- text[] campaign, $16 text[] the gateway's id where it came under that, $17 int2[] part, $18 int2[] parts, $19 text[]
--- class of the reason, $20 int8[] key by which echoes are recognised. Returns taken (false: the letter was gone) and moved (events parked). An event that is parked
--- already stays as it is.
+-- class of the reason, $20 int8[] key by which echoes are recognised. Returns taken (false: the letter was gone) and
+-- moved (events parked). An event that is parked already stays as it is.
 WITH
 taken AS (
     DELETE FROM dead_letter d

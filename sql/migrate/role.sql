@@ -13,7 +13,7 @@ GRANT EXECUTE ON FUNCTION
     actions_end_leases, actions_finish, actions_go_on,
     actions_grant, actions_hold, actions_import, actions_leave, actions_lock, actions_make_runs, actions_own,
     actions_pick_due, actions_pick_fair, actions_rank, actions_release_held, actions_settle_awaits, actions_take,
-    actions_tidy, actions_topic, actions_unsubscribed, alias_target, batch_texts, bounded_minute, bounded_time, campaign_recount, dedup_slot, dedup_trim, delay_bucket, detached_messages, detached_times, dimension_key, fence, fold_as_of, fold_check_gone, fold_columns,
+    actions_tidy, actions_topic, actions_unsubscribed, alias_target, batch_texts, bounded_minute, bounded_time, campaign_recount, delay_bucket, detached_messages, detached_times, dimension_key, fence, fold_as_of, fold_check_gone, fold_columns,
     fold_fence, fold_id, fold_lane_of, fold_meaning, fold_merge, fold_merge_parts, fold_rules_of, fold_sum, fold_time,
     fold_topic_fence, fate_detail, group_key, group_pending, group_steps, groups_fold, groups_merged, inbox_has_times, letter_detail, messages_held, erased_alias_hash, message_is_erased, message_is_retired, message_still_there, receipt_fate, parked_applicable, pipelines_store, probe_abort, raw_events_needed, receipt_codes, record_link,
     time_bucket, time_counts, time_key, time_place, transition_codes, watch_server
@@ -29,10 +29,8 @@ GRANT UPDATE (message_id, gateway_id, lane, part, parts, event_key) ON parked_ev
 GRANT UPDATE (message_id) ON message_timeline TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq, campaign_tally_delta_id_seq, campaign_time_delta_id_seq, group_delta_id_seq TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON campaign_tally_total, instance_status, message_group TO :"receiptd_role";
-GRANT TRUNCATE ON receipt_counted_0, receipt_counted_1, receipt_counted_2, receipt_counted_3, receipt_counted_4, receipt_counted_5, receipt_counted_6, receipt_counted_7,
-    receipt_counted_8, receipt_counted_9, receipt_counted_10, receipt_counted_11, receipt_counted_12, receipt_counted_13, receipt_counted_14, receipt_counted_15
-    TO :"receiptd_role";
 GRANT INSERT ON receipt_counted TO :"receiptd_role";
+GRANT DELETE ON receipt_counted_other TO :"receiptd_role";
 GRANT INSERT, UPDATE ON campaign_changed, campaign_funnel_total, consumer_topic, consumer_progress TO :"receiptd_role";
 GRANT INSERT ON position_change, database_accepted, campaign_retired TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON fold_rule, fold_event, fold_group, fold_outbox, fold_call, fold_total, fold_progress

@@ -34,22 +34,17 @@ CREATE TABLE campaign_tally_total (
 -- Rows by time are deleted when they are too old.
 CREATE INDEX campaign_tally_age ON campaign_tally_total (kind, at) WHERE at > '-infinity';
 
--- Receipts that were counted, by hashes of message and event: a second one is an echo (dedup.window). A slot holds
--- those whose event time is in one day, and is truncated when that day is out of the window. Sixteen slots: seven days,
--- some to spare, and no table is ever made.
+-- Receipts that were counted, by hashes of message and event: a second one is an echo (dedup.window). A partition has
+-- those of one day: `receiptd maintain` makes it ahead and drops it when the day is out of the window
+-- (dedup_partitions()).
 CREATE TABLE receipt_counted (
-    slot smallint NOT NULL, -- number of the day since 1970, modulo 16
+    day date NOT NULL, -- of the receipt's event time, in UTC
     message bigint NOT NULL,
     event bigint NOT NULL,
-    PRIMARY KEY (slot, message, event)
-) PARTITION BY LIST (slot);
-DO $$
-BEGIN
-    FOR slot IN 0..15 LOOP
-        EXECUTE format('CREATE TABLE receipt_counted_%s PARTITION OF receipt_counted FOR VALUES IN (%s)', slot, slot);
-    END LOOP;
-END
-$$;
+    PRIMARY KEY (day, message, event)
+) PARTITION BY RANGE (day);
+-- Days without a partition of their own: no batch may fail where `maintain` does not run. Its rows are deleted.
+CREATE TABLE receipt_counted_other PARTITION OF receipt_counted DEFAULT;
 
 -- What the rules read of a receipt that was parked.
 ALTER TABLE parked_event

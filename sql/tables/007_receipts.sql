@@ -17,8 +17,8 @@ ALTER TABLE message_timeline
     ADD COLUMN IF NOT EXISTS event_id text COLLATE "C",
     ADD COLUMN IF NOT EXISTS part smallint, -- of a message in several parts, and of how many
     ADD COLUMN IF NOT EXISTS parts smallint,
-    -- What it waited for although its message was there: part, beside (receipts of the message that wait for
-    -- a part). NULL: nothing, or the row.
+    -- Why it waited although its message was there: part, beside (others of the message wait for a part). NULL:
+    -- nothing, or the row.
     ADD COLUMN IF NOT EXISTS waited text COLLATE "C";
 
 INSERT INTO schema_version (version) VALUES (7) ON CONFLICT DO NOTHING;

@@ -196,7 +196,9 @@ static const struct command commands[] = {
         .doc =
             "Makes the inbox's partitions of the next spans and drops those that are past their "
             "retention,\n"
-            "where inbox.partitions is own. Expires and deletes messages, as `expire` and `retire` "
+            "where inbox.partitions is own; likewise those of receipts that dedup.window "
+            "remembers.\n"
+            "Expires and deletes messages, as `expire` and `retire` "
             "do, once a\n"
             "day. Then it makes the recent set of a large inbox, or makes it again where it has "
             "grown by a\n"

@@ -2,7 +2,8 @@
  * none of them any longer. Whole partitions go first (partitions_drop.c). The tables are walked
  * page by page (walk.c): each step is one statement and one transaction, and the trigger books in
  * it what goes. So it may be ended at any time, run again, or run twice at once. `receiptd
- * maintain` is what a timer calls: partitions.c, once a day expire.c and this, then recent.c. */
+ * maintain` is what a timer calls: partitions.c, those of remembered receipts, once a day expire.c
+ * and this, then recent.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,9 @@
 #include "postgres/sql.h"
 #include "recent.h"
 #include "walk.h"
+
+#define DEDUP_DAYS_AHEAD                                                                           \
+    "8" /* today's and a week: a timer that stands for some days does no harm */
 
 static bool walk_messages(struct command_context *context, const struct keeps *keeps, bool dry_run)
 {
@@ -171,6 +175,28 @@ static void walk_if_due(struct command_context *context, struct rcpt_error *firs
     rcpt_session_rows_free(last);
 }
 
+/* Partitions of the receipts that are remembered. Where the rule is off, none is made: those that
+ * are there go after the longest window. */
+static bool maintain_dedup(struct command_context *context)
+{
+    char window[24];
+    int64_t window_ms = context->config->dedup.window_ms;
+    snprintf(window, sizeof(window), "%" PRId64,
+             window_ms > 0 ? window_ms : RCPT_CONFIG_LONGEST_WINDOW_MS);
+    const char *const values[] = {window, window_ms > 0 ? DEDUP_DAYS_AHEAD : "0"};
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(context->session, rcpt_sql("retire/dedup"), 2, values, &context->error);
+    if (rows == NULL)
+        return false;
+    int64_t made = rcpt_session_rows_int(rows, 0, "made");
+    int64_t dropped = rcpt_session_rows_int(rows, 0, "dropped");
+    if (made > 0 || dropped > 0)
+        printf("remembered receipts: %" PRId64 " partitions made, %" PRId64 " dropped\n", made,
+               dropped);
+    rcpt_session_rows_free(rows);
+    return true;
+}
+
 int command_maintain(const struct command_call *call)
 {
     struct command_context context;
@@ -180,6 +206,7 @@ int command_maintain(const struct command_call *call)
         return exit_code;
     note(&context, partitions_maintain(&context), &first);
     note(&context, retire_partitions(&context, false), &first);
+    note(&context, maintain_dedup(&context), &first);
     walk_if_due(&context, &first);
     note(&context, partitions_freeze(&context), &first);
     note(&context, recent_maintain(&context), &first);

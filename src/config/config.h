@@ -92,7 +92,8 @@ struct rcpt_config_endpoint { /* an entry of actions.endpoints */
 
 /* A secret that is not kept as it should be, noted while it is read. */
 enum rcpt_secret_source { RCPT_SECRET_LITERAL, RCPT_SECRET_ENVIRONMENT, RCPT_SECRET_OPEN_FILE };
-#define RCPT_CONFIG_MOST_NOTES 20
+#define RCPT_CONFIG_MOST_NOTES        20
+#define RCPT_CONFIG_LONGEST_WINDOW_MS INT64_C(604800000) /* of dedup.window */
 struct rcpt_secret_notes {
     struct rcpt_secret_note {
         char key[128];

@@ -79,7 +79,7 @@ static struct rcpt_text org_of(const struct rcpt_record *record, const struct rc
     return rcpt_origin_read(payload, event->payload_size, arena).org_id;
 }
 
-/* Receipts that name none agree with any. What a delivered part comes to is known to the wake:
+/* Receipts that name none agree with any. The wake alone knows what a delivered part comes to:
  * the receipts of its message are parked as those that differ. */
 void rcpt_origin_join_org(const struct rcpt_record *record, const struct rcpt_event *event,
                           struct rcpt_text *org, struct rcpt_arena *arena)

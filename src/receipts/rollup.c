@@ -19,8 +19,7 @@
 #define TRIMS       7
 #define PASSES      4
 
-#define LONGEST_WINDOW_MS INT64_C(604800000)  /* of dedup.window */
-#define PARTS_KEEP_MS     INT64_C(2592000000) /* 30 days */
+#define PARTS_KEEP_MS INT64_C(2592000000) /* 30 days */
 
 /* A table whose old rows are deleted. */
 struct trim {
@@ -132,7 +131,7 @@ static int64_t parts_keep(const struct rcpt_config *config)
 /* Switched off here, it may be on in another instance: what the longest window needs stays. */
 static int64_t dedup_keep(const struct rcpt_config *config)
 {
-    return config->dedup.window_ms > 0 ? config->dedup.window_ms : LONGEST_WINDOW_MS;
+    return config->dedup.window_ms > 0 ? config->dedup.window_ms : RCPT_CONFIG_LONGEST_WINDOW_MS;
 }
 
 static const struct {

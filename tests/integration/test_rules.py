@@ -70,3 +70,18 @@ def test_copies_of_receipts_count_once_through_kills(create_world, unknown):
     assert "p99: " in world.installation.command("funnel", "c", "--by", "time_to_deliver").stdout
     assert world.installation.command("audit").stdout.endswith(", 0 cells drift\n")
     process.stop()
+
+
+def test_maintain_makes_the_partitions_of_remembered_receipts_ahead(create_world):
+    world = create_world(partitions=1, lanes=1, dedup={"window": "24h"}, postgres={"connections": 1})
+    world.insert_ids("m")
+    assert "remembered receipts: 8 partitions made, 0 dropped" in world.installation.command("maintain").stdout
+    assert "remembered receipts" not in world.installation.command("maintain").stdout
+    process = world.installation.start()
+    for _ in range(2):
+        world.topic.send({"message_id": "m", "status": "SENT", "event_id": "e", "at": world.database.value("SELECT (extract(epoch FROM date_trunc('day', now(), 'UTC')) * 1000)::int8")})
+        world.wait_until_consumed(process)
+    process.stop()
+    assert world.database.value("SELECT count(*) FROM receiptd.receipt_counted") == 1
+    assert world.database.value("SELECT count(*) FROM receiptd.receipt_counted_other") == 0
+    assert events_of(world) == {300: 1}

@@ -153,17 +153,85 @@ def test_the_window_is_seven_days_and_keys_without_one_count_each_time(database)
     assert stored_funnel(session)["c", 600] == (1, 3 + 3 + 3 + 1 + 1)
 
 
-def test_slots_out_of_the_window_are_emptied_and_no_others(database):
+def days_of(session, partition="receipt_counted"):
+    """How many days before today the remembered receipts are of."""
+    return [n for n, in session.query(f"SELECT (now() AT TIME ZONE 'UTC')::date - day FROM {partition} ORDER BY 1")]
+
+
+def partitions(session):
+    return {name for name, in session.query("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'receipt_counted'::regclass")}
+
+
+def make_partitions(session, window_days, ahead):
+    return session.query(f"SELECT made, dropped FROM dedup_partitions({window_days * 86_400_000}, {ahead})")[0]
+
+
+@pytest.fixture
+def undivided(database):
+    """No partition but the default one, before and after."""
     session = ruled(database, "dedup")
+
+    def clear():
+        for name in partitions(session) - {"receipt_counted_other"}:
+            session.do(f"DROP TABLE {name}")
+        session.do("TRUNCATE receipt_counted")
+    clear()
+    yield session
+    clear()
+
+
+def test_days_out_of_the_window_are_forgotten_and_no_others(undivided):
+    session = undivided
     add_messages(session, {"m": "c"})
     for days in range(7):
         apply(session, [Event("m", 600, days, at=at(24 * days), key=days + 1)])
-    assert session.query("SELECT count(*) FROM receipt_counted") == [(7,)]
-    assert session.run("control/dedup_trim", 2 * 86_400_000, 0)[0]["rows"] == "4"
-    assert session.query("SELECT count(*) FROM receipt_counted") == [(3,)]
+    assert days_of(session) == days_of(session, "receipt_counted_other") == [0, 1, 2, 3, 4, 5, 6]
+    assert session.run("control/dedup_trim", 2 * 86_400_000, 3)[0]["rows"] == "3", "no more than it may"
+    assert session.run("control/dedup_trim", 2 * 86_400_000, 100)[0]["rows"] == "1"
+    assert days_of(session) == [0, 1, 2]
     apply(session, [Event("m", 600, 100 + days, at=at(24 * days), key=days + 1) for days in range(3)])
     assert stored_funnel(session)["c", 600] == (1, 7)
-    assert session.run("control/dedup_trim", 0, 0)[0]["rows"] == "2", "off: today's slot and tomorrow's stay, which costs nothing"
+
+
+def test_partitions_are_made_ahead_and_dropped_behind_the_window(undivided):
+    session = undivided
+    add_messages(session, {"m": "c"})
+    assert make_partitions(session, 7, 3) == (3, 0) and make_partitions(session, 7, 3) == (0, 0), "the second time all are there"
+    today = session.query("SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')")[0][0]
+    apply(session, [Event("m", 600, 0, at=at(0), key=1), Event("m", 600, 1, at=at(48), key=2)])
+    assert days_of(session, f"receipt_counted_{today}") == [0] and days_of(session, "receipt_counted_other") == [2]
+    for days in (7, 8, 30):
+        name, day = session.query(f"SELECT 'receipt_counted_' || to_char(d, 'YYYYMMDD'), d::text FROM (SELECT (now() AT TIME ZONE 'UTC')::date - {days} AS d) t")[0]
+        session.do(f"CREATE TABLE {name} PARTITION OF receipt_counted FOR VALUES FROM ('{day}') TO (date '{day}' + 1)")
+    before = partitions(session)
+    assert make_partitions(session, 7, 0) == (0, 2) and len(before - partitions(session)) == 2
+    assert make_partitions(session, 6, 0) == (0, 1)
+    apply(session, [Event("m", 600, 2, at=at(0), key=1), Event("m", 600, 3, at=at(48), key=2)])
+    assert stored_funnel(session)["c", 600] == (1, 2), "both are copies, in their partition and in the default one"
+
+
+def test_a_day_that_the_default_partition_has_begun_stays_there(undivided):
+    session = undivided
+    add_messages(session, {"m": "c"})
+    apply(session, [Event("m", 600, 0, at=at(0), key=1)])
+    assert make_partitions(session, 7, 8) == (7, 0)
+    apply(session, [Event("m", 600, 1, at=at(0), key=1), Event("m", 600, 2, at=at(0), key=2)])
+    assert stored_funnel(session)["c", 600] == (1, 2) and days_of(session, "receipt_counted_other") == [0, 0]
+
+
+def test_a_partition_that_a_batch_holds_is_left_for_the_next_run(undivided, database):
+    session, other = undivided, ruled(database, "dedup")
+    add_messages(session, {"m": "c"})
+    day = session.query("SELECT ((now() AT TIME ZONE 'UTC')::date - 9)::text")[0][0]
+    session.do(f"CREATE TABLE receipt_counted_{day.replace('-', '')} PARTITION OF receipt_counted FOR VALUES FROM ('{day}') TO (date '{day}' + 1)")
+    other.do("BEGIN")
+    apply_in = [Event("m", 600, 0, at=at(0), key=1)]
+    other.do("INSERT INTO receipt_counted (day, message, event) VALUES ((now() AT TIME ZONE 'UTC')::date, 1, 1)")
+    assert make_partitions(session, 7, 0) == (0, 0)
+    other.do("COMMIT")
+    assert make_partitions(session, 7, 0) == (0, 1)
+    apply(session, apply_in)
+    assert stored_funnel(session)["c", 600] == (1, 1)
 
 
 def test_roll_up_and_trimming_keep_what_they_must(database):
