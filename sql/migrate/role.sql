@@ -13,7 +13,9 @@ GRANT EXECUTE ON FUNCTION
     actions_end_leases, actions_finish, actions_go_on,
     actions_grant, actions_hold, actions_import, actions_leave, actions_lock, actions_make_runs, actions_own,
     actions_pick_due, actions_pick_fair, actions_rank, actions_release_held, actions_settle_awaits, actions_take,
-    actions_tidy, actions_topic, actions_unsubscribed, alias_target, batch_texts, bounded_minute, bounded_time, campaign_recount, delay_bucket, detached_messages, detached_times, dimension_key, fence, fold_as_of, fold_check_gone, fold_columns,
+    actions_tidy, actions_topic, actions_unsubscribed, alias_target, batch_texts, bounded_minute, bounded_time,
+    campaign_recount, delay_bucket, detached_messages, detached_times, dimension_key, fence, fold_as_of,
+    fold_check_gone, fold_columns,
     fold_fence, fold_id, fold_lane_of, fold_meaning, fold_merge, fold_merge_parts, fold_rules_of, fold_sum, fold_time,
     fold_topic_fence, fate_detail, group_key, group_pending, group_steps, groups_fold, groups_merged, inbox_has_times, letter_detail, messages_held, erased_alias_hash, message_is_erased, message_is_retired, message_still_there, receipt_fate, parked_applicable, pipelines_store, probe_abort, raw_events_needed, receipt_codes, record_link,
     time_bucket, time_counts, time_key, time_place, transition_codes, watch_server
