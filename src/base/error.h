@@ -14,10 +14,10 @@
 #define RCPT_PRINTF(text_index, first) __attribute__((format(printf, text_index, first)))
 
 enum rcpt_decision {
-    RCPT_DECISION_NONE,  /* no error */
-    RCPT_DECISION_RETRY, /* the same work again, after a back-off */
-    RCPT_DECISION_REJECT, /* the input is at fault: make it a dead letter, go on with its neighbours */
-    RCPT_DECISION_RECONNECT, /* the connection or the schema is at fault: not ready, connect again */
+    RCPT_DECISION_NONE,      /* no error */
+    RCPT_DECISION_RETRY,     /* the same work again, after a back-off */
+    RCPT_DECISION_REJECT,    /* the input is at fault: a dead letter, on with its neighbours */
+    RCPT_DECISION_RECONNECT, /* the connection or schema is at fault: not ready, connect again */
     RCPT_DECISION_FATAL,     /* the process cannot go on: say why, exit */
     RCPT_DECISION__COUNT,
 };

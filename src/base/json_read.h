@@ -28,10 +28,9 @@ struct rcpt_json_token {
      * stay exact; of a boolean: "true" or "false", static. Points into the input, or lives until
      * the callback returns (rcpt_json_keep). */
     struct rcpt_text text;
-    size_t end;     /* offset in the input behind the token */
-    unsigned depth; /* containers around it; a container's own tokens do not count it */
-    bool
-        has_half_surrogate; /* a string: an escaped surrogate lacks its other half, is read as '?' */
+    size_t end;              /* offset in the input behind the token */
+    unsigned depth;          /* containers around it; a container's own tokens do not count it */
+    bool has_half_surrogate; /* a string: an escaped surrogate lacks its other half: read as '?' */
 };
 
 /* False: stop. */

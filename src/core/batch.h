@@ -39,6 +39,8 @@ struct rcpt_batch_message {
                              statement parks them, and the wake decides one by one */
     uint32_t first_event; /* its raw events are [first_event, next message's first_event) */
     int16_t top;          /* highest status carried */
+    int64_t whole_us;     /* woken: with its receipts all parts are delivered, the last one then; 0:
+                             not all are */
 };
 
 /* A multiset of (status or flag code, count), shared by all messages with the same receipts; codes
@@ -74,8 +76,10 @@ struct rcpt_batch_letter {
     int32_t partition;
     int32_t index; /* -1: the whole record */
     enum rcpt_reject_reason reason;
-    const char *detail;
+    const char *detail; /* NULL: none */
     const char *payload;
+    int64_t at_us;         /* event time; of a reject, that of its record */
+    bool erased;           /* nothing of it is kept */
     uint32_t receipts;     /* that it stands for */
     const char *indexes;   /* of these, as an array of PostgreSQL; NULL: it is one */
     uint32_t payload_size; /* of one: written up to RCPT_RECORD_MAX_LETTER_BYTES */

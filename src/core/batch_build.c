@@ -156,12 +156,6 @@ static uint32_t find_message(struct rcpt_batch_builder *builder, struct folding 
 
 /* ---- signatures ---- */
 
-/* Of the lowest flag in the set. */
-static int16_t flag_code(uint32_t flags)
-{
-    return (int16_t)(RCPT_LADDER_FIRST_FLAG_CODE + __builtin_ctz(flags));
-}
-
 /* A code and how often the receipts of one message named it. */
 struct code_count {
     int16_t code;
@@ -183,15 +177,17 @@ static uint32_t collect_code(struct code_count *codes, uint32_t used, int16_t co
     return used + 1;
 }
 
-/* A receipt counts under its status and under each flag that it brings. */
+/* A receipt counts under its status and under all that it brings beside. */
 static uint32_t collect_codes(const struct rcpt_batch_event *events, uint32_t size,
                               struct code_count *codes)
 {
     uint32_t used = 0;
     for (uint32_t index = 0; index < size; index++) {
+        int16_t beside[RCPT_RECORD_MOST_BESIDE];
+        uint32_t count = rcpt_event_beside(events[index].event, beside);
         used = collect_code(codes, used, events[index].code);
-        for (uint32_t flags = events[index].event->flags; flags != 0; flags &= flags - 1)
-            used = collect_code(codes, used, flag_code(flags));
+        for (uint32_t at = 0; at < count; at++)
+            used = collect_code(codes, used, beside[at]);
     }
     return used;
 }
@@ -207,7 +203,7 @@ static uint8_t common_gateway(const struct rcpt_batch_event *events, uint32_t si
     return gateway;
 }
 
-/* There are never more signatures than events, nor more codes than receipts and flags: the
+/* There are never more signatures than events, nor more codes than receipts name: the
  * arrays have these sizes. */
 static int32_t append_signature(struct rcpt_batch *batch, uint8_t gateway,
                                 const struct code_count *codes, uint32_t size)
@@ -239,12 +235,12 @@ static bool same_signature(const struct rcpt_batch *batch, uint32_t index, uint8
 }
 
 /* Messages with the same receipts share a signature, so the statement counts each combination once.
- * One receipt without flags, by far the most common case, needs no hash. */
+ * One receipt with a status alone, by far the most common case, needs no hash. */
 static int32_t intern_signature(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
                                 const struct rcpt_batch_event *events, uint32_t size)
 {
     uint8_t gateway = common_gateway(events, size);
-    if (size == 1 && events[0].event->flags == 0) {
+    if (size == 1 && rcpt_event_is_plain(events[0].event)) {
         int32_t *known = &builder->single[gateway][events[0].event->entry];
         if (*known < 0) {
             struct code_count one = {.code = events[0].code, .count = 1};
@@ -272,7 +268,7 @@ static int32_t intern_signature(struct rcpt_batch_builder *builder, struct rcpt_
 
 struct counts {
     uint32_t events, letters;
-    uint32_t flags; /* that events name beside their status */
+    uint32_t beside; /* that events name beside their status */
 };
 
 /* Upper bounds for the arrays: refused events are counted as events, too. */
@@ -283,7 +279,8 @@ static struct counts count_content(const struct rcpt_batch_source *sources, uint
     for (uint32_t index = 0; index < source_count; index++) {
         const struct rcpt_record *record = sources[index].record;
         for (uint32_t at = record->lane_events[lane]; at < record->lane_events[lane + 1]; at++) {
-            counts.flags += (uint32_t)__builtin_popcount(record->events[at].flags);
+            counts.beside += (uint32_t)__builtin_popcount(record->events[at].flags) +
+                             (uint32_t)__builtin_popcount(record->events[at].machines);
             counts.letters += record->events[at].refused;
         }
         counts.events += record->lane_events[lane + 1] - record->lane_events[lane];
@@ -333,15 +330,16 @@ static uint32_t chain_events(struct rcpt_batch_builder *builder, struct rcpt_bat
     return message_count;
 }
 
-/* The highest status among what the receipt names and what its flags imply. */
+/* The highest status among what the receipt names and what that implies. */
 static int16_t carried_top(const struct rcpt_ladder *ladder, const struct rcpt_ladder_entry *entry,
-                           uint32_t flags)
+                           const struct rcpt_event *event)
 {
-    int16_t top = entry->top;
-    for (; flags != 0; flags &= flags - 1) {
-        int flag = rcpt_ladder_find_code(ladder, flag_code(flags), NULL, 0);
-        RCPT_ASSERT(flag >= 0); /* the decoder found it by its name */
-        int16_t implied = rcpt_ladder_entry(ladder, (size_t)flag)->top;
+    int16_t top = entry->top, beside[RCPT_RECORD_MOST_BESIDE];
+    uint32_t count = rcpt_event_beside(event, beside);
+    for (uint32_t at = 0; at < count; at++) {
+        int found = rcpt_ladder_find_code(ladder, beside[at], NULL, 0);
+        RCPT_ASSERT(found >= 0); /* the decoder found it by its name */
+        int16_t implied = rcpt_ladder_entry(ladder, (size_t)found)->top;
         top = implied > top ? implied : top;
     }
     return top;
@@ -359,10 +357,11 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
     message->mask = 0;
     message->top = -1;
     message->org = (struct rcpt_text){NULL, 0};
+    message->whole_us = 0;
     for (uint32_t at = folding->head; at != NONE; at = raws[at].next) {
         const struct rcpt_event *event = raws[at].event;
         const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(builder->ladder, event->entry);
-        int16_t top = carried_top(builder->ladder, entry, event->flags);
+        int16_t top = carried_top(builder->ladder, entry, event);
         struct rcpt_batch_event *out = &batch->events[batch->event_count++];
         out->record = batch->records[raws[at].source];
         out->event = event;
@@ -415,7 +414,7 @@ void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batc
     batch->events = allocate(batch, most, sizeof(*batch->events));
     batch->messages = allocate(batch, most, sizeof(*batch->messages));
     batch->signatures = allocate(batch, most, sizeof(*batch->signatures));
-    size_t codes = (size_t)most + counts.flags;
+    size_t codes = (size_t)most + counts.beside;
     batch->signature_codes = allocate(batch, codes, sizeof(*batch->signature_codes));
     batch->signature_counts = allocate(batch, codes, sizeof(*batch->signature_counts));
     set_records(batch, sources, source_count);

@@ -95,12 +95,12 @@ static void read_ladder(struct rcpt_count *count, const struct rcpt_ladder *ladd
  * hold indexes, and 0xff in every byte is NONE. At most half of a table is ever used: a search ends
  * at a free slot. */
 void rcpt_count_begin(struct rcpt_count *count, const struct rcpt_batch *batch,
-                      const struct rcpt_ladder *ladder)
+                      const struct rcpt_ladder *ladder, uint32_t most_rows)
 {
     uint32_t size = 64;
     read_ladder(count, ladder);
     rcpt_arena_reset(&count->arena, SIZE_MAX);
-    while (size < 2 * batch->message_count)
+    while (size < 2 * most_rows)
         size *= 2;
     count->batch = batch;
     count->mask = size - 1;
@@ -108,9 +108,8 @@ void rcpt_count_begin(struct rcpt_count *count, const struct rcpt_batch *batch,
     count->campaign_table = rcpt_arena_alloc(&count->arena, size * sizeof(uint32_t));
     memset(count->group_table, 0xff, size * sizeof(uint32_t));
     memset(count->campaign_table, 0xff, size * sizeof(uint32_t));
-    count->groups = rcpt_arena_alloc(&count->arena, batch->message_count * sizeof(*count->groups));
-    count->campaigns =
-        rcpt_arena_alloc(&count->arena, batch->message_count * sizeof(*count->campaigns));
+    count->groups = rcpt_arena_alloc(&count->arena, most_rows * sizeof(*count->groups));
+    count->campaigns = rcpt_arena_alloc(&count->arena, most_rows * sizeof(*count->campaigns));
     count->group_count = count->campaign_count = count->cell_count = count->kind_count = 0;
     count->changed = count->known = count->events = 0;
 }
@@ -124,7 +123,8 @@ static uint32_t campaign_of(struct rcpt_count *count, struct rcpt_text text)
         uint32_t found = count->campaign_table[slot];
         if (found == NONE) {
             found = count->campaign_table[slot] = count->campaign_count++;
-            count->campaigns[found] = (struct campaign){text, hash, NONE};
+            count->campaigns[found] =
+                (struct campaign){rcpt_text_copy(&count->arena, text), hash, NONE};
             return found;
         }
         if (count->campaigns[found].hash == hash &&
@@ -187,7 +187,7 @@ void rcpt_count_add(struct rcpt_count *count, const struct rcpt_count_row *row)
     if (row->changed) {
         kind.new = message->top > row->was ? message->top : row->was;
         kind.gained = message->mask & ~row->had;
-        count->changed++;
+        count->changed += kind.new != row->was || kind.gained != 0;
     }
     count->known++;
     add_to_group(count, &kind, campaign_of(count, row->campaign));

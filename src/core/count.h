@@ -17,8 +17,10 @@ struct rcpt_count_row {
     uint32_t message;          /* of the batch */
     int16_t was;               /* status before … */
     uint32_t had;              /* … and flags */
-    bool changed;              /* else both are as they were */
-    struct rcpt_text campaign; /* borrowed until the next begin; size 0: none */
+    bool changed;              /* by the statement; with first times that may be a time alone */
+    struct rcpt_text campaign; /* borrowed for the call; size 0: none */
+    struct rcpt_text org;      /* at NULL: not asked for, as of what is not counted here: */
+    const struct rcpt_text *columns; /* rcpt_rules_columns() */
 };
 
 /* An addition to a counter of a campaign. */
@@ -39,9 +41,9 @@ struct rcpt_count_kind {
 struct rcpt_count *rcpt_count_new(void);
 void rcpt_count_free(struct rcpt_count *count);
 
-/* Begins with nothing; batch and ladder are borrowed until finish. */
+/* Begins with nothing, for at most so many rows; batch and ladder are borrowed until finish. */
 void rcpt_count_begin(struct rcpt_count *count, const struct rcpt_batch *batch,
-                      const struct rcpt_ladder *ladder);
+                      const struct rcpt_ladder *ladder, uint32_t most_rows);
 void rcpt_count_add(struct rcpt_count *count, const struct rcpt_count_row *row);
 /* Afterwards the results below hold, until the next begin. */
 void rcpt_count_finish(struct rcpt_count *count);

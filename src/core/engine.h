@@ -69,7 +69,6 @@ enum rcpt_engine_outcome {
     RCPT_ENGINE_COMMITTED, /* the Sync's result arrived without an error before it */
     RCPT_ENGINE_FENCED,    /* the fence raised: some row is not where we thought */
     RCPT_ENGINE_RETRY,     /* deadlock, serialization, lock time-out: rolled back, again later */
-    RCPT_ENGINE_AGAIN,     /* rolled back: it lacked something that the next one has; at once */
     RCPT_ENGINE_DATA,      /* rolled back: a row is refused for its content */
     RCPT_ENGINE_PROBED,    /* a PROBE went through and was rolled back as intended */
     RCPT_ENGINE_UNKNOWN,   /* the connection is gone: committed or not */
@@ -100,7 +99,7 @@ struct rcpt_engine_stats {             /* since start; for logs and metrics */
     uint64_t rewinds, reassigns;
     uint64_t rewound; /* offsets that rewinds have gone back */
     uint64_t
-        contended; /* rows that a fence conflict found ahead: another instance moved what this one owns */
+        contended; /* rows that a fence conflict found ahead: another instance moved what is its */
 };
 
 struct rcpt_engine_partition_view { /* for figures */

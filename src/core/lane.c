@@ -286,7 +286,8 @@ void lane_resync(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms, 
 /* `epochs_at_read` tells rows of partitions that are assigned while the question is under way. */
 static bool read_positions(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
-    if (!has_assignment(engine) || now_ms < lane->retry_at_ms)
+    if (!has_assignment(engine) || now_ms < lane->retry_at_ms ||
+        engine->connections[lane->connection].in_flight >= engine->settings.depth)
         return false;
     lane->epochs_at_read = engine->epochs;
     lane_set_state(lane, LANE_READING);
@@ -473,10 +474,6 @@ void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
         engine->stats.retries++;
         lane_requeue(engine, lane);
         wait_and_retry(lane, now_ms);
-        break;
-    case RCPT_ENGINE_AGAIN:
-        lane_requeue(engine, lane);
-        lane_set_state(lane, LANE_READY);
         break;
     default:
         engine->stats.unknown++;

@@ -75,7 +75,6 @@ void rcpt_machine_find_marks(const struct rcpt_ladder *ladder, struct rcpt_machi
         const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(ladder, (size_t)flag);
         marks->flags[kind] = flag;
         marks->statuses[kind] = status;
-        marks->implied[kind] = rcpt_ladder_find_code(ladder, entry->top, NULL, 0);
         marks->masks[kind] = entry->mask; /* of a status: 0 */
     }
 }
@@ -111,41 +110,44 @@ bool rcpt_machine_is_always(const struct rcpt_machine_rules *rules, enum rcpt_ma
     return always;
 }
 
-static bool is_above(const struct rcpt_ladder *ladder, int upper, int lower)
+/* The kind for which the status that a machine's event counts as stands in for the own one; a click
+ * before an open. */
+static int take_status(const struct rcpt_machine_marks *marks, struct rcpt_machine_event *event)
 {
-    int16_t code = rcpt_ladder_entry(ladder, (size_t)upper)->code;
-    int16_t end = rcpt_ladder_entry(ladder, (size_t)lower)->code;
-    while (end != RCPT_LADDER_NO_STATUS && end != code)
-        end =
-            rcpt_ladder_entry(ladder, (size_t)rcpt_ladder_find_code(ladder, end, NULL, 0))->parent;
-    return end == code;
+    for (int kind = RCPT_MACHINE_KIND__COUNT - 1; kind >= 0; kind--)
+        if ((event->kinds >> kind & 1) != 0) {
+            event->kinds &= ~(1u << kind);
+            return marks->statuses[kind];
+        }
+    return -1;
 }
 
-/* An event without a status names its first flag: that one is not beside it any more. */
-static int first_flag(const struct rcpt_ladder *ladder, uint32_t *flags)
+static int first_flag(const struct rcpt_ladder *ladder, uint32_t flags)
 {
-    int bit = __builtin_ctz(*flags);
-    *flags &= *flags - 1;
-    return rcpt_ladder_find_code(ladder, RCPT_LADDER_FIRST_FLAG_CODE + bit, NULL, 0);
+    return flags == 0 ? -1
+                      : rcpt_ladder_find_code(
+                            ladder, RCPT_LADDER_FIRST_FLAG_CODE + __builtin_ctz(flags), NULL, 0);
 }
 
-/* What stands beside OPENED or CLICKED, or what they say of the message beyond it, is not the
- * machine's. */
+/* OPENED of an event with MACHINE_OPEN is the machine's: counted, it is there with the flag alone,
+ * too, and otherwise it is not there. */
 void rcpt_machine_apply(const struct rcpt_ladder *ladder, const struct rcpt_machine_marks *marks,
-                        enum rcpt_machine_kind kind, enum rcpt_machine_policy policy, int *entry,
-                        uint32_t *flags)
+                        const enum rcpt_machine_policy policies[static RCPT_MACHINE_KIND__COUNT],
+                        struct rcpt_machine_event *event)
 {
-    const struct rcpt_ladder_entry *named = rcpt_ladder_entry(ladder, (size_t)*entry);
-    int status = named->is_flag ? -1 : *entry;
-    *flags |= named->mask;
-    if (policy == RCPT_MACHINE_COUNT &&
-        (status < 0 || is_above(ladder, status, marks->statuses[kind])))
-        status = marks->statuses[kind];
-    if (policy != RCPT_MACHINE_COUNT && status == marks->statuses[kind])
-        status = -1;
-    if (policy == RCPT_MACHINE_IGNORE)
-        *flags &= ~marks->masks[kind];
-    if (status < 0 && *flags == 0)
-        status = marks->implied[kind];
-    *entry = status >= 0 ? status : first_flag(ladder, flags);
+    uint32_t named = event->flags;
+    int status = rcpt_ladder_entry(ladder, (size_t)event->entry)->is_flag ? -1 : event->entry;
+    event->kinds = 0;
+    for (int kind = 0; kind < RCPT_MACHINE_KIND__COUNT; kind++) {
+        if ((named & marks->masks[kind]) == 0)
+            continue;
+        if (status == marks->statuses[kind])
+            status = -1;
+        if (policies[kind] == RCPT_MACHINE_COUNT)
+            event->kinds |= 1u << kind;
+        if (policies[kind] == RCPT_MACHINE_IGNORE)
+            event->flags &= ~marks->masks[kind];
+    }
+    status = status >= 0 ? status : take_status(marks, event);
+    event->entry = status >= 0 ? status : first_flag(ladder, event->flags);
 }

@@ -17,7 +17,7 @@ enum rcpt_machine_kind { RCPT_MACHINE_OPEN, RCPT_MACHINE_CLICK, RCPT_MACHINE_KIN
 enum rcpt_machine_policy {
     RCPT_MACHINE_FLAG,   /* the flag alone, with the status that it implies */
     RCPT_MACHINE_COUNT,  /* OPENED or CLICKED, and the flag */
-    RCPT_MACHINE_IGNORE, /* the status that the flag implies, without the flag */
+    RCPT_MACHINE_IGNORE, /* nothing */
     RCPT_MACHINE_POLICY__COUNT,
 };
 
@@ -38,8 +38,7 @@ struct rcpt_machine_rules {
 struct rcpt_machine_marks {
     uint32_t masks[RCPT_MACHINE_KIND__COUNT]; /* of the kind's flag; 0: the ladder lacks a part */
     int flags[RCPT_MACHINE_KIND__COUNT];      /* entries: of the flag … */
-    int statuses[RCPT_MACHINE_KIND__COUNT];   /* … of OPENED or CLICKED … */
-    int implied[RCPT_MACHINE_KIND__COUNT];    /* … and of the status that the flag implies */
+    int statuses[RCPT_MACHINE_KIND__COUNT];   /* … and of OPENED or CLICKED */
 };
 
 /* What an event names. */
@@ -63,11 +62,18 @@ enum rcpt_machine_policy rcpt_machine_policy_of(const struct rcpt_machine_rules 
                                                 enum rcpt_machine_kind kind,
                                                 const struct rcpt_machine_origin *origin);
 
-/* Turns an event, the ladder's entry that it names and the flags beside it, into what the policy
- * makes of it. The event has the kind's flag, as its entry or beside it. */
+/* What an event names, or counts as. */
+struct rcpt_machine_event {
+    int entry;      /* of the ladder: its status, or its first flag; -1: nothing */
+    unsigned kinds; /* bits 1 << kind: OPENED or CLICKED, where that is not its status */
+    uint32_t flags; /* of it, with its entry's */
+};
+
+/* Turns an event into what the policies, one for each kind, make of it. Whatever it names beside a
+ * machine's open or click stays. */
 void rcpt_machine_apply(const struct rcpt_ladder *ladder, const struct rcpt_machine_marks *marks,
-                        enum rcpt_machine_kind kind, enum rcpt_machine_policy policy, int *entry,
-                        uint32_t *flags);
+                        const enum rcpt_machine_policy policies[static RCPT_MACHINE_KIND__COUNT],
+                        struct rcpt_machine_event *event);
 
 /* Whether every receipt of this kind that may come has one of these policies (bits 1 << policy). */
 bool rcpt_machine_is_always(const struct rcpt_machine_rules *rules, enum rcpt_machine_kind kind,

@@ -95,7 +95,7 @@ struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
 
 void rcpt_record_forget(struct rcpt_decoder *decoder)
 {
-    decoder->event_count = 0;
+    decoder->event_count = decoder->ignored_count = 0;
     decoder->reject_count = 0;
     memset(decoder->machines, 0, sizeof(decoder->machines));
 }
@@ -412,6 +412,7 @@ static struct rcpt_record *finish(struct rcpt_decoder *decoder)
         .memory_bytes = (uint32_t)bytes,
         .event_count = decoder->event_count,
         .reject_count = decoder->reject_count,
+        .ignored_count = decoder->ignored_count,
         .events = parts.events,
         .lane_events = group_events(decoder, &parts),
         .rejects = parts.rejects,

@@ -85,10 +85,29 @@ struct rcpt_event {
     uint8_t org_size;    /* of the organisation that it names; 0: none */
     uint8_t reason;      /* number of its class, like the gateway's; 0: not wanted */
     uint16_t org;        /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
-    uint8_t part, parts; /* of a message in several parts: which (from 1) of how many; else 0 */
+    uint8_t part, parts; /* of several: which (from 1) of how many; 0: not named */
     bool delivers_part;  /* it says that this part is delivered: of the message, it proves less, and
                             the wake of parked receipts alone knows of the others */
+    uint8_t machines;    /* kinds whose open or click counts beside its status: bits 1 << kind */
+    int16_t beside[RCPT_MACHINE_KIND__COUNT]; /* codes of OPENED and CLICKED, where that is so */
 };
+
+/* What an event counts as beside its status: opens and clicks of machines, and flags. */
+#define RCPT_RECORD_MOST_BESIDE (RCPT_MACHINE_KIND__COUNT + RCPT_LADDER_MAX_FLAGS)
+static inline bool rcpt_event_is_plain(const struct rcpt_event *event) /* nothing */
+{
+    return (event->flags | event->machines) == 0;
+}
+static inline uint32_t rcpt_event_beside(const struct rcpt_event *event,
+                                         int16_t codes[static RCPT_RECORD_MOST_BESIDE])
+{
+    uint32_t count = 0;
+    for (uint32_t kinds = event->machines; kinds != 0; kinds &= kinds - 1)
+        codes[count++] = event->beside[__builtin_ctz(kinds)];
+    for (uint32_t flags = event->flags; flags != 0; flags &= flags - 1)
+        codes[count++] = (int16_t)(RCPT_LADDER_FIRST_FLAG_CODE + __builtin_ctz(flags));
+    return count;
+}
 
 #define RCPT_RECORD_ORG_ELSEWHERE UINT16_MAX /* escaped, long, or far behind */
 
@@ -139,11 +158,12 @@ struct rcpt_record {
     uint32_t memory_bytes;           /* all that this record holds in memory, for the budget */
 
     uint32_t event_count, reject_count;
+    uint32_t ignored_count;    /* receipts of which policies for machines leave nothing */
     struct rcpt_event *events; /* grouped by lane, in record order within a lane */
     const uint32_t
         *lane_events; /* lanes + 1: events of lane l are [lane_events[l], lane_events[l + 1]) */
-    struct rcpt_reject *
-        rejects; /* likewise; lane of a reject = rcpt_hash_position(…) & (lanes - 1), of a range by its person */
+    struct rcpt_reject
+        *rejects; /* likewise; their lane: by rcpt_hash_position(…), of a range by its person */
     const uint32_t *lane_rejects;
 };
 
@@ -218,7 +238,7 @@ struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
                                        const struct rcpt_record_input *input);
 void rcpt_record_free(struct rcpt_record *record);
 /* The same for two copies of one event of a message: of its event_id, else of its time, with what
- * it names. 0: not wanted (rcpt_decoder_set_rules). */
+ * it names, whatever policies make of that. 0: not wanted (rcpt_decoder_set_rules). */
 uint64_t rcpt_record_event_key(const struct rcpt_record *record, const struct rcpt_event *event);
 /* rcpt_hash_record of its key and value. */
 uint32_t rcpt_record_crc(const struct rcpt_record *record);

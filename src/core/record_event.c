@@ -175,7 +175,7 @@ static bool read_count(const struct rcpt_token *token, const char *name, int64_t
     return false;
 }
 
-/* A receipt of a part of a message names both numbers. */
+/* parts 0: the event names no total. A message in one part has none. */
 static bool read_part(const struct rcpt_token *tokens, uint8_t *part, uint8_t *parts,
                       struct draft *draft)
 {
@@ -191,7 +191,7 @@ static bool read_part(const struct rcpt_token *tokens, uint8_t *part, uint8_t *p
                  (long long)count);
         return false;
     }
-    if (number > 0 && count > 1) {
+    if (number > 0 && count != 1) {
         *part = (uint8_t)number;
         *parts = (uint8_t)count;
     }
@@ -283,31 +283,34 @@ static void set_org(const struct rcpt_decoder *decoder, const struct rcpt_token 
 }
 
 /* What copies of an event share: its id, else its time. The day of that time is part of both, since
- * PostgreSQL forgets by days (sql/lane/rules/dedup.sql); so is what it names, since some gateways
- * give one id to all events of a request. */
-static uint64_t key_of(const struct rcpt_token *id, int16_t code, const struct rcpt_event *event)
+ * PostgreSQL forgets by days (sql/lane/keys.sql). So is what it names, since some gateways give one
+ * id to all events of a request: as it came, before a policy for machines makes another of it. */
+static uint64_t key_of(const struct rcpt_token *id, int16_t code, uint32_t flags,
+                       const struct rcpt_event *event)
 {
     struct {
         int64_t time;
         uint32_t flags;
         int32_t code;
-    } named = {.flags = event->flags, .code = code};
+    } named = {.flags = flags, .code = code};
     bool has_id = (id->kind == RCPT_TOKEN_STRING || id->kind == RCPT_TOKEN_NUMBER) && id->size > 0;
     named.time = has_id ? event->at_us / DAY_US : event->at_us;
     uint64_t key = rcpt_hash_text_extended(&named, sizeof(named), 1);
     if (has_id)
         key = rcpt_hash_text_extended(id->text, id->size, key);
-    key ^= (uint64_t)event->part << 56; /* as sql/lane/address.sql adds it later */
+    key ^= (uint64_t)event->part << 56; /* as sql/lane/address.sql changes it later */
     return key != 0 ? key : 1;
 }
 
+/* `named` and `flags`: what the event names. */
 static void set_for_rules(struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
-                          int16_t code, struct rcpt_event *event)
+                          const struct rcpt_ladder_entry *named, uint32_t flags,
+                          struct rcpt_event *event)
 {
     event->reason = rcpt_record_facet_of(decoder, RCPT_FACET_REASON, &tokens[RCPT_FIELD_REASON]);
     if (decoder->keys)
         decoder->event_keys[event - decoder->events] =
-            key_of(&tokens[RCPT_FIELD_EVENT_ID], code, event);
+            key_of(&tokens[RCPT_FIELD_EVENT_ID], named->code, flags & ~named->mask, event);
 }
 
 /* Of a key that occurs twice, the last one counts. */
@@ -336,25 +339,30 @@ static struct rcpt_text text_of(const struct rcpt_token *token)
     return named ? (struct rcpt_text){token->text, token->size} : (struct rcpt_text){NULL, 0};
 }
 
-/* What comes from machines becomes what the policies make of it. Clicks first: the open that a
- * click implies is looked at afterwards. */
+/* What comes from machines becomes what the policies make of it. */
 static void apply_machines(struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
-                           int *entry, uint32_t *flags)
+                           struct rcpt_machine_event *event)
 {
     const struct rcpt_machine_marks *marks = &decoder->machine_marks;
     const struct rcpt_machine_origin origin = {.account = text_of(&tokens[RCPT_FIELD_GATEWAY]),
                                                .org_id = text_of(&tokens[RCPT_FIELD_ORG]),
                                                .campaign = text_of(&tokens[RCPT_FIELD_CAMPAIGN])};
-    for (int kind = RCPT_MACHINE_KIND__COUNT - 1; kind >= 0; kind--) {
-        uint32_t named = *flags | rcpt_ladder_entry(decoder->ladder, (size_t)*entry)->mask;
-        if ((named & marks->masks[kind]) == 0)
-            continue;
-        enum rcpt_machine_policy policy =
+    enum rcpt_machine_policy policies[RCPT_MACHINE_KIND__COUNT];
+    for (int kind = 0; kind < RCPT_MACHINE_KIND__COUNT; kind++) {
+        policies[kind] =
             rcpt_machine_policy_of(decoder->machine_rules, (enum rcpt_machine_kind)kind, &origin);
-        rcpt_machine_apply(decoder->ladder, marks, (enum rcpt_machine_kind)kind, policy, entry,
-                           flags);
-        decoder->machines[kind][policy]++;
+        decoder->machines[kind][policies[kind]] += (event->flags & marks->masks[kind]) != 0;
     }
+    rcpt_machine_apply(decoder->ladder, marks, policies, event);
+}
+
+static void set_beside(const struct rcpt_decoder *decoder, struct rcpt_event *event)
+{
+    const struct rcpt_machine_marks *marks = &decoder->machine_marks;
+    for (int kind = 0; kind < RCPT_MACHINE_KIND__COUNT; kind++)
+        if ((event->machines >> kind & 1) != 0)
+            event->beside[kind] =
+                rcpt_ladder_entry(decoder->ladder, (size_t)marks->statuses[kind])->code;
 }
 
 /* A field that is not there may be there under a name that only looks like its own. */
@@ -370,14 +378,14 @@ static void advise_name(const struct rcpt_decoder *decoder, const struct rcpt_to
         rcpt_record_advise_name(object, "status", draft->detail, sizeof(draft->detail));
 }
 
-/* An event with several flaws becomes a dead letter for the first of them in this order. */
+/* An event with several flaws becomes a dead letter for the first of them in this order. One of
+ * which the policies for machines leave nothing becomes nothing. */
 void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
                             uint32_t index, size_t payload, size_t payload_size)
 {
     const struct rcpt_token *tokens = fields->tokens, *id = &tokens[RCPT_FIELD_ID];
     struct draft draft;
     int entry = -1;
-    uint32_t flags = fields->flags;
     int64_t at_us = decoder->default_at_us;
     uint8_t part, parts;
 
@@ -400,9 +408,15 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
     const struct rcpt_ladder_entry *found = rcpt_ladder_entry(decoder->ladder, (size_t)entry);
     if (found->is_overridden)
         rcpt_record_note_channel(decoder, entry, &tokens[RCPT_FIELD_CHANNEL]);
+    struct rcpt_machine_event counts = {entry, 0, fields->flags | found->mask};
     const uint32_t *machines = decoder->machine_marks.masks;
-    if (((flags | found->mask) & (machines[RCPT_MACHINE_OPEN] | machines[RCPT_MACHINE_CLICK])) != 0)
-        apply_machines(decoder, tokens, &entry, &flags);
+    if ((counts.flags & (machines[RCPT_MACHINE_OPEN] | machines[RCPT_MACHINE_CLICK])) != 0)
+        apply_machines(decoder, tokens, &counts);
+    if (counts.entry < 0) {
+        decoder->ignored_count++;
+        return;
+    }
+    const struct rcpt_ladder_entry *own = rcpt_ladder_entry(decoder->ladder, (size_t)counts.entry);
     struct rcpt_event *event = add_event(decoder);
     *event = (struct rcpt_event){
         .id = id->text,
@@ -411,16 +425,17 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         .payload = (uint32_t)payload,
         .payload_size = (uint32_t)payload_size,
         .index = index,
-        .flags = flags & ~rcpt_ladder_entry(decoder->ladder, (size_t)entry)->mask,
+        .flags = counts.flags & ~own->mask,
         .id_size = (uint8_t)id->size,
-        .entry = (uint8_t)entry,
+        .entry = (uint8_t)counts.entry,
         .part = part,
         .parts = parts,
-        .delivers_part = part > 0 && strcmp(rcpt_ladder_entry(decoder->ladder, (size_t)entry)->name,
-                                            DELIVERED) == 0,
+        .delivers_part = parts > 0 && strcmp(own->name, DELIVERED) == 0,
+        .machines = (uint8_t)counts.kinds,
         .gateway = rcpt_record_facet_of(decoder, RCPT_FACET_GATEWAY, &tokens[RCPT_FIELD_GATEWAY]),
     };
     set_org(decoder, &tokens[RCPT_FIELD_ORG], event);
+    set_beside(decoder, event);
     if (decoder->for_rules)
-        set_for_rules(decoder, tokens, found->code, event);
+        set_for_rules(decoder, tokens, found, fields->flags, event);
 }

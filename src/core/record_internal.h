@@ -100,6 +100,7 @@ struct rcpt_decoder {
     struct rcpt_event *events; /* in record order */
     uint64_t *event_keys;      /* likewise, where `keys` are wanted */
     uint32_t event_count, event_capacity;
+    uint32_t ignored_count;
     uint32_t machines[RCPT_MACHINE_KIND__COUNT][RCPT_MACHINE_POLICY__COUNT]; /* among them */
     struct rcpt_reject *rejects;
     uint32_t reject_count, reject_capacity;

@@ -1,0 +1,113 @@
+/* A rule: what it reads of a receipt and of a message's row, and what it adds. Private to this
+ * folder.
+ *
+ * A rule is one file with one struct rcpt_rule, which rules.c lists. It knows no other rule.
+ * rules.c prepares what several rules ask of a row or of a receipt; rule.c has what they share.
+ */
+#ifndef RECEIPTD_CORE_RULES_RULE_H
+#define RECEIPTD_CORE_RULES_RULE_H
+
+#include "base/table.h"
+#include "core/paths.h"
+#include "rules.h"
+
+#define RCPT_RULE_MOST_COLUMNS 12u
+
+/* A growing array in the arena of a batch. */
+struct rcpt_rule_list {
+    void *items;
+    uint32_t count, capacity;
+};
+
+/* What rules work on. The last members belong to one rule each. */
+struct rcpt_rule_state {
+    struct rcpt_rules_settings settings;
+    struct rcpt_paths paths;
+    struct rcpt_words *words;
+    struct rcpt_tally *tally;
+    struct rcpt_arena arena; /* of a batch, as all that follows */
+    const struct rcpt_batch *batch;
+    int64_t now_us;
+    uint32_t last_minute, hour; /* an hour ahead of now; begin of now's hour; as cells have them */
+    const struct rcpt_word *none; /* '' */
+    const struct rcpt_lane_names *names;
+    const struct rcpt_word *words_of[RCPT_FACET__COUNT][UINT8_MAX + 1]; /* NULL: not asked for */
+    int16_t sent, delivered; /* codes of SENT and DELIVERED */
+
+    const struct rcpt_word *dimension_keys[RCPT_RULES_DIMENSIONS]; /* of the row */
+    /* Each rule's own rows, and its results. */
+    struct rcpt_rule_list time_rows, times, group_rows[RCPT_RULES_GROUPS];
+    struct rcpt_rule_list members[RCPT_RULES_GROUPS], fold_rows, folds;
+    struct rcpt_table fold_table;
+};
+
+/* A row, with what several rules ask of it. */
+struct rcpt_rule_row {
+    const struct rcpt_rules_row *given;
+    const struct rcpt_batch_message *message;
+    const struct rcpt_text *columns; /* the rule's own */
+    const struct rcpt_step *steps;   /* what the change does to counters */
+    uint32_t step_count;
+    const struct rcpt_word *campaign;
+    bool is_transition; /* another status, or a flag is gained */
+};
+
+/* A receipt, with what several rules ask of it. */
+struct rcpt_rule_receipt {
+    const struct rcpt_batch_event *raw;
+    const struct rcpt_word *gateway; /* '' where it names none */
+};
+
+struct rcpt_rule_columns {
+    struct rcpt_rules_column list[RCPT_RULE_MOST_COLUMNS];
+    size_t count;
+};
+
+/* A callback that is NULL has nothing to do. */
+struct rcpt_rule {
+    bool (*is_on)(const struct rcpt_rules_settings *settings);
+    void (*want)(const struct rcpt_rules_settings *settings, struct rcpt_rule_columns *columns);
+    void (*row)(struct rcpt_rule_state *state, const struct rcpt_rule_row *row);
+    /* Of a row, after it: a receipt that counts, and one that came before. */
+    void (*receipt)(struct rcpt_rule_state *state, const struct rcpt_rule_row *row,
+                    const struct rcpt_rule_receipt *receipt);
+    void (*echo)(struct rcpt_rule_state *state, const struct rcpt_rule_row *row,
+                 const struct rcpt_rule_receipt *receipt);
+    void (*missed)(struct rcpt_rule_state *state, const struct rcpt_rule_receipt *receipt);
+    void (*finish)(struct rcpt_rule_state *state); /* words have ranks */
+};
+
+extern const struct rcpt_rule rcpt_rule_dedup, rcpt_rule_dimensions, rcpt_rule_folds,
+    rcpt_rule_funnel, rcpt_rule_gateways, rcpt_rule_groups, rcpt_rule_reasons, rcpt_rule_series,
+    rcpt_rule_times;
+
+/* ---- rule.c ---- */
+
+/* An extra column: `before`, the inbox's column as m."name", `behind`. same: also of rows that did
+ * not change. */
+void rcpt_rule_want(struct rcpt_rule_columns *columns, const char *before, const char *column,
+                    const char *behind, bool same);
+/* The name of a gateway or reason by its number in events. */
+const struct rcpt_word *rcpt_rule_name(struct rcpt_rule_state *state, enum rcpt_facet facet,
+                                       uint8_t number);
+/* The minute in which something of this time counts: an hour ahead of now at most. */
+uint32_t rcpt_rule_minute(const struct rcpt_rule_state *state, int64_t at_us);
+/* Adds to a cell for each step of the row's change, as messages. `place` says all
+ * but the status. */
+void rcpt_rule_add_steps(struct rcpt_rule_state *state, struct rcpt_tally_place place,
+                         const struct rcpt_rule_row *row);
+/* Adds to a cell for each code that the receipt names: its own, and what stands beside it. */
+void rcpt_rule_add_codes(struct rcpt_rule_state *state, struct rcpt_tally_place place,
+                         const struct rcpt_batch_event *raw, int64_t events);
+/* Room for one more item, zeroed. */
+void *rcpt_rule_append(struct rcpt_rule_state *state, struct rcpt_rule_list *list, size_t size);
+/* As qsort(). Rows mostly come in the order of messages, so what is sorted already costs little. */
+void rcpt_rule_sort(struct rcpt_rule_list *list, size_t size,
+                    int (*compare)(const void *left, const void *right));
+/* -1, 0, 1: for sorting. */
+static inline int rcpt_rule_order(int64_t left, int64_t right)
+{
+    return (left > right) - (left < right);
+}
+
+#endif
