@@ -1,7 +1,7 @@
 -- One step of `receiptd expire`: messages in a range of pages for which nothing came in time get the status of their
 -- rule, as by a receipt of it: it wins over a smaller code only, and a later receipt of a larger code wins over it.
--- Like sql/lane/wake, the statement is this file, lane/wake/30_count.sql, the subscribers (lane/subscribers) and
--- 90_answer.sql; it has the parts that those read. Variables: part_schema, part_table, and the names there of
+-- The files of this folder, in order, are the statement; which of them, the configuration says
+-- (src/commands/expire.c). Variables: part_schema, part_table, and the names there of
 -- message_id, status, updated_at. $1 tid first, $2 tid end (excluded), $3 jsonb rules, the first that fits a message
 -- counts: n, column and value (null: all messages), low and high (statuses from low up to, but without, high become
 -- high), after (ms; 0: never). $4 bool: note what changed in the timeline.
@@ -30,5 +30,3 @@ u AS (
     RETURNING COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new, 0 AS gained, m.message_id AS id,
               COALESCE(m.org_id, '') AS org, NULL::text AS link, now() AS at
 ),
--- No receipt has come, so none is counted.
-named AS (SELECT NULL::text AS campaign, NULL::int2 AS code, NULL::text AS message_id WHERE false),

@@ -1,4 +1,4 @@
--- Where the series is counted: what lane/rules/series.sql reads, as lane/wake/45_alike.sql gives it. No receipt has
+-- Where the series is counted: what 53_series.sql reads. No receipt has
 -- come; a change counts in the hour of the expiry.
 , minute_cells AS MATERIALIZED (
     SELECT u.campaign, floor(date_part('epoch', u.at) / 60)::int8 AS minute, d.code, sum(d.delta) AS messages, 0::int8 AS events

@@ -1,4 +1,4 @@
--- Where dimensions are counted: what lane/rules/dimensions.sql reads, as lane/wake/45_dimensions.sql gives it. No
+-- Where dimensions are counted: what 51_dimensions.sql reads. No
 -- receipt has come.
 , cells AS MATERIALIZED (
     SELECT array_agg(v.campaign) AS campaign, array_agg(dimension_key(d.value_1)) AS key_1, array_agg(dimension_key(d.value_2)) AS key_2, array_agg(dimension_key(d.value_3)) AS key_3,

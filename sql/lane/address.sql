@@ -3,7 +3,8 @@
 -- them. $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows. Returns rows (moved; equal to $4:
 -- there may be more). Their timeline follows them. A receipt that names no total of parts gets part and total from the
 -- alias, if that has some, as the intake would have given it. The part is in the top byte of the event's key
--- (src/core/record_event.c), so copies have one key, whichever way they came.
+-- (src/core/record_event.c), where the alias's takes the place of the receipt's own. So copies have one key, whichever
+-- way they came.
 WITH
 picked AS (
     SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k."offset") AS at_offset,
@@ -28,7 +29,8 @@ moved AS (
     SET message_id = k.target,
         gateway_id = COALESCE(p.gateway_id, p.message_id),
         lane = hashtextextended(k.target COLLATE "C", 0) & (c.lanes - 1),
-        part = COALESCE(k.part, p.part), parts = COALESCE(k.parts, p.parts), event_key = p.event_key # (COALESCE(k.part, 0)::int8 << 56)
+        part = COALESCE(k.part, p.part), parts = COALESCE(k.parts, p.parts),
+        event_key = p.event_key # ((COALESCE(k.part, p.part, 0) # COALESCE(p.part, 0))::int8 << 56)
     FROM picked, unnest(picked.topic, picked.partition, picked.at_offset, picked.index, picked.was, picked.target, picked.part, picked.parts)
                  AS k (topic, partition, at_offset, index, was, target, part, parts), consumer_topic c
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index

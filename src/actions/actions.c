@@ -376,15 +376,15 @@ void actions_stop(struct actions *module)
 
 /* ---- for the life of the process ---- */
 
-const char *actions_file(const struct rcpt_config *config)
+bool actions_want(const struct rcpt_config *config)
 {
-    return strcmp(config->pipelines, "[]") != 0 ? "lane/subscribers/actions" : NULL;
+    return strcmp(config->pipelines, "[]") != 0;
 }
 
-static const char *file_of(const void *context)
+static void want(const void *context, struct transition_wants *wants)
 {
     const struct actions *module = context;
-    return actions_file(module->context->config);
+    wants->actions |= actions_want(module->context->config);
 }
 
 /* Lanes may be prepared without pipelines, or once some version of them is in the database. */
@@ -414,7 +414,7 @@ struct actions *actions_new(struct app_context *context, struct receipts *receip
     *module = (struct actions){.context = context,
                                .receipts = receipts,
                                .subscriber = {.context = module,
-                                              .file = file_of,
+                                              .want = want,
                                               .selective = true,
                                               .is_prepared = is_prepared,
                                               .on_committed = on_committed,

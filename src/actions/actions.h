@@ -11,8 +11,8 @@
 
 struct actions;
 
-/* The file of its subscription with this configuration (transition_subscriber.file); NULL: none. */
-const char *actions_file(const struct rcpt_config *config);
+/* Whether pipelines subscribe to transitions with this configuration. */
+bool actions_want(const struct rcpt_config *config);
 /* Subscribes to transitions. Before receipts_start. */
 struct actions *actions_new(struct app_context *context, struct receipts *receipts);
 /* Does nothing without pipelines. */

@@ -243,25 +243,22 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
 
 /* ---- the subscription ---- */
 
-/* Columns of the inbox cost a join in every batch: their file is used only if a rule names one. */
-const char *folds_file(const struct rcpt_config *config)
+/* Columns of the inbox cost a look at it in every batch: only if a rule names one. */
+void folds_want(const struct rcpt_config *config, struct transition_wants *wants)
 {
-    const char *file = NULL;
     for (size_t index = 0; index < config->folds_count; index++) {
         const struct rcpt_fold_config *fold = &config->folds[index];
         if (fold->source != RCPT_FOLD_TRANSITIONS)
             continue;
-        if (folds_columns(fold, NULL, NULL) > 0)
-            return "lane/subscribers/folds_columns";
-        file = "lane/subscribers/folds";
+        wants->folds = true;
+        wants->fold_columns |= folds_columns(fold, NULL, NULL) > 0;
     }
-    return file;
 }
 
-static const char *file_of(const void *context)
+static void want(const void *context, struct transition_wants *wants)
 {
     const struct folds *folds = context;
-    return folds_file(folds->context->config);
+    folds_want(folds->context->config, wants);
 }
 
 struct folds *folds_new(struct app_context *context, struct receipts *receipts)
@@ -269,7 +266,7 @@ struct folds *folds_new(struct app_context *context, struct receipts *receipts)
     struct folds *folds = rcpt_calloc(1, sizeof(*folds));
     *folds = (struct folds){.context = context,
                             .receipts = receipts,
-                            .subscriber = {.context = folds, .file = file_of},
+                            .subscriber = {.context = folds, .want = want},
                             .listener = {.context = folds, .on_ready = on_control_ready}};
     receipts_subscribe(receipts, &folds->subscriber);
     receipts_listen_control(receipts, &folds->listener);

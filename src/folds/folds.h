@@ -7,8 +7,8 @@
 
 struct folds;
 
-/* The file of its subscription with this configuration (transition_subscriber.file); NULL: none. */
-const char *folds_file(const struct rcpt_config *config);
+/* What it wants of transitions with this configuration (transition_subscriber.want). */
+void folds_want(const struct rcpt_config *config, struct transition_wants *wants);
 /* The rules for sql/fold/rules.sql: JSON; the caller frees it. */
 char *folds_rules_text(const struct rcpt_config *config);
 /* Subscribes to transitions, and asks over the control connection whether earlier rules have left

@@ -27,7 +27,7 @@
 #include "postgres/ask.h"
 #include "topics/topics.h"
 
-#define FOLDS_SHARDS 2u /* as sql/tables/001_folds.sql has them */
+#define FOLDS_SHARDS 2u /* as sql/tables/folds.sql has them */
 /* A claimed call is leased for so long. The configuration allows no time-out above 60 s, so the
  * lease of a call cannot end while its attempt still runs. */
 #define FOLDS_CALL_LEASE_MS 65000

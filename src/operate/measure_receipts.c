@@ -14,9 +14,8 @@
 /* Labels of metrics: a changed word breaks dashboards and alerts (docs/metrics.md). */
 static const char *const outcome_names[RCPT_ENGINE__COUNT] = {
     [RCPT_ENGINE_COMMITTED] = "committed", [RCPT_ENGINE_FENCED] = "fenced",
-    [RCPT_ENGINE_RETRY] = "retry",         [RCPT_ENGINE_AGAIN] = "again",
-    [RCPT_ENGINE_DATA] = "refused",        [RCPT_ENGINE_PROBED] = "probed",
-    [RCPT_ENGINE_UNKNOWN] = "unknown",
+    [RCPT_ENGINE_RETRY] = "retry",         [RCPT_ENGINE_DATA] = "refused",
+    [RCPT_ENGINE_PROBED] = "probed",       [RCPT_ENGINE_UNKNOWN] = "unknown",
 };
 static const char *const kind_names[RCPT_BATCH_KIND__COUNT] = {
     [RCPT_BATCH_APPLY] = "apply",   [RCPT_BATCH_PROBE] = "probe",

@@ -313,6 +313,11 @@ uint8_t *rcpt_pg_write_infinity(uint8_t *place)
     return write_time(place, INT64_MAX);
 }
 
+uint8_t *rcpt_pg_write_minus_infinity(uint8_t *place)
+{
+    return write_time(place, INT64_MIN);
+}
+
 void rcpt_pg_add_int4(struct rcpt_pg_encoder *encoder, int32_t value)
 {
     write_int4(add_scalar(encoder, sizeof(value)), value);

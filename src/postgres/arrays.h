@@ -44,7 +44,8 @@ void rcpt_pg_add_int4s(struct rcpt_pg_encoder *encoder, const int32_t *values, s
 void rcpt_pg_add_int8s(struct rcpt_pg_encoder *encoder, const int64_t *values, size_t count);
 void rcpt_pg_end_array(const struct rcpt_pg_encoder *encoder, const uint8_t *place);
 uint8_t *rcpt_pg_write_timestamp(uint8_t *place, int64_t us_since_1970);
-uint8_t *rcpt_pg_write_infinity(uint8_t *place); /* the time 'infinity' */
+uint8_t *rcpt_pg_write_infinity(uint8_t *place);       /* the time 'infinity' … */
+uint8_t *rcpt_pg_write_minus_infinity(uint8_t *place); /* … and '-infinity' */
 
 static inline uint8_t *rcpt_pg_write_int2(uint8_t *place, int16_t value)
 {

@@ -123,6 +123,7 @@ static const struct rcpt_pg_binding *find(const struct binder *binder, const cha
 {
     for (size_t index = 0; index < binder->count; index++) {
         const char *candidate = binder->bindings[index].name;
+        candidate += candidate[0] == '=';
         if (strlen(candidate) == size && memcmp(candidate, name, size) == 0)
             return &binder->bindings[index];
     }
@@ -168,7 +169,7 @@ static bool write_value(const struct binder *binder, const struct rcpt_pg_bindin
                                     binding->name);
         write_quoted(binder->out, value, quote);
     } else {
-        if (value == NULL || !is_number(value))
+        if (value == NULL || (binding->name[0] != '=' && !is_number(value)))
             return rcpt_error_fatal(binder->error, EX_SOFTWARE, "number \"%s\" in SQL is none: %s",
                                     binding->name, value != NULL ? value : "NULL");
         fputs(value, binder->out);

@@ -2,7 +2,8 @@
  * literals in DDL.
  *
  * The notation is psql's, so the files of sql/ run there with `psql -v name=value -f`: :"name"
- * becomes a quoted identifier, :'name' a quoted literal, :name a number. A parameter $1 becomes a
+ * becomes a quoted identifier, :'name' a quoted literal, :name a number,
+ * or a piece of SQL. A parameter $1 becomes a
  * quoted literal where a binding has its number as name: for statements that are shown, or run
  * together with others. Casts (::), assignments (:=), strings, quoted identifiers, dollar quotes
  * and comments are left alone. Pure.
@@ -15,7 +16,7 @@
 #include "base/error.h"
 
 struct rcpt_pg_binding {
-    const char *name;  /* [A-Za-z_][A-Za-z0-9_]*, or digits */
+    const char *name;  /* [A-Za-z_][A-Za-z0-9_]*, or digits; "=name": :name is a piece of SQL */
     const char *value; /* NULL: the literal NULL; not allowed for identifiers and numbers */
 };
 

@@ -108,9 +108,9 @@ bool rcpt_pg_is_ready(const struct rcpt_pg *pg);
 int rcpt_pg_backend_pid(const struct rcpt_pg *pg); /* 0 when not connected */
 struct rcpt_pg_identity rcpt_pg_identity(const struct rcpt_pg *pg);
 
-/* Queues the queries and ONE Sync: one implicit transaction, no BEGIN/COMMIT. Several submits may
- * be in flight; they are executed in order, each its own transaction. Parameters are copied before
- * it returns. Must be ready. */
+/* Queues the queries and ONE Sync: one implicit transaction, unless they begin one or are part of
+ * one that was begun. Several submits may be in flight; they are executed in order. Parameters are
+ * copied before it returns. Must be ready. */
 void rcpt_pg_submit(struct rcpt_pg *pg, const struct rcpt_pg_query *queries, size_t query_count,
                     rcpt_pg_on_result on_result, void *context);
 
@@ -133,6 +133,8 @@ uint64_t rcpt_pg_rows_arrived_ns(const struct rcpt_pg_rows *rows);
 
 /* ---- reading results (all in text format) ---- */
 size_t rcpt_pg_rows_count(const struct rcpt_pg_rows *rows);
+/* What was done, as PostgreSQL says it: "INSERT 0 3". COMMIT of a failed block is "ROLLBACK". */
+const char *rcpt_pg_rows_command(const struct rcpt_pg_rows *rows);
 const char *rcpt_pg_rows_text(const struct rcpt_pg_rows *rows, size_t row,
                               int column); /* NULL: SQL NULL */
 int64_t rcpt_pg_rows_int(const struct rcpt_pg_rows *rows, size_t row, int column); /* 0 for NULL */

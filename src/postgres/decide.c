@@ -15,9 +15,7 @@ static const struct {
     {"55P03", RCPT_DECISION_RETRY}, /* lock timeout */
     {"57014", RCPT_DECISION_RETRY}, /* statement timeout, cancelled */
     {RCPT_SQLSTATE_FENCED, RCPT_DECISION_RETRY},
-    {RCPT_SQLSTATE_PROBED, RCPT_DECISION_RETRY},
     {RCPT_SQLSTATE_SUBSCRIBED, RCPT_DECISION_RETRY},
-    {RCPT_SQLSTATE_RAW_EVENTS, RCPT_DECISION_RETRY},
     {"P0001", RCPT_DECISION_REJECT}, /* raised by the platform's own trigger */
     {"22", RCPT_DECISION_REJECT},    /* data exception */
     {"23", RCPT_DECISION_REJECT},    /* constraint violation */

@@ -1,19 +1,12 @@
-/* The parameters of sql/lane/letters.sql: the dead letters of a batch. statements.c calls this for
- * each batch that has some.
+/* The parameters of sql/lane/letters.sql: the dead letters of a batch. Called by statements.c and
+ * flights.c.
  */
 #include <stdio.h>
-#include <string.h>
 
+#include "encode_batch.h"
 #include "encode_parameters.h"
 
-ELEMENTS(add_letter_topics, text, batch->letter_count,
-         put_text(encoder, batch->letters[index].topic))
-NUMBERS(add_letter_partitions, int4, batch->letter_count, batch->letters[index].partition)
-ELEMENTS(add_letter_offsets, int8, batch->letter_count,
-         rcpt_pg_put_int8(encoder, batch->letters[index].record->offset))
-NUMBERS(add_letter_indexes, int4, batch->letter_count, batch->letters[index].index)
-ELEMENTS(add_letter_reasons, text, batch->letter_count,
-         put_text(encoder, rcpt_reject_name(batch->letters[index].reason)))
+#define DETAIL_BYTES 1100u /* of the longest, and of the words about a cut */
 
 /* A dead letter keeps at most 64 KiB of its payload; one for many receipts all, which are fewer
  * bytes than their record's. */
@@ -28,55 +21,46 @@ static uint32_t kept_bytes(const struct rcpt_batch_letter *letter)
 /* dead_letters_for_redrive.sql recognises a cut letter by these words at the end. */
 static void put_detail(struct rcpt_pg_encoder *encoder, const struct rcpt_batch_letter *letter)
 {
-    char text[512];
+    char text[DETAIL_BYTES];
     const char *detail = letter->detail != NULL ? letter->detail : "";
     uint32_t size =
         letter->full_size > letter->payload_size ? letter->full_size : letter->payload_size;
     if (size > kept_bytes(letter)) {
-        snprintf(text, sizeof(text), "%.400s%sthe first of %u bytes", detail,
+        snprintf(text, sizeof(text), "%.1000s%sthe first of %u bytes", detail,
                  detail[0] != '\0' ? "; " : "", size);
         put_text(encoder, text);
-    } else if (detail[0] == '\0') {
-        rcpt_pg_put_null(encoder);
     } else {
-        put_text(encoder, detail);
+        put_text_or_null(encoder, rcpt_text_of(detail));
     }
 }
 
-ELEMENTS(add_letter_details, text, batch->letter_count, put_detail(encoder, &batch->letters[index]))
-ELEMENTS(add_letter_payloads, bytea, batch->letter_count,
-         rcpt_pg_put_bytes(encoder, batch->letters[index].payload,
-                           kept_bytes(&batch->letters[index])))
-ELEMENTS(add_letter_traceparents, text, batch->letter_count,
-         put_traceparent(encoder, batch->letters[index].record))
-NUMBERS(add_letter_times, timestamp, batch->letter_count,
-        batch->letters[index].record->timestamp_ms * 1000)
-
-static void put_indexes(struct rcpt_pg_encoder *encoder, const struct rcpt_batch_letter *letter)
+static void put_payload(struct rcpt_pg_encoder *encoder, const struct rcpt_batch_letter *letter)
 {
-    if (letter->indexes == NULL)
-        rcpt_pg_put_null(encoder);
+    if (!letter->erased)
+        rcpt_pg_put_bytes(encoder, letter->payload, kept_bytes(letter));
     else
-        put_text(encoder, letter->indexes);
+        rcpt_pg_put_null(encoder);
 }
 
-ELEMENTS(add_letter_receipts, text, batch->letter_count,
-         put_indexes(encoder, &batch->letters[index]))
+static void add_positions(struct rcpt_pg_encoder *encoder, const struct rcpt_batch_letter *letters,
+                          uint32_t count)
+{
+    COLUMN(text, put_text(encoder, letters[index].topic));
+    COLUMN(int4, rcpt_pg_put_int4(encoder, letters[index].partition));
+    COLUMN(int8, rcpt_pg_put_int8(encoder, letters[index].record->offset));
+    COLUMN(int4, rcpt_pg_put_int4(encoder, letters[index].index));
+}
 
-static const add_parameter letter_parameters[] = {add_letter_topics,
-                                                  add_letter_partitions,
-                                                  add_letter_offsets,
-                                                  add_letter_indexes,
-                                                  add_lane,
-                                                  add_letter_reasons,
-                                                  add_letter_details,
-                                                  add_letter_payloads,
-                                                  add_letter_traceparents,
-                                                  add_letter_times,
-                                                  add_letter_receipts};
-
-void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
+void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, uint32_t lane,
+                         const struct rcpt_batch_letter *letters, uint32_t count)
 {
     rcpt_pg_encoder_reset(encoder);
-    ADD_ALL(encoder, &(struct content){.batch = batch}, letter_parameters);
+    add_positions(encoder, letters, count);
+    rcpt_pg_add_int4(encoder, (int32_t)lane);
+    COLUMN(text, put_text(encoder, rcpt_reject_name(letters[index].reason)));
+    COLUMN(text, put_detail(encoder, &letters[index]));
+    COLUMN(bytea, put_payload(encoder, &letters[index]));
+    COLUMN(text, put_traceparent(encoder, letters[index].record));
+    COLUMN(timestamp, rcpt_pg_put_timestamp(encoder, letters[index].at_us));
+    COLUMN(text, put_text_or_null(encoder, rcpt_text_of(letters[index].indexes)));
 }

@@ -1,72 +1,13 @@
-/* What batches with unknown messages need of each event's own JSON: texts that a parked row keeps,
- * and the bare rows of `unknown: insert`. Called by encode_batch.c and statements.c.
+/* The bare rows of `unknown: insert`, from what each event's own JSON says. Called by flights.c.
  */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "core/origin.h"
 #include "encode_batch.h"
-
-#define KEY_BYTES  24u /* a 64-bit number in decimal */
-#define PART_BYTES 8u
+#include "encode_parameters.h"
 
 static struct rcpt_origin origin_of(const struct rcpt_batch_event *raw, struct rcpt_arena *arena)
 {
     return rcpt_origin_read(raw->record->value + raw->event->payload, raw->event->payload_size,
                             arena);
-}
-
-/* Numbers stand for "none" where rules do not want them. */
-static void keep_for_rules(const struct rcpt_batch_event *raw, const struct rcpt_lane_names *names,
-                           struct rcpt_text *texts, struct rcpt_arena *arena)
-{
-    const struct rcpt_event *event = raw->event;
-    uint64_t number = rcpt_record_event_key(raw->record, event);
-    texts[0] = rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_REASON, event->reason));
-    texts[1] = (struct rcpt_text){NULL, 0};
-    if (number == 0)
-        return;
-    char *key = rcpt_arena_alloc(arena, KEY_BYTES);
-    int size = snprintf(key, KEY_BYTES, "%" PRId64, (int64_t)number);
-    texts[1] = (struct rcpt_text){key, (size_t)size};
-}
-
-/* What the wake has to know of a part: "2/3". */
-static struct rcpt_text part_of(const struct rcpt_event *event, struct rcpt_arena *arena)
-{
-    if (event->part == 0)
-        return (struct rcpt_text){NULL, 0};
-    char *text = rcpt_arena_alloc(arena, PART_BYTES);
-    int size = snprintf(text, PART_BYTES, "%u/%u", event->part, event->parts);
-    return (struct rcpt_text){text, (size_t)size};
-}
-
-const struct rcpt_text *rcpt_encode_kept(const struct rcpt_batch *batch,
-                                         const struct rcpt_lane_names *names,
-                                         struct rcpt_arena *arena)
-{
-    struct rcpt_text *kept =
-        rcpt_arena_alloc(arena, batch->event_count * RCPT_KEPT_TEXTS * sizeof(*kept));
-    for (uint32_t index = 0; index < batch->event_count; index++) {
-        const struct rcpt_batch_event *raw = &batch->events[index];
-        struct rcpt_origin origin = origin_of(raw, arena);
-        struct rcpt_text *texts = &kept[index * RCPT_KEPT_TEXTS];
-        texts[0] = origin.org_id;
-        texts[1] = origin.gateway;
-        texts[2] = origin.campaign_id;
-        texts[3] = rcpt_origin_is_gateways(&origin, raw->event) ? origin.gateway_message_id
-                                                                : (struct rcpt_text){NULL, 0};
-        keep_for_rules(raw, names, &texts[4], arena);
-        texts[7] = part_of(raw->event, arena);
-    }
-    for (uint32_t index = 0; index < batch->message_count; index++) {
-        uint8_t gateway = batch->signatures[batch->messages[index].signature].gateway;
-        for (uint32_t at = batch->messages[index].first_event; at < rcpt_batch_end(batch, index);
-             at++)
-            kept[at * RCPT_KEPT_TEXTS + 6] =
-                rcpt_text_of(rcpt_lane_name(names, RCPT_FACET_GATEWAY, gateway));
-    }
-    return kept;
 }
 
 /* A row to be made. */
@@ -93,24 +34,15 @@ static struct bare_row find_row(const struct rcpt_batch *batch, uint32_t message
     return row;
 }
 
-/* Texts of an origin are slices and have no end mark. */
-static void put_text_or_null(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
-{
-    if (text.at != NULL)
-        rcpt_pg_put_bytes(encoder, text.at, text.size);
-    else
-        rcpt_pg_put_null(encoder);
-}
-
 void rcpt_encode_insert(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
-                        bool aliases)
+                        const uint32_t *messages, uint32_t message_count, bool aliases)
 {
     struct rcpt_arena arena;
     rcpt_arena_init(&arena, 64 * 1024);
-    struct bare_row *rows = rcpt_arena_alloc(&arena, batch->message_count * sizeof(*rows));
+    struct bare_row *rows = rcpt_arena_alloc(&arena, message_count * sizeof(*rows));
     uint32_t count = 0;
-    for (uint32_t index = 0; index < batch->message_count; index++) {
-        rows[count] = find_row(batch, index, &arena);
+    for (uint32_t index = 0; index < message_count; index++) {
+        rows[count] = find_row(batch, messages != NULL ? messages[index] : index, &arena);
         count += !(aliases && rows[count].waits);
     }
     rcpt_pg_encoder_reset(encoder);

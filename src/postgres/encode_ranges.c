@@ -5,6 +5,7 @@
 
 #include "core/origin.h"
 #include "encode_batch.h"
+#include "encode_parameters.h"
 
 /* What the event's own JSON says: account and organisation of each range, in the arena. */
 static struct rcpt_origin *read_origins(const struct rcpt_batch *batch, struct rcpt_arena *arena)
@@ -16,15 +17,6 @@ static struct rcpt_origin *read_origins(const struct rcpt_batch *batch, struct r
                                           range->reject->payload_size, arena);
     }
     return origins;
-}
-
-/* An empty text says no more than none. */
-static void put_text_or_null(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
-{
-    if (text.size > 0)
-        rcpt_pg_put_bytes(encoder, text.at, text.size);
-    else
-        rcpt_pg_put_null(encoder);
 }
 
 /* An array of one value for each range. */

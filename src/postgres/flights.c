@@ -1,32 +1,28 @@
 /* A batch in two flights (flights.h). Each flight is a submission with a Sync of its own inside one
  * transaction block, so that a client which stops in between leaves a session that is idle in its
  * transaction, and the server's time-out for these ends it. One transaction at a time on a
- * connection. Called by statements.c.
+ * connection.
+ *
+ *   BEGIN, fence, decide, keys → decide again, while something is stale → count → the rows, COMMIT
+ *
+ * A probe has no fence and ends with ROLLBACK. A wake takes its receipts first, in a flight of its
+ * own: BEGIN, fence, wake → the same from decide on. Called by statements.c.
  */
 #include "flights.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "effects.h"
 #include "encode_batch.h"
+#include "encode_counts.h"
+#include "flights_internal.h"
 
-/* Columns of sql/heart/decide. */
-enum { DECIDE_N, DECIDE_STATUS, DECIDE_FLAGS, DECIDE_CAMPAIGN, DECIDE_FATE };
-
-/* Answers of the first flight. */
-enum { FIRST_BEGIN, FIRST_FENCE, FIRST_DECIDE, FIRST__COUNT };
-enum { SECOND_CELLS, SECOND_COMMIT, SECOND__COUNT };
-
-struct flights {
-    struct rcpt_lane_sender *sender;
-    struct rcpt_pg *pg;
-    const struct rcpt_batch *batch; /* the engine's, until its result */
-    bool traced;
-    rcpt_lane_on_result on_result;
-    void *context;
-    struct rcpt_engine_result result;
-};
+/* Answers of the first flight; a probe has no fence. */
+enum { FIRST_BEGIN, FIRST_FENCE };
+/* Columns of sql/lane/fence. */
+enum { FENCE_FENCE, FENCE_NOW };
 
 /* ---- the end ---- */
 
@@ -35,11 +31,13 @@ static void finish(struct flights *flights_taken, const struct rcpt_error *error
 {
     struct flights flights = *flights_taken;
     free(flights_taken);
-    flights.result.outcome =
-        flights.result.outcome == RCPT_ENGINE_AGAIN ? RCPT_ENGINE_AGAIN : rcpt_lane_outcome(error);
+    rcpt_decided_end(&flights.decided);
+    rcpt_woken_batch_free(flights.woken);
+    if (error != NULL)
+        flights.result.outcome = rcpt_lane_outcome(error);
     if (flights.result.outcome == RCPT_ENGINE_DATA)
         rcpt_lane_describe(flights.result.detail, sizeof(flights.result.detail), error);
-    flights.on_result(flights.context, flights.batch->lane, &flights.result, error);
+    flights.on_result(flights.context, flights.lane, &flights.result, error);
 }
 
 static void on_rolled_back(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
@@ -53,33 +51,25 @@ static void on_rolled_back(void *context, struct rcpt_pg_rows *const *rows, size
 
 /* The block stays open after an error, and whatever comes next on the connection would fail in it.
  */
-static void roll_back(struct rcpt_pg *pg)
+static void fail(struct flights *flights, const struct rcpt_error *error)
 {
     const struct rcpt_pg_query query = {.statement = "rollback"};
-    if (rcpt_pg_is_ready(pg))
-        rcpt_pg_submit(pg, &query, 1, on_rolled_back, NULL);
+    if (rcpt_pg_is_ready(flights->pg))
+        rcpt_pg_submit(flights->pg, &query, 1, on_rolled_back, NULL);
+    finish(flights, error);
 }
 
 /* ---- the second flight ---- */
 
-/* The batch's signatures are what the figures know kinds by. */
-static void report(const struct flights *flights)
+/* Without an error, too, COMMIT rolls a block back that has failed before: then something else came
+ * between the flights. */
+static bool is_committed(const struct flights *flights, const struct rcpt_pg_rows *last,
+                         struct rcpt_error *error)
 {
-    struct rcpt_lane_effect effects[RCPT_LANE_MOST_EFFECTS];
-    uint32_t size;
-    const struct rcpt_count_kind *kinds = rcpt_count_kinds(flights->sender->count, &size);
-    struct rcpt_lane_effects report = {.rows = effects,
-                                       .events_counted = rcpt_count_events(flights->sender->count)};
-    for (; report.count < size && report.count < RCPT_LANE_MOST_EFFECTS; report.count++)
-        effects[report.count] =
-            (struct rcpt_lane_effect){.old = kinds[report.count].old,
-                                      .new = kinds[report.count].new,
-                                      .gained = kinds[report.count].gained,
-                                      .signature = kinds[report.count].signature,
-                                      .messages = kinds[report.count].messages};
-    if (flights->sender->on_effects != NULL)
-        flights->sender->on_effects(flights->sender->effects_context, flights->batch->lane,
-                                    &report);
+    const char *command = rcpt_pg_rows_command(last);
+    return flights->kind == RCPT_BATCH_PROBE || strcmp(command, "COMMIT") == 0 ||
+           rcpt_error_set(error, RCPT_DECISION_RETRY, "25P02",
+                          "the transaction had failed before its end: %s", command);
 }
 
 /* Only the Sync's result means committed. An error may also come from COMMIT itself, which checks
@@ -90,118 +80,199 @@ static void on_written(void *context, struct rcpt_pg_rows *const *rows, size_t r
     struct flights *flights = context;
     if (row_count > 0)
         flights->result.answered_ns = rcpt_pg_rows_arrived_ns(rows[row_count - 1]);
+    struct rcpt_error failed;
     if (error != NULL) {
-        roll_back(flights->pg);
-        finish(flights, error);
+        fail(flights, error);
         return;
     }
-    RCPT_ASSERT(row_count == SECOND__COUNT);
-    report(flights);
+    if (!is_committed(flights, rows[row_count - 1], &failed)) {
+        finish(flights, &failed);
+        return;
+    }
+    if (flights->kind == RCPT_BATCH_PROBE)
+        flights->result.outcome = RCPT_ENGINE_PROBED;
+    else
+        flights_report(flights);
     finish(flights, NULL);
 }
 
-/* The parameters of sql/heart/cells. */
-static void encode_cells(struct rcpt_pg_encoder *encoder, const struct rcpt_count *count)
+static void write_rows(struct flights *flights)
 {
-    uint32_t size;
-    const struct rcpt_cell *cells = rcpt_count_cells(count, &size);
-    rcpt_pg_encoder_reset(encoder);
-    rcpt_pg_begin_text_array(encoder, size);
-    for (uint32_t index = 0; index < size; index++) {
-        struct rcpt_text campaign = rcpt_count_campaign(count, cells[index].campaign);
-        rcpt_pg_put_bytes(encoder, campaign.at, campaign.size);
-    }
-    rcpt_pg_begin_int2_array(encoder, size);
-    for (uint32_t index = 0; index < size; index++)
-        rcpt_pg_put_int2(encoder, cells[index].code);
-    rcpt_pg_begin_int8_array(encoder, size);
-    for (uint32_t index = 0; index < size; index++)
-        rcpt_pg_put_int8(encoder, cells[index].messages);
-    rcpt_pg_begin_int8_array(encoder, size);
-    for (uint32_t index = 0; index < size; index++)
-        rcpt_pg_put_int8(encoder, cells[index].events);
+    struct rcpt_submission submission = {.count = 0};
+    if (flights->batch->message_count > 0)
+        flights_add_rows(flights, &submission);
+    rcpt_submission_add(&submission, flights->kind == RCPT_BATCH_PROBE ? "rollback" : "commit",
+                        NULL);
+    submission.queries[submission.count - 1].answer_at_once = flights->traced;
+    rcpt_pg_submit(flights->pg, submission.queries, submission.count, on_written, flights);
 }
 
-static void write_counts(struct flights *flights)
+/* ---- between the flights ---- */
+
+static void count_rows(struct flights *flights)
 {
     struct rcpt_lane_sender *sender = flights->sender;
-    struct rcpt_pg_query queries[SECOND__COUNT] = {
-        [SECOND_CELLS] = {.statement = "cells"}, [SECOND_COMMIT] = {.statement = "commit"}};
-    encode_cells(sender->work, sender->count);
-    rcpt_pg_encoder_params(sender->work, &queries[SECOND_CELLS].params);
-    queries[SECOND_COMMIT].answer_at_once = flights->traced;
-    rcpt_pg_submit(flights->pg, queries, SECOND__COUNT, on_written, flights);
+    const struct rcpt_decided_counters counters = {sender->count, sender->rules, sender->keys};
+    rcpt_decided_count(&flights->decided, &counters, sender->settings.rules.ladder, flights->now_us,
+                       &flights->names);
+    if (flights->woken == NULL)
+        rcpt_uncounted_list(&flights->uncounted, &flights->decided, sender->parks_unknown);
+    flights->result.messages_known = rcpt_count_known(sender->count);
+    flights->result.messages_changed = rcpt_count_changed(sender->count);
+    flights->result.events_parked = flights->uncounted.parked_count;
 }
 
-/* ---- the count ---- */
+static void on_decided(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                       const struct rcpt_error *error);
 
-/* False: the batch has a message that only the other form can handle. */
-static bool count_rows(struct flights *flights, const struct rcpt_pg_rows *rows)
+static void ask_again(struct flights *flights)
 {
-    struct rcpt_count *count = flights->sender->count;
-    size_t known = rcpt_pg_rows_count(rows);
-    if (known != flights->batch->message_count)
-        return false;
-    rcpt_count_begin(count, flights->batch, flights->sender->ladder);
-    for (size_t row = 0; row < known; row++) {
-        char fate = rcpt_pg_rows_text(rows, row, DECIDE_FATE)[0];
-        if (fate != 'c' && fate != 's')
-            return false;
-        rcpt_count_add(
-            count, &(struct rcpt_count_row){
-                       .message = (uint32_t)rcpt_pg_rows_int(rows, row, DECIDE_N) - 1,
-                       .was = (int16_t)rcpt_pg_rows_int(rows, row, DECIDE_STATUS),
-                       .had = (uint32_t)rcpt_pg_rows_int(rows, row, DECIDE_FLAGS),
-                       .changed = fate == 'c',
-                       .campaign = rcpt_text_of(rcpt_pg_rows_text(rows, row, DECIDE_CAMPAIGN))});
-    }
-    rcpt_count_finish(count);
-    flights->result.messages_known = rcpt_count_known(count);
-    flights->result.messages_changed = rcpt_count_changed(count);
-    return true;
+    struct rcpt_pg_encoder *encoder = flights->sender->encoders[RCPT_ENCODE_DECIDE];
+    struct rcpt_pg_query query = {.statement = "decide"};
+    const struct rcpt_decide_form form = {.ladder = flights->sender->settings.rules.times
+                                                        ? flights->sender->settings.rules.ladder
+                                                        : NULL,
+                                          .names = &flights->names};
+    rcpt_encode_decide(encoder, flights->batch, &form, flights->decided.stale,
+                       flights->decided.stale_count);
+    rcpt_pg_encoder_params(encoder, &query.params);
+    flights->decide_at = 0;
+    rcpt_pg_submit(flights->pg, &query, 1, on_decided, flights);
 }
 
-/* Another lane may not begin on this connection before the block has ended, so what is not written
- * is rolled back at once. AGAIN makes the lane send the batch in the other form. */
+/* Columns of sql/lane/keys. */
+enum { KEYS_N, KEYS_THERE };
+
+/* A row for each key that was not stored. */
+static void read_keys(struct flights *flights, const struct rcpt_pg_rows *rows)
+{
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++)
+        rcpt_keys_tell(flights->sender->keys, (uint32_t)rcpt_pg_rows_int(rows, row, KEYS_N) - 1,
+                       rcpt_pg_rows_bool(rows, row, KEYS_THERE) ? RCPT_KEY_THERE
+                                                                : RCPT_KEY_OUTSIDE);
+}
+
+/* The receipts of a wake go back where they were if one of its messages has gone meanwhile. */
+static bool is_overtaken(const struct flights *flights)
+{
+    if (flights->woken == NULL)
+        return false;
+    for (uint32_t number = 0; number < flights->batch->message_count; number++)
+        if (flights->decided.messages[number].fate != RCPT_FATE_KNOWN)
+            return true;
+    return false;
+}
+
 static void on_decided(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                        const struct rcpt_error *error)
 {
     struct flights *flights = context;
-    if (error == NULL && count_rows(flights, rows[FIRST_DECIDE])) {
-        write_counts(flights);
+    if (error != NULL) {
+        fail(flights, error);
         return;
     }
-    (void)row_count;
-    if (error == NULL)
-        flights->result.outcome = RCPT_ENGINE_AGAIN;
-    if (error == NULL)
-        flights->sender->raw_batches = 32;
-    roll_back(flights->pg);
-    finish(flights, error);
+    if (flights->decide_at == FIRST_FENCE + 1)
+        flights->now_us = rcpt_pg_rows_int(rows[FIRST_FENCE], 0, FENCE_NOW);
+    if (row_count > flights->decide_at + 1)
+        read_keys(flights, rows[flights->decide_at + 1]);
+    rcpt_decided_take(&flights->decided, rows[flights->decide_at]);
+    if (flights->decided.stale_count > 0) {
+        ask_again(flights);
+        return;
+    }
+    count_rows(flights);
+    if (is_overtaken(flights)) {
+        struct rcpt_error gone;
+        rcpt_error_set(&gone, RCPT_DECISION_RETRY, "40001",
+                       "a message of the wake was deleted meanwhile");
+        fail(flights, &gone);
+        return;
+    }
+    write_rows(flights);
 }
 
 /* ---- the first flight ---- */
 
-/* The fence comes first: its locks on positions are taken before those on messages, as in the other
- * form. The batch stays the engine's until its result, which comes after the second flight. */
+static void add_decide(struct rcpt_submission *submission, struct flights *flights)
+{
+    struct rcpt_lane_sender *sender = flights->sender;
+    const struct rcpt_lane_sender_settings *settings = &sender->settings;
+    const struct rcpt_decide_form form = {
+        .ladder = settings->rules.times ? settings->rules.ladder : NULL, .names = &flights->names};
+    rcpt_decided_begin(&flights->decided, flights->batch, sender->rules);
+    rcpt_encode_decide(sender->encoders[RCPT_ENCODE_DECIDE], flights->batch, &form, NULL,
+                       flights->batch->message_count);
+    flights->decide_at = submission->count;
+    rcpt_submission_add(submission, "decide", sender->encoders[RCPT_ENCODE_DECIDE]);
+    if (sender->keys == NULL)
+        return;
+    rcpt_keys_begin(sender->keys, flights->batch);
+    if (rcpt_encode_new_keys(sender->encoders[RCPT_ENCODE_KEYS], sender->keys, settings->window))
+        rcpt_submission_add(submission, "keys", sender->encoders[RCPT_ENCODE_KEYS]);
+}
+
+/* The receipts that it has taken become a batch of their own. */
+static void on_woken(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                     const struct rcpt_error *error)
+{
+    struct flights *flights = context;
+    struct rcpt_submission submission = {.count = 0};
+    if (error != NULL) {
+        fail(flights, error);
+        return;
+    }
+    flights->now_us = rcpt_pg_rows_int(rows[FIRST_FENCE], 0, FENCE_NOW);
+    flights->woken = rcpt_woken_batch_new(flights->lane, flights->sender->settings.rules.ladder,
+                                          rows[row_count - 1]);
+    flights->batch = &flights->woken->batch;
+    flights->names = rcpt_woken_names(flights->woken);
+    flights->result.woken = flights->woken->applied.events + flights->woken->refused.events;
+    if (flights->batch->message_count == 0) {
+        write_rows(flights);
+        return;
+    }
+    add_decide(&submission, flights);
+    rcpt_pg_submit(flights->pg, submission.queries, submission.count, on_decided, flights);
+}
+
+/* Of a probe, which is rolled back. */
+static int64_t own_clock_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* The fence comes first: its locks on positions are taken before those on messages. The batch stays
+ * the engine's until its result, which comes after the second flight. */
 void rcpt_flights_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                        const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
                        void *context)
 {
-    struct rcpt_pg_query queries[FIRST__COUNT] = {[FIRST_BEGIN] = {.statement = "begin"},
-                                                  [FIRST_FENCE] = {.statement = "fence"},
-                                                  [FIRST_DECIDE] = {.statement = "decide"}};
+    struct rcpt_submission submission = {.count = 0};
     struct flights *flights = rcpt_malloc(sizeof(*flights));
     *flights = (struct flights){.sender = sender,
                                 .pg = pg,
                                 .batch = batch,
+                                .lane = batch->lane,
+                                .kind = batch->kind,
                                 .traced = traced,
                                 .on_result = on_result,
                                 .context = context,
+                                .names = sender->settings.names,
+                                .now_us = own_clock_us(),
                                 .result = {.outcome = RCPT_ENGINE_COMMITTED}};
-    rcpt_encode_fence(sender->fence, batch);
-    rcpt_pg_encoder_params(sender->fence, &queries[FIRST_FENCE].params);
-    rcpt_encode_decide(sender->work, batch);
-    rcpt_pg_encoder_params(sender->work, &queries[FIRST_DECIDE].params);
-    rcpt_pg_submit(pg, queries, FIRST__COUNT, on_decided, flights);
+    rcpt_submission_add(&submission, "begin", NULL);
+    if (batch->kind != RCPT_BATCH_PROBE) {
+        rcpt_encode_fence(sender->encoders[RCPT_ENCODE_FENCE], batch);
+        rcpt_submission_add(&submission, "fence", sender->encoders[RCPT_ENCODE_FENCE]);
+    }
+    if (batch->kind != RCPT_BATCH_WAKE) {
+        add_decide(&submission, flights);
+        rcpt_pg_submit(pg, submission.queries, submission.count, on_decided, flights);
+        return;
+    }
+    rcpt_encode_parked(sender->encoders[RCPT_ENCODE_DECIDE], batch, -1);
+    rcpt_submission_add(&submission, "wake", sender->encoders[RCPT_ENCODE_DECIDE]);
+    rcpt_pg_submit(pg, submission.queries, submission.count, on_woken, flights);
 }

@@ -1,38 +1,67 @@
 /* A batch in two flights: the first decides what becomes of its messages, C counts, the second
  * writes. Private to src/postgres.
- *
- * For batches of known messages without rules and subscribers, behind a switch: the other form is
- * in statements.c.
  */
 #ifndef RECEIPTD_POSTGRES_FLIGHTS_H
 #define RECEIPTD_POSTGRES_FLIGHTS_H
 
 #include "core/count.h"
+#include "core/keys.h"
+#include "core/rules/rules.h"
 #include "statements.h"
 
-/* One encoder for each statement of a batch, since all parameters of a submission are alive until
- * it is sent. */
+/* One for each statement of a submission, since all parameters are alive until it is sent. */
+enum rcpt_lane_encoder {
+    RCPT_ENCODE_FENCE,
+    RCPT_ENCODE_DECIDE,
+    RCPT_ENCODE_KEYS,
+    RCPT_ENCODE_FUNNEL,
+    RCPT_ENCODE_ECHOES,
+    RCPT_ENCODE_TALLY,
+    RCPT_ENCODE_TIMES,
+    RCPT_ENCODE_GROUPS,
+    RCPT_ENCODE_FOLDS,
+    RCPT_ENCODE_INTENTS,
+    RCPT_ENCODE_PARKED,
+    RCPT_ENCODE_INSERT,
+    RCPT_ENCODE_RANGES,
+    RCPT_ENCODE_LETTERS,
+    RCPT_ENCODE_TIMELINE,
+    RCPT_LANE_ENCODERS
+};
+
 struct rcpt_lane_sender {
-    const char *unknown_policy; /* of apply: insert is parking with one more statement */
-    bool inserts_unknown;
+    struct rcpt_lane_sender_settings settings;
+    bool inserts_unknown, parks_unknown;
     int64_t parked_max_age_ms;
     int64_t alias_wait_ms; /* of `insert`: negative: the gateway's ids are the platform's own */
     int64_t range_wait_ms;
     bool cannot_insert; /* PostgreSQL has refused a row for parked receipts: they age out */
-    struct rcpt_pg_encoder *fence, *address, *work, *insert, *ranges, *letters, *timeline;
     bool writes_timeline;
     rcpt_lane_on_effects on_effects; /* NULL: no observer */
     void *effects_context;
-    struct rcpt_lane_names names;
-    struct rcpt_lane_rules rules;
-    const struct rcpt_ladder *ladder;
     struct rcpt_lane_subscription *subscription; /* NULL: everything may be */
-    uint32_t raw_batches;     /* batches still to be sent with their raw events */
-    struct rcpt_count *count; /* NULL: batches go in one flight */
+    bool subscribed;                             /* the last batch may have begun runs */
+    struct rcpt_count *count;
+    struct rcpt_rules *rules;
+    struct rcpt_keys *keys; /* NULL: copies are not recognised */
+    struct rcpt_pg_encoder *encoders[RCPT_LANE_ENCODERS];
 };
 
-/* Its result as of rcpt_lane_send(). A message that is unknown, of another organisation, or that
- * another transaction has changed meanwhile ends it with the outcome AGAIN. */
+/* The rows of a second flight and its end. */
+#define RCPT_LANE_MOST_QUERIES 16u
+
+struct rcpt_submission {
+    struct rcpt_pg_query queries[RCPT_LANE_MOST_QUERIES];
+    size_t count;
+};
+
+void rcpt_submission_add(struct rcpt_submission *submission, const char *statement,
+                         struct rcpt_pg_encoder *encoder);
+void rcpt_submission_add_rejects(struct rcpt_submission *submission,
+                                 struct rcpt_lane_sender *sender, const struct rcpt_batch *batch,
+                                 const struct rcpt_batch_letter *letters, uint32_t letter_count);
+
+/* Of an APPLY or a PROBE that has messages, or a WAKE. Its result is that of rcpt_lane_send(). */
 void rcpt_flights_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                        const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
                        void *context);

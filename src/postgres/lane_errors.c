@@ -21,10 +21,6 @@ enum rcpt_engine_outcome rcpt_lane_outcome(const struct rcpt_error *error)
         return RCPT_ENGINE_COMMITTED;
     if (strcmp(error->code, RCPT_SQLSTATE_FENCED) == 0)
         return RCPT_ENGINE_FENCED;
-    if (strcmp(error->code, RCPT_SQLSTATE_PROBED) == 0)
-        return RCPT_ENGINE_PROBED;
-    if (strcmp(error->code, RCPT_SQLSTATE_RAW_EVENTS) == 0)
-        return RCPT_ENGINE_AGAIN;
     if (error->decision == RCPT_DECISION_REJECT)
         return RCPT_ENGINE_DATA;
     if (error->decision == RCPT_DECISION_RECONNECT && is_end_of_session(error->code))

@@ -8,6 +8,7 @@
 
 #include "plan.h"
 #include "session.h"
+#include "statements.h"
 
 /* PREPARE as a text: libpq would prepare the same, and waits in a way that no signal ends. */
 static bool prepare(struct rcpt_session *session, const struct rcpt_pg_statement *statement,
@@ -91,8 +92,9 @@ bool rcpt_session_check_statements(struct rcpt_session *session,
                                      "jit = off; SET LOCAL enable_seqscan = off",
                                      error);
     for (size_t index = 0; good && index < count; index++)
-        good = prepare(session, &statements[index], error) &&
-               explain(session, &statements[index], error) &&
-               rcpt_session_execute(session, "DEALLOCATE ALL", error);
+        good = rcpt_lane_statement_is_utility(&statements[index]) ||
+               (prepare(session, &statements[index], error) &&
+                explain(session, &statements[index], error) &&
+                rcpt_session_execute(session, "DEALLOCATE ALL", error));
     return good;
 }

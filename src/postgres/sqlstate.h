@@ -4,11 +4,7 @@
 #ifndef RECEIPTD_POSTGRES_SQLSTATE_H
 #define RECEIPTD_POSTGRES_SQLSTATE_H
 
-#define RCPT_SQLSTATE_FENCED "RD001" /* a position or a shard has moved on: read it again */
-#define RCPT_SQLSTATE_PROBED "RD002" /* the probe went through and is rolled back on purpose */
-#define RCPT_SQLSTATE_SUBSCRIBED                                                                   \
-    "RD003" /* a pipeline subscribes to a batch sent without its block */
-#define RCPT_SQLSTATE_RAW_EVENTS                                                                   \
-    "RD004" /* the batch names an unknown message: send raw events too */
+#define RCPT_SQLSTATE_FENCED     "RD001" /* a position or a shard has moved on: read it again */
+#define RCPT_SQLSTATE_SUBSCRIBED "RD003" /* a pipeline subscribes to what none was known to */
 
 #endif

@@ -1,60 +1,34 @@
 /* The statements of a lane: a batch becomes one submission of prepared statements with parameters,
- * and their answers the result of the batch.
- * Called by receipts/lanes.c; encode_batch.c writes the parameters.
+ * or two flights (flights.c), and their answers the result of the batch. Called by
+ * receipts/lanes.c.
  */
 #include "statements.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "effects.h"
 #include "encode_batch.h"
 #include "flights.h"
-#include "sql.h"
-
-/* Fence, batch, timeline, bare rows, ranges, letters. */
-#define MAX_QUERIES 6
 
 /* Which answer of an EXPIRE; bare rows come next, if any are made. */
 #define ADDRESSED 1
 
-/* After an unknown message, so many batches are sent with their raw events. */
-#define RAW_BATCHES 32u
-
-/* ---- sending ---- */
-
-/* What is kept until the answer comes. */
-struct flight {
-    struct rcpt_lane_sender *sender;
-    rcpt_lane_on_result on_result;
-    void *context;
-    uint32_t lane;
-    enum rcpt_batch_kind kind;
-    size_t query_count;
-    int work; /* which answer is that of the batch itself; -1: none, only positions move */
-};
-
-struct submission {
-    struct rcpt_pg_query queries[MAX_QUERIES];
-    size_t count;
-};
+/* ---- the sender ---- */
 
 /* `insert` parks like `park`, and adds one statement that makes the rows. */
-struct rcpt_lane_sender *rcpt_lane_sender_new(const char *unknown_policy, int64_t parked_max_age_ms)
+struct rcpt_lane_sender *rcpt_lane_sender_new(const struct rcpt_lane_sender_settings *settings)
 {
     struct rcpt_lane_sender *sender = rcpt_calloc(1, sizeof(*sender));
-    sender->inserts_unknown = strcmp(unknown_policy, "insert") == 0;
-    sender->unknown_policy = strcmp(unknown_policy, "dead-letter") == 0 ? "dead-letter" : "park";
-    sender->parked_max_age_ms = parked_max_age_ms;
+    sender->settings = *settings;
+    sender->inserts_unknown = strcmp(settings->unknown_policy, "insert") == 0;
+    sender->parks_unknown = strcmp(settings->unknown_policy, "dead-letter") != 0;
     sender->alias_wait_ms = -1;
-    sender->fence = rcpt_pg_encoder_new();
-    sender->address = rcpt_pg_encoder_new();
-    sender->work = rcpt_pg_encoder_new();
-    sender->insert = rcpt_pg_encoder_new();
-    sender->ranges = rcpt_pg_encoder_new();
-    sender->letters = rcpt_pg_encoder_new();
-    sender->timeline = rcpt_pg_encoder_new();
+    sender->count = rcpt_count_new();
+    sender->rules = rcpt_rules_new(&settings->rules);
+    sender->keys = settings->rules.dedup ? rcpt_keys_new() : NULL;
+    for (size_t index = 0; index < RCPT_LANE_ENCODERS; index++)
+        sender->encoders[index] = rcpt_pg_encoder_new();
     return sender;
 }
 
@@ -62,13 +36,10 @@ void rcpt_lane_sender_free(struct rcpt_lane_sender *sender)
 {
     if (sender == NULL)
         return;
-    rcpt_pg_encoder_free(sender->fence);
-    rcpt_pg_encoder_free(sender->address);
-    rcpt_pg_encoder_free(sender->work);
-    rcpt_pg_encoder_free(sender->insert);
-    rcpt_pg_encoder_free(sender->ranges);
-    rcpt_pg_encoder_free(sender->letters);
-    rcpt_pg_encoder_free(sender->timeline);
+    for (size_t index = 0; index < RCPT_LANE_ENCODERS; index++)
+        rcpt_pg_encoder_free(sender->encoders[index]);
+    rcpt_keys_free(sender->keys);
+    rcpt_rules_free(sender->rules);
     rcpt_count_free(sender->count);
     free(sender->subscription);
     free(sender);
@@ -80,25 +51,6 @@ void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effe
 {
     sender->on_effects = on_effects;
     sender->effects_context = context;
-}
-
-void rcpt_lane_sender_set_flights(struct rcpt_lane_sender *sender)
-{
-    sender->count = rcpt_count_new();
-}
-
-void rcpt_lane_sender_set_names(struct rcpt_lane_sender *sender,
-                                const struct rcpt_lane_names *names)
-{
-    sender->names = *names;
-}
-
-void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender,
-                                const struct rcpt_lane_rules *rules,
-                                const struct rcpt_ladder *ladder)
-{
-    sender->rules = *rules;
-    sender->ladder = ladder;
 }
 
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on)
@@ -121,8 +73,7 @@ void rcpt_lane_sender_set_range_wait(struct rcpt_lane_sender *sender, int64_t ra
     sender->range_wait_ms = range_wait_ms;
 }
 
-/* A copy, so that the caller may change its own. NULL: every batch carries the subscribers'
- * blocks. */
+/* A copy, so that the caller may change its own. */
 void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
                                        const struct rcpt_lane_subscription *subscription)
 {
@@ -134,164 +85,105 @@ void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
     *sender->subscription = *subscription;
 }
 
-/* Whether no message of the batch can reach a status or flag to which pipelines subscribe. */
-static bool is_unsubscribed(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
+bool rcpt_lane_sender_is_subscribed(const struct rcpt_lane_sender *sender)
 {
-    const struct rcpt_lane_subscription *subscription = sender->subscription;
-    if (subscription == NULL ||
-        (batch->kind != RCPT_BATCH_APPLY && batch->kind != RCPT_BATCH_PROBE))
-        return false;
-    for (uint32_t index = 0; index < batch->message_count; index++) {
-        const struct rcpt_batch_message *message = &batch->messages[index];
-        RCPT_ASSERT(message->top >= 0 && message->top < RCPT_LANE_STATUSES);
-        if (subscription->tops[message->top] || (message->mask & subscription->flags) != 0)
-            return false;
-    }
-    return true;
+    return sender->subscribed;
 }
 
-/* Only unknown messages need the raw events; where they are rare, they stay here. */
-static bool sends_raw(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
-{
-    return sender->inserts_unknown || sender->raw_batches > 0 || batch->has_held ||
-           batch->kind == RCPT_BATCH_PROBE;
-}
+/* ---- sending ---- */
 
-/* An unknown message is seldom alone: rows that come late concern the next batches as well. */
-static void expect_unknown(struct rcpt_lane_sender *sender, bool was_unknown)
-{
-    if (was_unknown)
-        sender->raw_batches = RAW_BATCHES;
-    else if (sender->raw_batches > 0)
-        sender->raw_batches--;
-}
+/* What is kept until the answer comes. */
+struct flight {
+    struct rcpt_lane_sender *sender;
+    rcpt_lane_on_result on_result;
+    void *context;
+    uint32_t lane;
+    enum rcpt_batch_kind kind;
+    size_t query_count;
+    bool has_work; /* the last answer is that of the batch itself; else only positions move */
+};
 
-/* Parameters are borrowed from the encoder until the submission is sent. */
-static void add_query(struct submission *submission, const char *statement,
-                      struct rcpt_pg_encoder *encoder)
+/* The encoders are alive until the submission is sent, so each statement has its own. */
+void rcpt_submission_add(struct rcpt_submission *submission, const char *statement,
+                         struct rcpt_pg_encoder *encoder)
 {
-    RCPT_ASSERT(submission->count < MAX_QUERIES);
+    RCPT_ASSERT(submission->count < RCPT_LANE_MOST_QUERIES);
     struct rcpt_pg_query *query = &submission->queries[submission->count++];
     *query = (struct rcpt_pg_query){.statement = statement};
     if (encoder != NULL)
         rcpt_pg_encoder_params(encoder, &query->params);
 }
 
-static void add_fence(struct submission *submission, const struct rcpt_lane_sender *sender,
-                      const struct rcpt_batch *batch)
-{
-    rcpt_encode_fence(sender->fence, batch);
-    add_query(submission, "fence", sender->fence);
-}
-
-/* For delays: the time by this machine's clock, since receipts are counted before PostgreSQL has
- * them. */
-static int64_t now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-/* The messages of an APPLY or a PROBE. A batch without any only moves positions. */
-static void add_messages(struct submission *submission, const struct rcpt_lane_sender *sender,
-                         const struct rcpt_batch *batch, bool unsubscribed)
-{
-    if (batch->message_count == 0)
-        return;
-    const struct rcpt_encode_form form = {.unknown_policy = sender->unknown_policy,
-                                          .names = &sender->names,
-                                          .raw = sends_raw(sender, batch),
-                                          .unsubscribed = unsubscribed,
-                                          .rules = sender->rules,
-                                          .ladder = sender->ladder,
-                                          .now_us = now_us()};
-    rcpt_encode_apply(sender->work, batch, &form);
-    add_query(submission, unsubscribed ? "apply_unsubscribed" : "apply", sender->work);
-    if (sender->writes_timeline && batch->kind == RCPT_BATCH_APPLY) {
-        rcpt_encode_timeline(sender->timeline, batch);
-        add_query(submission, "timeline", sender->timeline);
-    }
-    if (!sender->inserts_unknown)
-        return;
-    rcpt_encode_insert(sender->insert, batch, sender->alias_wait_ms >= 0);
-    add_query(submission, "insert", sender->insert);
-}
-
-/* Most batches have no range and no dead letter, and go without the statements. */
-static void add_rejects(struct submission *submission, const struct rcpt_lane_sender *sender,
-                        const struct rcpt_batch *batch)
+/* Letters and ranges of a batch; most have none, and go without the statements. */
+void rcpt_submission_add_rejects(struct rcpt_submission *submission,
+                                 struct rcpt_lane_sender *sender, const struct rcpt_batch *batch,
+                                 const struct rcpt_batch_letter *letters, uint32_t letter_count)
 {
     if (batch->range_count > 0) {
-        rcpt_encode_ranges(sender->ranges, batch, &sender->names);
-        add_query(submission, "range_store", sender->ranges);
+        rcpt_encode_ranges(sender->encoders[RCPT_ENCODE_RANGES], batch, &sender->settings.names);
+        rcpt_submission_add(submission, "range_store", sender->encoders[RCPT_ENCODE_RANGES]);
     }
-    if (batch->letter_count == 0)
+    if (letter_count == 0)
         return;
-    rcpt_encode_letters(sender->letters, batch);
-    add_query(submission, "letters", sender->letters);
+    rcpt_encode_letters(sender->encoders[RCPT_ENCODE_LETTERS], batch->lane, letters, letter_count);
+    rcpt_submission_add(submission, "letters", sender->encoders[RCPT_ENCODE_LETTERS]);
 }
 
 /* What cannot be applied as it stands: an alias leads it elsewhere, a bare row is made for it, or
  * it is too old. */
-static void add_expire(struct submission *submission, const struct rcpt_lane_sender *sender,
+static void add_expire(struct rcpt_submission *submission, struct rcpt_lane_sender *sender,
                        const struct rcpt_batch *batch)
 {
-    rcpt_encode_parked(sender->address, batch, -1);
-    add_query(submission, "address", sender->address);
+    struct rcpt_pg_encoder *address = sender->encoders[RCPT_ENCODE_PARKED],
+                           *insert = sender->encoders[RCPT_ENCODE_INSERT],
+                           *expire = sender->encoders[RCPT_ENCODE_DECIDE];
+    rcpt_encode_parked(address, batch, -1);
+    rcpt_submission_add(submission, "address", address);
     if (sender->inserts_unknown && !sender->cannot_insert) {
-        rcpt_encode_parked(sender->insert, batch,
-                           sender->alias_wait_ms >= 0 ? sender->alias_wait_ms : 0);
-        add_query(submission, "insert_parked", sender->insert);
+        rcpt_encode_parked(insert, batch, sender->alias_wait_ms >= 0 ? sender->alias_wait_ms : 0);
+        rcpt_submission_add(submission, "insert_parked", insert);
     }
-    rcpt_encode_parked(sender->work, batch, sender->parked_max_age_ms);
-    add_query(submission, "expire", sender->work);
+    rcpt_encode_parked(expire, batch, sender->parked_max_age_ms);
+    rcpt_submission_add(submission, "expire", expire);
 }
 
 /* The lock is a statement of its own: the snapshot of the next one is younger than it, and shows
  * what another instance has parked. */
-static void add_resolve(struct submission *submission, const struct rcpt_lane_sender *sender,
+static void add_resolve(struct rcpt_submission *submission, struct rcpt_lane_sender *sender,
                         const struct rcpt_batch *batch)
 {
-    rcpt_pg_encoder_reset(sender->work);
-    rcpt_pg_add_int4(sender->work, (int32_t)batch->lane);
-    add_query(submission, "range_lock", sender->work);
-    rcpt_encode_resolve(sender->ranges, batch, sender->range_wait_ms, sender->writes_timeline);
-    add_query(submission, "range_resolve", sender->ranges);
+    struct rcpt_pg_encoder *lock = sender->encoders[RCPT_ENCODE_PARKED],
+                           *resolve = sender->encoders[RCPT_ENCODE_RANGES];
+    rcpt_pg_encoder_reset(lock);
+    rcpt_pg_add_int4(lock, (int32_t)batch->lane);
+    rcpt_submission_add(submission, "range_lock", lock);
+    rcpt_encode_resolve(resolve, batch, sender->range_wait_ms, sender->writes_timeline);
+    rcpt_submission_add(submission, "range_resolve", resolve);
 }
 
-/* The order of the statements is the order of the locks: positions, messages, then inserts. */
-static void build(struct submission *submission, const struct rcpt_lane_sender *sender,
-                  const struct rcpt_batch *batch, bool unsubscribed)
+/* The order of the statements is the order of the locks: positions, then what is inserted. */
+static void build(struct rcpt_submission *submission, struct rcpt_lane_sender *sender,
+                  const struct rcpt_batch *batch)
 {
+    rcpt_encode_fence(sender->encoders[RCPT_ENCODE_FENCE], batch);
+    rcpt_submission_add(submission, "fence", sender->encoders[RCPT_ENCODE_FENCE]);
     switch (batch->kind) {
     case RCPT_BATCH_APPLY:
-        add_fence(submission, sender, batch);
-        add_messages(submission, sender, batch, unsubscribed);
-        add_rejects(submission, sender, batch);
+        rcpt_submission_add_rejects(submission, sender, batch, batch->letters, batch->letter_count);
         return;
-    case RCPT_BATCH_PROBE:
-        add_messages(submission, sender, batch, unsubscribed);
-        add_query(submission, "probe_abort", NULL);
-        return;
-    case RCPT_BATCH_WAKE:
     case RCPT_BATCH_DISCARD:
-        add_fence(submission, sender, batch);
-        rcpt_encode_parked(sender->work, batch, -1);
-        add_query(submission, batch->kind == RCPT_BATCH_WAKE ? "wake" : "discard", sender->work);
+        rcpt_encode_parked(sender->encoders[RCPT_ENCODE_DECIDE], batch, -1);
+        rcpt_submission_add(submission, "discard", sender->encoders[RCPT_ENCODE_DECIDE]);
         return;
     case RCPT_BATCH_EXPIRE:
-        add_fence(submission, sender, batch);
         add_expire(submission, sender, batch);
         return;
     case RCPT_BATCH_RANGES:
-        add_fence(submission, sender, batch);
         add_resolve(submission, sender, batch);
         return;
-    case RCPT_BATCH_KIND__COUNT:
-        break;
+    default:
+        rcpt_assert_failed("a kind of batch that goes in one flight", __FILE__, __LINE__, __func__);
     }
-    rcpt_assert_failed("a known kind of batch", __FILE__, __LINE__, __func__);
 }
 
 /* ---- the answer ---- */
@@ -311,27 +203,18 @@ static void read_resolved(struct rcpt_engine_result *result, const struct rcpt_p
 static void read_counts(struct rcpt_engine_result *result, const struct flight *flight,
                         struct rcpt_pg_rows *const *answers)
 {
-    const struct rcpt_pg_rows *rows = answers[flight->work];
+    const size_t work = flight->query_count - 1;
+    const struct rcpt_pg_rows *rows = answers[work];
     RCPT_ASSERT(rcpt_pg_rows_count(rows) == 1);
-    if (flight->kind == RCPT_BATCH_APPLY) {
-        result->messages_known = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_MESSAGES_KNOWN);
-        result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_MESSAGES_CHANGED);
-        result->events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_PARKED);
-        expect_unknown(flight->sender, result->events_parked > 0 ||
-                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_DEAD) > 0 ||
-                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_REFUSED) > 0 ||
-                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_RETIRED) > 0);
-    } else if (flight->kind == RCPT_BATCH_RANGES) {
+    if (flight->kind == RCPT_BATCH_RANGES) {
         read_resolved(result, rows);
-    } else {
-        if (flight->kind == RCPT_BATCH_EXPIRE)
-            result->moved = (uint32_t)rcpt_pg_rows_int(answers[ADDRESSED], 0, 0);
-        if (flight->kind == RCPT_BATCH_EXPIRE && flight->work > ADDRESSED + 1)
-            result->made = (uint32_t)rcpt_pg_rows_int(answers[ADDRESSED + 1], 0, 0);
-        result->woken = (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_ROWS);
-        if (flight->kind == RCPT_BATCH_WAKE)
-            result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_MESSAGES_CHANGED);
+        return;
     }
+    if (flight->kind == RCPT_BATCH_EXPIRE)
+        result->moved = (uint32_t)rcpt_pg_rows_int(answers[ADDRESSED], 0, 0);
+    if (flight->kind == RCPT_BATCH_EXPIRE && work > ADDRESSED + 1)
+        result->made = (uint32_t)rcpt_pg_rows_int(answers[ADDRESSED + 1], 0, 0);
+    result->woken = (uint32_t)rcpt_pg_rows_int(rows, 0, 0);
 }
 
 /* Effects before the result: the observer needs the batch, which the engine frees. */
@@ -343,58 +226,44 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     free(context);
     if (row_count > 0)
         result.answered_ns = rcpt_pg_rows_arrived_ns(rows[row_count - 1]);
-    if (result.outcome == RCPT_ENGINE_COMMITTED) {
-        RCPT_ASSERT(row_count == flight.query_count && flight.kind != RCPT_BATCH_PROBE);
-        if (flight.work >= 0) {
-            read_counts(&result, &flight, rows);
-            rcpt_effects_report(flight.sender->on_effects, flight.sender->effects_context,
-                                flight.lane, flight.kind, rows[flight.work]);
-        }
-    } else if (result.outcome == RCPT_ENGINE_AGAIN) {
-        expect_unknown(flight.sender, true);
+    if (result.outcome == RCPT_ENGINE_COMMITTED && flight.has_work) {
+        RCPT_ASSERT(row_count == flight.query_count);
+        read_counts(&result, &flight, rows);
+        rcpt_effects_report(flight.sender->on_effects, flight.sender->effects_context, flight.lane,
+                            flight.kind, rows[row_count - 1]);
     } else if (result.outcome == RCPT_ENGINE_DATA) {
         rcpt_lane_describe(result.detail, sizeof(result.detail), error);
         flight.sender->cannot_insert |= flight.kind == RCPT_BATCH_EXPIRE;
-    } else if (result.outcome == RCPT_ENGINE_PROBED) {
-        error = NULL;
     }
     flight.on_result(flight.context, flight.lane, &result, error);
 }
 
-/* The second flight writes no raw events yet. */
-static bool goes_in_flights(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
+static bool goes_in_flights(const struct rcpt_batch *batch)
 {
-    return sender->count != NULL && batch->kind == RCPT_BATCH_APPLY && batch->message_count > 0 &&
-           batch->range_count == 0 && batch->letter_count == 0 && !sends_raw(sender, batch);
+    bool applies = batch->kind == RCPT_BATCH_APPLY || batch->kind == RCPT_BATCH_PROBE;
+    return batch->kind == RCPT_BATCH_WAKE || (applies && batch->message_count > 0);
 }
 
 /* The flight outlives the call and is freed by on_answer, which is called exactly once. */
-bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
+void rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                     const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
                     void *context)
 {
-    struct submission submission = {.count = 0};
-    bool unsubscribed = is_unsubscribed(sender, batch);
-    if (goes_in_flights(sender, batch)) {
+    struct rcpt_submission submission = {.count = 0};
+    sender->subscribed = false;
+    if (goes_in_flights(batch)) {
         rcpt_flights_send(sender, pg, batch, traced, on_result, context);
-        return false;
+        return;
     }
-    build(&submission, sender, batch, unsubscribed);
+    build(&submission, sender, batch);
     submission.queries[submission.count - 1].answer_at_once = traced;
-    bool has_work = batch->kind != RCPT_BATCH_APPLY || batch->message_count > 0;
     struct flight *flight = rcpt_malloc(sizeof(*flight));
-    *flight = (struct flight){
-        .sender = sender,
-        .on_result = on_result,
-        .context = context,
-        .lane = batch->lane,
-        .kind = batch->kind,
-        .query_count = submission.count,
-        .work = !has_work ? -1
-                : batch->kind == RCPT_BATCH_EXPIRE || batch->kind == RCPT_BATCH_RANGES
-                    ? (int)submission.count - 1
-                    : 1,
-    };
+    *flight = (struct flight){.sender = sender,
+                              .on_result = on_result,
+                              .context = context,
+                              .lane = batch->lane,
+                              .kind = batch->kind,
+                              .query_count = submission.count,
+                              .has_work = batch->kind != RCPT_BATCH_APPLY};
     rcpt_pg_submit(pg, submission.queries, submission.count, on_answer, flight);
-    return unsubscribed;
 }

@@ -1,8 +1,8 @@
 /* The statements of a lane: from a batch of the engine to prepared statements with parameters, and
  * the answer back.
  *
- * One batch is one submit of two or three statements: fence, apply (or wake, discard, expire), dead
- * letters if there are any. No parameter depends on a result of the same transaction.
+ * A batch that changes messages goes in two flights of one transaction (flights.h). What only moves
+ * positions, parked rows or ranges is one submission.
  */
 #ifndef RECEIPTD_POSTGRES_STATEMENTS_H
 #define RECEIPTD_POSTGRES_STATEMENTS_H
@@ -10,45 +10,22 @@
 #include "bind.h"
 #include "connection.h"
 #include "core/engine.h"
+#include "core/names.h"
+#include "core/rules/rules.h"
 
-/* What the rules of a lane's statements read of batches. */
-struct rcpt_lane_rules {
-    bool receipts; /* some read receipts, so batches bring what each names … */
-    bool keys;     /* … and by what echoes are recognised */
-    bool minutes;  /* lane/rules/series is among them: in which minutes receipts are */
-    bool facets;   /* lane/rules/reasons or gateways: which reasons and gateways they name */
-    bool delays;   /* lane/rules/gateways: how long they took */
-    bool times;    /* lane/rules/times: the row keeps first times */
-};
-
-/* Who subscribes to transitions, and what else the statements of a lane depend on. `subscribers`
- * are names of embedded files, such as "lane/subscribers/folds", which become part of apply and
- * wake. A subscriber's file sees the rows of that transaction: `u` (id, org, campaign, old, new,
- * gained, at, link), one per changed message, `changed` (org, campaign, old, new, gained, n, link),
- * which is `u` in groups (a group may come in several rows); `steps` (old, new, gained, code,
- * delta), what each kind of transition does to the counters. Parameters are out of its reach: the
- * two statements number them differently. `rules` are such files, too; they see id of `u`, cells by
- * the minute that the delta does not say (sql/lane/apply/31_delta_minutes.sql), receipts of known
- * messages in groups (45_alike.sql) or one by one (45_receipts.sql), and behind the first of them
- * `echoed`, those that do not count. */
+/* What the statements of a lane depend on. */
 struct rcpt_lane_variant {
-    const char *const *subscribers;
-    size_t count;
-    const char *const *rules; /* "lane/rules/dedup" or no_dedup, then the others */
-    size_t rule_count;        /* 0: the statements hold nothing of rules */
-    struct rcpt_lane_rules read;
-    bool by_dimensions; /* lane/rules/dimensions is among the rules */
-    /* What the files of dimensions, groups and ranges leave open; none without them. Read by
-     * rcpt_lane_statements_new() alone. */
+    const struct rcpt_rules_column *columns; /* what rules want of a row: rcpt_rules_columns() */
+    size_t column_count;
+    bool orgs;  /* its organisation, too: for folds and pipelines */
+    bool times; /* the row keeps first times */
+    /* Columns of the inbox by which ranges find messages; none where they are off. */
     const struct rcpt_pg_binding *bindings;
     size_t binding_count;
-    bool selective;            /* the last one is: there is also apply_unsubscribed, without it, for
-                             batches in which it has nothing (rcpt_lane_sender_set_subscription) */
-    bool resolves_ranges;      /* receipts of all messages to a person; the bindings have columns */
-    bool flights;              /* also those of batches in two flights */
+    bool resolves_ranges;
     bool inserts_unknown;      /* the policy that makes rows, which not every inbox allows */
-    const char *recent_since;  /* boundary of the inbox's recent set: apply and wake find its
-                                  messages first, all others by a second lookup; NULL: none */
+    const char *recent_since;  /* boundary of the inbox's recent set: decide finds its messages
+                                  first, all others by a second lookup; NULL: none */
     const char *recent_column; /* of the inbox, in whose type the boundary is; NULL: created_at */
 };
 
@@ -58,9 +35,9 @@ void rcpt_lane_statements_free(struct rcpt_lane_statements *statements); /* NULL
 const struct rcpt_pg_statement *rcpt_lane_statements_list(
     const struct rcpt_lane_statements *statements, size_t *count);
 
-/* Of batches in two flights, as they are prepared on a lane's connections; BEGIN and its ends are
- * not among them. Static. */
-const struct rcpt_pg_statement *rcpt_heart_statements(size_t *count);
+/* It begins or ends a transaction: PREPARE of SQL refuses it. */
+bool rcpt_lane_statement_is_utility(const struct rcpt_pg_statement *statement);
+
 /* On the control connection / on the intake's / on that of the actions. Static. */
 const struct rcpt_pg_statement *rcpt_control_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count);
@@ -102,7 +79,7 @@ struct rcpt_lane_effect {
     uint32_t messages;
 };
 
-#define RCPT_LANE_MOST_EFFECTS 1000u /* as sql/lane/apply gives */
+#define RCPT_LANE_MOST_EFFECTS 1000u
 
 /* Receipts of unknown messages, by the signature of their message. */
 struct rcpt_lane_unknown {
@@ -137,44 +114,31 @@ struct rcpt_lane_effects {
     uint32_t refused_gateway_count;
 };
 
-/* Names of a batch's gateways and reasons by the decoder's numbers. */
-struct rcpt_lane_names {
-    const char *(*name)(const void *context, enum rcpt_facet facet, uint32_t number);
-    const void *context;
-};
-/* NULL or "": none. */
-static inline const char *rcpt_lane_name(const struct rcpt_lane_names *names, enum rcpt_facet facet,
-                                         uint32_t number)
-{
-    return names != NULL && names->name != NULL ? names->name(names->context, facet, number) : NULL;
-}
-
 /* Called before on_result of a commit; the effects are borrowed. */
 typedef void (*rcpt_lane_on_effects)(void *context, uint32_t lane,
                                      const struct rcpt_lane_effects *effects);
 
-struct rcpt_lane_sender *rcpt_lane_sender_new(
-    const char *unknown_policy /* park | insert | dead-letter */, int64_t parked_max_age_ms);
+struct rcpt_lane_sender_settings {
+    const char *unknown_policy; /* park | insert | dead-letter */
+    struct rcpt_rules_settings rules;
+    struct rcpt_lane_names names; /* of fresh receipts */
+    const char *window;           /* in which copies are recognised, as an interval of SQL */
+    bool actions;                 /* pipelines subscribe to transitions */
+};
+
+/* Texts of the settings are borrowed for life. */
+struct rcpt_lane_sender *rcpt_lane_sender_new(const struct rcpt_lane_sender_settings *settings);
 void rcpt_lane_sender_free(struct rcpt_lane_sender *sender);
 void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effects on_effects,
                               void *context);
-/* Names that rules count by, and that are kept with what is parked. */
-void rcpt_lane_sender_set_names(struct rcpt_lane_sender *sender,
-                                const struct rcpt_lane_names *names);
 /* Whether what each receipt did is written down, in the same transaction. */
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
-/* With it, a batch that reaches nothing subscribed is sent in the unsubscribed form, which has to
- * be among the connection's statements; it is rolled back with RD003 where PostgreSQL knows better.
- * NULL, as at first: never. Copied. */
+/* To what pipelines subscribe, as the instance knows it; a batch is rolled back with RD003 where
+ * PostgreSQL knows better. NULL, as at first: to everything. Copied. */
 void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
                                        const struct rcpt_lane_subscription *subscription);
-/* Batches without rules and subscribers go in two flights (flights.h); only with the ladder of
- * set_rules. At first: in one. */
-void rcpt_lane_sender_set_flights(struct rcpt_lane_sender *sender);
-/* At first: nothing. The ladder outlives the sender. */
-void rcpt_lane_sender_set_rules(struct rcpt_lane_sender *sender,
-                                const struct rcpt_lane_rules *rules,
-                                const struct rcpt_ladder *ladder);
+/* Whether the last batch may have begun runs. */
+bool rcpt_lane_sender_is_subscribed(const struct rcpt_lane_sender *sender);
 void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms);
 /* With `insert`: how long a receipt that came under the gateway's id waits for an alias before its
  * row is made. Negative, as at first: not at all. */
@@ -190,11 +154,9 @@ typedef void (*rcpt_lane_on_result)(void *context, uint32_t lane,
                                     const struct rcpt_engine_result *result,
                                     const struct rcpt_error *error);
 
-/* Encodes and submits, without the raw events as long as no message was unknown lately: outcome
- * AGAIN asks for them. Returns whether the batch goes in the unsubscribed form. The batch is
- * borrowed for the call only. `traced`: the end of the work and that of the transaction are to be
- * known, at the price of one more packet. */
-bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
+/* The batch is borrowed until the result. One batch at a time on a connection. `traced`: the end of
+ * the work and that of the transaction are to be known, at the price of one more packet. */
+void rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                     const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
                     void *context);
 

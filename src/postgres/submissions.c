@@ -180,6 +180,11 @@ size_t rcpt_pg_rows_count(const struct rcpt_pg_rows *rows)
     return (size_t)PQntuples(rows->result);
 }
 
+const char *rcpt_pg_rows_command(const struct rcpt_pg_rows *rows)
+{
+    return PQcmdStatus(rows->result);
+}
+
 uint64_t rcpt_pg_rows_arrived_ns(const struct rcpt_pg_rows *rows)
 {
     return rows->arrived_ns;

@@ -92,8 +92,9 @@ void lanes_apply_config(struct lanes *lanes);
 void lanes_resize(struct lanes *lanes, unsigned connections);
 void lanes_tick(struct lanes *lanes);
 /* The boundary of the inbox's recent set, and the column that is compared with it; NULL: there is
- * none. Both are borrowed until the next call. Connections that are up prepare their
- * statements again between two batches. */
+ * none. Both are borrowed until the next call. by_time: it is the newest partitions of a table in
+ * ranges of created_at. Connections that are up prepare their statements again between two batches.
+ */
 void lanes_set_recent(struct lanes *lanes, const char *since, const char *column);
 void lanes_apply_subscriptions(struct lanes *lanes);
 void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscription *subscription);
@@ -110,28 +111,12 @@ void lane_log_answer(struct receipts *receipts, uint32_t lane, struct lane_fligh
 void lanes_port_read_positions(void *context, uint32_t lane);
 
 /* ---- subscribers.c ---- */
-#define SUBSCRIBERS_MOST_FILES 4u /* in a lane's statements */
-
-void rules_give(const struct receipts *receipts, struct rcpt_lane_sender *sender,
-                size_t subscribers);
-/* A switch for measurements (RECEIPTD_FLIGHTS=2): batches in two flights, where no rule and no
- * subscriber needs the other form. */
-bool rules_want_flights(void);
-bool rules_allow_flights(const struct rcpt_config *config, const struct rules *rules,
-                         size_t subscribers);
-
-struct subscribers_files {
-    const char *all[SUBSCRIBERS_MOST_FILES];
-    size_t count;
-    bool selective; /* the selective subscriber's is the last one */
-};
-
 /* They must not miss a transition: nothing is assigned before all of them are prepared. */
 bool subscribers_are_prepared(const struct receipts *receipts);
-struct subscribers_files subscribers_read_files(const struct receipts *receipts);
-bool subscribers_files_are_same(const struct subscribers_files *left,
-                                const struct subscribers_files *right);
-void subscribers_on_committed(const struct receipts *receipts, const struct lane_flight *flight,
+struct transition_wants subscribers_want(const struct receipts *receipts);
+bool subscribers_want_same(const struct transition_wants *left,
+                           const struct transition_wants *right);
+void subscribers_on_committed(const struct receipts *receipts, bool subscribed,
                               uint32_t messages_changed);
 void subscribers_on_outdated(const struct receipts *receipts);
 

@@ -32,7 +32,8 @@ struct lanes {
     struct receipts *receipts;
     struct connection *connections;
     struct rcpt_lane_statements *statements;     /* what they prepare; made again with them */
-    struct subscribers_files files;              /* in these statements */
+    struct transition_wants wants;               /* of these statements */
+    struct rules *rules;                         /* likewise */
     const char *recent_since, *recent_column;    /* likewise; recent.c owns them */
     struct rcpt_lane_subscription *subscription; /* of the selective one; NULL: not known */
     struct read *reads;                          /* by lane, as are flights */
@@ -57,31 +58,15 @@ static struct connection *connection_of(const struct lanes *lanes, uint32_t lane
 
 static struct rcpt_lane_statements *new_statements(const struct lanes *lanes)
 {
-    const struct rcpt_config *config = lanes->receipts->context->config;
-    struct rules rules;
-    rules_read(config, &rules);
-    const struct rcpt_lane_variant variant = {
-        .subscribers = lanes->files.all,
-        .count = lanes->files.count,
-        .rules = rules.files,
-        .rule_count = rules.count,
-        .read = rules.read,
-        .by_dimensions = rules.dimensions.count > 0,
-        .bindings = rules.bindings,
-        .binding_count = rules.binding_count,
-        .selective = lanes->files.selective,
-        .resolves_ranges = rules.ranges.on,
-        .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
-        .flights = rules_allow_flights(config, &rules, lanes->files.count),
-        .recent_since = lanes->recent_since,
-        .recent_column = lanes->recent_column};
-    return rcpt_lane_statements_new(&variant);
+    return rules_statements(lanes->receipts->context->config, lanes->rules, &lanes->wants,
+                            lanes->recent_since, lanes->recent_column);
 }
 
 /* For connections that are about to be made: the texts must outlive them. */
 static void make_statements(struct lanes *lanes)
 {
-    lanes->files = subscribers_read_files(lanes->receipts);
+    lanes->wants = subscribers_want(lanes->receipts);
+    rules_read(lanes->receipts->context->config, &lanes->wants, lanes->rules);
     rcpt_lane_statements_free(lanes->statements);
     lanes->statements = new_statements(lanes);
 }
@@ -102,13 +87,6 @@ void lanes_set_recent(struct lanes *lanes, const char *since, const char *column
     rcpt_lane_statements_free(old);
 }
 
-/* The form without the selective subscriber's file is prepared only where there is one. */
-static void give_subscription(const struct lanes *lanes, const struct connection *connection)
-{
-    rcpt_lane_sender_set_subscription(connection->sender,
-                                      lanes->files.selective ? lanes->subscription : NULL);
-}
-
 /* All senders get it at once; it counts from their next batch on. */
 void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscription *subscription)
 {
@@ -120,7 +98,8 @@ void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscrip
     }
     for (uint32_t index = 0; index < connection_count(lanes); index++)
         if (lanes->connections != NULL && lanes->connections[index].sender != NULL)
-            give_subscription(lanes, &lanes->connections[index]);
+            rcpt_lane_sender_set_subscription(lanes->connections[index].sender,
+                                              lanes->subscription);
 }
 
 /* The answer of a batch. The order of these steps matters: 1. log, while the batch still exists; 2.
@@ -140,7 +119,8 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     lane_log_answer(receipts, lane, flight, result, error);
     if (result->outcome == RCPT_ENGINE_COMMITTED) {
         parking_count(receipts->parking, result->events_parked);
-        subscribers_on_committed(receipts, flight, result->messages_changed);
+        subscribers_on_committed(receipts, rcpt_lane_sender_is_subscribed(connection->sender),
+                                 result->messages_changed);
     } else if (error != NULL && strcmp(error->code, RCPT_SQLSTATE_SUBSCRIBED) == 0) {
         lanes_set_subscription(lanes, NULL);
         subscribers_on_outdated(receipts);
@@ -180,8 +160,8 @@ void lanes_port_submit(void *context, const struct rcpt_batch *batch)
                                    .messages = batch->message_count,
                                    .is_refused = flight->is_refused,
                                    .span = trace_begin_batch(receipts->context, batch)};
-    flight->unsubscribed = rcpt_lane_send(connection->sender, connection->pg, batch,
-                                          flight->span != NULL, on_sent, connection);
+    rcpt_lane_send(connection->sender, connection->pg, batch, flight->span != NULL, on_sent,
+                   connection);
 }
 
 /* Rows come in the order asked for. Only now is it known whether a fence meant another owner. */
@@ -287,6 +267,12 @@ static void configure_sender(struct rcpt_lane_sender *sender, const struct rcpt_
     rcpt_lane_sender_set_timeline(sender, config->timeline.retention_ms > 0);
 }
 
+static const char *name_facet(const void *context, enum rcpt_facet facet, uint32_t number)
+{
+    const struct receipts *receipts = context;
+    return rcpt_decoder_facet(receipts->decoder, facet, number);
+}
+
 /* Connections of one lane group differ in nothing but their number. */
 static void start_connection(struct lanes *lanes, uint32_t index)
 {
@@ -295,12 +281,15 @@ static void start_connection(struct lanes *lanes, uint32_t index)
     struct connection *connection = &lanes->connections[index];
     *connection = (struct connection){.lanes = lanes, .index = index};
     snprintf(connection->name, sizeof(connection->name), "lanes-%u", index);
-    connection->sender =
-        rcpt_lane_sender_new(unknown_policies[config->unknown], config->parked.max_age_ms);
+    connection->sender = rcpt_lane_sender_new(&(struct rcpt_lane_sender_settings){
+        .unknown_policy = unknown_policies[config->unknown],
+        .rules = lanes->rules->settings,
+        .names = {.name = name_facet, .context = lanes->receipts},
+        .window = lanes->rules->window,
+        .actions = lanes->wants.actions});
     configure_sender(connection->sender, config);
     rcpt_lane_sender_observe(connection->sender, on_effects, connection);
-    rules_give(lanes->receipts, connection->sender, lanes->files.count);
-    give_subscription(lanes, connection);
+    rcpt_lane_sender_set_subscription(connection->sender, lanes->subscription);
     connection->encoder = rcpt_pg_encoder_new();
     struct rcpt_pg_settings settings = app_pg_settings(context, connection->name);
     settings.context = connection;
@@ -381,11 +370,11 @@ void lanes_resize(struct lanes *lanes, unsigned connections)
         begin_change(lanes, connections);
 }
 
-/* Other files mean other statements, and those are prepared on new connections only. */
+/* Other statements are prepared on new connections only. */
 void lanes_apply_subscriptions(struct lanes *lanes)
 {
-    const struct subscribers_files files = subscribers_read_files(lanes->receipts);
-    if (!subscribers_files_are_same(&files, &lanes->files) && lanes->target == 0)
+    const struct transition_wants wants = subscribers_want(lanes->receipts);
+    if (!subscribers_want_same(&wants, &lanes->wants) && lanes->target == 0)
         begin_change(lanes, connection_count(lanes));
 }
 
@@ -444,6 +433,7 @@ struct lanes *lanes_new(struct receipts *receipts)
     struct lanes *lanes = rcpt_calloc(1, sizeof(*lanes));
     unsigned count = receipts->context->config->lanes;
     lanes->receipts = receipts;
+    lanes->rules = rcpt_calloc(1, sizeof(*lanes->rules));
     lanes->reads = rcpt_calloc(count, sizeof(*lanes->reads));
     lanes->flights = rcpt_calloc(count, sizeof(*lanes->flights));
     for (uint32_t lane = 0; lane < count; lane++)
@@ -484,5 +474,6 @@ void lanes_free(struct lanes *lanes)
     free(lanes->reads);
     free(lanes->flights);
     free(lanes->subscription);
+    free(lanes->rules);
     free(lanes);
 }

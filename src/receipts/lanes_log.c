@@ -42,10 +42,6 @@ static void log_outcome(struct receipts *receipts, uint32_t lane, struct lane_fl
         rcpt_log_with(RCPT_LOG_WARN, "receipts", &fields,
                       "lane %u: a row is refused (%s); searching for it", lane, error->code);
         break;
-    case RCPT_ENGINE_AGAIN:
-        rcpt_log_with(RCPT_LOG_DEBUG, "receipts", &fields,
-                      "lane %u: rolled back, goes again: %s (%s)", lane, error->text, error->code);
-        break;
     default:
         log_refusal(receipts, lane, flight, &fields, error);
         break;

@@ -30,7 +30,7 @@ static void read_limits(const struct receipts *receipts, struct rcpt_engine_sett
     *settings = (struct rcpt_engine_settings){
         .lanes = config->lanes,
         .connections = config->postgres.connections,
-        .depth = rules_want_flights() ? 1 : config->postgres.pipeline_depth,
+        .depth = 1, /* a transaction has two flights, and nothing may come between them */
         .batch_max_events = (uint32_t)config->batch.max_events *
                             (receipts->catching_up ? config->batch.catch_up : 1),
         .batch_max_bytes = (uint32_t)config->batch.max_bytes,
@@ -92,9 +92,9 @@ static void make_engine(struct receipts *receipts)
     receipts->engine = rcpt_engine_new(&settings, config->ladder, &ports);
     receipts->decoder = rcpt_decoder_new(config->ladder, config->lanes);
     struct rules rules;
-    rules_read(config, &rules);
-    if (rules.read.receipts)
-        rcpt_decoder_set_rules(receipts->decoder, rules.read.keys);
+    rules_read(config, &(struct transition_wants){.folds = false}, &rules);
+    if (rules_read_receipts(&rules))
+        rcpt_decoder_set_rules(receipts->decoder, rules.settings.dedup);
     if (rules.ranges.on)
         rcpt_decoder_take_ranges(receipts->decoder);
     rcpt_decoder_set_machines(receipts->decoder, &config->machine);

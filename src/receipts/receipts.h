@@ -33,19 +33,23 @@ struct receipts;
 
 /* ---- transitions ---- */
 
-/* A module that takes part in the transactions of lanes: its file in their statements sees each
- * message whose status changes. */
+/* What is written with the transitions of a batch. */
+struct transition_wants {
+    bool folds, fold_columns; /* fold_event; with columns of the inbox */
+    bool actions;             /* intents of pipelines */
+};
+
+/* A module that takes part in the transactions of lanes. */
 struct transition_subscriber {
     void *context;
-    /* The name of its file for the configuration as it is (postgres/statements.h); NULL: none.
-     * Asked at the start and by receipts_apply_subscriptions. */
-    const char *(*file)(const void *context);
-    /* Batches that reach none of its statuses (receipts_set_subscription) are sent without it. One
-     * subscriber at most. */
+    /* Adds what it wants with the configuration as it is. Asked at the start and by
+     * receipts_apply_subscriptions. */
+    void (*want)(const void *context, struct transition_wants *wants);
+    /* It is told of batches alone that reach what it subscribes to (receipts_set_subscription). */
     bool selective;
     /* Whether transitions may happen: nothing is assigned before. NULL: always. */
     bool (*is_prepared)(const void *context);
-    /* A batch that was sent with its file is committed. NULL: no callback. */
+    /* A batch is committed. NULL: no callback. */
     void (*on_committed)(void *context, uint32_t messages_changed);
     /* PostgreSQL knows better what it subscribes to: the subscription is dropped until it is set
      * again. NULL where not selective. */
@@ -55,7 +59,7 @@ struct transition_subscriber {
 
 /* Before receipts_start. Borrowed for good. */
 void receipts_subscribe(struct receipts *receipts, struct transition_subscriber *subscriber);
-/* The files may be others now: then the connections of lanes are made again with them. */
+/* What is wanted may be something else now: then the connections of lanes are made again. */
 void receipts_apply_subscriptions(struct receipts *receipts);
 /* To which statuses the selective subscriber subscribes; NULL: not known, so to all. Copied. */
 void receipts_set_subscription(struct receipts *receipts,
@@ -69,7 +73,6 @@ struct lane_flight {                /* the batch in flight; a lane has at most o
     const struct rcpt_batch *batch; /* the engine's, unchanged until its result */
     uint64_t number, sent_ns;
     uint32_t events, messages;
-    bool unsubscribed;      /* sent without the file of the selective subscriber */
     bool is_refused;        /* its last batch was rolled back: its part in the outage */
     bool fenced;            /* rolled back by the fence; why is known with the positions */
     struct rcpt_span *span; /* of the batch; NULL: not traced */

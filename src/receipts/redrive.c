@@ -133,8 +133,9 @@ static bool is_one_event(const struct rcpt_record *record)
         begin++;
     while (end > begin && memchr(blanks, value[end - 1], 4) != NULL)
         end--;
-    return record->event_count == 1 && record->events[0].payload == begin &&
-           record->events[0].payload_size == end - begin && value[begin] == '{';
+    bool is_whole = record->event_count == 0 || (record->events[0].payload == begin &&
+                                                 record->events[0].payload_size == end - begin);
+    return record->event_count + record->ignored_count == 1 && is_whole && value[begin] == '{';
 }
 
 /* Why a record is not valid: what the decoder says of its first event that is not. */
@@ -168,7 +169,8 @@ static struct rcpt_record *decode(const struct redriver *redriver, const struct 
     free(payload);
     bool whole = rcpt_session_rows_int(rows, row, "index") < 0 ||
                  rcpt_session_rows_text(rows, row, "indexes") != NULL;
-    if (record->event_count > 0 && record->reject_count == 0 && (whole || is_one_event(record)))
+    if (record->event_count + record->ignored_count > 0 && record->reject_count == 0 &&
+        (whole || is_one_event(record)))
         return record;
     leave_record(redriver, key, record);
     rcpt_record_free(record);
@@ -194,6 +196,7 @@ enum carried {
     CARRIED_PARTS,
     CARRIED_REASON_CLASS,
     CARRIED_EVENT_KEY,
+    CARRIED_MACHINES,
     CARRIED__COUNT,
 };
 #define LETTER_PARAMS 5
@@ -260,6 +263,7 @@ static void add_event(struct rcpt_array_text *arrays, const struct redriver *red
                               event->payload_size);
     add_number(&arrays[CARRIED_PART], event->part);
     add_number(&arrays[CARRIED_PARTS], event->parts);
+    add_number(&arrays[CARRIED_MACHINES], event->machines);
     add_origin(arrays, record, event);
     add_ruled(arrays, redriver, record, event, index >= RCPT_RECORD_RANGE_INDEX);
 }
@@ -294,13 +298,15 @@ static bool move_letter(const struct redriver *redriver, const struct redrive_ke
 {
     struct rcpt_array_text arrays[CARRIED__COUNT];
     struct rcpt_array_reader reader;
-    int64_t own = strtoll(letter->index, NULL, 10);
+    int64_t own = strtoll(letter->index, NULL, 10), index = own;
+    uint32_t read = 0; /* of the indexes: an event may have become nothing */
     rcpt_array_reader_init(&reader, indexes);
     for (size_t column = 0; column < CARRIED__COUNT; column++)
         rcpt_array_text_init(&arrays[column]);
     for (uint32_t event = 0; event < record->event_count; event++) {
-        int64_t index = own >= 0 ? own : (int64_t)record->events[event].index;
-        if (indexes != NULL)
+        if (own < 0)
+            index = record->events[event].index;
+        for (; indexes != NULL && read <= record->events[event].index; read++)
             RCPT_ASSERT(rcpt_array_reader_next_int(&reader, &index));
         add_event(arrays, redriver, record, &record->events[event], index);
     }

@@ -1,5 +1,5 @@
-/* What the configuration lets the statements of lanes count beside the funnel. Also for commands
- * that prepare these statements. */
+/* What the configuration lets lanes count beside the funnel. Also for commands that prepare their
+ * statements. */
 #ifndef RECEIPTD_RECEIPTS_RULES_H
 #define RECEIPTD_RECEIPTS_RULES_H
 
@@ -7,25 +7,28 @@
 #include "config/groups.h"
 #include "config/ranges.h"
 #include "postgres/statements.h"
+#include "receipts.h"
 
-#define RULES_MOST     9
-#define DEDUP_BINDINGS 2
-#define RULE_BINDINGS                                                                              \
-    (DEDUP_BINDINGS + RCPT_DIMENSION_BINDINGS + RCPT_GROUP_BINDINGS + RCPT_RANGE_BINDINGS)
-
-/* Not copied: dimensions and groups point into themselves. */
+/* Not copied: the settings point into it. */
 struct rules {
-    const char *files[RULES_MOST];
-    size_t count; /* 0: none */
-    struct rcpt_lane_rules read;
-    char window[32]; /* in which echoes are recognised, as an interval of SQL */
+    struct rcpt_rules_settings settings;
+    char window[32]; /* in which copies are recognised, as an interval of SQL */
+    char kinds[RCPT_DIMENSIONS][48];
     struct rcpt_dimensions dimensions;
     struct rcpt_groups groups;
     struct rcpt_ranges ranges;
-    struct rcpt_pg_binding bindings[RULE_BINDINGS]; /* those of all */
-    size_t binding_count;
 };
 
-void rules_read(const struct rcpt_config *config, struct rules *rules);
+void rules_read(const struct rcpt_config *config, const struct transition_wants *wants,
+                struct rules *rules);
+/* Whether receipts bring what rules read: reasons, and keys. */
+bool rules_read_receipts(const struct rules *rules);
+
+/* The statements for these rules; the caller frees them. recent_since, recent_column: as of struct
+ * rcpt_lane_variant. */
+struct rcpt_lane_statements *rules_statements(const struct rcpt_config *config,
+                                              const struct rules *rules,
+                                              const struct transition_wants *wants,
+                                              const char *recent_since, const char *recent_column);
 
 #endif

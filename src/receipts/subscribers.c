@@ -1,11 +1,9 @@
-/* The subscribers to transitions of messages (receipts.h): their files for the statements of lanes,
- * and their callbacks. Called by lanes.c and positions.c; no other file goes through the list.
+/* The subscribers to transitions of messages (receipts.h): what they want to be written, and their
+ * callbacks. Called by lanes.c and positions.c; no other file goes through the list.
  */
-#include <string.h>
-
 #include "internal.h"
 
-/* In the order of registration, which is the order of their files in the statements. */
+/* In the order of registration. */
 void receipts_subscribe(struct receipts *receipts, struct transition_subscriber *subscriber)
 {
     struct transition_subscriber **end = &receipts->subscribers;
@@ -23,37 +21,29 @@ bool subscribers_are_prepared(const struct receipts *receipts)
     return subscriber == NULL;
 }
 
-/* A subscriber without a file has nothing to do with transitions now. The selective one is last. */
-struct subscribers_files subscribers_read_files(const struct receipts *receipts)
+struct transition_wants subscribers_want(const struct receipts *receipts)
 {
-    struct subscribers_files files = {.count = 0};
+    struct transition_wants wants = {false, false, false};
     const struct transition_subscriber *subscriber = receipts->subscribers;
-    for (; subscriber != NULL; subscriber = subscriber->next) {
-        const char *file = subscriber->file(subscriber->context);
-        if (file == NULL)
-            continue;
-        RCPT_ASSERT(files.count < SUBSCRIBERS_MOST_FILES && !files.selective);
-        files.all[files.count++] = file;
-        files.selective = subscriber->selective;
-    }
-    return files;
+    for (; subscriber != NULL; subscriber = subscriber->next)
+        subscriber->want(subscriber->context, &wants);
+    return wants;
 }
 
-/* Pointers are compared: names of files are constants. */
-bool subscribers_files_are_same(const struct subscribers_files *left,
-                                const struct subscribers_files *right)
+bool subscribers_want_same(const struct transition_wants *left,
+                           const struct transition_wants *right)
 {
-    return left->count == right->count &&
-           memcmp(left->all, right->all, left->count * sizeof(left->all[0])) == 0;
+    return left->folds == right->folds && left->fold_columns == right->fold_columns &&
+           left->actions == right->actions;
 }
 
-/* The selective subscriber was not part of an unsubscribed batch. */
-void subscribers_on_committed(const struct receipts *receipts, const struct lane_flight *flight,
+/* subscribed: the batch reached what the selective subscriber subscribes to. */
+void subscribers_on_committed(const struct receipts *receipts, bool subscribed,
                               uint32_t messages_changed)
 {
     const struct transition_subscriber *subscriber = receipts->subscribers;
     for (; subscriber != NULL; subscriber = subscriber->next)
-        if (subscriber->on_committed != NULL && !(subscriber->selective && flight->unsubscribed))
+        if (subscriber->on_committed != NULL && (subscribed || !subscriber->selective))
             subscriber->on_committed(subscriber->context, messages_changed);
 }
 

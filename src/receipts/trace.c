@@ -159,7 +159,7 @@ void trace_end_batch(const struct app_context *context, struct rcpt_span *span_t
     if (good) {
         rcpt_span_add_number(span, "receiptd.messages.changed", result->messages_changed);
         rcpt_span_add_number(span, "receiptd.receipts.parked", result->events_parked);
-    } else if (error != NULL && result->outcome != RCPT_ENGINE_AGAIN) {
+    } else if (error != NULL) {
         rcpt_span_add_text(span, "error.type", error->code[0] != '\0' ? error->code : "lost");
         rcpt_span_fail(span, "the transaction was not committed");
     }

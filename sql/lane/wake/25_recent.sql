@@ -1,1 +1,0 @@
-      AND m.:"recent_column" >= ALL (:'recent_since')

@@ -1,2 +1,0 @@
-older AS (
-    UPDATE message_inbox m

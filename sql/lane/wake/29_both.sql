@@ -1,1 +1,0 @@
-u AS (SELECT * FROM recent UNION ALL SELECT * FROM older),
