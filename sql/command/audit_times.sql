@@ -5,13 +5,23 @@
 -- one. A time that neither a row nor a counter has is not found (docs/semantics.md says why). So none may get lost beside
 -- a deletion: test_sql_races.py has batches meet deletions in either order.
 WITH
+-- Time to deliver counts messages that are delivered alone (src/core/rules/times.c).
+delivered AS MATERIALIZED (
+    SELECT s.code FROM status_path s JOIN message_status_priority p ON p.code = s.ancestor WHERE p.name = 'DELIVERED'
+),
 held AS (
-    SELECT m.campaign_id, time_place(m.first_gateway, m.first_sent_at, m.first_delivered_at, m.first_opened_at) AS place, count(*) AS n
+    SELECT m.campaign_id,
+           time_place(m.first_gateway, CASE WHEN m.status IN (SELECT d.code FROM delivered d) THEN m.first_sent_at END,
+                      m.first_delivered_at, m.first_opened_at) AS place,
+           count(*) AS n
     FROM message_inbox m
     WHERE :'kind' LIKE 'gateway%' OR m.campaign_id = ANY ($1::text[]) OR ('' = ANY ($1::text[]) AND m.campaign_id IS NULL)
     GROUP BY 1, 2
     UNION ALL
-    SELECT d.campaign_id, time_place(d.first_gateway, d.first_sent_at, d.first_delivered_at, d.first_opened_at), count(*)
+    SELECT d.campaign_id,
+           time_place(d.first_gateway, CASE WHEN d.status IN (SELECT c.code FROM delivered c) THEN d.first_sent_at END,
+                      d.first_delivered_at, d.first_opened_at),
+           count(*)
     FROM inbox_detached d
     WHERE :'kind' LIKE 'gateway%' OR d.campaign_id = ANY ($1::text[]) OR ('' = ANY ($1::text[]) AND d.campaign_id IS NULL)
     GROUP BY 1, 2

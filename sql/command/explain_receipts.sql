@@ -17,7 +17,7 @@ SELECT 'parked', p.topic, p.partition, p."offset", p.index, p.status,
        to_char(p.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), NULL, NULL, NULL,
        p.account, NULL, p.reason_class, NULL, p.part, p.parts,
        CASE WHEN EXISTS (SELECT FROM message_inbox m WHERE m.message_id = p.message_id)
-            THEN CASE WHEN p.part IS NOT NULL AND s.name = 'DELIVERED' THEN 'part' ELSE 'beside' END END,
+            THEN CASE WHEN p.parts IS NOT NULL AND s.name = 'DELIVERED' THEN 'part' ELSE 'beside' END END,
        to_char(p.parked_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), true, NULL
 FROM parked_event p LEFT JOIN message_status_priority s ON s.code = p.status
 WHERE p.message_id = $1::text

@@ -1,6 +1,6 @@
--- For a batch of receipts that was sent without subscribers/actions.sql, because the instance knows of no pipeline that
--- subscribes to one of its transitions: raises RD003 if that is wrong, seen with the batch's own snapshot. tops: the
--- highest statuses that its messages may reach; mask: all flags that they may gain. Returns true.
+-- For the transitions of a batch to which, as far as the instance knows, no pipeline subscribes (sql/lane/intents.sql):
+-- raises RD003 if that is wrong, seen with the statement's own snapshot. tops: the statuses that their messages have
+-- reached; mask: all flags that these have gained. Returns true.
 CREATE OR REPLACE FUNCTION actions_unsubscribed(tops int2[], mask int4) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
     IF EXISTS (SELECT FROM pipeline_trigger t WHERE t.code >= 9001 AND (mask >> (t.code - 9001)) & 1 = 1)

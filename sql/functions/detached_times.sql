@@ -16,9 +16,15 @@ BEGIN
                 MESSAGE = format('partition %s has left the inbox, role %I may not read its first times, and it is not booked yet: receiptd maintain books it',
                                  part.part, current_user);
         END IF;
-        RETURN QUERY EXECUTE format('SELECT COALESCE(p.%1$I::text COLLATE "C", ''''), time_place(p.first_gateway, p.first_sent_at, p.first_delivered_at, p.first_opened_at), count(*)'
-                                    ' FROM ONLY %2$s p WHERE $1 IS NULL OR COALESCE(p.%1$I::text COLLATE "C", '''') = ANY ($1) GROUP BY 1, 2',
-                                    part.campaign_id, part.part) USING detached_times.campaigns;
+        RETURN QUERY EXECUTE format($statement$
+            SELECT COALESCE(p.%1$I::text COLLATE "C", ''),
+                   time_place(p.first_gateway,
+                              CASE WHEN p.%3$I IN (SELECT s.code FROM status_path s JOIN message_status_priority d ON d.code = s.ancestor
+                                                   WHERE d.name = 'DELIVERED') THEN p.first_sent_at END,
+                              p.first_delivered_at, p.first_opened_at),
+                   count(*)
+            FROM ONLY %2$s p WHERE $1 IS NULL OR COALESCE(p.%1$I::text COLLATE "C", '') = ANY ($1) GROUP BY 1, 2$statement$,
+            part.campaign_id, part.part, part.status) USING detached_times.campaigns;
     END LOOP;
 END
 $$;

@@ -1,4 +1,4 @@
--- The key under which a message counts in a dimension (lane/rules/dimensions.sql): the value of its column, '' where
+-- The key under which a message counts in a dimension (src/core/rules/dimensions.c): the value of its column, '' where
 -- that is NULL, 'other' where it is longer than a key may be. A plain expression, so that it becomes part of the
 -- statement that asks.
 CREATE OR REPLACE FUNCTION dimension_key(value text) RETURNS text LANGUAGE sql IMMUTABLE AS $$

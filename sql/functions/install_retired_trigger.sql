@@ -63,7 +63,8 @@ BEGIN
         $body$
     $function$, current_schema(), message_id, campaign_id, status, flags, in_schema, in_table,
         format('%I.message_inbox', current_schema()), columns, cardinality(columns),
-        inbox_forgotten(to_regclass(base), 'deleted', campaign_id), inbox_forgotten(to_regclass(base), 'message_inbox', 'campaign_id'));
+        inbox_forgotten(to_regclass(base), 'deleted', campaign_id, status),
+        inbox_forgotten(to_regclass(base), 'message_inbox', 'campaign_id', 'status'));
     REVOKE ALL ON FUNCTION count_deleted() FROM PUBLIC;
     FOR target IN SELECT * FROM inbox_trigger_targets(to_regclass(base)) LOOP
         EXECUTE format('CREATE OR REPLACE TRIGGER receiptd_count_deleted AFTER DELETE ON %s '

@@ -2,13 +2,11 @@
 -- under their own names, except those that are called like one of ours. Where the table is partitioned by ranges of an
 -- id that is shown as text, message_key is the id itself: only a comparison with that leaves partitions out of a plan.
 -- migrate runs this again where this file has changed, or where the table has gained columns. in_schema, in_table: the
--- base table; the other parameters: the name there of the column that the parameter is called after; created_at is ''
--- where the table has no such column. Of ours, columns that are missing are added, without rewriting the table, and get
--- a comment; the platform's three, and created_at where it has a name, must be there. Raises 42P01 (no such table),
--- 42703 (no such column), 42804 (a column of another type) and 23502 (status or flags may be NULL).
-CREATE OR REPLACE FUNCTION map_inbox(in_schema text, in_table text, message_id text, org_id text, campaign_id text,
-                                     status text, prev_status text, flags text, prev_flags text, status_at text,
-                                     updated_at text, created_at text)
+-- base table; columns: ours, as src/commands/inbox_place.h has them. Those that receiptd fills and every inbox has are
+-- added where they are missing, without rewriting the table, and get a comment; the others must be there, and those of
+-- a feature are shown under their own names. Raises 42P01 (no such table), 42703 (no such column), 42804 (a column of
+-- another type) and 23502 (status or flags may be NULL).
+CREATE OR REPLACE FUNCTION map_inbox(in_schema text, in_table text, columns jsonb)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     base regclass := to_regclass(format('%I.%I', in_schema, in_table));
@@ -17,8 +15,8 @@ DECLARE
     present record; -- never named "found": that would hide FOUND
     list text := '';
     key text;
-    ours text[] := ARRAY['message_id', 'org_id', 'campaign_id', 'status', 'prev_status', 'flags', 'prev_flags', 'status_at', 'updated_at']
-        || CASE WHEN created_at <> '' THEN '{created_at}'::text[] ELSE '{}' END;
+    ours text[] := '{}';
+    texts text[] := '{}'; -- names there of those that are shown as text; the id's first
     grants text[];
     given text;
 BEGIN
@@ -27,57 +25,51 @@ BEGIN
             HINT = 'check inbox.table';
     END IF;
     FOR mapped IN
-        SELECT * FROM (VALUES
-            (1, 'message_id', message_id, 'text', NULL), (2, 'org_id', org_id, 'text', NULL),
-            (3, 'campaign_id', campaign_id, 'text', NULL),
-            (4, 'status', status, 'smallint', 'smallint NOT NULL DEFAULT 0'),
-            (5, 'prev_status', prev_status, 'smallint', 'smallint'),
-            (6, 'flags', flags, 'integer', 'integer NOT NULL DEFAULT 0'),
-            (7, 'prev_flags', prev_flags, 'integer', 'integer'),
-            (8, 'status_at', status_at, 'timestamp with time zone', 'timestamptz'),
-            (9, 'updated_at', updated_at, 'timestamp with time zone', 'timestamptz'),
-            (10, 'created_at', created_at, 'timestamp with time zone', NULL)
-        ) AS v (position, ours, theirs, type, definition) WHERE v.theirs <> '' ORDER BY position
+        SELECT c.ours, c.theirs, c.filler, c.definition, format_type(c.type::regtype, NULL) AS type
+        FROM jsonb_to_recordset(columns) AS c (n int4, ours text, theirs text, type text, definition text, filler text, feature text, wanted boolean)
+        WHERE c.wanted AND c.feature = '' ORDER BY c.n
     LOOP
+        ours := ours || mapped.ours;
+        texts := array_remove(texts || CASE WHEN mapped.filler = 'platform' THEN mapped.theirs END, NULL);
         SELECT format_type(a.atttypid, NULL) AS type, a.attnotnull, COALESCE(l.collisdeterministic, true) AS exact INTO present
         FROM pg_attribute a LEFT JOIN pg_collation l ON l.oid = a.attcollation
         WHERE a.attrelid = base AND a.attname = mapped.theirs AND a.attnum > 0 AND NOT a.attisdropped;
-        IF NOT FOUND AND mapped.definition IS NULL THEN
+        IF NOT FOUND AND mapped.filler <> 'receiptd' THEN
             RAISE EXCEPTION USING ERRCODE = '42703',
                 MESSAGE = format('inbox table %s has no column %I', base, mapped.theirs),
                 HINT = format('check inbox.columns.%s', mapped.ours);
         ELSIF NOT FOUND THEN
             EXECUTE format('ALTER TABLE %s ADD COLUMN %I %s', base, mapped.theirs, mapped.definition);
-        ELSIF mapped.type <> 'text' AND present.type <> mapped.type THEN
+        ELSIF mapped.filler <> 'platform' AND present.type <> mapped.type THEN
             RAISE EXCEPTION USING ERRCODE = '42804',
                 MESSAGE = format('column %I of inbox table %s is of type %s, not %s', mapped.theirs, base, present.type,
                                  mapped.type),
-                HINT = format(CASE WHEN mapped.definition IS NULL THEN 'check inbox.columns.%s'
+                HINT = format(CASE WHEN mapped.filler <> 'receiptd' THEN 'check inbox.columns.%s'
                               ELSE 'let inbox.columns.%s name another column, it will be added' END, mapped.ours);
-        ELSIF mapped.ours IN ('status', 'flags') AND NOT present.attnotnull THEN
+        ELSIF mapped.filler = 'receiptd' AND mapped.definition LIKE '% NOT NULL %' AND NOT present.attnotnull THEN
             -- A NULL is below and above nothing: such a row would never take a receipt.
             RAISE EXCEPTION USING ERRCODE = '23502',
                 MESSAGE = format('column %I of inbox table %s may be NULL', mapped.theirs, base),
                 HINT = 'make it NOT NULL DEFAULT 0';
         END IF;
         -- By this a later migration knows it from a column of the platform's (migrate/inbox_additions.sql).
-        IF mapped.definition IS NOT NULL AND is_owner
+        IF mapped.filler = 'receiptd' AND is_owner
            AND (SELECT col_description(base, a.attnum) FROM pg_attribute a WHERE a.attrelid = base AND a.attname = mapped.theirs) IS NULL THEN
             EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', base, mapped.theirs, 'receiptd: only receipts write it');
         END IF;
         -- Texts stay plain columns: their index is used as it is. Anything else is shown as text and needs an index on
         -- (column::text). Where a collation takes different texts for equal, the bytes decide.
         list := list || CASE WHEN list = '' THEN '' ELSE ', ' END
-            || format(CASE WHEN mapped.type <> 'text' THEN 'message_inbox.%I AS %I'
+            || format(CASE WHEN mapped.filler <> 'platform' THEN 'message_inbox.%I AS %I'
                            WHEN NOT present.exact THEN 'message_inbox.%I::text COLLATE "C" AS %I'
                            WHEN present.type NOT IN ('text', 'character varying') THEN 'message_inbox.%I::text AS %I'
                            ELSE 'message_inbox.%I AS %I' END, mapped.theirs, mapped.ours);
     END LOOP;
     -- The view's casts run with the rights of the role that reads it.
-    PERFORM check_inbox_columns(base, ARRAY[message_id, org_id, campaign_id]);
+    PERFORM check_inbox_columns(base, texts);
     SELECT format(', message_inbox.%I AS message_key', a.attname) INTO key
     FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND p.partattrs::text = a.attnum::text LEFT JOIN pg_collation l ON l.oid = a.attcollation
-    WHERE p.partrelid = base AND p.partstrat = 'r' AND a.attname = map_inbox.message_id
+    WHERE p.partrelid = base AND p.partstrat = 'r' AND a.attname = texts[1]
       AND NOT (a.atttypid IN ('text'::regtype, 'varchar'::regtype) AND l.collisdeterministic);
     IF key <> '' THEN
         list := list || key;

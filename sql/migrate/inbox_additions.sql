@@ -1,7 +1,6 @@
 -- What keeps migrate from adding its columns to an existing table: it would take over one of the platform's, it does
--- not own the table, or PostgreSQL refuses. $1 text schema and $2 text name of the table, $3 text[] the names there of
--- our columns, in the order of map_inbox(), $4 text our schema, $5 int4: bit n, the configuration names the n-th of
--- them. Columns: as in inbox_problems.sql. A column is receiptd's where its comment says so (map_inbox()), or where the
+-- not own the table, or PostgreSQL refuses. $1 text schema and $2 text name of the table, $3 jsonb our columns
+-- (src/commands/inbox_place.h), $4 text our schema. Columns: as in inbox_problems.sql. A column is receiptd's where its comment says so (map_inbox()), or where the
 -- view shows it: an inbox that was migrated before there were such comments has the view. The rights are those of the
 -- view's owner; before there is a view, those of the owner of our schema.
 WITH RECURSIVE t AS (
@@ -18,21 +17,21 @@ me AS (
     WHERE r.oid = COALESCE((SELECT v.relowner FROM v), (SELECT s.nspowner FROM pg_namespace s WHERE s.nspname = $4::name),
                            (SELECT u.oid FROM pg_roles u WHERE u.rolname = current_user))
 ),
-ours (n, ours, definition) AS (
-    VALUES (4, 'status', 'smallint NOT NULL DEFAULT 0'), (5, 'prev_status', 'smallint'), (6, 'flags', 'integer NOT NULL DEFAULT 0'),
-           (7, 'prev_flags', 'integer'), (8, 'status_at', 'timestamptz'), (9, 'updated_at', 'timestamptz')
+ours AS (
+    SELECT o.* FROM jsonb_to_recordset($3::jsonb) AS o (n int4, ours text, theirs text, definition text, filler text, feature text, named boolean)
+    WHERE o.filler = 'receiptd' AND o.feature = ''
 ),
 col AS (
-    SELECT o.*, ($3::text[])[o.n] AS theirs, a.attnum, t.oid AS base, t.name,
+    SELECT o.*, a.attnum, t.oid AS base, t.name,
            col_description(t.oid, a.attnum) LIKE 'receiptd:%'
                OR EXISTS (SELECT FROM v JOIN pg_rewrite w ON w.ev_class = v.oid
                           JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid
                           WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid AND d.refobjsubid = a.attnum) AS is_ours
     FROM t CROSS JOIN ours o
-    LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = ($3::text[])[o.n]::name AND a.attnum > 0 AND NOT a.attisdropped
+    LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = o.theirs::name AND a.attnum > 0 AND NOT a.attisdropped
 ),
 missing AS (
-    SELECT c.base, c.name, string_agg(quote_ident(c.theirs), ', ' ORDER BY c.n) AS columns, bool_or(c.ours IN ('status', 'flags')) AS has_default,
+    SELECT c.base, c.name, string_agg(quote_ident(c.theirs), ', ' ORDER BY c.n) AS columns, bool_or(c.definition LIKE '% DEFAULT %') AS has_default,
            string_agg(format('ADD COLUMN %I %s', c.theirs, c.definition), ', ' ORDER BY c.n) AS additions,
            string_agg(format('COMMENT ON COLUMN %s.%I IS %L', c.name, c.theirs, 'receiptd: only receipts write it'), '; ' ORDER BY c.n) AS comments
     FROM col c WHERE c.attnum IS NULL GROUP BY c.base, c.name
@@ -52,7 +51,7 @@ problem (n, problem, advice, sql) AS (
     SELECT 1, format('inbox table %s has a column %I of its own, which inbox.columns does not name: receipts would overwrite it', c.name, c.theirs),
            format('let inbox.columns.%s name another column, which migrate adds; or write inbox.columns.%1$s: %s, if only receiptd is to write it',
                   c.ours, c.theirs), NULL
-    FROM col c WHERE c.attnum IS NOT NULL AND c.is_ours IS NOT TRUE AND ($5::int4 >> (c.n - 1)) & 1 = 0
+    FROM col c WHERE c.attnum IS NOT NULL AND c.is_ours IS NOT TRUE AND NOT c.named
     UNION ALL
     SELECT 2, format('inbox table %s has no column %s, and role "%s" does not own the table', m.name, m.columns, me.rolname),
            'have its owner run', format('ALTER TABLE %s %s; %s', m.name, m.additions, m.comments)

@@ -1,6 +1,6 @@
 -- What else keeps an existing table from being an exact inbox, where its shape is right (inbox_problems.sql): what
--- hides its rows, changes them or refuses them, and missing rights. $1 text its schema, $2 text its name, $3 text[] the
--- names there of our columns, in the order of map_inbox(), $4 text our schema, $5 bool unknown is insert, $6 bool
+-- hides its rows, changes them or refuses them, and missing rights. $1 text its schema, $2 text its name, $3 jsonb
+-- our columns (src/commands/inbox_place.h), $4 text our schema, $5 bool unknown is insert, $6 bool
 -- inserts are counted. Rows and whose rights: as there.
 WITH t AS (
     SELECT c.*, n.nspname, format('%I.%I', n.nspname, c.relname) AS name
@@ -14,14 +14,15 @@ me AS (
                            (SELECT u.oid FROM pg_roles u WHERE u.rolname = current_user))
 ),
 col AS (
-    SELECT a.*, array_position($3::text[], a.attname::text) AS n FROM t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped
+    SELECT a.*, o.ours, o.filler FROM t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped
+    LEFT JOIN jsonb_to_recordset($3::jsonb) AS o (ours text, theirs text, filler text, wanted boolean) ON o.wanted AND o.theirs = a.attname
 ),
 -- Names of columns that a trigger's function assigns to, as far as its text shows: NEW.status := …
 trigger AS (
     SELECT g.tgname, c.attname
     FROM t JOIN pg_trigger g ON g.tgrelid = t.oid AND NOT g.tgisinternal AND g.tgenabled IN ('O', 'A') AND g.tgtype & 19 = 19
     JOIN pg_proc p ON p.oid = g.tgfoid
-    JOIN col c ON c.n BETWEEN 4 AND 8
+    JOIN col c ON c.filler = 'receiptd' AND c.ours <> 'updated_at' -- which no counter reads
     WHERE p.prosrc ~* format('(^|;|\mthen|\mbegin|\melse)\s*new\."?%s"?\s*:?=', regexp_replace(c.attname, '(\W)', '\\\1', 'g'))
 ),
 problem (n, problem, advice, sql) AS (
@@ -52,15 +53,15 @@ problem (n, problem, advice, sql) AS (
     FROM t, trigger g GROUP BY g.tgname, t.name
     UNION ALL
     SELECT 6, format('unknown is insert, but column %I of inbox table %s %s: a new row could not be made', c.attname, t.name,
-                     CASE WHEN c.attgenerated <> '' THEN 'is generated' WHEN c.n <= 3 THEN 'is no plain text'
+                     CASE WHEN c.attgenerated <> '' THEN 'is generated' WHEN c.filler = 'platform' THEN 'is no plain text'
                           ELSE 'may not be NULL and has no default' END), 'set unknown to park, or',
            CASE WHEN c.attgenerated = 's' THEN format('ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION', t.name, c.attname)
-                WHEN c.n <= 3 AND c.attgenerated = ''
+                WHEN c.filler = 'platform' AND c.attgenerated = ''
                 THEN CASE WHEN c.attidentity <> '' THEN format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; ', t.name, c.attname) ELSE '' END
                      || format('ALTER TABLE %s ALTER COLUMN %I TYPE text COLLATE "C"', t.name, c.attname)
                 WHEN c.attgenerated = '' THEN format('ALTER TABLE %s ALTER COLUMN %I DROP NOT NULL', t.name, c.attname) END
     FROM t, col c LEFT JOIN pg_collation l ON l.oid = c.attcollation
-    WHERE $5::bool AND CASE WHEN c.n <= 3
+    WHERE $5::bool AND CASE WHEN c.filler = 'platform'
                             THEN c.attgenerated <> '' OR c.atttypid NOT IN ('text'::regtype, 'varchar'::regtype) OR NOT l.collisdeterministic
                             ELSE c.attnotnull AND NOT c.atthasdef AND c.attidentity = '' AND c.attgenerated = '' END
     UNION ALL

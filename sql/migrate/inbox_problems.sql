@@ -1,17 +1,14 @@
 -- Why an existing table cannot be the inbox, from the catalogs, which every role may read. $1 text its schema, $2 text
--- its name, $3 text[] the names there of our columns, in the order of map_inbox(). One row for each problem, the most
--- important first: problem, advice, sql (NULL: no statement mends it). Columns that migrate adds: inbox_additions.sql.
+-- its name, $3 jsonb our columns (src/commands/inbox_place.h). One row for each problem, the most important first:
+-- problem, advice, sql (NULL: no statement mends it). Columns that migrate adds: inbox_additions.sql.
 WITH RECURSIVE named AS (
     SELECT c.*, format('%I.%I', n.nspname, c.relname) AS name
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1::name AND c.relname = $2::name
 ),
 t AS (SELECT * FROM named WHERE relkind IN ('r', 'p')),
-ours (n, ours, type, definition) AS (
-    VALUES (1, 'message_id', NULL, NULL), (2, 'org_id', NULL, 'text'), (3, 'campaign_id', NULL, 'text'),
-           (4, 'status', 'smallint', 'smallint NOT NULL DEFAULT 0'), (5, 'prev_status', 'smallint', 'smallint'),
-           (6, 'flags', 'integer', 'integer NOT NULL DEFAULT 0'), (7, 'prev_flags', 'integer', 'integer'),
-           (8, 'status_at', 'timestamp with time zone', 'timestamptz'), (9, 'updated_at', 'timestamp with time zone', 'timestamptz'),
-           (10, 'created_at', 'timestamp with time zone', 'timestamptz NOT NULL DEFAULT now()')
+ours AS (
+    SELECT o.* FROM jsonb_to_recordset($3::jsonb) AS o (n int4, ours text, theirs text, type text, definition text, filler text, feature text, wanted boolean)
+    WHERE o.wanted
 ),
 -- A domain counts as what it stands on.
 kind (attnum, declared, type, coll) AS (
@@ -20,15 +17,15 @@ kind (attnum, declared, type, coll) AS (
     SELECT k.attnum, k.declared, y.typbasetype, k.coll FROM kind k JOIN pg_type y ON y.oid = k.type WHERE y.typtype = 'd'
 ),
 col AS (
-    SELECT o.n, o.ours, o.type AS asked, o.definition, ($3::text[])[o.n] AS theirs, t.oid AS base, t.name, a.attnum, a.attnotnull, a.attgenerated,
+    SELECT o.n, o.ours, format_type(o.type::regtype, NULL) AS asked, o.definition, o.theirs, o.filler, o.feature, t.oid AS base, t.name, a.attnum, a.attnotnull, a.attgenerated,
            a.attidentity, format_type(a.atttypid, NULL) AS declared,
            -- types whose text never depends on a session's settings
            y.typnamespace = 'pg_catalog'::regnamespace
                AND y.typname IN ('text', 'varchar', 'bpchar', 'name', 'int2', 'int4', 'int8', 'numeric', 'uuid') AS plain,
            y.typname IN ('text', 'varchar') AS texty,
            CASE WHEN l.collisdeterministic THEN l.oid ELSE '"C"'::regcollation END AS coll, l.collisdeterministic AS exact
-    FROM t JOIN ours o ON o.n <= cardinality($3::text[]) -- created_at only where it has a name
-    LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = ($3::text[])[o.n]::name AND a.attnum > 0 AND NOT a.attisdropped
+    FROM t CROSS JOIN ours o
+    LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = o.theirs::name AND a.attnum > 0 AND NOT a.attisdropped
     LEFT JOIN kind k ON k.attnum = a.attnum AND NOT EXISTS (SELECT FROM pg_type d WHERE d.oid = k.type AND d.typtype = 'd')
     LEFT JOIN pg_type y ON y.oid = k.type
     LEFT JOIN pg_collation l ON l.oid = k.coll
@@ -75,30 +72,38 @@ problem (n, problem, advice, sql) AS (
     SELECT 2, format('inbox table %s has no column %I', c.name, c.theirs), format('let inbox.columns.%s name another column', c.ours)
            || CASE WHEN c.n > 1 THEN ', or add it' ELSE '' END,
            CASE WHEN c.n > 1 THEN format('ALTER TABLE %s ADD COLUMN %I %s', c.name, c.theirs, c.definition) END
-    FROM col c WHERE c.attnum IS NULL AND (c.n <= 3 OR c.n = 10)
+    FROM col c WHERE c.attnum IS NULL AND c.feature = '' AND c.filler <> 'receiptd'
+    UNION ALL
+    SELECT 3, format('inbox table %s has no column %I for %s', c.name, c.theirs, c.feature), format('add the column, or leave %s out', c.feature),
+           format('ALTER TABLE %s ADD COLUMN %I %s;', c.name, c.theirs, c.definition)
+    FROM col c WHERE c.attnum IS NULL AND c.feature <> ''
     UNION ALL
     SELECT 4, format('column %I of inbox table %s is of type %s: its text may depend on settings, or on functions of another role', c.theirs,
                      c.name, c.declared),
            format('make it text, or let inbox.columns.%s name another column', c.ours), format('ALTER TABLE %s ALTER COLUMN %I TYPE text', c.name, c.theirs)
-    FROM col c WHERE c.n <= 3 AND NOT c.plain
+    FROM col c WHERE c.filler = 'platform' AND NOT c.plain
     UNION ALL
     SELECT 5, format('column %I of inbox table %s is of type %s, not %s', c.theirs, c.name, c.declared, c.asked),
-           format('let inbox.columns.%s name a%s', c.ours, CASE WHEN c.n < 10 THEN ' new column, which migrate adds' ELSE 'nother column' END)
+           format('let inbox.columns.%s name a%s', c.ours, CASE WHEN c.filler = 'receiptd' THEN ' new column, which migrate adds' ELSE 'nother column' END)
                || CASE WHEN c.declared IN ('smallint', 'integer', 'bigint') THEN '; or, if its values are codes of the ladder' ELSE '' END,
            CASE WHEN c.declared IN ('smallint', 'integer', 'bigint') THEN format('ALTER TABLE %s ALTER COLUMN %I TYPE %s', c.name, c.theirs, c.asked) END
-    FROM col c WHERE c.n > 3 AND c.declared <> c.asked
+    FROM col c WHERE c.filler <> 'platform' AND c.feature = '' AND c.declared <> c.asked
+    UNION ALL
+    SELECT 5, format('column %I of inbox table %s, for %s, is of type %s, not %s', c.theirs, c.name, c.feature, c.declared, c.asked),
+           format('give that column another name, then add this one; or leave %s out', c.feature), NULL
+    FROM col c WHERE c.feature <> '' AND c.declared <> c.asked
     UNION ALL
     SELECT 6, format('column %I of inbox table %s may be NULL: such a row would never take a receipt', c.theirs, c.name), 'make it NOT NULL',
            format('UPDATE %s SET %I = 0 WHERE %2$I IS NULL; ALTER TABLE %1$s ALTER COLUMN %2$I SET DEFAULT 0, ALTER COLUMN %2$I SET NOT NULL',
                   c.name, c.theirs)
-    FROM col c WHERE c.ours IN ('status', 'flags') AND NOT c.attnotnull AND c.declared = c.asked
+    FROM col c WHERE c.filler = 'receiptd' AND c.definition LIKE '% NOT NULL %' AND NOT c.attnotnull AND c.declared = c.asked
     UNION ALL
     SELECT 7, format('column %I of inbox table %s is %s: receipts cannot change it', c.theirs, c.name,
                      CASE WHEN c.attgenerated <> '' THEN 'generated' ELSE 'an identity' END), 'make it a plain column',
            CASE WHEN c.attgenerated <> 'v' THEN format('ALTER TABLE %s ALTER COLUMN %I DROP %s', c.name, c.theirs,
                 CASE WHEN c.attgenerated <> '' THEN 'EXPRESSION' ELSE 'IDENTITY' END)
                 || CASE WHEN c.attnotnull THEN format('; ALTER TABLE %s ALTER COLUMN %I SET DEFAULT 0', c.name, c.theirs) ELSE '' END END
-    FROM col c WHERE c.n BETWEEN 4 AND 9 AND (c.attgenerated <> '' OR c.attidentity <> '')
+    FROM col c WHERE c.filler = 'receiptd' AND (c.attgenerated <> '' OR c.attidentity <> '')
     UNION ALL
     SELECT 8, format('inbox table %s has no unique index on %I %s that always holds: two rows of one message would both be counted',
                      id.name, id.theirs, CASE WHEN p.apart THEN 'with the columns by which it is partitioned' ELSE 'alone' END),

@@ -1,6 +1,6 @@
 -- For `receiptd migrate --role`: exactly the rights that the daemon and its commands need; others that the role had in
 -- the schema go. Variables: schema, receiptd_role (it owns nothing here: the tables belong to the role that runs the
--- migration). Functions by name, those that its statements and the functions among them call: docs/security.md lists
+-- migration), platform_columns and receiptd_columns (of the inbox, by who writes them). Functions by name, those that its statements and the functions among them call: docs/security.md lists
 -- the others, which it may not execute. A role that may execute a trigger function could put it on a table of its own.
 REVOKE ALL ON SCHEMA :"schema" FROM :"receiptd_role";
 REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"receiptd_role";
@@ -13,16 +13,16 @@ GRANT EXECUTE ON FUNCTION
     actions_end_leases, actions_finish, actions_go_on,
     actions_grant, actions_hold, actions_import, actions_leave, actions_lock, actions_make_runs, actions_own,
     actions_pick_due, actions_pick_fair, actions_rank, actions_release_held, actions_settle_awaits, actions_take,
-    actions_tidy, actions_topic, actions_unsubscribed, alias_target, batch_texts, bounded_minute, bounded_time,
+    actions_tidy, actions_topic, actions_unsubscribed, alias_target, bounded_minute, bounded_time,
     campaign_recount, delay_bucket, detached_messages, detached_times, dimension_key, fence, fold_as_of,
     fold_check_gone, fold_columns,
     fold_fence, fold_id, fold_lane_of, fold_meaning, fold_merge, fold_merge_parts, fold_rules_of, fold_sum, fold_time,
-    fold_topic_fence, fate_detail, group_key, group_pending, group_steps, groups_fold, groups_merged, inbox_has_times, letter_detail, messages_held, erased_alias_hash, message_is_erased, message_is_retired, message_still_there, receipt_fate, parked_applicable, pipelines_store, probe_abort, raw_events_needed, receipt_codes, record_link,
+    fold_topic_fence, fate_detail, group_key, group_pending, group_steps, groups_fold, groups_merged, inbox_has_times, letter_detail, messages_held, erased_alias_hash, message_is_erased, message_is_retired, parked_applicable, pipelines_store, receipt_codes,
     time_bucket, time_counts, time_key, time_place, transition_codes, watch_server
     TO :"receiptd_role";
 GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO :"receiptd_role";
-GRANT INSERT (message_id, org_id, campaign_id) ON message_inbox TO :"receiptd_role";
-GRANT UPDATE (status, prev_status, flags, prev_flags, status_at, updated_at) ON message_inbox TO :"receiptd_role";
+GRANT INSERT (:platform_columns) ON message_inbox TO :"receiptd_role";
+GRANT UPDATE (:receiptd_columns) ON message_inbox TO :"receiptd_role";
 GRANT INSERT, DELETE ON run_begun TO :"receiptd_role";
 GRANT INSERT, DELETE ON campaign_funnel_delta, campaign_tally_delta, campaign_time_delta, group_delta, parked_event, dead_letter, message_timeline TO :"receiptd_role";
 GRANT DELETE ON inbox_partition, retired_message TO :"receiptd_role";
@@ -31,7 +31,7 @@ GRANT UPDATE (message_id, gateway_id, lane, part, parts, event_key) ON parked_ev
 GRANT UPDATE (message_id) ON message_timeline TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq, campaign_tally_delta_id_seq, campaign_time_delta_id_seq, group_delta_id_seq TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON campaign_tally_total, instance_status, message_group TO :"receiptd_role";
-GRANT INSERT ON receipt_counted TO :"receiptd_role";
+GRANT INSERT, DELETE ON receipt_counted TO :"receiptd_role";
 GRANT DELETE ON receipt_counted_other TO :"receiptd_role";
 GRANT INSERT, UPDATE ON campaign_changed, campaign_funnel_total, consumer_topic, consumer_progress TO :"receiptd_role";
 GRANT INSERT ON position_change, database_accepted, campaign_retired TO :"receiptd_role";

@@ -1,52 +1,44 @@
--- Storage parameters that tables of ours still need: those that grow with the messages, and our own inbox with its
--- partitions. One that is set stays as it is, whatever its value. $1 text schema, $2 text schema and $3 text name of
--- the inbox's table, $4 bool: it is an existing table, $5 text its column of campaigns. An index on that is advice,
--- too: campaigns are read one by one. A partition that belongs to a role of another is left out. Columns: name; sql,
--- which sets what is missing (of a partitioned inbox: of all its partitions); options; why; ours: migrate may set them.
-WITH wanted (schema, name, options, why) AS (
-    VALUES ($1::text, 'message_alias', 'autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 1',
-            'at 20 % of hundreds of millions of rows a vacuum comes too late and takes too long'),
-           ($1::text, 'dead_letter', 'autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0',
-            'trimmed by age: the space is used again, and vacuums add new pages to the index by age'),
-           ($1::text, 'message_timeline', 'autovacuum_vacuum_insert_scale_factor = 0.05', 'trimmed by age: vacuums add new pages to the index by age'),
-           ($1::text, 'retired_message', 'autovacuum_vacuum_insert_scale_factor = 0.05', 'trimmed by age: vacuums add new pages to the index by age'),
-           ($1::text, 'campaign_retired', 'autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0',
-            'retire adds its rows together, and audits read all of it'),
-           ($2::text, $3::text, 'autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000, autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 1',
-            'each row is updated two or three times when it is new: pages are cleared while they are in memory')
+-- Storage parameters that the inbox's table or its partitions still need. One that is set stays as it is, whatever its
+-- value. $1 text schema and $2 text name of the table, $3 bool: it is an existing one, $4 text its column of campaigns.
+-- An index on that is advice, too: campaigns are read one by one. A partition that belongs to a role of another is left
+-- out. Columns: name; sql, which sets what is missing (of a partitioned inbox: of all its partitions); options; why;
+-- ours: migrate may set them. Other tables have theirs from the beginning (sql/tables).
+WITH wanted (option) AS (
+    VALUES ('autovacuum_vacuum_scale_factor = 0.05'), ('autovacuum_vacuum_threshold = 10000'),
+           ('autovacuum_analyze_scale_factor = 0.05'), ('autovacuum_vacuum_cost_delay = 1')
 ),
 missing AS (
-    SELECT w.schema, w.name, w.why, (w.schema, w.name) <> ($2::text, $3::text) OR NOT $4::bool AS ours, t.relid,
-           string_agg(o.given, ', ' ORDER BY o.turn) AS options
-    FROM wanted w
-    JOIN pg_namespace n ON n.nspname = w.schema
-    JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name AND c.relkind IN ('r', 'p')
+    SELECT c.oid, t.relid, string_agg(w.option, ', ' ORDER BY w.option) AS options
+    FROM pg_namespace n
+    JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p')
     CROSS JOIN LATERAL (SELECT c.oid AS relid WHERE c.relkind = 'r'
                         UNION ALL SELECT p.relid FROM pg_partition_tree(c.oid) p WHERE c.relkind = 'p' AND p.isleaf AND p.level > 0) t
-    JOIN pg_class l ON l.oid = t.relid AND l.relkind = 'r' AND (pg_has_role(l.relowner, 'USAGE') OR $4::bool)
-    CROSS JOIN LATERAL regexp_split_to_table(w.options, ', ') WITH ORDINALITY AS o (given, turn)
-    WHERE NOT EXISTS (SELECT FROM pg_options_to_table(l.reloptions) s WHERE s.option_name = split_part(o.given, ' = ', 1))
-    GROUP BY w.schema, w.name, w.why, t.relid
+    JOIN pg_class l ON l.oid = t.relid AND l.relkind = 'r' AND (pg_has_role(l.relowner, 'USAGE') OR $3::bool)
+    CROSS JOIN wanted w
+    WHERE n.nspname = $1::name AND c.relname = $2::name
+      AND NOT EXISTS (SELECT FROM pg_options_to_table(l.reloptions) s WHERE s.option_name = split_part(w.option, ' = ', 1))
+    GROUP BY c.oid, t.relid
 )
-SELECT format('%I.%I', m.schema, m.name) AS name, m.why, m.ours, max(m.options) AS options, count(*) AS tables,
+SELECT format('%I.%I', $1::text, $2::text) AS name, 'each row is updated two or three times when it is new: pages are cleared while they are in memory' AS why,
+       NOT $3::bool AS ours, max(m.options) AS options, count(*) AS tables,
        string_agg(format('ALTER TABLE %I.%I SET (%s)', n.nspname, l.relname, m.options), '; ' ORDER BY l.relname) AS sql
 FROM missing m
 JOIN pg_class l ON l.oid = m.relid
 JOIN pg_namespace n ON n.oid = l.relnamespace
-GROUP BY m.schema, m.name, m.why, m.ours
+GROUP BY m.oid
 UNION ALL
 SELECT format('%I.%I', n.nspname, c.relname), 'a funnel of one campaign, its recipients and receiptd audit read the campaign alone then', false, 'an index on the campaign', 1,
        format('CREATE INDEX%s ON %I.%I (%s)', CASE WHEN c.relkind = 'r' THEN ' CONCURRENTLY' END, n.nspname, c.relname, k.key)
 FROM pg_namespace n
 JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p')
-JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = $5::name AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = $4::name AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN pg_collation l ON l.oid = a.attcollation
 -- as the view shows it (map_inbox())
 CROSS JOIN LATERAL (SELECT a.atttypid IN ('text'::regtype, 'varchar'::regtype) AND l.collisdeterministic AS plain) p
 CROSS JOIN LATERAL (SELECT CASE WHEN p.plain THEN format('%I', a.attname)
                                 WHEN NOT l.collisdeterministic THEN format('((%I)::text COLLATE "C")', a.attname)
                                 ELSE format('((%I)::text)', a.attname) END AS key) k
-WHERE $4::bool AND n.nspname = $2::name AND c.relname = $3::name
+WHERE $3::bool AND n.nspname = $1::name AND c.relname = $2::name
   AND NOT EXISTS (SELECT FROM pg_index x
                   WHERE x.indrelid = c.oid AND x.indisvalid AND x.indpred IS NULL
                     AND CASE WHEN p.plain THEN x.indkey[0] = a.attnum

@@ -1,5 +1,5 @@
 -- What is there, from the catalogs, which every role may read. $1 text schema, $2 text inbox schema, $3 text inbox
--- table. One row: schema_exists; versions_exist (schema_version); inbox_kind (r: table, v: view, NULL: none) and
+-- table, $4 jsonb its columns (src/commands/inbox_place.h). One row: schema_exists; versions_exist (schema_version); inbox_kind (r: table, v: view, NULL: none) and
 -- inbox_mapping (its comment, by inbox_view_comment.sql) of message_inbox; fillfactor of our own; unseen (columns of
 -- the inbox table that the view lacks, NULL: none); uncounted (partitions of the inbox whose rows are not counted when
 -- they are inserted directly, although the table's are, NULL: none; those that install_inbox_trigger() would count);
@@ -20,10 +20,9 @@ SELECT s.oid IS NOT NULL AS schema_exists,
         JOIN pg_class p ON p.oid = t.relid AND p.relowner = b.relowner AND p.relkind <> 'f'
         WHERE t.level > 0 AND EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = b.oid AND g.tgname = 'receiptd_count_inserted')
           AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = p.oid AND g.tgname = 'receiptd_count_inserted')) AS uncounted,
-       (SELECT count(*) = 6 FROM pg_attribute a
-        WHERE a.attrelid = b.oid AND a.attnum > 0 AND NOT a.attisdropped
-          AND (a.attname, a.atttypid) IN (('first_sent_at', 'timestamptz'::regtype), ('first_delivered_at', 'timestamptz'::regtype), ('first_opened_at', 'timestamptz'::regtype),
-                                          ('first_clicked_at', 'timestamptz'::regtype), ('first_gateway', 'text'::regtype), ('prev_times', 'text'::regtype))) AS has_times,
+       (SELECT bool_and(EXISTS (SELECT FROM pg_attribute a
+                                WHERE a.attrelid = b.oid AND a.attname = c.theirs::name AND a.atttypid = c.type::regtype AND NOT a.attisdropped))
+        FROM jsonb_to_recordset($4::jsonb) AS c (theirs text, type text, feature text) WHERE c.feature = 'counters.times') AS has_times,
        EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = s.oid AND p.proname = 'count_deleted' AND p.prosrc LIKE '%forgotten_%') AS books_times,
        EXISTS (SELECT FROM pg_proc p
                CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) a

@@ -17,5 +17,5 @@ forgotten AS (
       AND (SELECT true FROM message_inbox m WHERE m.message_id = d.message_id LIMIT 1) IS NULL
 )
 SELECT COALESCE(sum(c.messages), 0)::int8 AS messages,
-       book_forgotten(format('%I.%I', :'part_schema', :'part')::regclass, :'campaign_id') AS forgotten
+       book_forgotten(format('%I.%I', :'part_schema', :'part')::regclass, :'campaign_id', :'status') AS forgotten
 FROM counted c;

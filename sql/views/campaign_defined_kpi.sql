@@ -35,12 +35,11 @@ FROM (VALUES
     ('mailchimp', 'proxy_excluded_open_rate', '{OPENED}', '{DELIVERED}', 'messages', 'without', NULL),
     ('mailchimp', 'click_rate', '{CLICKED}', '{DELIVERED}', 'messages', 'with', NULL),
 
-    -- Sends are all messages of the campaign but those that were left out. DELIVERED is what the receiving server has
-    -- accepted.
+    -- Sends are all messages of the campaign but those that were left out. Deliveries are Sends without Bounces.
     ('braze', 'Deliveries %', '{TARGETED,-SKIPPED,-BOUNCED_HARD,-BOUNCED_HARD_EMAIL}', '{TARGETED,-SKIPPED}', 'messages', NULL, NULL),
     ('braze', 'Bounce Rate', '{BOUNCED_HARD,BOUNCED_HARD_EMAIL}', '{TARGETED,-SKIPPED}', 'messages', NULL, NULL),
     ('braze', 'Spam Rate', '{COMPLAINED}', '{TARGETED,-SKIPPED}', 'messages', NULL, NULL),
-    ('braze', 'Unsubscribe Rate', '{UNSUBSCRIBED}', '{DELIVERED}', 'messages', NULL, NULL),
+    ('braze', 'Unsubscribe Rate', '{UNSUBSCRIBED}', '{TARGETED,-SKIPPED,-BOUNCED_HARD,-BOUNCED_HARD_EMAIL}', 'messages', NULL, NULL),
     ('braze', 'Unique Open Rate', NULL, NULL, 'messages', NULL, 'an open counts again after seven days, and a click is no open there'),
     ('braze', 'Click Rate', NULL, NULL, 'messages', NULL, 'a click counts again after seven days'),
     ('braze', 'Click-to-Open Rate', NULL, NULL, 'messages', NULL, 'an open counts again after seven days, and a click is no open there'),

@@ -8,7 +8,23 @@ SELECT l.id, l.campaign_id, substr(l.place, length(split_part(l.place, '/', 1)) 
        NULLIF(split_part(l.place, '/', 1), '')::int2, NULLIF(split_part(l.place, '/', 2), '')::int2, -1
 FROM (SELECT d.id, unnest(d.left_campaign_id) AS campaign_id, unnest(d.left_place) AS place FROM campaign_time_delta d) l;
 
--- What rules counted (sql/lane/rules), exact at every moment: totals and deltas in one snapshot. at: NULL: not by time.
+-- Keys of dimensions that wait to be rolled up and will find no place: a campaign has a thousand of each dimension, in
+-- the order in which they come (control/rollup_tally.sql). What comes under these counts as 'other' already now.
+CREATE OR REPLACE VIEW dimension_excess AS
+WITH fresh AS MATERIALIZED (
+    SELECT k.campaign_id, k.kind, k.key, row_number() OVER (PARTITION BY k.campaign_id, k.kind ORDER BY k.id, k.key COLLATE "C") AS n
+    FROM (SELECT a.campaign_id, d.kind, a.key, min(d.id) AS id FROM campaign_tally_delta d, unnest(d.campaign_id, d.key) AS a (campaign_id, key)
+          WHERE d.kind LIKE 'by\_%' AND a.key <> 'other' GROUP BY 1, 2, 3) k
+    WHERE NOT EXISTS (SELECT FROM campaign_tally_total t WHERE t.campaign_id = k.campaign_id AND t.kind = k.kind AND t.at = '-infinity' AND t.key = k.key)
+)
+SELECT f.campaign_id, f.kind, f.key
+FROM fresh f
+JOIN (SELECT r.campaign_id, r.kind, 1000 - (SELECT count(DISTINCT t.key) FROM campaign_tally_total t
+                                            WHERE t.campaign_id = r.campaign_id AND t.kind = r.kind AND t.at = '-infinity' AND t.key <> 'other') AS n
+      FROM (SELECT DISTINCT f.campaign_id, f.kind FROM fresh f) r) places ON places.campaign_id = f.campaign_id AND places.kind = f.kind
+WHERE f.n > places.n;
+
+-- What rules counted (src/core/rules), exact at every moment: totals and deltas in one snapshot. at: NULL: not by time.
 -- What older versions counted more than an hour ahead of now is left out, and trimmed.
 CREATE OR REPLACE VIEW campaign_tally AS
 SELECT c.campaign_id, c.kind, NULLIF(c.at, '-infinity') AS at, c.key, c.status, COALESCE(p.name, c.status::text) AS status_name,
@@ -16,7 +32,9 @@ SELECT c.campaign_id, c.kind, NULLIF(c.at, '-infinity') AS at, c.key, c.status, 
 FROM (
     SELECT t.campaign_id, t.kind, t.at, t.key, t.status, t.messages, t.events FROM campaign_tally_total t
     UNION ALL
-    SELECT a.campaign_id, d.kind, a.at, a.key, a.status, a.messages, a.events
+    SELECT a.campaign_id, d.kind, a.at,
+           CASE WHEN d.kind LIKE 'by\_%' AND (a.campaign_id, d.kind, a.key) IN (SELECT e.campaign_id, e.kind, e.key FROM dimension_excess e) THEN 'other' ELSE a.key END,
+           a.status, a.messages, a.events
     FROM campaign_tally_delta d, unnest(d.campaign_id, d.at, d.key, d.status, d.messages, d.events) AS a (campaign_id, at, key, status, messages, events)
     UNION ALL
     SELECT a.campaign_id, 'hour', to_timestamp(a.minute / 60 * 3600), '', a.status, a.messages, a.events

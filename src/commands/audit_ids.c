@@ -31,7 +31,7 @@ static bool can_be_two(struct command_context *context, bool *answer)
 {
     struct inbox_place place;
     inbox_place_of(context->config, &place);
-    const char *const values[] = {place.schema, place.table, place.columns[0]};
+    const char *const values[] = {place.schema, place.table, place.columns[INBOX_message_id]};
     struct rcpt_session_rows *rows = rcpt_session_query(
         context->session, rcpt_sql("command/audit_ids_key"), 3, values, &context->error);
     *answer = rows != NULL &&

@@ -110,11 +110,7 @@ static void note_pipelines(const struct rcpt_config *config)
  * an inbox to prepare them on. */
 static bool check_inbox(struct command_context *context)
 {
-    struct inbox_place place;
-    inbox_place_of(context->config, &place);
-    const char *const values[] = {context->config->postgres.schema, place.schema, place.table};
-    struct rcpt_session_rows *state =
-        rcpt_session_query(context->session, rcpt_sql("migrate/state"), 3, values, &context->error);
+    struct rcpt_session_rows *state = inbox_read_state(context);
     if (state == NULL)
         return false;
     const char *unseen = rcpt_session_rows_text(state, 0, "unseen");

@@ -145,7 +145,7 @@ static char *bind_page(const struct erasure *erasure)
     const struct rcpt_config *config = erasure->context->config;
     const struct rcpt_pg_binding bindings[] = {{"inbox_schema", place->schema},
                                                {"inbox_table", place->table},
-                                               {"message_id", place->columns[0]},
+                                               {"message_id", place->columns[INBOX_message_id]},
                                                {"customer_id", config->inbox.customer_id}};
     return rcpt_pg_bind(rcpt_sql("erase/messages_of"), bindings, 4, &erasure->context->error);
 }

@@ -1,8 +1,8 @@
 /* `receiptd expire`: messages whose final receipt has not come in time get another status, such as
- * UNKNOWN (inbox.expiry). The statement of a step has the parts that the wake of a lane has:
- * counters and subscribers see an expiry as they see a receipt. No lane has to own the message: the
- * larger code wins, whoever comes first, and the row's lock orders the two. So steps may be killed,
- * run again, or run twice at once. Called by `receiptd maintain`, too, and by funnel.c. */
+ * UNKNOWN (inbox.expiry). Counters and subscribers see an expiry as they see a receipt. No lane has
+ * to own the message: the larger code wins, whoever comes first, and the row's lock orders the two.
+ * So steps may be killed, run again, or run twice at once. Called by `receiptd maintain`, too, and
+ * by funnel.c. */
 #include "expire.h"
 
 #include <inttypes.h>
@@ -45,16 +45,19 @@ static bool check_columns(struct command_context *context, const char *rules)
 static char *step_of(const struct rcpt_config *config, bool by_dimensions, bool by_groups)
 {
     bool has_series = config->counters.series_ms > 0;
+    struct transition_wants wants = {.actions = actions_want(config)};
+    folds_want(config, &wants);
+    const char *folds = wants.fold_columns ? "expiry/60_folds_columns" : "expiry/60_folds";
     const char *const files[] = {"expiry/10_update",
-                                 "lane/wake/30_count",
+                                 "expiry/30_count",
                                  by_dimensions ? "expiry/45_dimensions" : NULL,
-                                 by_dimensions ? "lane/rules/dimensions_no_echoes" : NULL,
-                                 by_dimensions ? "lane/rules/dimensions" : NULL,
-                                 by_groups ? "lane/rules/groups" : NULL,
+                                 by_dimensions ? "expiry/50_no_echoes" : NULL,
+                                 by_dimensions ? "expiry/51_dimensions" : NULL,
+                                 by_groups ? "expiry/52_groups" : NULL,
                                  has_series ? "expiry/45_changes" : NULL,
-                                 has_series ? "lane/rules/series" : NULL,
-                                 folds_file(config),
-                                 actions_file(config),
+                                 has_series ? "expiry/53_series" : NULL,
+                                 wants.folds ? folds : NULL,
+                                 wants.actions ? "expiry/61_actions" : NULL,
                                  "expiry/90_answer"};
     char *text = NULL;
     size_t size = 0;

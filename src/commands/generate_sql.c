@@ -1,6 +1,6 @@
 /* receiptd generate sql: the statements that the daemon prepares, as PREPARE statements for psql. A
- * statement is called by its folder and file of sql/; those of a lane that depend on what
- * subscribes to transitions come once for each variant. Called by generate.c. */
+ * statement is called by its folder and file of sql/; the one of a lane that depends on
+ * rules comes once for each variant. Called by generate.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +12,8 @@ static void write_statement(FILE *out, const char *folder, const char *variant,
                             const struct rcpt_pg_statement *statement)
 {
     size_t size = strlen(statement->sql);
+    if (rcpt_lane_statement_is_utility(statement))
+        return;
     while (size > 0 && strchr(";\n", statement->sql[size - 1]) != NULL)
         size--;
     fprintf(out, "\nPREPARE \"%s/%s%s\" AS\n%.*s;\n", folder, statement->name, variant, (int)size,
@@ -40,107 +42,72 @@ static bool is_among(const struct rcpt_lane_statements *statements,
     return false;
 }
 
-/* The files that subscribers name (transition_subscriber.file); actions, which are selective, come
- * last. */
-#define FOLDS         "lane/subscribers/folds"
-#define FOLDS_COLUMNS "lane/subscribers/folds_columns"
-#define ACTIONS       "lane/subscribers/actions"
-#define BOUNDARY      "-infinity" /* the daemon puts that of inbox_recent here */
+#define BOUNDARY "-infinity" /* the daemon puts that of inbox_recent here */
 
-/* All of them, as with every one switched on. */
-static const char *const rules[] = {"lane/rules/dedup",      "lane/rules/series",
-                                    "lane/rules/reasons",    "lane/rules/gateways",
-                                    "lane/rules/times",      "lane/rules/dimensions_echoes",
-                                    "lane/rules/dimensions", "lane/rules/groups"};
-
-/* Those of dimensions and groups come last. The daemon puts the columns of counters.by and
- * counters.groups here. */
+/* The daemon puts the columns of counters.by, counters.groups and ranges here. */
 #define DIMENSION_COLUMN "org_id"
-#define FIRST_BINDINGS   4u /* the first ones, which all variants have */
 static const struct rcpt_pg_binding bindings[] = {
-    {"range_recipient", DIMENSION_COLUMN}, {"range_account", DIMENSION_COLUMN},
-    {"range_sent", "created_at"},          {"dedup_window", "168 hours"},
-    {"dimension_1", DIMENSION_COLUMN},     {"dimension_2", DIMENSION_COLUMN},
-    {"dimension_3", DIMENSION_COLUMN},     {"dimension_kinds", "{by_variant}"},
-    {"group_1", DIMENSION_COLUMN},         {"group_2", DIMENSION_COLUMN},
-    {"group_kinds", "{customer}"}};
+    {.name = "range_recipient", .value = DIMENSION_COLUMN},
+    {.name = "range_account", .value = DIMENSION_COLUMN},
+    {.name = "range_sent", .value = "created_at"}};
 
-#define RULES (sizeof(rules) / sizeof(rules[0]))
+static const struct rcpt_rules_settings everything = {
+    .dimensions = {{"by_variant", DIMENSION_COLUMN}},
+    .dimension_count = 1,
+    .groups = {{"customer", DIMENSION_COLUMN}},
+    .group_count = 1,
+    .times = true,
+    .folds = true,
+    .fold_columns = true};
 
 struct variant {
-    const char *name, *subscribers[2], *recent_since;
-    size_t rules;
-    bool has_dimensions;
+    const char *name, *recent_since;
+    bool ruled;
 };
 
-/* Writes the variant's statements that differ from those of `plain`, or all where that is NULL. */
-static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
-                          const struct variant *of)
+/* Those statements that are not as in `plain`, which has no rules; NULL: all. The caller frees the
+ * result. */
+static struct rcpt_lane_statements *write_variant(FILE *out,
+                                                  const struct rcpt_lane_statements *plain,
+                                                  const struct variant *of)
 {
-    const char *const *subscribers = of->subscribers;
-    size_t count, used = subscribers[1] != NULL ? 2 : subscribers[0] != NULL ? 1 : 0;
-    static const struct rcpt_lane_rules everything = {.receipts = true,
-                                                      .keys = true,
-                                                      .minutes = true,
-                                                      .facets = true,
-                                                      .delays = true,
-                                                      .times = true},
-                                        nothing = {0};
-    const struct rcpt_lane_variant variant = {
-        .subscribers = subscribers,
-        .count = used,
-        .rules = rules,
-        .rule_count = of->rules,
-        .read = of->rules > 0 ? everything : nothing,
-        .by_dimensions = of->has_dimensions,
-        .bindings = bindings,
-        .binding_count =
-            of->has_dimensions ? sizeof(bindings) / sizeof(bindings[0]) : FIRST_BINDINGS,
-        .resolves_ranges = true,
-        .selective = used > 0 && strcmp(subscribers[used - 1], ACTIONS) == 0,
-        .inserts_unknown = true,
-        .recent_since = of->recent_since};
-    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
+    size_t count, column_count;
+    struct rcpt_rules *rules =
+        rcpt_rules_new(of->ruled ? &everything : &(struct rcpt_rules_settings){.dedup = false});
+    const struct rcpt_rules_column *columns = rcpt_rules_columns(rules, &column_count);
+    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(
+        &(struct rcpt_lane_variant){.columns = columns,
+                                    .column_count = column_count,
+                                    .orgs = of->ruled,
+                                    .times = of->ruled,
+                                    .bindings = bindings,
+                                    .binding_count = sizeof(bindings) / sizeof(bindings[0]),
+                                    .resolves_ranges = true,
+                                    .inserts_unknown = true,
+                                    .recent_since = of->recent_since});
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     for (size_t index = 0; index < count; index++)
         if (plain == NULL || !is_among(plain, &list[index]))
             write_statement(out, "lane", of->name, &list[index]);
-    rcpt_lane_statements_free(statements);
+    rcpt_rules_free(rules);
+    return statements;
 }
 
-/* Statements of lanes depend on who subscribes to transitions, on rules, and on whether the inbox
- * has a recent set; every combination without rules is a variant. */
+/* One statement of lanes depends on rules and on whether the inbox has a recent set. */
 static void write_lane(FILE *out)
 {
-    static const struct variant variants[] = {
-        {.name = ""},
-        {" folds", {FOLDS}, NULL, 0, false},
-        {" folds_columns", {FOLDS_COLUMNS}, NULL, 0, false},
-        {" actions", {ACTIONS}, NULL, 0, false},
-        {" folds actions", {FOLDS, ACTIONS}, NULL, 0, false},
-        {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}, NULL, 0, false},
-        {" recent", {NULL}, BOUNDARY, 0, false},
-        {" folds recent", {FOLDS}, BOUNDARY, 0, false},
-        {" folds_columns recent", {FOLDS_COLUMNS}, BOUNDARY, 0, false},
-        {" actions recent", {ACTIONS}, BOUNDARY, 0, false},
-        {" folds actions recent", {FOLDS, ACTIONS}, BOUNDARY, 0, false},
-        {" folds_columns actions recent", {FOLDS_COLUMNS, ACTIONS}, BOUNDARY, 0, false},
-        {.name = " rules", .rules = RULES - 3},
-        {.name = " rules dimensions", .rules = RULES, .has_dimensions = true},
-        {" rules dimensions recent", {NULL}, BOUNDARY, RULES, true}};
-    struct rcpt_lane_variant base = {.inserts_unknown = true,
-                                     .resolves_ranges = true,
-                                     .bindings = bindings,
-                                     .binding_count = FIRST_BINDINGS};
-    struct rcpt_lane_statements *plain = rcpt_lane_statements_new(&base);
-    base.recent_since = BOUNDARY;
-    struct rcpt_lane_statements *recent = rcpt_lane_statements_new(&base);
+    static const struct variant variants[] = {{"", NULL, false},
+                                              {" recent", BOUNDARY, false},
+                                              {" rules", NULL, true},
+                                              {" rules recent", BOUNDARY, true}};
+    struct rcpt_lane_statements *plain = NULL;
     for (size_t index = 0; index < sizeof(variants) / sizeof(variants[0]); index++) {
-        bool both = variants[index].recent_since != NULL &&
-                    (variants[index].subscribers[0] != NULL || variants[index].rules > 0);
-        write_variant(out, index == 0 ? NULL : both ? recent : plain, &variants[index]);
+        struct rcpt_lane_statements *made = write_variant(out, plain, &variants[index]);
+        if (index > 0)
+            rcpt_lane_statements_free(made);
+        else
+            plain = made;
     }
-    rcpt_lane_statements_free(recent);
     rcpt_lane_statements_free(plain);
 }
 
@@ -164,20 +131,16 @@ static const struct rcpt_pg_statement *names_statements(size_t *count)
 
 void generate_sql(FILE *out)
 {
-    fputs(
-        "-- What receiptd prepares, by folder and file of sql/. Set search_path to its schema.\n"
-        "-- \"lane/apply folds\": the variant where folds subscribe to transitions; \"lane/apply\n"
-        "-- recent\": while the inbox has a recent set, here with the boundary " BOUNDARY ";\n"
-        "-- \"lane/apply rules\": with all rules, which may be combined with the others; "
-        "dimensions:\n"
-        "-- also by columns of the inbox, here by " DIMENSION_COLUMN
-        "; \"serve/messages_of_customer\", \"serve/recipients\",\n"
-        "-- \"serve/pending\" and \"lane/range_resolve\": likewise; \"serve/names\": by "
-        "receiptd.action\n"
-        "-- for the view; \"serve/funnels\": serve/funnel for many campaigns at once.\n",
-        out);
+    fputs("-- What receiptd prepares, by folder and file of sql/. Set search_path to its schema.\n"
+          "-- \"lane/decide recent\": while the inbox has a recent set, here with the boundary\n"
+          "-- " BOUNDARY "; \"lane/decide rules\": with rules that want something of a row, here\n"
+          "-- dimensions, groups, first times and folds by columns of the inbox, all by\n"
+          "-- " DIMENSION_COLUMN ".\n"
+          "-- \"serve/messages_of_customer\", \"serve/recipients\" and \"lane/range_resolve\":\n"
+          "-- likewise; \"serve/names\": by receiptd.action for the view; \"serve/funnels\":\n"
+          "-- serve/funnel for many campaigns at once.\n",
+          out);
     write_lane(out);
-    write_list(out, "heart", rcpt_heart_statements);
     write_list(out, "control", rcpt_control_statements);
     write_list(out, "actions", rcpt_action_statements);
     write_list(out, "fold", rcpt_fold_statements);

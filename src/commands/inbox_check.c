@@ -22,32 +22,6 @@
 
 /* ---- the table ---- */
 
-/* A mapped table is where the configuration says; our own is in the schema, under its columns'
- * names. */
-void inbox_place_of(const struct rcpt_config *config, struct inbox_place *place)
-{
-    const char *const ours[] = {
-#define COLUMN(column, written, doc) #column,
-        RCPT_INBOX_COLUMNS(COLUMN)
-#undef COLUMN
-    };
-    const char *const theirs[] = {
-#define COLUMN(column, written, doc) config->inbox.column,
-        RCPT_INBOX_COLUMNS(COLUMN)
-#undef COLUMN
-    };
-    _Static_assert(sizeof(ours) / sizeof(ours[0]) == INBOX_COLUMNS, "all columns of the inbox");
-    const char *table = config->inbox.table, *dot = table != NULL ? strchr(table, '.') : NULL;
-    place->mapped = table != NULL;
-    snprintf(place->schema, sizeof(place->schema), "%.*s", dot != NULL ? (int)(dot - table) : 127,
-             dot != NULL ? table : config->postgres.schema);
-    place->table = dot != NULL ? dot + 1 : table != NULL ? table : "message_inbox";
-    memcpy(place->columns, place->mapped ? theirs : ours, sizeof(place->columns));
-    place->created_at = place->mapped ? config->inbox.created_at : "created_at";
-    if (place->created_at == NULL)
-        place->created_at = "";
-}
-
 /* One file of problems; false: the query failed. */
 static bool list_problems(struct command_context *context, const char *file, size_t count,
                           const char *const *values, size_t *found)
@@ -109,58 +83,46 @@ static bool list_range_problems(struct command_context *context, const struct in
     return good;
 }
 
-/* Needed where first times are counted. */
-static bool list_times_problems(struct command_context *context, const struct inbox_place *place,
-                                size_t *found)
-{
-    const char *const values[] = {place->schema, place->table};
-    return !context->config->counters.times ||
-           list_problems(context, "migrate/times_problems", 2, values, found);
-}
-
-/* The columns that migrate adds. */
-static bool list_additions(struct command_context *context, const char *const values[4],
-                           size_t *found)
-{
-    char named[12];
-    snprintf(named, sizeof(named), "%u", context->config->inbox.named);
-    const char *const more[] = {values[0], values[1], values[2], values[3], named};
-    return list_problems(context, "migrate/inbox_additions", 5, more, found);
-}
-
 bool inbox_check_table(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;
     struct inbox_place place;
-    struct rcpt_array_text columns;
     size_t found = 0;
     inbox_place_of(config, &place);
     if (!place.mapped)
         return partitions_check(context);
-    rcpt_array_text_init(&columns);
-    for (size_t index = 0; index < INBOX_COLUMNS; index++)
-        rcpt_array_text_add(&columns, place.columns[index], strlen(place.columns[index]));
-    if (*place.created_at != '\0')
-        rcpt_array_text_add(&columns, place.created_at, strlen(place.created_at));
+    char *columns = inbox_columns_json(config);
     const char *const values[] = {place.schema,
                                   place.table,
-                                  rcpt_array_text_finish(&columns),
+                                  columns,
                                   config->postgres.schema,
                                   config->unknown == RCPT_UNKNOWN_INSERT ? "t" : "f",
                                   config->inbox.count_targeted ? "t" : "f"};
     bool good = list_problems(context, "migrate/inbox_problems", 3, values, &found) &&
-                list_additions(context, values, &found) &&
+                list_problems(context, "migrate/inbox_additions", 4, values, &found) &&
                 list_problems(context, "migrate/inbox_hazards", 6, values, &found) &&
                 list_dimension_problems(context, &place, &found) &&
-                list_range_problems(context, &place, &found) &&
-                list_times_problems(context, &place, &found);
-    rcpt_array_text_fini(&columns);
+                list_range_problems(context, &place, &found);
+    free(columns);
     good = good && (found > 0 || partitions_check(context));
     return good && (found == 0 ||
                     rcpt_error_fatal(&context->error, EX_CONFIG,
                                      "inbox table %s.%s cannot be the inbox as it is: %zu problems "
                                      "are named above",
                                      place.schema, place.table, found));
+}
+
+struct rcpt_session_rows *inbox_read_state(struct command_context *context)
+{
+    struct inbox_place place;
+    inbox_place_of(context->config, &place);
+    char *columns = inbox_columns_json(context->config);
+    const char *const values[] = {context->config->postgres.schema, place.schema, place.table,
+                                  columns};
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(context->session, rcpt_sql("migrate/state"), 4, values, &context->error);
+    free(columns);
+    return rows;
 }
 
 /* ---- the statements ---- */
@@ -178,34 +140,19 @@ static bool check_list(struct command_context *context, bool used,
 static bool check_lanes(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;
-    const char *files[2], *folds = folds_file(config), *actions = actions_file(config);
+    struct transition_wants wants = {.actions = actions_want(config)};
     struct rules rules;
-    size_t count, used = 0;
-    rules_read(config, &rules);
-    if (folds != NULL)
-        files[used++] = folds;
-    if (actions != NULL)
-        files[used++] = actions;
+    size_t count;
+    folds_want(config, &wants);
+    rules_read(config, &wants, &rules);
     struct rcpt_session_rows *recent = rcpt_session_query(
         context->session, rcpt_sql("control/recent_read"), 0, NULL, &context->error);
     if (recent == NULL)
         return false;
     const bool there = rcpt_session_rows_count(recent) > 0;
-    const struct rcpt_lane_variant variant = {
-        .subscribers = files,
-        .count = used,
-        .rules = rules.files,
-        .rule_count = rules.count,
-        .read = rules.read,
-        .by_dimensions = rules.dimensions.count > 0,
-        .bindings = rules.bindings,
-        .binding_count = rules.binding_count,
-        .selective = actions != NULL,
-        .resolves_ranges = rules.ranges.on,
-        .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
-        .recent_since = there ? rcpt_session_rows_text(recent, 0, "since") : NULL,
-        .recent_column = there ? rcpt_session_rows_text(recent, 0, "column") : NULL};
-    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
+    struct rcpt_lane_statements *statements = rules_statements(
+        config, &rules, &wants, there ? rcpt_session_rows_text(recent, 0, "since") : NULL,
+        there ? rcpt_session_rows_text(recent, 0, "column") : NULL);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     bool good = rcpt_session_check_statements(context->session, list, count, &context->error);
     rcpt_lane_statements_free(statements);
@@ -221,7 +168,7 @@ static bool check_all(struct command_context *context)
     for (size_t index = 0; index < config->folds_count; index++)
         topics = topics || config->folds[index].source == RCPT_FOLD_TOPIC;
     return check_lanes(context) && check_list(context, true, rcpt_control_statements) &&
-           check_list(context, actions_file(config) != NULL, rcpt_action_statements) &&
+           check_list(context, actions_want(config), rcpt_action_statements) &&
            check_list(context, config->folds_count > 0, rcpt_fold_statements) &&
            check_list(context, topics, rcpt_fold_topic_statements) &&
            check_list(context, config->intake.accounts_count > 0, rcpt_intake_statements);

@@ -4,21 +4,10 @@
 #define RECEIPTD_COMMANDS_INBOX_CHECK_H
 
 #include "command.h"
+#include "inbox_place.h"
 
-#define INBOX_COLUMNS  9u
-#define INBOX_CAMPAIGN 2u /* the campaign's among them */
-
-/* The table of the configuration: `columns` has its names for ours, in the order of map_inbox().
- * For an inbox of our own: message_inbox in our schema, with our names. */
-struct inbox_place {
-    bool mapped;
-    char schema[128];
-    const char *table;
-    const char *columns[INBOX_COLUMNS];
-    const char *created_at; /* "": a mapped table without */
-};
-
-void inbox_place_of(const struct rcpt_config *config, struct inbox_place *place);
+/* The row of sql/migrate/state.sql: what is there. NULL: the query failed. */
+struct rcpt_session_rows *inbox_read_state(struct command_context *context);
 
 /* Refuses (EX_CONFIG) an existing table whose receipts could not be exact: each problem on stderr,
  * with the SQL that mends it. Reads catalogs only. */

@@ -63,6 +63,10 @@ RCPT_MUST_CHECK bool migrate_append(struct migrate_plan *plan, const char *file)
 /* The value of an option of the command line; NULL: not given. */
 const char *migrate_option(const struct migrate_plan *plan, const char *name);
 
+/* ---- migrate_inbox.c ---- */
+/* Binds the inbox's place, its columns, and counters.by and counters.groups. */
+void migrate_inbox_bind(struct migrate_plan *plan);
+
 /* ---- migrate_parts.c ---- */
 /* Adds a step for each function and view that differs; `fresh`: the schema has none. */
 RCPT_MUST_CHECK bool migrate_parts_plan(struct migrate_plan *plan, bool fresh);

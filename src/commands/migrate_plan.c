@@ -9,53 +9,31 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "config/dimensions.h"
-#include "config/groups.h"
 #include "inbox_check.h"
 #include "migrate.h"
 #include "partitions.h"
-#include "postgres/array_text.h"
 #include "postgres/sql.h"
 
-/* In order; a database that knows fewer gets the rest. The files of a version write its row into
+/* In order; a database that knows fewer gets the rest. The tables of the baseline are the oldest
+ * that a migration brings forward. The files of a later version write its row into
  * schema_version. */
+#define BASELINE 8
 static const struct {
     int version;
     const char *file;
 } migrations[] = {
-    {1, "tables/001_core"},       {1, "tables/001_folds"},      {1, "tables/001_actions"},
-    {2, "tables/002_origin"},     {2, "tables/002_positions"},  {3, "tables/003_retention"},
-    {3, "tables/003_recent"},     {4, "tables/004_partitions"}, {4, "tables/004_erasure"},
-    {4, "tables/004_maintained"}, {5, "tables/005_rules"},      {5, "tables/005_serve"},
-    {6, "tables/006_groups"},     {6, "tables/006_times"},      {6, "tables/006_parts"},
-    {6, "tables/006_status"},     {6, "tables/006_recent"},     {6, "tables/006_partitions"},
-    {6, "tables/006_ranges"},     {6, "tables/006_minutes"},    {6, "tables/006_histograms"},
-    {6, "tables/006_packing"},    {7, "tables/007_actions"},    {7, "tables/007_receipts"},
-    {7, "tables/007_erasure"},    {7, "tables/007_turns"},
+    {BASELINE, "tables/version"},   {BASELINE, "tables/ladder"},     {BASELINE, "tables/counters"},
+    {BASELINE, "tables/dedup"},     {BASELINE, "tables/positions"},  {BASELINE, "tables/parked"},
+    {BASELINE, "tables/letters"},   {BASELINE, "tables/timeline"},   {BASELINE, "tables/alias"},
+    {BASELINE, "tables/retention"}, {BASELINE, "tables/partitions"}, {BASELINE, "tables/recent"},
+    {BASELINE, "tables/ranges"},    {BASELINE, "tables/groups"},     {BASELINE, "tables/folds"},
+    {BASELINE, "tables/pipelines"}, {BASELINE, "tables/actions"},    {BASELINE, "tables/serve"},
+    {BASELINE, "tables/erasure"},   {BASELINE, "tables/turns"},      {BASELINE, "tables/status"},
+    {BASELINE, "tables/packing"},
 };
-#define TIMES_VERSION 6 /* our own inbox gets the columns of counters.times */
-#define NEWEST        (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
+#define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
 /* ---- bindings and steps ---- */
-
-/* The plan owns copies: values come from the configuration, from arrays and from the stack. */
-void migrate_bind(struct migrate_plan *plan, const char *name, const char *value)
-{
-    RCPT_ASSERT(plan->binding_count < MIGRATE_MAX_BINDINGS);
-    char *copy = rcpt_strdup(value);
-    plan->owned[plan->owned_count++] = copy;
-    plan->bindings[plan->binding_count++] = (struct rcpt_pg_binding){.name = name, .value = copy};
-}
-
-/* A missing name is a bug, so it is asserted. */
-const char *migrate_binding(const struct migrate_plan *plan, const char *name)
-{
-    size_t index = 0;
-    while (index < plan->binding_count && strcmp(plan->bindings[index].name, name) != 0)
-        index++;
-    RCPT_ASSERT(index < plan->binding_count);
-    return plan->bindings[index].value;
-}
 
 /* The text joins the last step: both succeed or fail together. */
 bool migrate_append(struct migrate_plan *plan, const char *file)
@@ -122,75 +100,6 @@ static const struct rcpt_config *config_of(const struct migrate_plan *plan)
 static bool is_mapped(const struct migrate_plan *plan)
 {
     return config_of(plan)->inbox.table != NULL;
-}
-
-/* counters.by as variables; with other dimensions the trigger counts otherwise, so they belong to
- * the mapping. */
-static void bind_dimensions(struct migrate_plan *plan, char *mapping, size_t size)
-{
-    struct rcpt_dimensions dimensions;
-    struct rcpt_array_text columns;
-    rcpt_array_text_init(&columns);
-    rcpt_dimensions_read(config_of(plan), &dimensions);
-    for (size_t index = 0; index < dimensions.count; index++) {
-        const char *column = dimensions.columns[index];
-        size_t used = strlen(mapping);
-        rcpt_array_text_add(&columns, column, strlen(column));
-        snprintf(mapping + used, size - used, ", by %s=%s", dimensions.names[index], column);
-    }
-    migrate_bind(plan, "dimension_kinds", dimensions.kinds);
-    migrate_bind(plan, "dimension_columns", rcpt_array_text_finish(&columns));
-    rcpt_array_text_fini(&columns);
-}
-
-/* counters.groups likewise. */
-static void bind_groups(struct migrate_plan *plan, char *mapping, size_t size)
-{
-    struct rcpt_groups groups;
-    struct rcpt_array_text columns;
-    rcpt_array_text_init(&columns);
-    rcpt_groups_read(config_of(plan), &groups);
-    for (size_t index = 0; index < groups.count; index++) {
-        const char *column = groups.columns[index];
-        size_t used = strlen(mapping);
-        rcpt_array_text_add(&columns, column, strlen(column));
-        snprintf(mapping + used, size - used, ", group %s=%s", groups.names[index], column);
-    }
-    migrate_bind(plan, "group_kinds", groups.kinds);
-    migrate_bind(plan, "group_columns", rcpt_array_text_finish(&columns));
-    rcpt_array_text_fini(&columns);
-}
-
-/* The inbox as variables of the SQL files, and the whole mapping as one text, which is stored as a
- * comment: a different text later means another mapping. */
-static void bind_inbox(struct migrate_plan *plan)
-{
-    static const char *const ours[] = {
-#define COLUMN(column, written, doc) #column,
-        RCPT_INBOX_COLUMNS(COLUMN)
-#undef COLUMN
-    };
-    struct inbox_place place;
-    char mapping[2048], fillfactor[16];
-    inbox_place_of(config_of(plan), &place);
-    snprintf(fillfactor, sizeof(fillfactor), "%u", config_of(plan)->inbox.fillfactor);
-    migrate_bind(plan, "inbox_schema", place.schema);
-    migrate_bind(plan, "inbox_table", place.table);
-    migrate_bind(plan, "fillfactor", fillfactor);
-    size_t used = (size_t)snprintf(mapping, sizeof(mapping), "receiptd inbox: %s.%s", place.schema,
-                                   place.table);
-    for (size_t index = 0; index < INBOX_COLUMNS; index++) {
-        migrate_bind(plan, ours[index], place.columns[index]);
-        used += (size_t)snprintf(mapping + used, sizeof(mapping) - used, ", %s=%s", ours[index],
-                                 place.columns[index]);
-        RCPT_ASSERT(used < sizeof(mapping));
-    }
-    migrate_bind(plan, "created_at", place.created_at);
-    if (place.mapped && *place.created_at != '\0')
-        snprintf(mapping + used, sizeof(mapping) - used, ", created_at=%s", place.created_at);
-    bind_dimensions(plan, mapping, sizeof(mapping));
-    bind_groups(plan, mapping, sizeof(mapping));
-    migrate_bind(plan, "mapping", mapping);
 }
 
 /* NULL: the view or trigger has no comment, so receiptd did not make it. */
@@ -369,7 +278,7 @@ void migrate_plan_init(struct migrate_plan *plan, struct command_context *contex
     plan->call = call;
     plan->dry_run = dry_run;
     migrate_bind(plan, "schema", context->config->postgres.schema);
-    bind_inbox(plan);
+    migrate_inbox_bind(plan);
     migrate_ladder_bind(plan);
 }
 
@@ -392,7 +301,8 @@ void migrate_plan_again(struct migrate_plan *plan)
     migrate_plan_init(plan, context, call, dry_run);
 }
 
-/* A newer schema is refused: this version does not know what it promises. */
+/* A newer schema is refused: this version does not know what it promises. So is one from before the
+ * baseline. */
 static bool read_version(struct migrate_plan *plan, int64_t *version)
 {
     struct rcpt_error *error = &plan->context->error;
@@ -410,17 +320,28 @@ static bool read_version(struct migrate_plan *plan, int64_t *version)
             error, "a newer receiptd, or an unreleased one, has migrated it: install that one");
         return false;
     }
+    if (*version < BASELINE) {
+        rcpt_error_fatal(error, EX_CONFIG,
+                         "schema %s has version %" PRId64 ", from before the first release: this "
+                         "receiptd brings forward version %d and later ones",
+                         config_of(plan)->postgres.schema, *version, BASELINE);
+        rcpt_error_hint(error,
+                        "copy what you want to keep of it, then DROP SCHEMA \"%s\" CASCADE, which "
+                        "drops an inbox of receiptd's own, too, and migrate again",
+                        config_of(plan)->postgres.schema);
+        return false;
+    }
     return true;
 }
 
-/* Versions count up and are never changed after a release; functions and views have hashes instead
+/* Versions count up, and their files never change after a release. Functions and views have hashes
  * (migrate_parts.c). */
 static bool plan_versions(struct migrate_plan *plan, int64_t version)
 {
     bool good = true;
     for (size_t index = 0; good && index < sizeof(migrations) / sizeof(migrations[0]); index++) {
         if (migrations[index].version > version)
-            good = migrate_add(plan, migrations[index].file, "create %s of version %d",
+            good = migrate_add(plan, migrations[index].file, "create %s, version %d",
                                migrations[index].file, migrations[index].version);
     }
     return good;
@@ -436,10 +357,8 @@ static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows 
         return false;
     if (rcpt_session_rows_bool(state, 0, "versions_exist") && !read_version(plan, &version))
         return false;
-    plan->has_times =
-        rcpt_session_rows_bool(state, 0, "has_times") ||
-        (!is_mapped(plan) &&
-         (rcpt_session_rows_text(state, 0, "inbox_kind") == NULL || version < TIMES_VERSION));
+    plan->has_times = rcpt_session_rows_bool(state, 0, "has_times") ||
+                      (!is_mapped(plan) && rcpt_session_rows_text(state, 0, "inbox_kind") == NULL);
     bool good = plan_versions(plan, version) && migrate_parts_plan(plan, version == 0);
     /* The ladder's check reads the inbox as it is; a database of ours always has one. */
     good = good && migrate_ladder_plan(plan, version == 0);
@@ -483,11 +402,7 @@ bool migrate_plan_make(struct migrate_plan *plan)
                               "SET LOCAL row_security = off; SET LOCAL constraint_exclusion = off",
                               &plan->context->error))
         return false;
-    const char *const values[] = {config_of(plan)->postgres.schema,
-                                  migrate_binding(plan, "inbox_schema"),
-                                  migrate_binding(plan, "inbox_table")};
-    struct rcpt_session_rows *state = rcpt_session_query(
-        plan->context->session, rcpt_sql("migrate/state"), 3, values, &plan->context->error);
+    struct rcpt_session_rows *state = inbox_read_state(plan->context);
     bool good = state != NULL && check_session(plan, state) && plan_from(plan, state);
     rcpt_session_rows_free(state);
     return good;

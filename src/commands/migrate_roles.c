@@ -101,13 +101,6 @@ static bool plan_role(struct migrate_plan *plan, const char *option, const char 
                                role, plan->context->config->postgres.schema);
 }
 
-/* Behind the other rights of the daemon's role, where first times are counted. */
-static bool grant_times(struct migrate_plan *plan)
-{
-    return migrate_option(plan, "role") == NULL || !plan->context->config->counters.times ||
-           migrate_append(plan, "migrate/role_times");
-}
-
 /* The readers' role may read the columns that each inbox has, and those that the configuration
  * names. */
 static bool grant_read(struct migrate_plan *plan)
@@ -134,8 +127,7 @@ bool migrate_roles_plan(struct migrate_plan *plan)
 {
     bool good = true;
     for (size_t index = 0; good && index < sizeof(options) / sizeof(options[0]); index++)
-        good = plan_role(plan, options[index].name, options[index].variable, options[index].file) &&
-               (index > 0 || grant_times(plan));
+        good = plan_role(plan, options[index].name, options[index].variable, options[index].file);
     const char *platform_role = migrate_option(plan, "platform-role");
     return good && grant_read(plan) &&
            (platform_role == NULL || migrate_dimensions_grant(plan, platform_role));

@@ -411,7 +411,8 @@ static bool check_probes(struct command_context *context)
 {
     struct inbox_place place;
     inbox_place_of(context->config, &place);
-    const char *const values[] = {place.schema, place.table, place.columns[0], place.created_at};
+    const char *const values[] = {place.schema, place.table, place.columns[INBOX_message_id],
+                                  place.created_at};
     struct rcpt_session_rows *rows = rcpt_session_query(
         context->session, rcpt_sql("control/layout"), 4, values, &context->error);
     bool good = rows != NULL;

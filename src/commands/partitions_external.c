@@ -68,8 +68,12 @@ bool external_note(struct command_context *context)
 {
     struct inbox_place place;
     inbox_place_of(context->config, &place);
-    const char *const values[] = {place.schema,     place.table,      place.columns[0],
-                                  place.columns[2], place.columns[3], place.columns[5]};
+    const char *const values[] = {place.schema,
+                                  place.table,
+                                  place.columns[INBOX_message_id],
+                                  place.columns[INBOX_campaign_id],
+                                  place.columns[INBOX_status],
+                                  place.columns[INBOX_flags]};
     struct rcpt_session_rows *rows = rcpt_session_query(
         context->session, rcpt_sql("partitions/external_note"), 6, values, &context->error);
     rcpt_session_rows_free(rows);

@@ -53,7 +53,7 @@ bool layout_read(struct layout *layout, struct command_context *context)
                               .first_ms = INT64_MAX};
     inbox_place_of(context->config, &layout->place);
     const char *const values[] = {layout->place.schema, layout->place.table,
-                                  layout->place.columns[0]};
+                                  layout->place.columns[INBOX_message_id]};
     context->error = (struct rcpt_error){0};
     layout->state = rcpt_session_query(context->session, rcpt_sql("partitions/state"), 3, values,
                                        &context->error);

@@ -73,7 +73,7 @@ static bool take_sample(struct inbox *inbox)
     const struct rcpt_pg_binding bindings[] = {
         {"inbox_schema", inbox->place.schema},
         {"inbox_table", inbox->place.table},
-        {"message_id", inbox->place.columns[0]},
+        {"message_id", inbox->place.columns[INBOX_message_id]},
         {"created_at", inbox->place.created_at},
         {"percent", text_of(inbox, "percent")},
         {"most", most},
@@ -174,8 +174,8 @@ static bool look(struct inbox *inbox, struct command_context *context)
     *inbox =
         (struct inbox){.context = context, .most = (int64_t)context->config->inbox.recent_rows};
     inbox_place_of(context->config, &inbox->place);
-    const char *const values[] = {inbox->place.schema, inbox->place.table, inbox->place.columns[0],
-                                  inbox->place.created_at};
+    const char *const values[] = {inbox->place.schema, inbox->place.table,
+                                  inbox->place.columns[INBOX_message_id], inbox->place.created_at};
     context->error = (struct rcpt_error){0};
     /* A policy of the table would run as this role: then it shall fail. */
     if (!rcpt_session_execute(context->session, "SET row_security = off", &context->error))

@@ -1,6 +1,6 @@
 /* The recent set of the inbox: an index over the newest messages of a large table whose ids are in
  * no order of time, or the newest partitions by created_at. Batches find their messages there first
- * (sql/lane/apply/10_recent.sql). */
+ * (sql/lane/decide_recent.sql). */
 #ifndef RECEIPTD_COMMANDS_RECENT_H
 #define RECEIPTD_COMMANDS_RECENT_H
 

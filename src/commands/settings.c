@@ -1,4 +1,4 @@
-/* Storage parameters of the tables (settings.h). They are set after the migration, each by itself:
+/* Storage parameters of the inbox (settings.h). They are set after the migration, each by itself:
  * an ALTER TABLE of this kind waits for a vacuum at most and keeps no batch waiting. Called by
  * migrate.c. */
 #include "settings.h"
@@ -41,10 +41,10 @@ bool settings_apply(struct command_context *context, bool dry_run, bool advises)
 {
     struct inbox_place place;
     inbox_place_of(context->config, &place);
-    const char *const values[] = {context->config->postgres.schema, place.schema, place.table,
-                                  place.mapped ? "t" : "f", place.columns[INBOX_CAMPAIGN]};
+    const char *const values[] = {place.schema, place.table, place.mapped ? "t" : "f",
+                                  place.columns[INBOX_campaign_id]};
     struct rcpt_session_rows *rows = rcpt_session_query(
-        context->session, rcpt_sql("migrate/settings"), 5, values, &context->error);
+        context->session, rcpt_sql("migrate/settings"), 4, values, &context->error);
     bool good = rows != NULL;
     for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
         bool ours = rcpt_session_rows_bool(rows, row, "ours");

@@ -1,4 +1,5 @@
-/* Storage parameters of the tables that grow with the messages. Private to this folder. */
+/* Storage parameters of the inbox, whose partitions and table may come from elsewhere. Private to
+ * this folder. */
 #ifndef RECEIPTD_COMMANDS_SETTINGS_H
 #define RECEIPTD_COMMANDS_SETTINGS_H
 
@@ -6,7 +7,7 @@
 
 /* Sets those that are missing and says why; one that is set stays as it is. On a table of the
  * platform's nothing is set: with `advises`, what is recommended is printed. As the owner, in no
- * transaction. `dry_run`: prints the SQL instead, for the tables that there are already. */
+ * transaction. `dry_run`: prints the SQL instead, if the table is there already. */
 RCPT_MUST_CHECK bool settings_apply(struct command_context *context, bool dry_run, bool advises);
 
 #endif

@@ -13,8 +13,8 @@
 
 struct waits {
     struct command_context *context;
-    struct rcpt_session *
-        beside; /* asks while the other one waits; NULL: it does not yet, or there is none to be had */
+    struct rcpt_session
+        *beside; /* asks while the other one waits; NULL: not yet, or there is none to be had */
     bool alone;
     char pid[16];    /* of the one that waits */
     char named[256]; /* backends that were named already */

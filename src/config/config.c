@@ -76,7 +76,7 @@ static bool check_order(struct loading *loading, const char *less_path, int64_t 
 static void note_named_columns(struct loading *loading)
 {
     static const char *const paths[] = {
-#define COLUMN(column, written, doc) "inbox.columns." #column,
+#define COLUMN(column, ...) "inbox.columns." #column,
         RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
     };

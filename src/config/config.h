@@ -133,16 +133,14 @@ struct rcpt_config {
         enum rcpt_gap_policy on_retention_gap; /* kafka.on_retention_gap: halt | skip */
     } kafka;
     struct {
-        char *dsn;            /* postgres.dsn, secret parts redacted when printed */
-        unsigned connections; /* postgres.connections; at most lanes */
-        unsigned
-            pipeline_depth; /* postgres.pipeline_depth: transactions in flight on a connection */
-        char *schema;       /* postgres.schema */
+        char *dsn;                    /* postgres.dsn, secret parts redacted when printed */
+        unsigned connections;         /* postgres.connections; at most lanes */
+        char *schema;                 /* postgres.schema */
         int64_t lock_timeout_ms;      /* postgres.lock_timeout */
         int64_t statement_timeout_ms; /* postgres.statement_timeout */
         int64_t connect_timeout_ms;   /* postgres.connect_timeout */
         int64_t
-            zombie_timeout_ms; /* postgres.zombie_timeout: receiptd's sessions that block for longer are ended */
+            zombie_timeout_ms; /* postgres.zombie_timeout: sessions that block longer are ended */
         int64_t retry_min_ms, retry_max_ms; /* postgres.retry_* */
     } postgres;
     unsigned lanes;                   /* lanes; a power of two */
@@ -186,7 +184,7 @@ struct rcpt_config {
     } dedup;
     struct {
         char *table; /* inbox.table: NULL = own message_inbox; "schema.table" otherwise */
-#define RCPT_CONFIG_COLUMN(column, written, doc) char *column;
+#define RCPT_CONFIG_COLUMN(column, ...) char *column;
         RCPT_INBOX_COLUMNS(RCPT_CONFIG_COLUMN) /* inbox.columns.*: their names in that table */
         unsigned named;                        /* bit n: the file names the n-th of these columns */
         char *created_at;     /* inbox.columns.created_at; NULL: an existing table has none */

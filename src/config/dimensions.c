@@ -61,7 +61,7 @@ void rcpt_dimensions_read(const struct rcpt_config *config, struct rcpt_dimensio
 bool rcpt_config_is_inbox_column(const char *column)
 {
     static const char *const ours[] = {
-#define COLUMN(column, written, doc) #column,
+#define COLUMN(column, ...) #column,
         RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
             "created_at"};

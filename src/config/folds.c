@@ -129,7 +129,7 @@ static enum field transition_field(const char *name)
     static const char *const receipt[] = {"channel", "gateway", "at", "message_id", "provider"};
     /* Every column but the id: a transition has it by itself. */
     static const char *const columns[] = {
-#define COLUMN(column, written, doc) #column,
+#define COLUMN(column, ...) #column,
         RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
     };

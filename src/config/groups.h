@@ -16,7 +16,7 @@ struct rcpt_groups {
     const char *names[RCPT_GROUPS];   /* "customer" */
     const char *columns[RCPT_GROUPS]; /* of the inbox */
     char kinds[32];                   /* as an array of SQL: "{customer}" */
-    /* Variables of sql/lane/rules/groups.sql; none without groups. */
+    /* Variables of sql/expiry and of the audit; none without groups. */
     struct rcpt_pg_binding bindings[RCPT_GROUP_BINDINGS];
     size_t binding_count;
 };

@@ -1,23 +1,56 @@
-/* The columns of message_inbox: the one list of them in C. The members of struct rcpt_config, the
- * keys inbox.columns.*, what `receiptd migrate` binds and what fold rules may not name come from
- * it.
+/* The columns of message_inbox: the one list of them. The members of struct rcpt_config, the keys
+ * inbox.columns.*, what fold rules may not name, the own table, what `receiptd migrate` checks,
+ * maps and grants, and the table in docs/configuration.md come from it. SQL takes it as JSON
+ * (commands/inbox_place.h).
  *
- * X(column, written, doc), in the order of map_inbox(). `written`: GIVEN, the platform inserts it;
- * MOVED, batches update it. SQL names the same columns again (sql/migrate, sql/functions/map_inbox,
- * the updates in sql/lane); tests/unit/test_inbox_columns.c compares.
+ * X(column, type, constraint, filler, feature, doc). filler: who writes it: PLATFORM, which inserts
+ * it; RECEIPTD; POSTGRES, by its default. feature: the key that wants it; "": every inbox has it,
+ * or may have it.
  */
 #ifndef RECEIPTD_CONFIG_INBOX_COLUMNS_H
 #define RECEIPTD_CONFIG_INBOX_COLUMNS_H
 
+#include <stddef.h>
+
+/* Each has a key inbox.columns.NAME. */
 #define RCPT_INBOX_COLUMNS(X)                                                                      \
-    X(message_id, GIVEN, "column of the message's id, the key")                                    \
-    X(org_id, GIVEN, "column of the organisation")                                                 \
-    X(campaign_id, GIVEN, "column of the campaign")                                                \
-    X(status, MOVED, "column of the status code")                                                  \
-    X(prev_status, MOVED, "column of the status before")                                           \
-    X(flags, MOVED, "column of the flags, a bit set")                                              \
-    X(prev_flags, MOVED, "column of the flags before")                                             \
-    X(status_at, MOVED, "column of the time of the receipt that won")                              \
-    X(updated_at, MOVED, "column of the time of the last change")
+    X(message_id, "text", "COLLATE \"C\" PRIMARY KEY", PLATFORM, "", "the message's id, the key")  \
+    X(org_id, "text", "COLLATE \"C\"", PLATFORM, "", "the organisation")                           \
+    X(campaign_id, "text", "COLLATE \"C\"", PLATFORM, "", "the campaign")                          \
+    X(status, "smallint", "NOT NULL DEFAULT 0", RECEIPTD, "", "the status code")                   \
+    X(prev_status, "smallint", "", RECEIPTD, "", "the status before")                              \
+    X(flags, "integer", "NOT NULL DEFAULT 0", RECEIPTD, "", "the flags, a bit set")                \
+    X(prev_flags, "integer", "", RECEIPTD, "", "the flags before")                                 \
+    X(status_at, "timestamptz", "", RECEIPTD, "", "the time of the receipt that won")              \
+    X(updated_at, "timestamptz", "", RECEIPTD, "", "the time of the last change")
+
+/* created_at has a key with a meaning of its own (table.c). The others have these names in every
+ * table. */
+#define RCPT_INBOX_MORE_COLUMNS(X)                                                                 \
+    X(created_at, "timestamptz", "NOT NULL DEFAULT now()", POSTGRES, "",                           \
+      "the time when the message was inserted, for retention and for the recent rows")             \
+    X(first_sent_at, "timestamptz", "", RECEIPTD, "counters.times",                                \
+      "the least event time of its receipts that name SENT")                                       \
+    X(first_delivered_at, "timestamptz", "", RECEIPTD, "counters.times", "likewise, DELIVERED")    \
+    X(first_opened_at, "timestamptz", "", RECEIPTD, "counters.times", "likewise, OPENED")          \
+    X(first_clicked_at, "timestamptz", "", RECEIPTD, "counters.times", "likewise, CLICKED")        \
+    X(first_gateway, "text", "COLLATE \"C\"", RECEIPTD, "counters.times",                          \
+      "the first by name of the gateways that these receipts name")                                \
+    X(prev_times, "text", "COLLATE \"C\"", RECEIPTD, "counters.times",                             \
+      "what the row counted as in the histograms before its last change")
+
+enum rcpt_inbox_filler { RCPT_INBOX_PLATFORM, RCPT_INBOX_RECEIPTD, RCPT_INBOX_POSTGRES };
+
+struct rcpt_inbox_column {
+    const char *name, *type, *constraint;
+    enum rcpt_inbox_filler filler;
+    const char *feature, *doc;
+};
+
+/* All of them, in the order of the own table. */
+const struct rcpt_inbox_column *rcpt_inbox_columns(size_t *count);
+
+/* "platform": as SQL and the docs say it. */
+const char *rcpt_inbox_filler_name(enum rcpt_inbox_filler filler);
 
 #endif

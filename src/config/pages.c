@@ -173,13 +173,39 @@ static void write_reference_section(const struct rcpt_config_section *section, F
             write_record_fields(&table->rows[index], out);
 }
 
+/* By whom and for what each column of the inbox is there. */
+static void write_inbox_columns(FILE *out)
+{
+    static const char *const fillers[] = {
+        [RCPT_INBOX_PLATFORM] = "the platform",
+        [RCPT_INBOX_RECEIPTD] = "receiptd",
+        [RCPT_INBOX_POSTGRES] = "PostgreSQL, by its default",
+    };
+    size_t count;
+    const struct rcpt_inbox_column *columns = rcpt_inbox_columns(&count);
+    fputs("\nThe columns of `message_inbox`:\n\n"
+          "| Column | Type | Written by | For | What it is |\n|---|---|---|---|---|\n",
+          out);
+    for (size_t index = 0; index < count; index++) {
+        const struct rcpt_inbox_column *column = &columns[index];
+        const char *mark = *column->feature != '\0' ? "`" : "";
+        fprintf(out, "| `%s` | %s%s%s | %s | %s%s%s | %s |\n", column->name, column->type,
+                *column->constraint != '\0' ? " " : "", column->constraint, fillers[column->filler],
+                mark, *column->feature != '\0' ? column->feature : "every inbox", mark,
+                column->doc);
+    }
+}
+
 void rcpt_config_write_reference(FILE *out)
 {
     size_t count;
     const struct rcpt_config_section *sections = rcpt_config_sections(&count);
     fputs(introduction, out);
-    for (size_t index = 0; index < count; index++)
+    for (size_t index = 0; index < count; index++) {
         write_reference_section(&sections[index], out);
+        if (strcmp(sections[index].path, "inbox") == 0)
+            write_inbox_columns(out);
+    }
 }
 
 /* ---- config/receiptd.yaml ----

@@ -256,7 +256,7 @@
      .initial = "flag",                                                                            \
      CHOICES(machine_policies),                                                                    \
      .doc = "opens with the flag MACHINE_OPEN: the `flag` alone, `count` as OPENED as well, or "   \
-            "`ignore` both; the message is DELIVERED in any case"},                                \
+            "`ignore` as if they had not come"},                                                   \
         {"machine.clicks",                                                                         \
          RCPT_CONFIG_CHOICE,                                                                       \
          RELOADABLE,                                                                               \

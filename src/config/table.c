@@ -52,8 +52,6 @@ static const struct rcpt_config_row rows[] = {
     {"postgres.connections", RCPT_CONFIG_INTEGER, ACTIVE | RELOADABLE, AT(postgres.connections),
      .initial = "2", .min = 1, .max = 64,
      .doc = "connections that write, at most as many as there are lanes"},
-    {"postgres.pipeline_depth", RCPT_CONFIG_INTEGER, 0, AT(postgres.pipeline_depth), .initial = "2",
-     .min = 1, .max = 16, .doc = "transactions in flight on one connection"},
     {"postgres.schema", RCPT_CONFIG_IDENTIFIER, 0, AT(postgres.schema), .initial = "receiptd",
      .min = 1, .max = 63, .doc = "schema of receiptd's own tables"},
     /* Two time-outs at two places: the server ends a wait by lock_timeout, and a session that holds
@@ -136,7 +134,7 @@ static const struct rcpt_config_row rows[] = {
      .example = "messaging.outbound",
      .doc = "an existing table of messages, `schema.table`; not set: `message_inbox` in "
             "`postgres.schema`"},
-#define COLUMN(column, written, meaning)                                                           \
+#define COLUMN(column, type, constraint, filler, feature, meaning)                                 \
     {"inbox.columns." #column,                                                                     \
      RCPT_CONFIG_IDENTIFIER,                                                                       \
      0,                                                                                            \
@@ -144,7 +142,7 @@ static const struct rcpt_config_row rows[] = {
      .initial = #column,                                                                           \
      .min = 1,                                                                                     \
      .max = 63,                                                                                    \
-     .doc = (meaning)},
+     .doc = "column of " meaning},
     RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
         {"inbox.columns.created_at", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.created_at),

@@ -69,9 +69,8 @@ METRIC(TRANSITIONS, "receiptd_transitions_total", COUNTER, LABELS("status"), .mo
        .help = "Messages that came to stand in the status")
 
 /* transactions */
-METRIC(TRANSACTIONS, "receiptd_transactions_total", COUNTER, LABELS("kind", "outcome"), .most = 48,
-       .help = "Transactions of lanes by kind and outcome (unknown: the connection was lost; "
-               "again: the raw events were needed)")
+METRIC(TRANSACTIONS, "receiptd_transactions_total", COUNTER, LABELS("kind", "outcome"), .most = 36,
+       .help = "Transactions of lanes by kind and outcome (unknown: the connection was lost)")
 METRIC(BATCH_EVENTS, "receiptd_batch_events", HISTOGRAM, .bounds = event_bounds,
        .help = "Receipts of a committed batch")
 METRIC(BATCH_BYTES, "receiptd_batch_payload_bytes_total", COUNTER, BYTES,
@@ -90,7 +89,7 @@ METRIC(EXCLUSIVITY_MESSAGES, "receiptd_exclusivity_messages_total", COUNTER,
 METRIC(RESYNCS, "receiptd_resyncs_total", COUNTER, LABELS("direction"), .most = 3,
        .help = "Positions compared with the database: same, ahead (others moved it) or back")
 METRIC(EVENTS_ROLLED_BACK, "receiptd_events_rolled_back_total", COUNTER, LABELS("outcome"),
-       .most = 8, .help = "Receipts of transactions that did not commit, or whose answer was lost")
+       .most = 6, .help = "Receipts of transactions that did not commit, or whose answer was lost")
 METRIC(RECORDS_REPLAYED, "receiptd_records_replayed_total", COUNTER,
        .help = "Offsets that are read again because the database went back")
 METRIC(REWINDS, "receiptd_rewinds_total", COUNTER, .help = "Times that a partition was set back")

@@ -65,19 +65,18 @@ struct rcpt_http_settings { /* 0 or NULL: the default in brackets */
     size_t
         max_connections;   /* [4096] above it the least useful is closed, or the new one gets 503 */
     size_t max_per_source; /* connections of one address [no limit] */
-    bool
-        share_connections; /* above max_connections the address that has most gives up its oldest for
-                               one that has fewer, whatever it is owed */
-    size_t max_header_bytes;   /* request line and headers [16 KiB] */
-    size_t max_body_bytes;     /* as sent and after decompression [1 MiB]; what is decompressed and
+    bool share_connections;   /* above max_connections the address that has most gives up its oldest
+                               for one that has fewer, whatever it is owed */
+    size_t max_header_bytes;  /* request line and headers [16 KiB] */
+    size_t max_body_bytes;    /* as sent and after decompression [1 MiB]; what is decompressed and
                                   above 64 KiB is at most 100 times what was sent */
-    size_t max_memory_bytes;   /* bodies of all requests together [64 MiB]: 503 above it */
-    unsigned max_pipelined;    /* requests of one connection that are not answered yet [16] */
-    unsigned rate_per_source;  /* requests a second and address, burst of two seconds [no limit];
+    size_t max_memory_bytes;  /* bodies of all requests together [64 MiB]: 503 above it */
+    unsigned max_pipelined;   /* requests of one connection that are not answered yet [16] */
+    unsigned rate_per_source; /* requests a second and address, burst of two seconds [no limit];
                                   see rcpt_http_give_back */
-    bool spare_neighbours;     /* rate_per_source does not count for addresses of private networks
+    bool spare_neighbours;    /* rate_per_source does not count for addresses of private networks
                                   that are no trusted proxies */
-    bool own_names_only;       /* requests for another name than one of this machine get 421 */
+    bool own_names_only;      /* requests for another name than one of this machine get 421 */
     int64_t header_timeout_ms; /* first byte, or connecting, to end of headers [10 s] */
     int64_t body_timeout_ms;   /* end of headers to end of body [30 s] */
     int64_t idle_timeout_ms;   /* between two requests, the first being answered and taken [75 s] */

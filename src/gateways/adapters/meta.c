@@ -2,7 +2,8 @@
  * URL, so both adapters read the receipts of all. WhatsApp's stand in nested arrays, each of which
  * may hold several; `delivered` may never come when `read` does, and biz_opaque_callback_data gives
  * back what the sender put in. Those of Messenger are read by fb_messenger.c.
- * developers.facebook.com/documentation/business-messaging/whatsapp/webhooks/reference/messages/status
+ * developers.facebook.com/documentation/business-messaging/whatsapp/webhooks/reference/
+ * messages/status
  * developers.facebook.com/docs/graph-api/webhooks/reference */
 #include "meta.h"
 

@@ -1,2 +1,0 @@
--- Last statement of the second flight.
-COMMIT;

@@ -1,2 +1,0 @@
--- Instead of the second flight, where the first has failed or is not to be written.
-ROLLBACK;

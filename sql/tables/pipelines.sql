@@ -1,0 +1,77 @@
+-- Pipelines as the configuration has them, one row per wording: runs end by the wording that they began with. No
+-- variables; search_path = the schema.
+
+CREATE TABLE pipeline (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text COLLATE "C" NOT NULL,
+    hash text COLLATE "C" NOT NULL,
+    active boolean NOT NULL, -- starts runs
+    org_field text COLLATE "C" NOT NULL,
+    subject_field text COLLATE "C" NOT NULL,
+    once_fields text[] COLLATE "C", -- NULL: every transition starts a run
+    first_step integer NOT NULL,
+    first_delay_ms bigint NOT NULL,
+    stored_at timestamptz NOT NULL DEFAULT now(),
+    UNIQUE (name, hash)
+);
+
+-- Waits and moves without a condition have become delays and targets of the step before; what is left has an effect or
+-- a decision. A row of op 'end' ends the run.
+CREATE TABLE pipeline_step (
+    pipeline_id integer REFERENCES pipeline,
+    step integer,
+    stage text COLLATE "C" NOT NULL,
+    op text COLLATE "C" NOT NULL CHECK (op IN ('webhook', 'produce', 'await', 'wait', 'move', 'end')),
+    target text COLLATE "C", -- endpoint or topic
+    key_field text COLLATE "C", -- of the record that is produced
+    if_codes smallint[] NOT NULL, -- all of them, and
+    unless_codes smallint[] NOT NULL, -- none of these: else the step is passed over
+    awaits smallint,
+    within_ms bigint NOT NULL,
+    next_step integer NOT NULL, next_delay_ms bigint NOT NULL,
+    else_step integer NOT NULL, else_delay_ms bigint NOT NULL, -- await: not reached in time; others: passed over
+    PRIMARY KEY (pipeline_id, step)
+);
+
+-- Looked at by every batch of receipts, so it holds no more than what matters now.
+CREATE TABLE pipeline_trigger (
+    pipeline_id integer REFERENCES pipeline,
+    code smallint, -- status or flag that is entered
+    wakes boolean, -- false: starts a run; true: some step awaits it
+    orgs text[] COLLATE "C", -- NULL: all
+    campaigns text[] COLLATE "C",
+    PRIMARY KEY (pipeline_id, code, wakes)
+);
+
+-- Topics whose records begin runs, and how far they have been read.
+CREATE TABLE pipeline_source (
+    pipeline_id integer REFERENCES pipeline,
+    topic text COLLATE "C",
+    orgs text[] COLLATE "C", -- NULL: all
+    campaigns text[] COLLATE "C",
+    PRIMARY KEY (topic, pipeline_id)
+);
+
+CREATE TABLE action_progress (
+    topic text COLLATE "C",
+    partition integer,
+    next_offset bigint NOT NULL,
+    PRIMARY KEY (topic, partition)
+) WITH (fillfactor = 50);
+
+CREATE TABLE pipeline_pause (
+    name text COLLATE "C" PRIMARY KEY,
+    paused_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- What a transaction started, and what it did not because of once_per; appended, added up by actions_tidy().
+CREATE TABLE pipeline_delta (
+    name text COLLATE "C" NOT NULL,
+    started bigint NOT NULL,
+    repeated bigint NOT NULL
+);
+CREATE TABLE pipeline_total (
+    name text COLLATE "C" PRIMARY KEY,
+    started bigint NOT NULL,
+    repeated bigint NOT NULL
+);

@@ -1,0 +1,40 @@
+/* Where the inbox is, and its columns (config/inbox_columns.h) as SQL takes them. Private to this
+ * folder. */
+#ifndef RECEIPTD_COMMANDS_INBOX_PLACE_H
+#define RECEIPTD_COMMANDS_INBOX_PLACE_H
+
+#include <stdbool.h>
+
+#include "config/config.h"
+
+enum { /* INBOX_message_id … */
+#define COLUMN(column, ...) INBOX_##column,
+       RCPT_INBOX_COLUMNS(COLUMN)
+#undef COLUMN
+           INBOX_COLUMNS
+};
+
+/* The table of the configuration: `columns` has its names for ours. For an inbox of our own:
+ * message_inbox in our schema, with our names. */
+struct inbox_place {
+    bool mapped;
+    char schema[128];
+    const char *table;
+    const char *columns[INBOX_COLUMNS];
+    const char *created_at; /* "": a mapped table without */
+};
+
+void inbox_place_of(const struct rcpt_config *config, struct inbox_place *place);
+
+/* A JSON array for the files of sql/migrate, an object for each column. n: from 1. ours and theirs:
+ * its names; theirs is null where the table has none. filler: platform, receiptd or postgres.
+ * feature: the key that wants it, or empty. wanted: this configuration does. named: this
+ * configuration names it. The others: type and definition. The caller frees it. */
+char *inbox_columns_json(const struct rcpt_config *config);
+/* For CREATE TABLE: "message_id text PRIMARY KEY, org_id …". The caller frees it. */
+char *inbox_columns_definitions(void);
+/* For GRANT: the names of those that the filler writes and this configuration wants: "status,
+ * flags". The caller frees it. */
+char *inbox_columns_filled_by(const struct rcpt_config *config, enum rcpt_inbox_filler filler);
+
+#endif
