@@ -159,7 +159,7 @@ class Crew(World):
             "lanes": self.lanes,
             "kafka": {"group": self.database.name, "properties": properties, "on_retention_gap": "halt"},
             "postgres": {"lock_timeout": "1s", "statement_timeout": "6s", "zombie_timeout": "2s", "retry_max": "1s", "retry_min": "50ms",
-                         "connect_timeout": "2s", "connections": min(self.lanes, draw((1, 2, 4))), "pipeline_depth": draw((1, 2, 3))},
+                         "connect_timeout": "2s", "connections": min(self.lanes, draw((1, 2, 4)))},
             "batch": {"max_events": draw((100, 500, 4000))},
             "memory": {"budget": draw(("256KiB", "16MiB"))},
             "progress": {"verify_interval": "1s", "idle_interval": "200ms", "rewind_timeout": "2s"},

@@ -133,6 +133,6 @@ class Cycle:
 
 def load():
     """All kinds, in the order of their first cell."""
-    from faults import kinds_kafka, kinds_links, kinds_postgres, kinds_process, kinds_together  # noqa: F401
+    from faults import kinds_flights, kinds_kafka, kinds_links, kinds_postgres, kinds_process, kinds_together  # noqa: F401
 
     return dict(sorted(KINDS.items(), key=lambda item: item[1].cells))

@@ -1,7 +1,8 @@
 /* The protocol of positions, lanes and batches, for Spin. docs/model.md says what is modelled and what is not.
  *
- * One step (a d_step) is one event of one process: an answer is taken in, a batch is sent, a transaction commits, a fault
- * strikes. A transaction is atomic: PostgreSQL is trusted, the protocol around it is not. "F4" and the like are the
+ * One step (a d_step) is one event of one process: an answer is taken in, a batch is sent, a flight is executed, a fault
+ * strikes. A flight is atomic: PostgreSQL is trusted, the protocol around it is not. A transaction has two flights, and
+ * holds its rows of consumer_progress from the first one to its end. "F4" and the like are the
  * counterexamples for which a rule was made, R3, R8 and the like those that were seen on PostgreSQL. Names in brackets are
  * functions and fields of src/core and files of sql/.
  *
@@ -75,6 +76,9 @@
 #ifndef LOOKS
 #define LOOKS 0                 /* an idle lane verifies positions that are right */
 #endif
+#ifndef STOPS
+#define STOPS 0                 /* the server ends a session that is idle in its transaction: rolled back, connection gone */
+#endif
 #ifndef RELANES
 #define RELANES 0               /* an operator changes what is pinned, from layout FIRST to LAST */
 #endif
@@ -89,7 +93,7 @@
 #endif
 
 byte crashes = CRASHES, losses = LOSSES, rebalances = REBALANCES, lostseeks = LOSTSEEKS, redeliveries = REDELIVERIES;
-byte kills = KILLS, retries = RETRIES, looks = LOOKS, relanes = RELANES;
+byte kills = KILLS, retries = RETRIES, looks = LOOKS, relanes = RELANES, stops = STOPS;
 
 /* ---- PostgreSQL: what is committed, and what of it would survive a crash ---- */
 
@@ -113,7 +117,8 @@ typedef Transaction {
     bit moves[PARTITIONS];          /* rows that the fence names, or that were asked for */
     bit old[PARTITIONS];            /* the epoch of this part has ended; a flag stands for comparing numbers */
     byte from[PARTITIONS], to[PARTITIONS], generation[PARTITIONS];
-    byte batch[PARTITIONS]          /* records */
+    byte batch[PARTITIONS];         /* records */
+    bit seen                        /* between the flights: whether decide has found message 0 */
 }
 #define NONE 0
 #define ANSWER 1
@@ -130,8 +135,10 @@ Transaction orphan;                 /* its connection is gone, its backend lives
 #define READY 2
 #define IN_FLIGHT 3                 /* sent, not executed yet */
 #define HALFWAY 4                   /* some mutants: in the middle of a transaction */
-#define COMMITTED 5                 /* the result is on its way */
-#define FENCED 6
+#define OPEN 5                      /* the first flight is executed: rows are locked, the client counts */
+#define WRITING 6                   /* the second flight is sent */
+#define COMMITTED 7                 /* the result is on its way */
+#define FENCED 8
 
 typedef Lane {                      /* struct lane, struct lane_position */
     byte state;
@@ -164,6 +171,9 @@ byte owner[PARTITIONS];             /* whom the group has given the partition */
 
 #define LANE lanes[i * LANES + l]
 #define SLOT slots[i * PARTITIONS + p]
+
+/* Rows of consumer_progress that a transaction holds, which is in OPEN, WRITING, or an orphan. */
+bit locked[PARTITIONS * LANES];
 
 /* What is chosen at the beginning of a step that can end in several ways; 0 between steps. */
 byte choice;
@@ -368,7 +378,57 @@ inline settle_parked(tx) {
     next_partition
 }
 
-/* One transaction: `good` says whether it committed, `half` whether it is only the first of two. */
+/* What has nothing to decide goes in one flight. */
+#if PARTITIONS == 1
+#define has_flights(tx) ((tx.kind == APPLY && tx.batch[0] != 0) || tx.kind == WAKE)
+#define may_lock(tx) (!(tx.moves[0] && locked[tx.lane]))
+#else
+#define has_flights(tx) ((tx.kind == APPLY && (tx.batch[0] != 0 || tx.batch[1] != 0)) || tx.kind == WAKE)
+#define may_lock(tx) (!(tx.moves[0] && locked[tx.lane]) && !(tx.moves[1] && locked[LANES + tx.lane]))
+#endif
+
+inline set_locks(tx, value) {
+    for_each_partition
+#ifndef M_nolock                    /* the rows are compared, and not held */
+        locked[p * LANES + tx.lane] = (tx.moves[p] -> value : locked[p * LANES + tx.lane])
+#endif
+    next_partition
+}
+
+/* The first flight: sets `good`. Whatever it waits for is over. */
+inline decide(tx) {
+    fence(tx);
+    tx.seen = good && now.born;
+    if
+    :: good -> set_locks(tx, 1)
+    :: else -> skip
+    fi
+}
+
+/* The second flight, of a transaction whose rows are locked: nothing of it can fail but the session. */
+inline write(tx) {
+    good = 1;
+    half = 0;
+    set_locks(tx, 0);
+    if
+    :: tx.kind != APPLY -> settle_parked(tx)
+#if defined(M_twosnapshots)         /* parks what a later snapshot does not find */
+    :: tx.kind == APPLY -> move_positions(tx); apply_batch(tx, tx.seen, !now.born)
+#elif defined(M_interleave)         /* `maker`: another lane's COMMIT on the connection has moved the positions */
+    :: tx.kind == APPLY ->
+       if
+       :: tx.maker == 0 -> move_positions(tx)
+       :: else -> skip
+       fi;
+       apply_batch(tx, tx.seen, !tx.seen)
+#else
+    :: tx.kind == APPLY -> move_positions(tx); apply_batch(tx, tx.seen, !tx.seen)
+#endif
+    fi;
+    committed()
+}
+
+/* One transaction in one flight: `good` says whether it committed, `half` whether it is only the first of two. */
 inline execute(tx) {
     half = 0;
     fence(tx);
@@ -379,9 +439,7 @@ inline execute(tx) {
     :: good ->
        if
        :: tx.kind != APPLY -> settle_parked(tx)
-#if defined(M_twosnapshots)         /* `maker` keeps what the first snapshot found */
-       :: tx.kind == APPLY -> move_positions(tx); apply_batch(tx, tx.maker, !now.born)
-#elif defined(M_datafirst)          /* `maker` keeps which of the two it is */
+#if defined(M_datafirst)          /* `maker` keeps which of the two it is */
        :: tx.kind == APPLY && tx.maker == 0 -> tx.maker = 1; half = 1; apply_batch(tx, now.born, !now.born)
        :: tx.kind == APPLY && tx.maker == 1 -> move_positions(tx)
 #elif defined(M_positionfirst)
@@ -401,6 +459,7 @@ inline clear(tx) {
     tx.lane = 0;
     tx.width = 0;
     tx.maker = 0;
+    tx.seen = 0;
     for_each_partition
         tx.moves[p] = 0;
         tx.old[p] = 0;
@@ -416,6 +475,7 @@ inline adopt_orphan(tx) {
     orphan.lane = tx.lane;
     orphan.width = tx.width;
     orphan.maker = tx.maker;
+    orphan.seen = tx.seen;
     for_each_partition
         orphan.moves[p] = tx.moves[p];
         orphan.from[p] = tx.from[p];
@@ -560,6 +620,14 @@ inline revoke() {
     end_rewind()
 }
 
+/* A transaction that is open ends with its session. */
+inline roll_back() {
+    if
+    :: LANE.state == OPEN || LANE.state == WRITING -> set_locks(LANE.sent, 0)
+    :: else -> skip
+    fi
+}
+
 /* The process ends and starts again with the configuration of now. */
 inline restart() {
     for_each_partition
@@ -568,7 +636,7 @@ inline restart() {
     l = 0;
     do
     :: l == LANES -> break
-    :: else -> clear(LANE.sent); LANE.state = UNSYNCED; l++
+    :: else -> roll_back(); clear(LANE.sent); LANE.state = UNSYNCED; l++
     od;
     width[i] = configured
 }
@@ -862,6 +930,14 @@ inline on_unknown() {
 #else
 #define may_verify (MINE.state == READY && !any(has_queued) && any(is_assigned))
 #endif
+/* SHARED: the lanes of an instance have one connection, and it has one transaction at a time [lane_step,
+ * read_positions]. */
+#if defined(SHARED) && !defined(M_interleave)
+#define OTHER lanes[i * LANES + 1 - lane]
+#define is_free (OTHER.state < IN_FLIGHT)
+#else
+#define is_free true
+#endif
 #define finds_difference (may_verify && any(has_moved))
 #if PARTITIONS == 1
 #define any(property) property(0)
@@ -886,14 +962,14 @@ proctype LaneOf(byte i; byte lane) {
 end:do
     /* A new connection, or [verify]: an idle lane asks every progress.verify_interval; here whenever there is something to
      * see, and LOOKS times when there is not. */
-    :: d_step { MINE.state == UNSYNCED && lane < width[i] && any(is_assigned) || finds_difference ->
+    :: d_step { is_free && (MINE.state == UNSYNCED && lane < width[i] && any(is_assigned) || finds_difference) ->
            lane_says("asks for its positions\n"); l = lane; ask() }
 #if LOOKS > 0
-    :: d_step { may_verify && looks > 0 -> lane_says("verifies its positions\n"); looks--; l = lane; ask() }
+    :: d_step { is_free && may_verify && looks > 0 -> lane_says("verifies its positions\n"); looks--; l = lane; ask() }
 #endif
     :: d_step { MINE.state == READING -> lane_says("takes in its positions\n"); l = lane; on_positions() }
     /* A batch may be cut after any record: here after none, or after the first one of a partition. */
-    :: atomic { MINE.state == READY && (any(is_behind) || any(has_queued)) ->
+    :: atomic { is_free && MINE.state == READY && (any(is_behind) || any(has_queued)) ->
            if
            :: choice = ALL
 #if PARTITIONS == 1
@@ -906,7 +982,7 @@ end:do
            d_step { l = lane; seal_apply(); lane_says("sends "); say_batch(LANE.sent); choice = 0 } }
 #if LATE != 0
     /* The poll of parked rows and the decision to wake are one step: a late wake finds nothing, or stops at the fence. */
-    :: d_step { MINE.state == READY && lane == 0 && any(has_parked) ->
+    :: d_step { is_free && MINE.state == READY && lane == 0 && any(has_parked) ->
            l = lane;
            if
            :: now.born -> lane_says("sends a wake\n"); seal_parked(WAKE)
@@ -915,14 +991,31 @@ end:do
 #endif
 
     /* -- the backend -- */
-#ifdef M_twosnapshots               /* R8: parks what a later snapshot does not find */
-    :: d_step { MINE.state == IN_FLIGHT && MINE.sent.kind == APPLY ->
-           lane_says("looks for messages\n"); MINE.sent.maker = now.born; MINE.state = HALFWAY }
-    :: atomic { MINE.state == HALFWAY || MINE.state == IN_FLIGHT && MINE.sent.kind != APPLY -> flushed;
-#elif defined(M_datafirst) || defined(M_positionfirst)
+#if defined(M_datafirst) || defined(M_positionfirst)
     :: atomic { MINE.state == IN_FLIGHT || MINE.state == HALFWAY -> flushed;
 #else
-    :: atomic { MINE.state == IN_FLIGHT -> flushed_or_not;
+    :: d_step { MINE.state == IN_FLIGHT && has_flights(MINE.sent) && may_lock(MINE.sent) ->
+           decide(MINE.sent);
+           lane_says("first flight "); say_outcome;
+           MINE.state = (good -> OPEN : FENCED) }
+    /* -- the client has counted -- */
+    :: d_step { MINE.state == OPEN -> lane_says("sends the second flight\n"); MINE.state = WRITING }
+    :: atomic { MINE.state == WRITING -> flushed_or_not;
+           d_step {
+#ifdef M_interleave
+               if   /* the COMMIT is that of all that is open on the connection */
+               :: lanes[i * LANES + 1 - lane].state == OPEN && lanes[i * LANES + 1 - lane].sent.maker == 0 && lanes[i * LANES + 1 - lane].sent.kind == APPLY ->
+                  move_positions(lanes[i * LANES + 1 - lane].sent);
+                  lanes[i * LANES + 1 - lane].sent.maker = 1
+               :: else -> skip
+               fi;
+#endif
+               write(MINE.sent);
+               lane_says("transaction "); say_outcome;
+               MINE.state = COMMITTED;
+               choice = 0
+           } }
+    :: atomic { MINE.state == IN_FLIGHT && !has_flights(MINE.sent) && may_lock(MINE.sent) -> flushed_or_not;
 #endif
            d_step {
                execute(MINE.sent);
@@ -940,7 +1033,7 @@ end:do
     :: atomic { MINE.state != UNSYNCED && losses > 0 ->
            if
            :: choice = 0
-           :: MINE.state == IN_FLIGHT && orphan.kind == NONE -> choice = 1
+           :: orphan.kind == NONE && (MINE.state == WRITING || MINE.state == IN_FLIGHT && !has_flights(MINE.sent)) -> choice = 1
            fi;
            d_step {
                losses--;
@@ -948,14 +1041,29 @@ end:do
                lane_says("loses its connection\n");
                if
                :: choice == 1 -> adopt_orphan(LANE.sent)
-               :: else -> skip
+               :: else -> roll_back()
                fi;
                on_unknown();
                choice = 0
            } }
 #endif
+#if STOPS > 0
+    /* The client stands still, until idle_in_transaction_session_timeout; it learns of that when it goes on. */
+    :: d_step { MINE.state == OPEN && stops > 0 ->
+           stops--;
+           l = lane;
+           lane_says("its session ends between the flights\n");
+           roll_back();
+#ifdef M_writtenafter               /* and writes the second flight all the same, on a new connection */
+           apply_batch(LANE.sent, LANE.sent.seen, !LANE.sent.seen);
+           check_tables();
+           l = lane;
+#endif
+           on_unknown() }
+#endif
 #if RETRIES > 0
-    :: d_step { MINE.state == IN_FLIGHT && retries > 0 -> lane_says("is to try again\n"); retries--; l = lane; requeue(); LANE.state = READY }
+    :: d_step { (MINE.state == IN_FLIGHT || MINE.state == WRITING) && retries > 0 ->
+           lane_says("is to try again\n"); retries--; l = lane; roll_back(); requeue(); LANE.state = READY }
 #endif
     od
 }
@@ -966,7 +1074,7 @@ end:do
 /* The connection's end finds a backend working: it commits, or it does not, at any time later. */
 proctype Backend() {
 end:do
-    :: atomic { orphan.kind != NONE ->
+    :: atomic { orphan.kind != NONE && (has_flights(orphan) || may_lock(orphan)) ->
            if
            :: choice = 0
            :: choice = 1
@@ -977,7 +1085,9 @@ end:do
            d_step {
                good = 0;
                if
-               :: choice != 0 -> execute(orphan)
+               :: has_flights(orphan) && choice != 0 -> write(orphan)
+               :: has_flights(orphan) && choice == 0 -> set_locks(orphan, 0)
+               :: !has_flights(orphan) && choice != 0 -> execute(orphan)
                :: else -> skip
                fi;
                printf("the backend without a client "); say_outcome;
@@ -992,6 +1102,11 @@ inline crash() {
     crashes--;
     copy_tables(now, disk);
     clear(orphan);
+    b = 0;                          /* no transaction is open any more */
+    do
+    :: b == PARTITIONS * LANES -> break
+    :: else -> locked[b] = 0; b++
+    od;
     if
     :: crashes == 0 ->
        disk.layout = 0;             /* from here on it is never read */
@@ -1022,7 +1137,7 @@ inline connections_end() {
        :: l == LANES -> break
        :: else ->
           if
-          :: LANE.state == IN_FLIGHT || LANE.state == HALFWAY || (choice == 0 && LANE.state != UNSYNCED) -> on_unknown()
+          :: (LANE.state >= IN_FLIGHT && LANE.state <= WRITING) || (choice == 0 && LANE.state != UNSYNCED) -> on_unknown()
           :: else -> skip
           fi;
           l++
@@ -1081,6 +1196,13 @@ end:do
 
 /* Re-laning, when all lanes of each partition are at one offset: the rows are replaced and the generation is raised in one
  * synchronous transaction. Instances run on, with what they have in flight. */
+#if PARTITIONS * LANES == 1
+#define none_locked !locked[0]
+#elif PARTITIONS * LANES == 2
+#define none_locked (!locked[0] && !locked[1])
+#else
+#define none_locked (!locked[0] && !locked[1] && !locked[2] && !locked[3])
+#endif
 #define is_level(part) (FIRST == 1 || now.next[(part) * LANES] == now.next[(part) * LANES + 1])
 #if PARTITIONS == 1
 #define all_level is_level(0)
@@ -1105,11 +1227,11 @@ inline relane() {
 proctype Operator() {
 end:do
 #ifdef M_relaneearly
-    :: atomic { relanes > 0 -> flushed;
+    :: atomic { relanes > 0 && none_locked -> flushed;
 #elif defined(M_relaneasync)
-    :: atomic { relanes > 0 && all_level -> flushed_or_not;
+    :: atomic { relanes > 0 && none_locked && all_level -> flushed_or_not;
 #else
-    :: atomic { relanes > 0 && all_level -> flushed;
+    :: atomic { relanes > 0 && none_locked && all_level -> flushed;
 #endif
            d_step { printf("operator: from layout %d to %d\n", FIRST, LAST); relane(); choice = 0 } }
     od

@@ -84,21 +84,19 @@ def find(status, channel):
 
 
 def machines(codes, opens="flag", clicks="flag"):
-    """What a receipt that names these codes counts as: a machine's open or click by its policy (flag, count or ignore)."""
+    """What a receipt that names these codes counts as, the one under which its copies count first: a machine's open or click by its policy (flag, count or
+    ignore). Whatever it names beside that stays."""
     status = next((code for code in codes if code < FIRST_FLAG), None)
-    flags = {code for code in codes if code >= FIRST_FLAG}
+    flags, counted = {code for code in codes if code >= FIRST_FLAG}, []
     for flag, meant, policy in (("BOT_CLICK", "CLICKED", clicks), ("MACHINE_OPEN", "OPENED", opens)):
-        if CODE[flag] not in flags:
+        if CODE[flag] not in codes:
             continue
+        status = None if status == CODE[meant] else status
         if policy == "count":
-            status = CODE[meant] if status is None or status in PATH[CODE[meant]] else status
-        elif status == CODE[meant]:
-            status = None
+            counted.append(CODE[meant])
         if policy == "ignore":
             flags.remove(CODE[flag])
-        if status is None and not flags:
-            status = CARRIED[CODE[flag]][0]
-    return sorted(flags | ({status} - {None}))
+    return [code for code in (status, *counted) if code is not None] + sorted(flags)
 
 
 def state(codes):

@@ -220,6 +220,8 @@ class Ledger:
             return
         for index, element in enumerate(elements):
             reason, id, code = examine(element)
+            if reason is None and not self.named(code, element):
+                continue
             if reason is None and id in self.platform and crosses(element, self.platform[id]):
                 reason = "other_organisation"
             if reason is None and id in self.refused:
@@ -234,9 +236,13 @@ class Ledger:
             else:
                 self.set_aside(id, code, (*place, record.offset, index), element, record)
 
+    def named(self, code, element):
+        """What it counts as."""
+        return ladder.machines((code, *marks_of(element, code)), **self.machines)
+
     def count(self, id, code, element):
         self.receipts += 1
-        for named in ladder.machines((code, *marks_of(element, code)), **self.machines):
+        for named in self.named(code, element):
             self.events[self.platform[id].campaign_id, named] += 1
             top, mask = ladder.CARRIED[named]
             if top > self.status[id]:

@@ -27,18 +27,19 @@ def path_to(*codes):
 @pytest.mark.parametrize(
     "named, flag, count, ignore",
     [
-        (("OPENED", "MACHINE_OPEN"), ("MACHINE_OPEN",), ("OPENED", "MACHINE_OPEN"), ("DELIVERED",)),
-        (("MACHINE_OPEN",), ("MACHINE_OPEN",), ("OPENED", "MACHINE_OPEN"), ("DELIVERED",)),
-        (("DELIVERED", "MACHINE_OPEN"), ("DELIVERED", "MACHINE_OPEN"), ("OPENED", "MACHINE_OPEN"), ("DELIVERED",)),
-        (("CLICKED", "BOT_CLICK", "REPLIED"), ("BOT_CLICK", "REPLIED"), ("CLICKED", "BOT_CLICK", "REPLIED"), ("REPLIED",)),
-        (("CLICKED", "MACHINE_OPEN"), ("CLICKED", "MACHINE_OPEN"), ("CLICKED", "MACHINE_OPEN"), ("CLICKED",)),
+        (("OPENED", "MACHINE_OPEN"), ("MACHINE_OPEN",), ("OPENED", "MACHINE_OPEN"), ()),
+        (("MACHINE_OPEN",), ("MACHINE_OPEN",), ("OPENED", "MACHINE_OPEN"), ()),
+        (("DELIVERED", "MACHINE_OPEN"), ("DELIVERED", "MACHINE_OPEN"), ("DELIVERED", "OPENED", "MACHINE_OPEN"), ("DELIVERED",)),
+        (("CLICKED", "BOT_CLICK", "REPLIED"), ("REPLIED", "BOT_CLICK"), ("CLICKED", "REPLIED", "BOT_CLICK"), ("REPLIED",)),
+        (("CLICKED", "MACHINE_OPEN"), ("CLICKED", "MACHINE_OPEN"), ("CLICKED", "OPENED", "MACHINE_OPEN"), ("CLICKED",)),
+        (("OPENED", "MACHINE_OPEN", "COMPLAINED"), ("COMPLAINED", "MACHINE_OPEN"), ("OPENED", "COMPLAINED", "MACHINE_OPEN"), ("COMPLAINED",)),
         (("CLICKED", "REPLIED"),) * 4,
     ],
 )
 def test_a_machine_s_receipt_counts_as_its_policy_says(named, flag, count, ignore):
     for policy, expected in (("flag", flag), ("count", count), ("ignore", ignore)):
         found = ladder.machines([ladder.CODE[name] for name in named], opens=policy, clicks=policy)
-        assert found == sorted(ladder.CODE[name] for name in expected), policy
+        assert found == [ladder.CODE[name] for name in expected], policy
 
 
 @pytest.mark.parametrize(

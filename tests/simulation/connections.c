@@ -1,6 +1,7 @@
 /* The instance's end of its connections, as src/receipts/lanes.c and src/postgres behave. */
 #include <string.h>
 
+#include "flights.h"
 #include "instance.h"
 #include "oracle.h"
 
@@ -21,6 +22,22 @@ static bool backend_lives(const struct sim *sim, const struct sim_connection *co
 {
     const struct sim_backend *backend = &sim->database->backends[connection->backend];
     return backend->used && backend->life == connection->backend_life;
+}
+
+static bool is_between_flights(const struct sim *sim, const struct sim_connection *connection)
+{
+    return connection->up && backend_lives(sim, connection) &&
+           sim->database->backends[connection->backend].phase == BACKEND_OPEN;
+}
+
+bool sim_connections_between_flights(const struct sim *sim, const struct sim_instance *instance,
+                                     uint32_t connection)
+{
+    bool between = false;
+    for (uint32_t at = 0; at < instance->control; at++)
+        if (at == connection || connection >= instance->control)
+            between |= is_between_flights(sim, &instance->connections[at]);
+    return between;
 }
 
 /* ---- connecting ---- */
@@ -68,25 +85,66 @@ void sim_connections_start(struct sim *sim, struct sim_instance *instance)
 {
     for (uint32_t connection = 0; connection <= instance->control; connection++) {
         instance->connections[connection].pending_end = &instance->connections[connection].pending;
+        if (!is_control(instance, connection))
+            instance->connections[connection].sender = sim_sender_new(sim);
         connect_later(sim, instance, connection, sim_random_delay(&sim->server_random, 50000));
     }
 }
 
 /* ---- sending ---- */
 
+static int64_t arrival_us(struct sim *sim, struct sim_connection *connection)
+{
+    int64_t at_us = sim->clock.now_us + sim_random_delay(&sim->server_random, sim->plan.network_us);
+    if (at_us <= connection->last_arrival_us)
+        at_us = connection->last_arrival_us + 1;
+    connection->last_arrival_us = at_us;
+    return at_us;
+}
+
+/* A transaction has several flights, and nothing may come between them. */
+static bool has_transaction(const struct sim_connection *connection)
+{
+    const struct sim_request *request = connection->pending;
+    while (request != NULL && request->kind != REQUEST_BATCH)
+        request = request->next_of_client;
+    return request != NULL;
+}
+
 void sim_connection_send(struct sim *sim, struct sim_instance *instance, uint32_t index,
                          struct sim_request *request)
 {
     struct sim_connection *connection = &instance->connections[index];
     RCPT_ASSERT(connection->up);
+    if (has_transaction(connection))
+        sim_anomaly(sim, "interleaved", "instance %u sends on connection %u between two flights",
+                    instance->number, index);
     *connection->pending_end = request;
     connection->pending_end = &request->next_of_client;
-    int64_t at_us = sim->clock.now_us + sim_random_delay(&sim->server_random, sim->plan.network_us);
-    if (at_us <= connection->last_arrival_us)
-        at_us = connection->last_arrival_us + 1;
-    connection->last_arrival_us = at_us;
+    int64_t at_us = arrival_us(sim, connection);
     if (backend_lives(sim, connection))
         sim_server_send(sim, connection->backend, request, at_us);
+}
+
+static void go_on(struct sim *sim, struct sim_connection *connection, struct sim_request *request)
+{
+    int64_t at_us = arrival_us(sim, connection);
+    if (backend_lives(sim, connection) && !sim->database->backends[connection->backend].client_gone)
+        sim_server_go_on(sim, connection->backend, request, at_us);
+}
+
+/* Numbers are the decoder's. */
+static const char *facet_name(const void *context, enum rcpt_facet facet, uint32_t number)
+{
+    const struct sim_instance *instance = context;
+    return rcpt_decoder_facet(instance->decoder, facet, number);
+}
+
+/* As src/postgres/statements.c: what has messages to decide goes in flights. */
+static bool goes_in_flights(const struct rcpt_batch *batch)
+{
+    bool applies = batch->kind == RCPT_BATCH_APPLY || batch->kind == RCPT_BATCH_PROBE;
+    return batch->kind == RCPT_BATCH_WAKE || (applies && batch->message_count > 0);
 }
 
 void sim_port_submit(void *context, const struct rcpt_batch *batch)
@@ -98,6 +156,12 @@ void sim_port_submit(void *context, const struct rcpt_batch *batch)
         sim_request_release(request);
         return; /* the schedule ends here */
     }
+    struct sim_connection *connection = &instance->connections[batch->lane % instance->control];
+    request->sent = batch;
+    request->in_flights = goes_in_flights(batch);
+    if (request->in_flights)
+        sim_sender_begin(connection->sender, sim, request,
+                         (struct rcpt_lane_names){facet_name, instance});
     sim_connection_send(sim, instance, batch->lane % instance->control, request);
 }
 
@@ -150,14 +214,35 @@ static struct sim_request *pop(struct sim_connection *connection)
     return request;
 }
 
+/* A rollback is sent, and the result does not wait for it. */
+static void on_flight(struct sim *sim, struct sim_instance *instance,
+                      struct sim_connection *connection)
+{
+    struct sim_request *request = connection->pending;
+    if (!sim_sender_go_on(connection->sender, sim, request))
+        return; /* the schedule ends here */
+    go_on(sim, connection, request);
+    if (request->flight != FLIGHT_ROLLBACK)
+        return;
+    const struct rcpt_engine_result overtaken = {.outcome = RCPT_ENGINE_RETRY};
+    uint32_t lane = request->lane;
+    sim_request_release(pop(connection));
+    rcpt_engine_on_result(instance->engine, lane, &overtaken, sim_now_ms(sim));
+    sim_instance_check_drain(sim, instance);
+}
+
 void sim_instance_on_answer(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];
     struct sim_connection *connection = &instance->connections[task->a];
     if (connection->epoch != task->b)
         return;
+    RCPT_ASSERT(connection->pending->answered);
+    if (connection->pending->kind == REQUEST_BATCH && !connection->pending->final) {
+        on_flight(sim, instance, connection);
+        return;
+    }
     struct sim_request *request = pop(connection);
-    RCPT_ASSERT(request->answered);
     switch (request->kind) {
     case REQUEST_BATCH:
         rcpt_engine_on_result(instance->engine, request->lane, &request->result, sim_now_ms(sim));
@@ -251,5 +336,7 @@ void sim_connections_fini(struct sim *sim, struct sim_instance *instance, enum s
             sim_server_hang_up(sim, connection->backend, how);
         while (connection->pending != NULL)
             sim_request_release(pop(connection));
+        sim_sender_free(connection->sender);
+        connection->sender = NULL;
     }
 }

@@ -8,8 +8,8 @@
 #include "core/engine_internal.h"
 
 static const char *const phase_names[PHASE__COUNT] = {
-    "down",      "unsynced", "reading", "ready",  "in_flight", "waiting",
-    "searching", "waking",   "queued",  "rewind", "comparing", "held",
+    "down",   "unsynced", "reading", "ready",  "in_flight", "waiting", "searching",
+    "waking", "between",  "queued",  "rewind", "comparing", "held",
 };
 
 _Static_assert((int)LANE_STATE__COUNT == (int)PHASE_SEARCHING, "states of a lane come first");

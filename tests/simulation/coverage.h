@@ -17,7 +17,8 @@ enum sim_phase { /* first the states of a lane, then other phases that it can be
                  PHASE_WAITING,
                  PHASE_SEARCHING, /* for an event that PostgreSQL refuses */
                  PHASE_WAKING,    /* a transaction over parked rows is in flight */
-                 PHASE_QUEUED,    /* raw events wait */
+                 PHASE_BETWEEN, /* two flights of its transaction: PostgreSQL waits for the client */
+                 PHASE_QUEUED,  /* raw events wait */
                  PHASE_REWINDING, /* one of its partitions */
                  PHASE_COMPARING, /* the anchor's record has not come by yet */
                  PHASE_HELD,      /* the instance reads positions of an assignment */

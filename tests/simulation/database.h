@@ -9,12 +9,16 @@
 #ifndef SIMULATION_DATABASE_H
 #define SIMULATION_DATABASE_H
 
+#include "cells.h"
 #include "core/engine.h"
+#include "core/keys.h"
 #include "world.h"
 
 #define SIM_BACKENDS 96u
 #define SIM_CODES    9100
 #define SIM_OTHERS   UINT32_MAX /* owner of a lock: a client that is not ours */
+/* PostgreSQL's clock at virtual time 0: in the midst of the times that receipts name. */
+#define SIM_EPOCH_US INT64_C(1600030000000000)
 
 struct sim_row { /* of consumer_progress */
     bool exists;
@@ -51,7 +55,40 @@ struct sim_fold {                   /* of one message */
     uint32_t message, first, count; /* into items */
     int16_t top;
     uint32_t mask;
-    bool known, changes; /* decided by the statement's snapshot */
+    int64_t at_us;          /* the winner's */
+    struct sim_times least; /* what its receipts say of first times */
+    /* What the last decide has found in its snapshot … */
+    bool known, retired, changes;
+    int16_t status;
+    uint32_t flags, life;
+    /* … and what it has changed: the row is locked until the end. */
+    bool changed;
+    int16_t was;
+    uint32_t had;
+    struct sim_times times, before; /* after and before the change */
+    uint8_t fate;                   /* enum rcpt_fate: what the client makes of it */
+};
+
+enum sim_flight { /* what a client wants next of its transaction */
+                  FLIGHT_FIRST,
+                  FLIGHT_DECIDE, /* of a wake that has its receipts, or what was stale */
+                  FLIGHT_WRITE,
+                  FLIGHT_ROLLBACK,
+};
+
+struct sim_line { /* of the answer of decide */
+    uint32_t n;   /* from 1: place among what was asked */
+    uint32_t fold, flags;
+    int16_t status;
+    char fate[2];
+    char deliver[8], open[8], gateway[8], before[24];
+};
+
+struct sim_key { /* of receipt_counted */
+    uint32_t twin;
+    int64_t at_us; /* of the receipt */
+    enum rcpt_key_fate fate;
+    bool undone;
 };
 
 struct sim_request {
@@ -63,7 +100,24 @@ struct sim_request {
     int64_t arrives_us;
     bool half;    /* the rest has not arrived */
     bool delayed; /* is to be executed late */
-    bool answered, failed;
+    bool answered, failed, final;
+
+    /* A transaction in flights: what the client has last asked, and the answer to it. */
+    bool in_flights;
+    enum sim_flight flight;
+    bool under_way;                /* the client has sent that flight */
+    const struct rcpt_batch *sent; /* the client's */
+    uint32_t *asked;               /* folds; NULL: all */
+    uint32_t asked_count;
+    struct sim_line *lines;
+    uint32_t line_count;
+    struct sim_key *keys; /* as the first decide stores them */
+    uint32_t key_count;
+    bool keys_told;
+    int64_t now_us;         /* begin of the transaction, by PostgreSQL's clock */
+    struct sim_cells cells; /* what the second flight writes */
+    uint32_t groups;
+    uint8_t *echoes; /* by item: the client takes it for a copy */
 
     /* REQUEST_BATCH */
     enum rcpt_batch_kind batch;
@@ -102,6 +156,8 @@ enum sim_backend_phase {
     BACKEND_FENCE,
     BACKEND_WORK,
     BACKEND_LOCK,
+    BACKEND_KEYS,
+    BACKEND_OPEN, /* idle in its transaction: the client counts */
     BACKEND_COMMIT
 };
 
@@ -116,7 +172,7 @@ struct sim_backend {
     uint32_t **locks; /* held */
     uint32_t lock_count, lock_capacity;
     uint32_t *waiting_for;
-    int64_t wait_until_us, started_us, last_answer_us;
+    int64_t wait_until_us, started_us, last_answer_us, idle_until_us;
     bool victim;
 };
 
@@ -136,6 +192,7 @@ struct sim_database {
     struct sim_row rows[SIM_PARTS][SIM_LANES];
     uint32_t row_owner[SIM_PARTS][SIM_LANES];
     struct sim_counter counters[SIM_CAMPAIGNS][SIM_ENTRIES];
+    int64_t retired[SIM_CAMPAIGNS][SIM_ENTRIES]; /* of messages that were deleted */
     uint32_t parked[SIM_PARTS][SIM_LANES];
 
     struct sim_undo *undo;
@@ -164,17 +221,29 @@ void sim_transaction_end(struct sim *sim, bool synchronous);
 void sim_database_go_back(struct sim *sim, uint32_t transactions);
 void sim_set_fate(struct sim *sim, uint32_t item, enum sim_fate fate,
                   enum rcpt_reject_reason reason);
-/* Raises the row of a message and moves the counters. */
-void sim_raise(struct sim *sim, uint32_t message, int16_t top, uint32_t mask);
 void sim_insert_message(struct sim *sim, uint32_t message);
+void sim_delete_message(struct sim *sim, uint32_t message);
+/* Inserts it again after a while. */
+void sim_platform_insert_later(struct sim *sim, uint32_t message, int64_t delay_us);
+void sim_add_cells(struct sim *sim, const struct sim_cells *cells);
 void sim_platform_start(struct sim *sim);
 
 /* ---- server.c ---- */
+#define SIM_NOTICE_US 20000000 /* until the server sees that a client is gone, at the most */
+void sim_backend_step_after(struct sim *sim, uint32_t backend, int64_t delay_us);
+int64_t sim_backend_work_us(struct sim *sim);
+/* Rolls back and ends; the client learns of it after a while, if there is one. */
+void sim_backend_end(struct sim *sim, uint32_t backend, int64_t notice_us);
+
+/* ---- server.c, clients.c ---- */
 /* Backend of a new connection; UINT32_MAX: the server is down. */
 uint32_t sim_server_connect(struct sim *sim, uint32_t instance, uint32_t life, uint32_t connection,
                             uint32_t epoch);
 void sim_server_send(struct sim *sim, uint32_t backend, struct sim_request *request,
                      int64_t arrives_us);
+/* The next flight of the transaction that the backend has open. */
+void sim_server_go_on(struct sim *sim, uint32_t backend, struct sim_request *request,
+                      int64_t arrives_us);
 /* The client's end is gone: the kind of fault says how much of its requests arrives. */
 void sim_server_hang_up(struct sim *sim, uint32_t backend, enum sim_fault how);
 /* Only a part of the requests has arrived (the client is stopped); and now the rest has. */
@@ -192,11 +261,20 @@ void sim_server_free(struct sim *sim, uint32_t *lock);
 /* ---- statements.c ---- */
 enum sim_statement_end { STATEMENT_DONE, STATEMENT_REFUSED };
 bool sim_fence_holds(const struct sim *sim, const struct sim_request *request, uint32_t move);
-/* Takes the statement's snapshot: known messages, coming changes, parked rows that it takes. */
-void sim_statement_snapshot(struct sim *sim, struct sim_request *request);
-/* With the lock of a message's row in hand: does PostgreSQL refuse to change it? */
-bool sim_statement_refuses(const struct sim *sim, const struct sim_request *request, uint32_t fold);
+/* Parked rows that wake, discard or expire takes. */
+void sim_statement_pick_parked(struct sim *sim, struct sim_request *request);
 void sim_statement_commit(struct sim *sim, struct sim_request *request);
 void sim_statement_read(struct sim *sim, struct sim_request *request);
+
+/* ---- decide.c: sql/lane/decide and keys ---- */
+uint32_t sim_asked_count(const struct sim_request *request);
+struct sim_fold *sim_asked(const struct sim_request *request, uint32_t place);
+void sim_decide_snapshot(struct sim *sim, struct sim_request *request);
+enum sim_change { CHANGE_NONE, CHANGE_DONE, CHANGE_REFUSED };
+/* With the lock of the message's row in hand, as it is now. */
+enum sim_change sim_decide_change(struct sim *sim, struct sim_request *request,
+                                  struct sim_fold *fold);
+void sim_decide_answer(struct sim *sim, struct sim_request *request);
+bool sim_key_is_inside(const struct sim_request *request, int64_t at_us);
 
 #endif

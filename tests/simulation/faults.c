@@ -190,6 +190,28 @@ static void lock_message(struct sim *sim)
     sim_after(sim, sim_random_delay(dice(sim), 4000000), on_unlock, message, 0, 0);
 }
 
+static void on_delete(struct sim *sim, const struct sim_task *task)
+{
+    struct sim_message *message = &sim->traffic.messages[task->a];
+    if (message->owner != SIM_OTHERS || !message->exists)
+        return; /* the server went down meanwhile */
+    sim_transaction_begin(sim->database);
+    sim_delete_message(sim, task->a);
+    sim_transaction_end(sim, sim->plan.platform_synchronous);
+    sim_server_free(sim, &message->owner);
+    if (sim_random_chance(dice(sim), 50))
+        sim_platform_insert_later(sim, task->a, sim_random_delay(dice(sim), 1000000));
+}
+
+static void delete_message(struct sim *sim)
+{
+    uint32_t message = sim_random_below(dice(sim), sim->traffic.message_count);
+    if (!sim->traffic.messages[message].exists || !sim_server_lock_message(sim, message))
+        return;
+    cover_all(sim, FAULT_DELETE);
+    sim_after(sim, sim_random_delay(dice(sim), 300000), on_delete, message, 0, 0);
+}
+
 static void raise_generation(struct sim *sim)
 {
     struct sim_database *database = sim->database;
@@ -285,6 +307,9 @@ static void happen(struct sim *sim, enum sim_fault fault)
         break;
     case FAULT_ROW_DELETED:
         delete_row(sim);
+        break;
+    case FAULT_DELETE:
+        delete_message(sim);
         break;
     default: /* happens at deliveries, seeks and rebalances */
         break;

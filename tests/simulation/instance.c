@@ -159,6 +159,7 @@ void sim_instance_start(struct sim *sim, uint32_t number)
     settings.seed += number * 1000 + life;
     instance->engine = rcpt_engine_new(&settings, sim->traffic.ladder, &ports);
     instance->decoder = rcpt_decoder_new(sim->traffic.ladder, settings.lanes);
+    rcpt_decoder_set_rules(instance->decoder, sim->plan.dedup);
     sim_positions_start(sim, instance);
     sim_say(sim, "instance %u: starts, life %u", number, life);
     sim_group_forget(sim, number);

@@ -14,6 +14,7 @@ struct sim_connection {
     uint32_t epoch; /* changes with each loss */
     uint32_t backend, backend_life;
     struct sim_request *pending, **pending_end;
+    struct sim_sender *sender; /* NULL: of `control` */
     int64_t last_arrival_us;
 };
 
@@ -75,6 +76,9 @@ uint32_t sim_assigned_parts(struct sim_instance *instance);
 
 /* ---- connections.c ---- */
 void sim_connections_start(struct sim *sim, struct sim_instance *instance);
+/* Whether a transaction waits for its next flight on this connection, or with `control` on any. */
+bool sim_connections_between_flights(const struct sim *sim, const struct sim_instance *instance,
+                                     uint32_t connection);
 void sim_connections_fini(struct sim *sim, struct sim_instance *instance, enum sim_fault how);
 bool sim_connection_is_up(const struct sim_instance *instance, uint32_t connection);
 /* Takes the request over. */

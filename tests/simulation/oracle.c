@@ -7,191 +7,11 @@
 #include <string.h>
 
 #include "instance.h"
+#include "ledger.h"
+#include "postgres/decided.h"
 #include "traffic.h"
 
 #define RECOUNT_EVERY 64
-
-/* ---- the content of a batch, when it is submitted ---- */
-
-static uint32_t part_of(const char *topic, int32_t partition)
-{
-    uint32_t base = strcmp(topic, sim_topic_name(0)) == 0 ? 0 : SIM_TOPIC_PARTS;
-    return base + (uint32_t)partition;
-}
-
-/* The record of the log that this one was decoded from: the timestamp is its number. */
-static const struct sim_record *find_record(struct sim *sim, const struct rcpt_record *record,
-                                            const char *topic, int32_t partition)
-{
-    int64_t number = record->timestamp_ms - SIM_FIRST_TIMESTAMP;
-    if (number >= 0 && number < sim->traffic.record_count) {
-        const struct sim_record *found = &sim->traffic.records[number];
-        if (found->offset == record->offset && found->part == part_of(topic, partition))
-            return found;
-    }
-    sim_anomaly(sim, "phantom", "a record at offset %lld that was never produced there",
-                (long long)record->offset);
-    return NULL;
-}
-
-static uint32_t find_item(struct sim *sim, const struct sim_record *record, int32_t index)
-{
-    uint32_t number = record->first_item + (index > 0 ? (uint32_t)index : 0);
-    if (number < record->first_item + record->item_count &&
-        sim->traffic.items[number].index == index)
-        return number;
-    sim_anomaly(sim, "phantom", "index %d of offset %lld was never produced", index,
-                (long long)record->offset);
-    return UINT32_MAX;
-}
-
-static bool take_moves(struct sim *sim, const struct rcpt_batch *batch, struct sim_request *request)
-{
-    for (uint32_t index = 0; index < batch->move_count; index++) {
-        const struct rcpt_batch_move *move = &batch->moves[index];
-        uint32_t part = part_of(move->topic, move->partition);
-        request->moves[request->move_count++] = (struct sim_move){part, *move};
-        if (index > 0 && request->moves[index - 1].part >= part)
-            sim_anomaly(sim, "order", "moves are not sorted");
-        if (move->next < move->expected ||
-            (batch->kind != RCPT_BATCH_APPLY && move->next != move->expected))
-            sim_anomaly(sim, "move", "part %u from %lld to %lld", part, (long long)move->expected,
-                        (long long)move->next);
-        if (move->anchor_offset >= move->next)
-            sim_anomaly(sim, "anchor", "part %u: anchor %lld of a position %lld", part,
-                        (long long)move->anchor_offset, (long long)move->next);
-    }
-    return sim->anomaly == NULL;
-}
-
-static bool take_event(struct sim *sim, const struct rcpt_batch *batch, uint32_t index,
-                       uint32_t message, struct sim_request *request)
-{
-    const struct rcpt_batch_event *event = &batch->events[index];
-    const struct sim_record *record =
-        find_record(sim, event->record, batch->record_topics[event->record_index],
-                    batch->record_partitions[event->record_index]);
-    uint32_t number =
-        record != NULL ? find_item(sim, record, (int32_t)event->event->index) : UINT32_MAX;
-    if (number == UINT32_MAX)
-        return false;
-    const struct sim_item *item = &sim->traffic.items[number];
-    if (item->message != message || item->lane != batch->lane ||
-        item->at_us != event->event->at_us ||
-        rcpt_ladder_entry(sim->traffic.ladder, item->entry)->code != event->code) {
-        sim_anomaly(sim, "content", "event %d of offset %lld is not what was produced", item->index,
-                    (long long)record->offset);
-        return false;
-    }
-    request->items[request->item_count++] = number;
-    return true;
-}
-
-static uint32_t find_message(struct sim *sim, const struct rcpt_batch_message *message)
-{
-    uint32_t number = 0;
-    for (uint32_t at = 2; at < 7 && at < message->id_size; at++) /* m-00000 */
-        number = number * 10 + (uint32_t)(message->id[at] - '0');
-    if (number < sim->traffic.message_count &&
-        sim->traffic.messages[number].id_size == message->id_size &&
-        memcmp(sim->traffic.messages[number].id, message->id, message->id_size) == 0)
-        return number;
-    sim_anomaly(sim, "content", "a message id that was never produced");
-    return UINT32_MAX;
-}
-
-/* The fold is computed again, from the ladder and the events alone. */
-static void check_fold(struct sim *sim, const struct rcpt_batch *batch, uint32_t index,
-                       const struct sim_fold *fold, const struct sim_request *request)
-{
-    const struct rcpt_batch_message *message = &batch->messages[index];
-    const struct rcpt_batch_signature *signature = &batch->signatures[message->signature];
-    int32_t counts[SIM_ENTRIES] = {0};
-    int16_t top = -1;
-    int64_t at_us = INT64_MAX;
-    uint32_t mask = 0;
-    for (uint32_t at = fold->first; at < fold->first + fold->count; at++) {
-        const struct sim_item *item = &sim->traffic.items[request->items[at]];
-        const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(sim->traffic.ladder, item->entry);
-        counts[item->entry]++;
-        mask |= entry->mask;
-        if (entry->top > top || (entry->top == top && item->at_us < at_us))
-            at_us = item->at_us;
-        top = entry->top > top ? entry->top : top;
-    }
-    bool right = top == message->top && mask == message->mask && at_us == message->at_us;
-    for (uint32_t at = signature->first; at < signature->first + signature->size; at++)
-        counts[sim->database->entry_of[batch->signature_codes[at]]] -= batch->signature_counts[at];
-    for (uint32_t entry = 0; entry < SIM_ENTRIES; entry++)
-        right &= counts[entry] == 0;
-    if (!right)
-        sim_anomaly(sim, "fold", "message %u of a batch is folded wrong", fold->message);
-}
-
-static bool take_messages(struct sim *sim, const struct rcpt_batch *batch,
-                          struct sim_request *request)
-{
-    request->folds = rcpt_malloc((batch->message_count + 1) * sizeof(*request->folds));
-    request->items = rcpt_malloc((batch->event_count + 1) * sizeof(*request->items));
-    for (uint32_t index = 0; index < batch->message_count; index++) {
-        const struct rcpt_batch_message *message = &batch->messages[index];
-        uint32_t first = message->first_event, number = find_message(sim, message);
-        uint32_t end = index + 1 < batch->message_count ? batch->messages[index + 1].first_event
-                                                        : batch->event_count;
-        if (number == UINT32_MAX)
-            return false;
-        if (index > 0 && request->folds[index - 1].message >= number)
-            sim_anomaly(sim, "order", "messages are not sorted");
-        for (uint32_t at = first; at < end; at++) {
-            if (!take_event(sim, batch, at, number, request))
-                return false;
-        }
-        struct sim_fold *fold = &request->folds[request->fold_count++];
-        *fold = (struct sim_fold){.message = number,
-                                  .first = first,
-                                  .count = end - first,
-                                  .top = message->top,
-                                  .mask = message->mask};
-        check_fold(sim, batch, index, fold, request);
-    }
-    return sim->anomaly == NULL;
-}
-
-static bool take_letters(struct sim *sim, const struct rcpt_batch *batch,
-                         struct sim_request *request)
-{
-    request->letters = rcpt_malloc((batch->letter_count + 1) * sizeof(*request->letters));
-    request->letter_reasons = rcpt_malloc(batch->letter_count + 1);
-    for (uint32_t index = 0; index < batch->letter_count; index++) {
-        const struct rcpt_batch_letter *letter = &batch->letters[index];
-        const struct sim_record *record =
-            find_record(sim, letter->record, letter->topic, letter->partition);
-        uint32_t number = record != NULL ? find_item(sim, record, letter->index) : UINT32_MAX;
-        if (number == UINT32_MAX)
-            return false;
-        const struct sim_item *item = &sim->traffic.items[number];
-        bool legal = item->message == SIM_NO_MESSAGE
-                         ? (uint8_t)letter->reason == item->reason
-                         : letter->reason == RCPT_REJECT_DATABASE &&
-                               sim->traffic.messages[item->message].poison;
-        if (!legal)
-            sim_anomaly(sim, "letter", "index %d of offset %lld as %s", letter->index,
-                        (long long)record->offset, rcpt_reject_name(letter->reason));
-        request->letters[request->letter_count] = number;
-        request->letter_reasons[request->letter_count++] = (uint8_t)letter->reason;
-    }
-    return sim->anomaly == NULL;
-}
-
-bool sim_oracle_take_batch(struct sim *sim, const struct rcpt_batch *batch,
-                           struct sim_request *request)
-{
-    request->batch = batch->kind;
-    request->lane = batch->lane;
-    request->wake_limit = batch->wake_limit;
-    return take_moves(sim, batch, request) && take_messages(sim, batch, request) &&
-           take_letters(sim, batch, request);
-}
 
 /* ---- commits ---- */
 
@@ -227,6 +47,14 @@ void sim_oracle_before_commit(struct sim *sim, const struct sim_request *request
             sim_anomaly(sim, "discarded", "a good parked receipt of message %u is thrown away",
                         item->message);
     }
+    for (uint32_t at = 0; at < request->item_count && request->batch == RCPT_BATCH_WAKE; at++)
+        if (sim->traffic.items[request->items[at]].fate != FATE_PARKED)
+            sim_anomaly(sim, "woken", "a receipt that is not parked is woken");
+    for (uint32_t at = 0; at < request->fold_count && request->batch == RCPT_BATCH_WAKE; at++)
+        if (request->folds[at].fate != RCPT_FATE_KNOWN)
+            sim_anomaly(sim, "overtaken", "a wake writes what it has found no message for");
+    if (request->in_flights)
+        sim_ledger_check(sim, request);
     if (request->instance < SIM_INSTANCES && sim->plan.engine.lanes <= request->lane)
         sim_anomaly(sim, "lane", "lane %u does not exist", request->lane);
 }
@@ -270,12 +98,12 @@ static void check_message(struct sim *sim, uint32_t number)
          at = sim->traffic.items[at].next_of_message) {
         const struct sim_item *item = &sim->traffic.items[at];
         const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(sim->traffic.ladder, item->entry);
-        if (item->fate != FATE_APPLIED)
+        if (item->fate != FATE_APPLIED || item->life != message->life)
             continue;
         status = entry->top > status ? entry->top : status;
         flags |= entry->mask;
     }
-    if (status != message->status || flags != message->flags)
+    if (message->exists && (status != message->status || flags != message->flags))
         sim_anomaly(sim, "status", "message %u has %d/%x, its receipts say %d/%x", number,
                     message->status, message->flags, status, flags);
 }
@@ -313,9 +141,13 @@ void sim_oracle_recount(struct sim *sim)
     }
     for (uint32_t number = 0; number < sim->traffic.item_count; number++) {
         const struct sim_item *item = &sim->traffic.items[number];
-        if (item->fate == FATE_APPLIED)
+        if (item->fate == FATE_APPLIED && item->counted != COUNTED_AS_COPY)
             counters[sim->traffic.messages[item->message].campaign][item->entry].events++;
     }
+    for (uint32_t campaign = 0; campaign < SIM_CAMPAIGNS; campaign++)
+        for (uint32_t entry = 0; entry < SIM_ENTRIES; entry++)
+            counters[campaign][entry].messages += sim->database->retired[campaign][entry];
+    sim_ledger_check_keys(sim);
     if (memcmp(counters, sim->database->counters, sizeof(counters)) != 0)
         sim_anomaly(sim, "drift", "the counters differ from a recount");
 }
@@ -340,7 +172,8 @@ void sim_oracle_on_halt(struct sim *sim, uint32_t part, const char *why)
     if (strcmp(why, "no-row") == 0)
         legal = sim->database->row_deleted[part];
     else if (strcmp(why, "retention") == 0)
-        legal |= lowest_row(sim, part) < log->low || sim->database->records_gone[part];
+        legal |= lowest_row(sim, part) < log->low || sim->database->records_gone[part] ||
+                 lowest_row(sim, part) == INT64_MAX; /* a fail-over took the rows back, too */
     if (legal &&
         strcmp(why, "retention") == 0) /* a partition that stands still does not ask again */
         sim->database->records_gone[part] = true;
@@ -395,7 +228,8 @@ static bool is_at_end(const struct sim *sim, uint32_t part)
 static bool waits_for_good(const struct sim *sim, const struct sim_item *item)
 {
     const struct sim_message *message = &sim->traffic.messages[item->message];
-    return !message->exists && message->insert_at_us < 0 && sim->plan.parked_max_age_ms > 1000000;
+    return !message->exists && !message->retired && message->insert_at_us < 0 &&
+           sim->plan.parked_max_age_ms > 1000000;
 }
 
 /* The anchor's record does not exist yet. */
@@ -462,15 +296,19 @@ static bool is_legal_end(const struct sim *sim, const struct sim_item *item)
         return sim->plan.unknown != UNKNOWN_DEAD_LETTER;
     if (item->fate == FATE_APPLIED) {
         const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(sim->traffic.ladder, item->entry);
-        return message->exists && (!message->poison || (entry->top == 0 && entry->mask == 0));
+        return (message->exists || message->was_deleted) &&
+               (!message->poison || (entry->top == 0 && entry->mask == 0));
     }
     switch (item->letter_reason) {
     case RCPT_REJECT_DATABASE:
         return message->poison;
     case RCPT_REJECT_AGED_OUT:
-        return message->insert_at_us != 0;
+        return message->insert_at_us != 0 || message->was_deleted;
+    case RCPT_REJECT_RETIRED_MESSAGE:
+        return message->was_deleted;
     case RCPT_REJECT_UNKNOWN_MESSAGE:
-        return message->insert_at_us != 0 && sim->plan.unknown == UNKNOWN_DEAD_LETTER;
+        return (message->insert_at_us != 0 || message->was_deleted) &&
+               sim->plan.unknown == UNKNOWN_DEAD_LETTER;
     default:
         return false;
     }

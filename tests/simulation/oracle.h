@@ -9,6 +9,9 @@
  * request; false: an anomaly. */
 bool sim_oracle_take_batch(struct sim *sim, const struct rcpt_batch *batch,
                            struct sim_request *request);
+/* The same of a wake, whose items are known already. */
+bool sim_oracle_take_woken(struct sim *sim, const struct rcpt_batch *batch,
+                           struct sim_request *request);
 /* Before the writes of a transaction: nothing that it handles has been handled before. */
 void sim_oracle_before_commit(struct sim *sim, const struct sim_request *request);
 /* After them: every event below the new positions is accounted for; rows are the maximum of what

@@ -34,6 +34,7 @@ static const char *const names[FAULT__COUNT] = {
     [FAULT_SLOW] = "slow",
     [FAULT_GENERATION] = "generation",
     [FAULT_ROW_DELETED] = "row-deleted",
+    [FAULT_DELETE] = "delete",
 };
 
 const char *sim_fault_name(enum sim_fault fault)
@@ -54,7 +55,7 @@ static void draw_engine(struct rcpt_engine_settings *engine, struct sim_random *
 {
     engine->lanes = (uint32_t)PICK(random, 1, 2, 2, 4, 4, 8);
     engine->connections = (uint32_t)sim_random_between(random, 1, engine->lanes);
-    engine->depth = (uint32_t)PICK(random, 1, 1, 2, 4);
+    engine->depth = 1; /* as src/receipts/receipts.c has it */
     engine->batch_max_events = (uint32_t)PICK(random, 1, 5, 20, 100, 5000);
     engine->batch_max_bytes = (uint32_t)PICK(random, 500, 5000, 1000000);
     engine->budget_bytes = (uint64_t)PICK(random, 3000, 20000, 200000, 100000000);
@@ -76,6 +77,7 @@ static void draw_traffic(struct sim_plan *plan, struct sim_random *random)
     plan->events_per_record = (uint32_t)PICK(random, 1, 5, 20, 20);
     plan->messages = (uint32_t)PICK(random, 5, 30, 150, 600);
     plan->campaigns = (uint32_t)PICK(random, 1, 3);
+    plan->copy_percent = (uint32_t)PICK(random, 0, 10, 40);
     plan->reject_percent = (uint32_t)PICK(random, 0, 2, 10);
     plan->gap_percent = (uint32_t)PICK(random, 0, 5, 25);
     plan->poison_percent = (uint32_t)PICK(random, 0, 0, 1, 5);
@@ -101,8 +103,23 @@ static void draw_platform(struct sim_plan *plan, struct sim_random *random)
     plan->lock_timeout_ms = PICK(random, 500, 2000);
     plan->zombie_timeout_ms = PICK(random, 2000, 4000);
     plan->session_timeout_ms = PICK(random, 500, 2000);
+    plan->idle_timeout_ms = PICK(random, 300, 1000, 5000);
     plan->network_us = PICK(random, 500, 3000, 30000);
     plan->hold_us = PICK(random, 500, 5000, 50000);
+}
+
+/* Every rule in most schedules: what one counts must not depend on the others. */
+static void draw_rules(struct sim_plan *plan, struct sim_random *random)
+{
+    uint32_t share = (uint32_t)PICK(random, 100, 100, 50, 0);
+    plan->dedup = sim_random_chance(random, share);
+    plan->series = sim_random_chance(random, share / 2 + share % 2);
+    plan->reasons = sim_random_chance(random, share);
+    plan->gateways = sim_random_chance(random, share);
+    plan->times = sim_random_chance(random, share);
+    plan->folds = sim_random_chance(random, share);
+    plan->dimensions = sim_random_chance(random, share) ? 2 : 0;
+    plan->groups = sim_random_chance(random, share) ? 2 : 0;
 }
 
 /* Ends that need an operator come seldom, and at most one kind in a schedule: they end liveness. */
@@ -161,6 +178,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed, const struct sim_limits
     draw_engine(&plan->engine, &random);
     draw_traffic(plan, &random);
     draw_platform(plan, &random);
+    draw_rules(plan, &random);
     draw_faults(plan, &random);
     apply_limits(plan, limits);
 }

@@ -36,6 +36,7 @@ enum sim_fault {
     FAULT_SLOW,         /* the server is slow for a while */
     FAULT_GENERATION,   /* an operator raises the generation */
     FAULT_ROW_DELETED,  /* an operator deletes a row of consumer_progress */
+    FAULT_DELETE,       /* the platform deletes messages, and inserts some of them again */
     FAULT__COUNT,
 };
 
@@ -55,6 +56,7 @@ struct sim_plan {
     uint32_t records;            /* that are produced in all */
     uint32_t events_per_record;  /* at most */
     uint32_t messages, campaigns;
+    uint32_t copy_percent;   /* of receipts that came before */
     uint32_t reject_percent; /* of events and records that cannot be understood */
     uint32_t gap_percent;    /* offsets without a record */
     uint32_t poison_percent; /* messages whose row PostgreSQL refuses to change */
@@ -66,6 +68,9 @@ struct sim_plan {
     int64_t parked_max_age_ms, parked_poll_ms;
     uint32_t parked_max_rows;
     int64_t lock_timeout_ms, zombie_timeout_ms, session_timeout_ms;
+    int64_t idle_timeout_ms; /* of a session that is idle in its transaction */
+    bool dedup, series, reasons, gateways, times, folds;
+    uint32_t dimensions, groups;    /* how many */
     int64_t network_us, hold_us;    /* bounds of delays */
     int64_t load_ms;                /* faults and production end here */
     int64_t fault_ms[FAULT__COUNT]; /* mean distance; 0: never */

@@ -62,6 +62,8 @@ void sim_cover(struct sim *sim, enum sim_fault fault, const struct sim_instance 
     if (!instance->alive)
         return;
     uint32_t phases = instance->held != 0 ? 1u << PHASE_HELD : 0;
+    if (sim_connections_between_flights(sim, instance, connection))
+        phases |= 1u << PHASE_BETWEEN;
     for (uint32_t lane = 0; lane < sim->plan.engine.lanes; lane++) {
         if (connection >= instance->control || lane % instance->control == connection)
             phases |= sim_phases_of_lane(instance->engine, lane);

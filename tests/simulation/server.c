@@ -7,9 +7,6 @@
 #include "instance.h"
 #include "oracle.h"
 
-#define NOTICE_US 20000000 /* until the server sees that a client is gone, at the most */
-#define AGAIN     40       /* one of so many batches lacks something and must be sent again */
-
 static void step(struct sim *sim, uint32_t number);
 
 /* ---- requests ---- */
@@ -32,6 +29,11 @@ void sim_request_release(struct sim_request *request)
     free(request->letters);
     free(request->letter_reasons);
     free(request->rows);
+    free(request->asked);
+    free(request->lines);
+    free(request->keys);
+    free(request->echoes);
+    sim_cells_free(&request->cells);
     free(request);
 }
 
@@ -44,14 +46,14 @@ static void on_step(struct sim *sim, const struct sim_task *task)
         step(sim, task->a);
 }
 
-static void step_after(struct sim *sim, uint32_t number, int64_t delay_us)
+void sim_backend_step_after(struct sim *sim, uint32_t number, int64_t delay_us)
 {
     struct sim_backend *backend = &sim->database->backends[number];
     backend->step++;
     sim_after(sim, delay_us, on_step, number, backend->life, backend->step);
 }
 
-static int64_t work_us(struct sim *sim)
+int64_t sim_backend_work_us(struct sim *sim)
 {
     int64_t bound = sim->plan.hold_us;
     if (sim->clock.now_us < sim->database->slow_until_us)
@@ -83,7 +85,7 @@ void sim_server_free(struct sim *sim, uint32_t *lock)
     for (uint32_t number = 0; number < SIM_BACKENDS; number++) {
         struct sim_backend *backend = &sim->database->backends[number];
         if (backend->used && backend->waiting_for == lock)
-            step_after(sim, number, 1);
+            sim_backend_step_after(sim, number, 1);
     }
 }
 
@@ -92,6 +94,11 @@ static void unlock_all(struct sim *sim, struct sim_backend *backend)
     while (backend->lock_count > 0)
         sim_server_free(sim, backend->locks[--backend->lock_count]);
     backend->waiting_for = NULL;
+}
+
+static void unlock_last(struct sim *sim, struct sim_backend *backend)
+{
+    sim_server_free(sim, backend->locks[--backend->lock_count]);
 }
 
 bool sim_server_lock_message(struct sim *sim, uint32_t message)
@@ -141,7 +148,7 @@ static struct sim_request *take_head(struct sim_backend *backend)
 }
 
 /* Rolls back and ends; the client learns of it after a while, if there is one. */
-static void end(struct sim *sim, uint32_t number, int64_t notice_us)
+void sim_backend_end(struct sim *sim, uint32_t number, int64_t notice_us)
 {
     struct sim_backend *backend = &sim->database->backends[number];
     unlock_all(sim, backend);
@@ -174,8 +181,8 @@ static void answer(struct sim *sim, uint32_t number, struct sim_request *request
 static void say_end(struct sim *sim, const struct sim_backend *backend,
                     const struct sim_request *request)
 {
-    static const char *const words[RCPT_ENGINE__COUNT] = {
-        "committed", "fenced", "rolled back", "sent again", "refused", "probed", "unknown"};
+    static const char *const words[RCPT_ENGINE__COUNT] = {"committed", "fenced", "rolled back",
+                                                          "refused",   "probed", "unknown"};
     if (sim->log == NULL || request->kind != REQUEST_BATCH)
         return;
     if (request->move_count == 0)
@@ -197,6 +204,7 @@ static void finish(struct sim *sim, uint32_t number, enum rcpt_engine_outcome ou
     struct sim_backend *backend = &sim->database->backends[number];
     struct sim_request *request = take_head(backend);
     request->result.outcome = outcome;
+    request->final = true;
     request->failed = outcome != RCPT_ENGINE_COMMITTED;
     if (outcome == RCPT_ENGINE_DATA)
         memcpy(request->result.detail, "23514 refused", sizeof("23514 refused"));
@@ -205,9 +213,23 @@ static void finish(struct sim *sim, uint32_t number, enum rcpt_engine_outcome ou
     unlock_all(sim, backend);
     backend->phase = BACKEND_IDLE;
     backend->victim = false;
-    answer(sim, number, request);
+    if (request->flight != FLIGHT_ROLLBACK) /* nobody waits for the answer to that */
+        answer(sim, number, request);
     sim_request_release(request);
-    step_after(sim, number, 1);
+    sim_backend_step_after(sim, number, 1);
+}
+
+/* The flight is answered, and the transaction stays open. */
+static void answer_flight(struct sim *sim, uint32_t number)
+{
+    struct sim_backend *backend = &sim->database->backends[number];
+    backend->phase = BACKEND_OPEN;
+    backend->idle_until_us = sim->clock.now_us + sim->plan.idle_timeout_ms * 1000;
+    backend->queue->under_way = false;
+    answer(sim, number, backend->queue);
+    sim_backend_step_after(sim, number,
+                           backend->client_gone ? sim_random_delay(&sim->server_random, 50000)
+                                                : sim->plan.idle_timeout_ms * 1000);
 }
 
 /* ---- one step of a transaction ---- */
@@ -218,7 +240,7 @@ static void begin(struct sim *sim, uint32_t number)
     struct sim_request *request = backend->queue;
     if (request == NULL) {
         if (backend->client_gone)
-            end(sim, number, 0);
+            sim_backend_end(sim, number, 0);
         return;
     }
     if (request->arrives_us > sim->clock.now_us ||
@@ -226,16 +248,19 @@ static void begin(struct sim *sim, uint32_t number)
         int64_t at_us = request->arrives_us > sim->database->down_until_us
                             ? request->arrives_us
                             : sim->database->down_until_us;
-        step_after(sim, number, at_us - sim->clock.now_us);
+        sim_backend_step_after(sim, number, at_us - sim->clock.now_us);
         return;
     }
     backend->started_us = sim->clock.now_us;
+    request->now_us = SIM_EPOCH_US + sim->clock.now_us;
     backend->at = 0;
     if (request->kind != REQUEST_BATCH)
         backend->phase = BACKEND_READ;
     else
         backend->phase = request->batch == RCPT_BATCH_PROBE ? BACKEND_WORK : BACKEND_FENCE;
-    step_after(sim, number, request->delayed ? work_us(sim) * 50 + 300000 : work_us(sim));
+    sim_backend_step_after(sim, number,
+                           request->delayed ? sim_backend_work_us(sim) * 50 + 300000
+                                            : sim_backend_work_us(sim));
 }
 
 /* True: the lock is held. Otherwise the backend waits, or has given up. */
@@ -253,7 +278,7 @@ static bool lock_or_wait(struct sim *sim, uint32_t number, uint32_t *owner)
     if (sim->clock.now_us >= backend->wait_until_us)
         finish(sim, number, RCPT_ENGINE_RETRY);
     else
-        step_after(sim, number, backend->wait_until_us - sim->clock.now_us);
+        sim_backend_step_after(sim, number, backend->wait_until_us - sim->clock.now_us);
     return false;
 }
 
@@ -273,28 +298,123 @@ static void fence(struct sim *sim, uint32_t number)
     backend->phase = BACKEND_WORK;
     backend->stalled = request->half;
     if (!backend->stalled)
-        step_after(sim, number, work_us(sim));
+        sim_backend_step_after(sim, number, sim_backend_work_us(sim));
     else if (backend->client_gone) /* until the server notices; or until it is evicted */
-        step_after(sim, number, sim_random_delay(&sim->server_random, NOTICE_US));
+        sim_backend_step_after(sim, number, sim_random_delay(&sim->server_random, SIM_NOTICE_US));
 }
 
-static void lock_messages(struct sim *sim, uint32_t number)
+static bool locks_messages(struct sim *sim, uint32_t number)
 {
     struct sim_backend *backend = &sim->database->backends[number];
     struct sim_request *request = backend->queue;
-    for (; backend->at < request->fold_count; backend->at++) {
-        const struct sim_fold *fold = &request->folds[backend->at];
+    for (; backend->at < sim_asked_count(request); backend->at++) {
+        struct sim_fold *fold = sim_asked(request, backend->at);
+        uint32_t *owner = &sim->traffic.messages[fold->message].owner;
         if (!fold->changes)
             continue;
-        if (!lock_or_wait(sim, number, &sim->traffic.messages[fold->message].owner))
-            return;
-        if (sim_statement_refuses(sim, request, backend->at)) {
+        bool had_it = *owner == number + 1;
+        if (!lock_or_wait(sim, number, owner))
+            return false;
+        enum sim_change change = sim_decide_change(sim, request, fold);
+        if (change == CHANGE_REFUSED) {
             finish(sim, number, RCPT_ENGINE_DATA);
-            return;
+            return false;
         }
+        if (change == CHANGE_NONE && !had_it)
+            unlock_last(sim, backend);
     }
-    backend->phase = BACKEND_COMMIT;
-    step_after(sim, number, work_us(sim));
+    return true;
+}
+
+/* In the order in which the client gives them, which is that of all transactions. */
+static bool stores_keys(struct sim *sim, uint32_t number)
+{
+    struct sim_backend *backend = &sim->database->backends[number];
+    struct sim_request *request = backend->queue;
+    for (; backend->at < request->key_count; backend->at++) {
+        struct sim_key *key = &request->keys[backend->at];
+        struct sim_item *twin = &sim->traffic.items[key->twin];
+        key->fate = RCPT_KEY_OUTSIDE;
+        if (!sim_key_is_inside(request, key->at_us))
+            continue;
+        if (!twin->key_stored && !lock_or_wait(sim, number, &twin->key_owner))
+            return false;
+        key->fate = twin->key_stored ? RCPT_KEY_THERE : RCPT_KEY_STORED;
+    }
+    return true;
+}
+
+static void decide(struct sim *sim, uint32_t number)
+{
+    struct sim_backend *backend = &sim->database->backends[number];
+    struct sim_request *request = backend->queue;
+    if (backend->phase == BACKEND_LOCK) {
+        if (!locks_messages(sim, number))
+            return;
+        sim_decide_answer(sim, request);
+        backend->phase = BACKEND_KEYS;
+        backend->at = 0;
+    }
+    if (request->asked == NULL && !stores_keys(sim, number))
+        return;
+    answer_flight(sim, number);
+}
+
+static void commit_soon(struct sim *sim, uint32_t number)
+{
+    sim->database->backends[number].phase = BACKEND_COMMIT;
+    sim_backend_step_after(sim, number, sim_backend_work_us(sim));
+}
+
+/* The first statement behind the fence. */
+static void work(struct sim *sim, uint32_t number)
+{
+    struct sim_backend *backend = &sim->database->backends[number];
+    struct sim_request *request = backend->queue;
+    bool parked = request->batch != RCPT_BATCH_APPLY && request->batch != RCPT_BATCH_PROBE;
+    if (parked && request->flight == FLIGHT_FIRST)
+        sim_statement_pick_parked(sim, request);
+    if (!request->in_flights) {
+        commit_soon(sim, number);
+    } else if (parked && request->flight == FLIGHT_FIRST) {
+        answer_flight(sim, number);
+    } else {
+        sim_decide_snapshot(sim, request);
+        backend->phase = BACKEND_LOCK;
+        backend->at = 0;
+        decide(sim, number);
+    }
+}
+
+/* The session is idle in its transaction: the next flight comes, or its end. */
+static void wait_for_client(struct sim *sim, uint32_t number)
+{
+    struct sim_backend *backend = &sim->database->backends[number];
+    struct sim_request *request = backend->queue;
+    bool came = request->under_way && request->arrives_us <= sim->clock.now_us;
+    if (!came) {
+        int64_t until_us = request->under_way ? request->arrives_us : backend->idle_until_us;
+        if (!request->under_way && (backend->client_gone || sim->clock.now_us >= until_us)) {
+            sim_say(sim, "  instance %u lane %u: its session ends between the flights",
+                    request->instance, request->lane);
+            sim_backend_end(sim, number, sim_backend_work_us(sim));
+        } else {
+            sim_backend_step_after(sim, number, until_us - sim->clock.now_us);
+        }
+        return;
+    }
+    if (request->flight == FLIGHT_ROLLBACK) {
+        finish(sim, number, RCPT_ENGINE_RETRY);
+        return;
+    }
+    backend->phase = request->flight == FLIGHT_WRITE ? BACKEND_COMMIT : BACKEND_WORK;
+    backend->stalled = request->half;
+    if (!backend->stalled)
+        sim_backend_step_after(sim, number,
+                               request->delayed ? sim_backend_work_us(sim) * 50 + 300000
+                                                : sim_backend_work_us(sim));
+    else if (backend->client_gone)
+        sim_backend_step_after(sim, number, sim_random_delay(&sim->server_random, SIM_NOTICE_US));
 }
 
 static void commit(struct sim *sim, uint32_t number)
@@ -302,10 +422,6 @@ static void commit(struct sim *sim, uint32_t number)
     struct sim_request *request = sim->database->backends[number].queue;
     if (request->batch == RCPT_BATCH_PROBE) {
         finish(sim, number, RCPT_ENGINE_PROBED);
-        return;
-    }
-    if (request->batch == RCPT_BATCH_APPLY && sim_random_below(&sim->server_random, AGAIN) == 0) {
-        finish(sim, number, RCPT_ENGINE_AGAIN);
         return;
     }
     sim_oracle_before_commit(sim, request);
@@ -319,7 +435,11 @@ static void commit(struct sim *sim, uint32_t number)
 static void step(struct sim *sim, uint32_t number)
 {
     struct sim_backend *backend = &sim->database->backends[number];
-    if (backend->victim && backend->phase >= BACKEND_FENCE) {
+    if (backend->stalled) { /* the client is gone for good, and the server knows now */
+        sim_backend_end(sim, number, 0);
+        return;
+    }
+    if (backend->victim && backend->phase >= BACKEND_FENCE && backend->phase != BACKEND_OPEN) {
         finish(sim, number, RCPT_ENGINE_RETRY);
         return;
     }
@@ -335,159 +455,17 @@ static void step(struct sim *sim, uint32_t number)
         fence(sim, number);
         break;
     case BACKEND_WORK:
-        if (backend->stalled) { /* the client is gone for good, and the server knows now */
-            end(sim, number, 0);
-            break;
-        }
-        sim_statement_snapshot(sim, backend->queue);
-        backend->phase = BACKEND_LOCK;
-        backend->at = 0;
-        lock_messages(sim, number);
+        work(sim, number);
         break;
     case BACKEND_LOCK:
-        lock_messages(sim, number);
+    case BACKEND_KEYS:
+        decide(sim, number);
+        break;
+    case BACKEND_OPEN:
+        wait_for_client(sim, number);
         break;
     case BACKEND_COMMIT:
         commit(sim, number);
         break;
     }
-}
-
-/* ---- clients ---- */
-
-void sim_server_send(struct sim *sim, uint32_t number, struct sim_request *request,
-                     int64_t arrives_us)
-{
-    struct sim_backend *backend = &sim->database->backends[number];
-    request->refs++;
-    request->arrives_us = arrives_us;
-    *backend->queue_end = request;
-    backend->queue_end = &request->next_of_server;
-    if (backend->queue == request)
-        step_after(sim, number, arrives_us - sim->clock.now_us);
-}
-
-static bool is_under_way(const struct sim *sim, const struct sim_backend *backend,
-                         const struct sim_request *request)
-{
-    return (request == backend->queue && backend->phase != BACKEND_IDLE) ||
-           request->arrives_us <= sim->clock.now_us;
-}
-
-/* Of the requests that have not arrived, all behind the first `kept` are cut off. */
-static void drop_unarrived(struct sim *sim, struct sim_backend *backend, uint32_t kept)
-{
-    struct sim_request **place = &backend->queue;
-    while (*place != NULL) {
-        if (is_under_way(sim, backend, *place) || kept > 0) {
-            if (!is_under_way(sim, backend, *place)) {
-                kept--;
-                (*place)->half = true;
-            }
-            place = &(*place)->next_of_server;
-            continue;
-        }
-        struct sim_request *request = *place;
-        *place = request->next_of_server;
-        sim_request_release(request);
-    }
-    backend->queue_end = place;
-}
-
-void sim_server_hang_up(struct sim *sim, uint32_t number, enum sim_fault how)
-{
-    struct sim_backend *backend = &sim->database->backends[number];
-    backend->client_gone = true;
-    if (how == FAULT_CUT_BEFORE)
-        drop_unarrived(sim, backend, 0);
-    else if (how == FAULT_CUT_HALF)
-        drop_unarrived(sim, backend, 1);
-    else if (how == FAULT_CUT_LATE && backend->queue != NULL)
-        backend->queue->delayed = true;
-    if (how == FAULT_CUT_LATE && backend->phase > BACKEND_FENCE && !backend->stalled)
-        step_after(sim, number, work_us(sim) * 50 + 300000);
-    else if (backend->stalled)
-        step_after(sim, number, sim_random_delay(&sim->server_random, NOTICE_US));
-    else if (backend->phase == BACKEND_IDLE)
-        step_after(sim, number, 1);
-}
-
-void sim_server_hold_back(struct sim *sim, uint32_t number)
-{
-    struct sim_backend *backend = &sim->database->backends[number];
-    struct sim_request *last = NULL;
-    for (struct sim_request *request = backend->queue; request != NULL;
-         request = request->next_of_server)
-        last = request;
-    /* The last request may still be in the socket's buffer. */
-    if (last != NULL && last->kind == REQUEST_BATCH && !is_under_way(sim, backend, last))
-        last->half = true;
-}
-
-void sim_server_rest(struct sim *sim, uint32_t number)
-{
-    struct sim_backend *backend = &sim->database->backends[number];
-    for (struct sim_request *request = backend->queue; request != NULL;
-         request = request->next_of_server)
-        request->half = false;
-    if (!backend->stalled)
-        return;
-    backend->stalled = false;
-    step_after(sim, number, work_us(sim));
-}
-
-void sim_server_evict(struct sim *sim, const uint32_t *own, uint32_t own_count)
-{
-    struct sim_database *database = sim->database;
-    for (uint32_t index = 0; index < own_count; index++) {
-        const struct sim_backend *waiting = &database->backends[own[index]];
-        if (!waiting->used || waiting->waiting_for == NULL || *waiting->waiting_for == 0 ||
-            *waiting->waiting_for == SIM_OTHERS)
-            continue;
-        uint32_t blocker = *waiting->waiting_for - 1;
-        bool is_own = false;
-        for (uint32_t other = 0; other < own_count; other++)
-            is_own |= own[other] == blocker;
-        if (!is_own && sim->clock.now_us - database->backends[blocker].started_us >
-                           sim->plan.zombie_timeout_ms * 1000)
-            end(sim, blocker, work_us(sim));
-    }
-}
-
-void sim_server_make_victim(struct sim *sim, uint32_t choice)
-{
-    uint32_t waiting = 0;
-    for (uint32_t number = 0; number < SIM_BACKENDS; number++) {
-        struct sim_backend *backend = &sim->database->backends[number];
-        if (!backend->used || backend->phase < BACKEND_FENCE || backend->stalled)
-            continue;
-        if (waiting++ % 4 == choice % 4) {
-            backend->victim = true;
-            step_after(sim, number, 1);
-        }
-    }
-}
-
-/* ---- the end of the server ---- */
-
-bool sim_server_is_down(const struct sim *sim)
-{
-    return sim->clock.now_us < sim->database->down_until_us;
-}
-
-void sim_server_crash(struct sim *sim, bool pooled, uint32_t lost, int64_t down_us)
-{
-    struct sim_database *database = sim->database;
-    database->down_until_us = sim->clock.now_us + down_us;
-    for (uint32_t number = 0; number < SIM_BACKENDS; number++) {
-        struct sim_backend *backend = &database->backends[number];
-        if (backend->used && !(pooled && backend->phase == BACKEND_IDLE && !backend->client_gone))
-            end(sim, number, sim_random_delay(&sim->server_random, 500000));
-    }
-    for (uint32_t message = 0; message < sim->traffic.message_count; message++)
-        sim->traffic.messages[message].owner = 0;
-    sim_database_go_back(sim, lost);
-    sim_oracle_after_going_back(sim);
-    sim_say(sim, "database: went back by %u transactions, down for %lld ms", lost,
-            (long long)down_us / 1000);
 }

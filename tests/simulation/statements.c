@@ -4,6 +4,7 @@
 
 #include "database.h"
 #include "instance.h"
+#include "postgres/decided.h"
 
 bool sim_fence_holds(const struct sim *sim, const struct sim_request *request, uint32_t index)
 {
@@ -12,22 +13,7 @@ bool sim_fence_holds(const struct sim *sim, const struct sim_request *request, u
     return row->exists && row->next == move->is.expected && row->generation == move->is.generation;
 }
 
-/* ---- what the snapshot decides ---- */
-
-static bool changes_row(const struct sim *sim, const struct sim_fold *fold)
-{
-    const struct sim_message *message = &sim->traffic.messages[fold->message];
-    return fold->top > message->status || (fold->mask & ~message->flags) != 0;
-}
-
-static void snapshot_folds(struct sim *sim, struct sim_request *request)
-{
-    for (uint32_t index = 0; index < request->fold_count; index++) {
-        struct sim_fold *fold = &request->folds[index];
-        fold->known = sim->traffic.messages[fold->message].exists;
-        fold->changes = fold->known && changes_row(sim, fold);
-    }
-}
+/* ---- parked rows ---- */
 
 /* Would PostgreSQL refuse to apply this one receipt now? */
 static bool is_refused(const struct sim *sim, const struct sim_item *item)
@@ -50,11 +36,10 @@ static bool takes(const struct sim *sim, const struct sim_request *request,
         return known && is_refused(sim, item);
     if (request->batch == RCPT_BATCH_WAKE)
         return known;
-    return !known && item->parked_at_us < sim->clock.now_us - sim->plan.parked_max_age_ms * 1000;
+    return !known && (sim->traffic.messages[item->message].retired ||
+                      item->parked_at_us < sim->clock.now_us - sim->plan.parked_max_age_ms * 1000);
 }
 
-/* One fold for each row: locks are taken and rows refused one by one, which is all that matters
- * here. */
 static void pick_record(struct sim *sim, struct sim_request *request,
                         const struct sim_record *record)
 {
@@ -67,19 +52,12 @@ static void pick_record(struct sim *sim, struct sim_request *request,
         if ((request->item_count & (request->item_count - 1)) == 0) {
             uint32_t capacity = request->item_count > 0 ? request->item_count * 2 : 1;
             request->items = rcpt_realloc(request->items, capacity * sizeof(*request->items));
-            request->folds = rcpt_realloc(request->folds, capacity * sizeof(*request->folds));
         }
-        const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(sim->traffic.ladder, item->entry);
-        request->folds[request->fold_count++] = (struct sim_fold){.message = item->message,
-                                                                  .first = request->item_count,
-                                                                  .count = 1,
-                                                                  .top = entry->top,
-                                                                  .mask = entry->mask};
         request->items[request->item_count++] = number;
     }
 }
 
-static void pick_parked(struct sim *sim, struct sim_request *request)
+void sim_statement_pick_parked(struct sim *sim, struct sim_request *request)
 {
     for (uint32_t index = 0; index < request->move_count; index++) {
         uint32_t part = request->moves[index].part;
@@ -92,22 +70,6 @@ static void pick_parked(struct sim *sim, struct sim_request *request)
                 pick_record(sim, request, &sim->traffic.records[record]);
         }
     }
-}
-
-void sim_statement_snapshot(struct sim *sim, struct sim_request *request)
-{
-    bool parked = request->batch != RCPT_BATCH_APPLY && request->batch != RCPT_BATCH_PROBE;
-    if (parked)
-        pick_parked(sim, request);
-    if (request->batch == RCPT_BATCH_APPLY || request->batch == RCPT_BATCH_PROBE ||
-        request->batch == RCPT_BATCH_WAKE)
-        snapshot_folds(sim, request);
-}
-
-bool sim_statement_refuses(const struct sim *sim, const struct sim_request *request, uint32_t index)
-{
-    const struct sim_fold *fold = &request->folds[index];
-    return sim->traffic.messages[fold->message].poison && changes_row(sim, fold);
 }
 
 /* ---- writes ---- */
@@ -132,59 +94,96 @@ static void handle_unknown(struct sim *sim, struct sim_request *request,
                            const struct sim_fold *fold)
 {
     for (uint32_t at = fold->first; at < fold->first + fold->count; at++) {
-        if (sim->plan.unknown == UNKNOWN_DEAD_LETTER)
+        if (fold->fate == RCPT_FATE_DELETED)
+            sim_set_fate(sim, request->items[at], FATE_LETTER, RCPT_REJECT_RETIRED_MESSAGE);
+        else if (sim->plan.unknown == UNKNOWN_DEAD_LETTER)
             sim_set_fate(sim, request->items[at], FATE_LETTER, RCPT_REJECT_UNKNOWN_MESSAGE);
         else
             sim_set_fate(sim, request->items[at], FATE_PARKED, 0);
     }
-    if (sim->plan.unknown == UNKNOWN_INSERT)
+    const struct sim_message *message = &sim->traffic.messages[fold->message];
+    if (sim->plan.unknown == UNKNOWN_INSERT && fold->fate == RCPT_FATE_ABSENT && !message->retired)
         sim_insert_message(sim, fold->message);
-    if (sim->plan.unknown != UNKNOWN_DEAD_LETTER)
-        request->result.events_parked += fold->count;
 }
 
+static void set_counted(struct sim *sim, const struct sim_request *request, uint32_t at,
+                        const struct sim_fold *fold)
+{
+    struct sim_item *item = &sim->traffic.items[request->items[at]];
+    enum sim_counted counted = COUNTED_WITHOUT_KEY;
+    if (request->echoes != NULL && request->echoes[at])
+        counted = COUNTED_AS_COPY;
+    else if (sim->plan.dedup && sim_key_is_inside(request, item->at_us))
+        counted = COUNTED_WITH_KEY;
+    SIM_SET(sim->database, item->counted, (uint8_t)counted);
+    SIM_SET(sim->database, item->life, fold->life);
+}
+
+static void change_row(struct sim *sim, const struct sim_fold *fold)
+{
+    struct sim_database *database = sim->database;
+    struct sim_message *message = &sim->traffic.messages[fold->message];
+    if (fold->top > message->status)
+        SIM_SET(database, message->status, fold->top);
+    SIM_SET(database, message->flags, message->flags | fold->mask);
+    SIM_SET(database, message->times, fold->times);
+}
+
+static void store_keys(struct sim *sim, const struct sim_request *request)
+{
+    for (uint32_t at = 0; at < request->key_count; at++) {
+        const struct sim_key *key = &request->keys[at];
+        struct sim_item *twin = &sim->traffic.items[key->twin];
+        if (key->undone) /* whoever has stored it */
+            SIM_SET(sim->database, twin->key_stored, false);
+        else if (key->fate == RCPT_KEY_STORED)
+            SIM_SET(sim->database, twin->key_stored, true);
+    }
+}
+
+/* The rows of decide, and what the second flight writes: as the client says. */
 static void apply(struct sim *sim, struct sim_request *request)
 {
     for (uint32_t index = 0; index < request->fold_count; index++) {
         const struct sim_fold *fold = &request->folds[index];
-        if (!fold->known) {
+        if (fold->changed)
+            change_row(sim, fold);
+        if (fold->fate != RCPT_FATE_KNOWN) {
             handle_unknown(sim, request, fold);
             continue;
         }
-        for (uint32_t at = fold->first; at < fold->first + fold->count; at++)
+        for (uint32_t at = fold->first; at < fold->first + fold->count; at++) {
             sim_set_fate(sim, request->items[at], FATE_APPLIED, 0);
-        if (fold->changes)
-            sim_raise(sim, fold->message, fold->top, fold->mask);
-        request->result.messages_known++;
-        request->result.messages_changed += fold->changes;
+            set_counted(sim, request, at, fold);
+        }
     }
+    sim_add_cells(sim, &request->cells);
+    store_keys(sim, request);
     for (uint32_t index = 0; index < request->letter_count; index++)
         sim_set_fate(sim, request->letters[index], FATE_LETTER,
                      (enum rcpt_reject_reason)request->letter_reasons[index]);
 }
 
+/* Discard and expire: one statement each. */
 static void handle_parked(struct sim *sim, struct sim_request *request)
 {
     for (uint32_t at = 0; at < request->item_count; at++) {
-        if (sim->traffic.items[request->items[at]].fate != FATE_PARKED)
+        const struct sim_item *item = &sim->traffic.items[request->items[at]];
+        if (item->fate != FATE_PARKED)
             continue; /* another transaction was first: DELETE does not return it */
+        enum rcpt_reject_reason reason = RCPT_REJECT_DATABASE;
+        if (request->batch == RCPT_BATCH_EXPIRE)
+            reason = sim->traffic.messages[item->message].retired ? RCPT_REJECT_RETIRED_MESSAGE
+                                                                  : RCPT_REJECT_AGED_OUT;
         request->result.woken++;
-        if (request->batch == RCPT_BATCH_WAKE) {
-            sim_set_fate(sim, request->items[at], FATE_APPLIED, 0);
-            sim_raise(sim, request->folds[at].message, request->folds[at].top,
-                      request->folds[at].mask);
-        } else {
-            sim_set_fate(sim, request->items[at], FATE_LETTER,
-                         request->batch == RCPT_BATCH_EXPIRE ? RCPT_REJECT_AGED_OUT
-                                                             : RCPT_REJECT_DATABASE);
-        }
+        sim_set_fate(sim, request->items[at], FATE_LETTER, reason);
     }
 }
 
 void sim_statement_commit(struct sim *sim, struct sim_request *request)
 {
     move_positions(sim, request);
-    if (request->batch == RCPT_BATCH_APPLY)
+    if (request->batch == RCPT_BATCH_APPLY || request->batch == RCPT_BATCH_WAKE)
         apply(sim, request);
     else
         handle_parked(sim, request);
@@ -245,7 +244,7 @@ static void probe(struct sim *sim, struct sim_request *request)
         request->parked++;
         if (sim->traffic.messages[item->message].exists)
             request->applicable |= 1u << item->lane;
-        else if (item->parked_at_us < old_us)
+        else if (item->parked_at_us < old_us || sim->traffic.messages[item->message].retired)
             request->expired |= 1u << item->lane;
     }
 }

@@ -135,11 +135,6 @@ void sim_set_fate(struct sim *sim, uint32_t number, enum sim_fate fate,
     }
     SIM_SET(database, item->fate, (uint8_t)fate);
     SIM_SET(database, item->letter_reason, (uint8_t)reason);
-    if (fate == FATE_APPLIED) {
-        struct sim_counter *counter =
-            &database->counters[sim->traffic.messages[item->message].campaign][item->entry];
-        SIM_SET(database, counter->events, counter->events + 1);
-    }
 }
 
 static void count(struct sim *sim, uint32_t campaign, uint64_t entries, int64_t by)
@@ -150,23 +145,19 @@ static void count(struct sim *sim, uint32_t campaign, uint64_t entries, int64_t 
     }
 }
 
-void sim_raise(struct sim *sim, uint32_t number, int16_t top, uint32_t mask)
+/* The funnel is what recounts judge; a series is summed up. The ledger has compared all other cells
+ * with its own. */
+void sim_add_cells(struct sim *sim, const struct sim_cells *cells)
 {
     struct sim_database *database = sim->database;
-    struct sim_message *message = &sim->traffic.messages[number];
-    uint64_t before = database->path[database->entry_of[message->status]];
-    uint32_t gained = mask & ~message->flags;
-    if (top > message->status) {
-        uint64_t after = database->path[database->entry_of[top]];
-        count(sim, message->campaign, after & ~before, 1);
-        count(sim, message->campaign, before & ~after, -1);
-        SIM_SET(database, message->status, top);
-    }
-    for (; gained != 0; gained &= gained - 1) {
-        uint32_t bit = (uint32_t)__builtin_ctz(gained);
-        uint64_t entry = database->entry_of[RCPT_LADDER_FIRST_FLAG_CODE + bit];
-        count(sim, message->campaign, UINT64_C(1) << entry, 1);
-        SIM_SET(database, message->flags, message->flags | (1u << bit));
+    for (uint32_t at = 0; at < cells->capacity; at++) {
+        const struct sim_cell *cell = &cells->list[at];
+        if (!sim_cell_is_used(cell) || cell->key.kind != RCPT_COUNT_FUNNEL)
+            continue;
+        struct sim_counter *counter =
+            &database->counters[cell->key.campaign - 1][database->entry_of[cell->key.status]];
+        SIM_SET(database, counter->messages, counter->messages + cell->messages);
+        SIM_SET(database, counter->events, counter->events + cell->events);
     }
 }
 
@@ -177,6 +168,29 @@ void sim_insert_message(struct sim *sim, uint32_t number)
         return;
     SIM_SET(sim->database, message->exists, true);
     count(sim, message->campaign, UINT64_C(1) << sim->database->entry_of[0], 1);
+}
+
+/* The trigger books what the message has counted: counters stay. */
+void sim_delete_message(struct sim *sim, uint32_t number)
+{
+    struct sim_database *database = sim->database;
+    struct sim_message *message = &sim->traffic.messages[number];
+    uint64_t entries = database->path[database->entry_of[message->status]];
+    for (uint32_t flags = message->flags; flags != 0; flags &= flags - 1)
+        entries |=
+            UINT64_C(1) << database->entry_of[RCPT_LADDER_FIRST_FLAG_CODE + __builtin_ctz(flags)];
+    for (; entries != 0; entries &= entries - 1) {
+        int64_t *retired = &database->retired[message->campaign][__builtin_ctzll(entries)];
+        SIM_SET(database, *retired, *retired + 1);
+    }
+    struct sim_times none = {{INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX}, 0};
+    SIM_SET(database, message->exists, false);
+    SIM_SET(database, message->retired, true);
+    SIM_SET(database, message->status, 0);
+    SIM_SET(database, message->flags, 0);
+    SIM_SET(database, message->times, none);
+    SIM_SET(database, message->life, message->life + 1);
+    message->was_deleted = true;
 }
 
 /* ---- the platform: makes rows of messages, again where the database has lost them ---- */
@@ -198,6 +212,11 @@ static void on_insert(struct sim *sim, const struct sim_task *task)
 static void schedule_insert(struct sim *sim, uint32_t number, int64_t at_us)
 {
     sim_clock_add(&sim->clock, at_us, (struct sim_task){.run = on_insert, .a = number});
+}
+
+void sim_platform_insert_later(struct sim *sim, uint32_t number, int64_t delay_us)
+{
+    schedule_insert(sim, number, sim->clock.now_us + delay_us);
 }
 
 static void platform_again(struct sim *sim)

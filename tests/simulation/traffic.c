@@ -41,6 +41,8 @@ static void make_message(struct sim *sim, uint32_t number)
         (uint32_t)snprintf(message->id, sizeof(message->id), "m-%05u%s", number, tail);
     message->campaign = sim_random_below(random, plan->campaigns);
     message->first_item = NOTHING;
+    for (int at = 0; at < SIM_TIMES; at++)
+        message->times.at_us[at] = INT64_MAX;
     message->poison = sim_random_chance(random, plan->poison_percent);
     message->exists = !sim_random_chance(random, plan->late_percent);
     if (!message->exists && plan->unknown != UNKNOWN_INSERT && sim_random_chance(random, 80))
@@ -168,21 +170,99 @@ static void put_status(struct sim *sim, struct writer *writer, struct sim_item *
         put(writer, ",\"status\":%d", entry->code);
 }
 
+/* An event that came before once more: some gateways send it again, word for word or with another
+ * time. */
+static const struct sim_item *pick_original(struct sim *sim, const struct sim_item *item)
+{
+    uint32_t made = (uint32_t)(item - sim->traffic.items);
+    if (made == 0 || !sim_random_chance(&sim->traffic_random, sim->plan.copy_percent))
+        return NULL;
+    const struct sim_item *original =
+        &sim->traffic.items[sim_random_below(&sim->traffic_random, made)];
+    return original->message == SIM_NO_MESSAGE ? NULL : original;
+}
+
+static void put_copy(struct sim *sim, struct writer *writer, struct sim_item *item,
+                     const struct sim_item *original)
+{
+    struct sim_random *random = &sim->traffic_random;
+    item->entry = original->entry;
+    item->event_id = original->event_id;
+    put(writer, ",\"status\":%d", rcpt_ladder_entry(sim->traffic.ladder, item->entry)->code);
+    item->at_us = original->at_us;
+    if (sim_random_chance(random, 20))
+        item->at_us = (FIRST_AT_MS + (int64_t)sim_random_below(random, BURST_TIMES) * 1000) * 1000;
+    put(writer, ",\"at\":%lld", (long long)item->at_us / 1000);
+}
+
+static void put_new(struct sim *sim, struct writer *writer, struct sim_item *item,
+                    int64_t timestamp_ms)
+{
+    struct sim_random *random = &sim->traffic_random;
+    put_status(sim, writer, item);
+    item->at_us = put_time(writer, random, timestamp_ms);
+    if (sim_random_chance(random, 50))
+        item->event_id = (uint32_t)(item - sim->traffic.items) + 1;
+}
+
+static void put_names(struct sim *sim, struct writer *writer, struct sim_item *item)
+{
+    struct sim_random *random = &sim->traffic_random;
+    if (sim_random_chance(random, 30)) {
+        item->gateway = (uint8_t)(1 + sim_random_below(random, SIM_GATEWAYS));
+        put(writer, "\"gateway\":\"g%u\",", item->gateway);
+    }
+    if (sim_random_chance(random, 30)) {
+        item->why = (uint8_t)(1 + sim_random_below(random, SIM_REASONS));
+        put(writer, "\"reason_class\":\"r%u\",", item->why);
+    }
+}
+
+static int64_t day_of(int64_t at_us)
+{
+    return at_us / INT64_C(86400000000);
+}
+
+/* What makes two receipts copies of each other, from docs/semantics.md. */
+static bool are_copies(const struct sim_item *left, const struct sim_item *right)
+{
+    if (left->entry != right->entry || left->event_id != right->event_id)
+        return false;
+    return left->event_id != 0 ? day_of(left->at_us) == day_of(right->at_us)
+                               : left->at_us == right->at_us;
+}
+
+static uint32_t find_twin(const struct sim_traffic *traffic, const struct sim_item *item)
+{
+    uint32_t twin = (uint32_t)(item - traffic->items);
+    for (uint32_t at = item->next_of_message; at != NOTHING;
+         at = traffic->items[at].next_of_message)
+        if (are_copies(item, &traffic->items[at]))
+            twin = traffic->items[at].twin;
+    return twin;
+}
+
 static void put_good(struct sim *sim, struct writer *writer, struct sim_item *item,
                      int64_t timestamp_ms)
 {
     struct sim_random *random = &sim->traffic_random;
     struct sim_traffic *traffic = &sim->traffic;
-    item->message = sim_random_below(random, traffic->message_count);
+    const struct sim_item *original = pick_original(sim, item);
+    item->message =
+        original != NULL ? original->message : sim_random_below(random, traffic->message_count);
     struct sim_message *message = &traffic->messages[item->message];
     put(writer, "{");
-    if (sim_random_chance(random, 30))
-        put(writer, "\"gateway\":\"g%u\",", sim_random_below(random, 5));
+    put_names(sim, writer, item);
     put_id(writer, message, sim_random_chance(random, 5));
-    put_status(sim, writer, item);
-    item->at_us = put_time(writer, random, timestamp_ms);
+    if (original != NULL)
+        put_copy(sim, writer, item, original);
+    else
+        put_new(sim, writer, item, timestamp_ms);
+    if (item->event_id != 0)
+        put(writer, ",\"event_id\":\"e%u\"", item->event_id);
     put(writer, ",\"campaign_id\":\"c%u\"}", message->campaign);
     item->next_of_message = message->first_item;
+    item->twin = find_twin(traffic, item);
     message->first_item = (uint32_t)(item - traffic->items);
     traffic->receipts++;
 }

@@ -20,6 +20,8 @@
 #define SIM_LANES       8u
 #define SIM_CAMPAIGNS   3u
 #define SIM_ENTRIES     40u
+#define SIM_GATEWAYS    5u
+#define SIM_REASONS     3u
 #define SIM_NO_MESSAGE  UINT32_MAX
 #define SIM_FIRST_TIMESTAMP                                                                        \
     INT64_C(1700000000000) /* of record 0; each record has a millisecond of its own */
@@ -35,12 +37,22 @@ struct sim_item { /* an event of a record, or its part that becomes a dead lette
     int32_t index;            /* in the record, -1: the whole of it */
     uint8_t entry;            /* of the ladder */
     uint8_t lane;
-    uint8_t reason; /* rcpt_reject_reason, where it cannot be understood */
+    uint8_t reason;       /* rcpt_reject_reason, where it cannot be understood */
+    uint8_t gateway, why; /* g0 … as 1 …, class of the reason r1 …; 0: none */
+    uint32_t event_id;    /* 0: none */
+    uint32_t twin;        /* the first item that is the same event of the message, perhaps itself */
+    uint64_t key;         /* of the event, as the decoder has made it; 0: not seen yet */
     /* What the database says; goes back with it. */
     uint8_t fate; /* enum sim_fate */
     uint8_t letter_reason;
     int64_t parked_at_us;
+    uint32_t life;      /* of its message, when it was applied */
+    uint8_t counted;    /* enum sim_counted */
+    bool key_stored;    /* of a twin: receipt_counted has the key */
+    uint32_t key_owner; /* of a twin: lock; 0: free */
 };
+
+enum sim_counted { COUNTED_NOT, COUNTED_WITH_KEY, COUNTED_WITHOUT_KEY, COUNTED_AS_COPY };
 
 struct sim_record {
     int64_t offset;
@@ -49,17 +61,53 @@ struct sim_record {
     uint32_t size;
 };
 
+/* First times of a message (counters.times): INT64_MAX: none. */
+enum { SIM_SENT, SIM_DELIVERED, SIM_OPENED, SIM_CLICKED, SIM_TIMES };
+struct sim_times {
+    int64_t at_us[SIM_TIMES];
+    uint8_t gateway; /* the first one by name; 0: none */
+};
+
 struct sim_message {
     char id[40];
     uint32_t id_size, campaign, first_item;
     bool poison;          /* PostgreSQL refuses to change the row */
     int64_t insert_at_us; /* when the platform makes the row; -1: never */
     /* The row; goes back with the database. */
-    bool exists;
+    bool exists, retired; /* retired: its id is remembered */
     int16_t status;
     uint32_t flags;
-    uint32_t owner; /* lock; 0: free */
+    uint32_t life; /* changes when the row is deleted */
+    struct sim_times times;
+    bool was_deleted; /* ever: stays when the database goes back */
+    uint32_t owner;   /* lock; 0: free */
 };
+
+/* What messages are counted by, as numbers of texts; 0: none. */
+static inline uint32_t sim_channel(uint32_t message)
+{
+    return message % 3;
+}
+static inline uint32_t sim_region(uint32_t message)
+{
+    return message / 3 % 4;
+}
+static inline uint32_t sim_customer(uint32_t message)
+{
+    return message / 2 % 6;
+}
+static inline uint32_t sim_attempt_of(uint32_t message)
+{
+    return message / 4 % 5;
+}
+static inline uint32_t sim_org(uint32_t message)
+{
+    return message / 5 % 3;
+}
+static inline uint32_t sim_fold_columns(uint32_t message)
+{
+    return message / 7 % 3;
+}
 
 struct sim_log {       /* of one partition */
     uint32_t *records; /* by offset; UINT32_MAX: nothing there */

@@ -176,11 +176,11 @@ class Arm(Crew):
         return f"{count} receipts of known messages count as unknown" if count else ""
 
     def forgotten(self):
-        """Messages that do not have one key for each of their receipts."""
+        """Messages that do not have one key for each of their receipts of which the policies leave something."""
         keys = dict(self.database.query(
             "SELECT m.message_id, COALESCE(s.n, 0) FROM receiptd.message_inbox m LEFT JOIN"
             " (SELECT c.message, count(*) AS n FROM receiptd.receipt_counted c GROUP BY 1) s ON s.message = hashtextextended(m.message_id, 0)"))
-        came = Counter(message.id for message, _, _ in self.histories.events if message)
+        came = Counter(message.id for message, _, codes in self.histories.events if codes)
         wrong = [f"{id} has {keys[id]} keys of {count} receipts: {self.histories.story(id)}" for id, count in came.items() if keys[id] != count]
         return "\n".join([f"{len(wrong)} messages with other keys than receipts", *wrong[:5]]) if wrong else ""
 

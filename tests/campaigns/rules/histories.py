@@ -22,6 +22,7 @@ REASONS, FAILURES = ("absent", "blocked", "invalid"), {420, 430, 440, 450, 460, 
 WEIGHTS = [weight for weight, _ in JOURNEYS]
 PLANS = [[json.loads(token) for token in text.split()] for _, text in JOURNEYS]
 SENT, UNKNOWN, DELIVERED, OPENED, CLICKED = 300, 400, 600, 700, 800
+DELIVERIES = (DELIVERED, OPENED, CLICKED)  # a message that stands here is delivered
 
 # The configuration's part of rules that look at a receipt: campaign and account are as the receipt names them.
 MACHINE_RULES = (("open", "campaign", "c1", "count"), ("click", "account", "sinch", "ignore"), ("open", "account", "kannel", "ignore"))
@@ -107,7 +108,8 @@ class Histories:
             events.append(event)
         for event in events:
             codes = codes_of(event)
-            self._count(message, event, codes)
+            if codes:
+                self._count(message, event, codes)
             self.events.append((message, event, codes))
 
     def _count(self, message, event, codes):
@@ -165,7 +167,7 @@ class Histories:
                 if key is not None:
                     best, had = groups.get((kind, message.campaign, key), (status, 0))
                     groups[kind, message.campaign, key] = max(best, status, key=ladder.BEST.get), had | flags
-            count_times(counts, message, receipts)
+            count_times(counts, message, receipts, status)
         for (kind, campaign, _), state in groups.items():
             for code in ladder.funnel([state])[0]:
                 counts[kind, campaign, code] += 1
@@ -190,11 +192,9 @@ class Histories:
         """Counters by their keys, as read_counts has them. `copies`: of each event, how often it came."""
         counts = Counter(self.base)
         for (message, event, codes), times in zip(self.events, copies):
-            if message is None or times == 1:
-                continue
-            for code in codes:
-                counts["duplicate", message.campaign, event["gateway"], code] += times - 1
-                counts["gateway_duplicate", event["gateway"], code] += times - 1
+            if codes and times > 1:
+                counts["duplicate", message.campaign, event["gateway"], status_of(codes)] += times - 1
+                counts["gateway_duplicate", event["gateway"], status_of(codes)] += times - 1
         return +counts
 
     # ---- how they come
@@ -245,8 +245,8 @@ def codes_of(event):
 
 
 def status_of(codes):
-    """The one code under which a receipt is counted by gateway and reason: its status, or the first flag where there is none."""
-    return min(codes)
+    """The one code under which a receipt and its copies are counted by gateway and reason: its status, or the first flag where there is none."""
+    return codes[0]
 
 
 def final(message, status):
@@ -256,18 +256,23 @@ def final(message, status):
 
 def state_of(message, receipts):
     """(status, flags) after these: of a message in parts, DELIVERED of a part is SENT until all parts are."""
-    reached, parts = [], {}
-    for event, codes in receipts:
-        if "part" not in event or event["parts"] == 1:
-            reached += codes
-            continue
-        reached += (SENT if code == DELIVERED else code for code in codes)
-        if DELIVERED in codes:
-            parts[event["part"]] = min(event["parts"], parts.get(event["part"], 255))
-    if parts and parts.keys() >= set(range(1, min(parts.values()) + 1)):
+    reached = [SENT if code == DELIVERED and is_part(event) else code for event, codes in receipts for code in codes]
+    if whole_at(receipts) is not None:
         reached.append(DELIVERED)
     status, flags = ladder.state(reached)
     return final(message, status), flags
+
+
+def is_part(event):
+    return event.get("parts", 1) > 1
+
+
+def whole_at(receipts):
+    """When the last part was delivered, each at the earliest time of its receipts; None: not all are."""
+    delivered = [event for event, codes in receipts if DELIVERED in codes and is_part(event)]
+    total = min((event["parts"] for event in delivered), default=0)
+    times = [min((event["at"] for event in delivered if event["part"] == part), default=None) for part in range(1, total + 1)]
+    return max(times) if times and None not in times else None
 
 
 def bucket(earlier, later):
@@ -277,16 +282,20 @@ def bucket(earlier, later):
     return str(round(2 ** (math.ceil(2 * math.log2(max(1, later - earlier)) - 1e-9) / 2)))
 
 
-def count_times(counts, message, receipts):
-    """How long it took from SENT to DELIVERED, and from there to OPENED, by the least event times of receipts that name these."""
-    first, gateways = {}, []
+def count_times(counts, message, receipts, status):
+    """How long it took from SENT to DELIVERED, where it is delivered, and from there to OPENED, by the least event times of receipts that name these; of a
+    message in parts until its last part."""
+    first, gateways, whole = {}, [], whole_at(receipts)
     for event, codes in receipts:
-        named = status_of(codes)
-        if named in (SENT, DELIVERED, OPENED, CLICKED):
-            first[named] = min(event["at"], first.get(named, event["at"]))
-            gateways.append(event["gateway"])
-    for kind, earlier, later in (("time_to_deliver", SENT, DELIVERED), ("time_to_open", DELIVERED, OPENED)):
-        if earlier in first and later in first:
+        named = [code for code in codes if code in (SENT, DELIVERED, OPENED, CLICKED)]
+        gateways += [event["gateway"]] * bool(named)
+        for code in named:
+            if code != DELIVERED or not is_part(event):
+                first[code] = min(event["at"], first.get(code, event["at"]))
+    if whole is not None:
+        first[DELIVERED] = min(whole, first.get(DELIVERED, whole))
+    for kind, earlier, later, counted in (("time_to_deliver", SENT, DELIVERED, status in DELIVERIES), ("time_to_open", DELIVERED, OPENED, True)):
+        if counted and earlier in first and later in first:
             key = bucket(first[earlier], first[later])
             counts[kind, message.campaign, key, later] += 1
             counts[f"gateway_{kind}", f"{min(gateways)}/{key}", later] += 1
