@@ -23,7 +23,6 @@ def parts():
     from part_cost import part_cost
     from part_dimensions import part_dimensions
     from part_dropped import part_dropped
-    from part_flights import part_flights
     from part_folding import part_folding
     from part_folds import part_folds
     from part_growth import part_growth
@@ -48,7 +47,7 @@ def parts():
 
     return {"limit": part_limit, "loadtest": part_loadtest, "records": part_records, "latency": part_latency, "cost": part_cost,
             "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows, "recent": part_recent, "mapped": part_mapped, "dimensions": part_dimensions,
-            "snapshot": part_snapshot, "retention": part_retention, "dropped": part_dropped, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "rules": part_rules, "sizing": part_sizing, "beside": part_beside, "flights": part_flights, "actions": part_actions, "imports": part_imports,
+            "snapshot": part_snapshot, "retention": part_retention, "dropped": part_dropped, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "rules": part_rules, "sizing": part_sizing, "beside": part_beside, "actions": part_actions, "imports": part_imports,
             "commands": part_commands, "serve": part_serve, "viewers": part_viewers, "page": part_page, "soak": part_soak}
 
 
@@ -67,7 +66,7 @@ def arguments(known):
             parser.error(f"unknown part '{name}'; there are: {' '.join(known)}")
     options.events = options.events or (200_000 if options.quick else 1_000_000)
     options.repeat = options.repeat or 3
-    options.part = options.part or (["limit", "loadtest", "records"] if options.quick else [name for name in known if name not in ("soak", "beside", "flights")])
+    options.part = options.part or (["limit", "loadtest", "records"] if options.quick else [name for name in known if name not in ("soak", "beside")])
     return options
 
 

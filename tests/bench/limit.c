@@ -1,17 +1,20 @@
 /* The limit: the statements of a lane from a bare program, without Kafka and without the daemon.
  *
- * Reads a file of records (tests/bench/stream.py writes it), decodes, folds and encodes all of it
- * before the clock starts, with the daemon's own code: so the server gets the same statements with
- * the same arrays in the same order. What is timed is libpq and the server.
+ * Reads a file of records (tests/bench/stream.py writes it), decodes and folds all of it before the
+ * clock starts, with the daemon's own code: so the server gets the same statements with the same
+ * arrays in the same order.
  *
  *   limit --dsn DSN --records FILE --statement apply|update [--connections 2] [--lanes 8]
  *         [--batch 4000] [--depth 2] [--topic limit] [--ids text|uuid] [--recent-since BOUNDARY]
  *
- * apply   fence and batch as a lane sends them; the position rows of --topic must be there
- * update  only the conditional UPDATE from the same sorted arrays: no position, no counter, nothing
- *         parked
- * --ids uuid: the inbox's message_id is of type uuid, and so is the array of ids
- * --recent-since, --recent-column: the inbox has a recent set with this boundary, of that column (created_at)
+ * apply   batches in two flights as a lane sends them, one at a time on a connection; the position
+ *         rows of --topic must be there. What is timed is the sender, libpq and the server
+ * update  only the conditional UPDATE from the same sorted arrays, encoded before: no position, no
+ *         counter, nothing parked. What is timed is libpq and the server
+ * --depth: of update, how many are under way on a connection
+ * --ids uuid: of update, the inbox's message_id is of type uuid, and so is the array of ids
+ * --recent-since, --recent-column: of apply, the inbox has a recent set with this boundary, of that
+ *         column (created_at)
  *
  * Writes "ready" when everything is prepared, begins at a line on stdin, writes one line of JSON,
  * and keeps its connections until stdin ends, so that the backends can be measured meanwhile.
@@ -27,17 +30,19 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "core/batch_build.h"
 #include "core/hash.h"
 #include "postgres/connection.h"
 #include "postgres/encode_batch.h"
-#include "postgres/sql.h"
+#include "postgres/statements.h"
 
 #define MAX_CONNECTIONS 64
 #define MAX_PARTITIONS  1024
 #define MAX_DEPTH       16
 #define TEXT_IDS        "$1::text[]"
 #define UUID_IDS        "$1::uuid[]"
+#define UPDATE_PARAMS   4
 #define UUID_OID        2950
 #define UUID_TEXT_BYTES 36
 #define UUID_BYTES      16
@@ -46,7 +51,7 @@
 #define SESSION                                                                                    \
     "SET search_path = receiptd, pg_temp; SET synchronous_commit = off; SET jit = off;"            \
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;"                          \
-    "SET application_name = 'bench-limit'"
+    "SET application_name = 'receiptd/bench/limit'"
 
 static const char update_sql[] =
     "UPDATE message_inbox m"
@@ -73,7 +78,8 @@ struct stored {
 };
 
 struct prepared {
-    struct stored fence, work;
+    struct stored work;       /* of update */
+    struct rcpt_batch *batch; /* of apply */
     uint32_t messages, events;
 };
 
@@ -83,7 +89,11 @@ struct queue {
 };
 
 struct client {
-    PGconn *conn;
+    PGconn *conn;       /* of update */
+    struct rcpt_pg *pg; /* of apply, like all up to the batches */
+    struct rcpt_lane_sender *sender;
+    struct totals *totals;
+    bool is_closed;
     struct prepared **batches;
     size_t count, sent, answered;
     int64_t sent_ns[MAX_DEPTH];
@@ -94,10 +104,10 @@ struct totals {
     double *response_ms;
 };
 
-/* Everything that is needed until all batches are encoded. */
+/* Everything that is needed until all batches are made; the ladder stays. */
 struct maker {
     const struct options *options;
-    struct rcpt_ladder *ladder;
+    const struct rcpt_ladder *ladder;
     struct rcpt_batch_source *sources;
     size_t source_count;
     struct rcpt_batch_builder *builder;
@@ -276,33 +286,49 @@ static void set_moves(struct maker *maker, struct rcpt_batch *batch,
     }
 }
 
-static void make_batch(struct maker *maker, struct rcpt_batch *batch, struct queue *queue,
-                       const struct rcpt_batch_source *sources, uint32_t count)
+static void store_update(struct maker *maker, struct prepared *made)
 {
-    rcpt_batch_reset(batch, RCPT_BATCH_APPLY);
-    rcpt_batch_fold(maker->builder, batch, sources, count, RCPT_BATCH_ALL);
-    set_moves(maker, batch, sources, count);
-    if (batch->message_count == 0)
-        return;
-    if (queue->count == queue->capacity) {
-        queue->capacity = queue->capacity > 0 ? queue->capacity * 2 : 64;
-        queue->batches = rcpt_realloc(queue->batches, queue->capacity * sizeof(*queue->batches));
-    }
-    struct prepared *made = &queue->batches[queue->count++];
-    *made = (struct prepared){.messages = batch->message_count, .events = batch->event_count};
-    rcpt_encode_fence(maker->encoder, batch);
-    made->fence = store(maker->encoder);
-    rcpt_encode_apply(maker->encoder, batch, &(struct rcpt_encode_form){.unknown_policy = "park"});
+    const struct rcpt_decide_form form = {.ladder = NULL};
+    rcpt_encode_decide(maker->encoder, made->batch, &form, NULL, made->messages);
     made->work = store(maker->encoder);
     if (maker->options->uuids)
         pack_ids(&made->work, made->messages);
 }
 
+static void free_batch(struct rcpt_batch *batch)
+{
+    rcpt_batch_fini(batch);
+    free(batch);
+}
+
+static void make_batch(struct maker *maker, uint32_t lane, struct queue *queue,
+                       const struct rcpt_batch_source *sources, uint32_t count)
+{
+    struct rcpt_batch *batch = rcpt_malloc(sizeof(*batch));
+    rcpt_batch_init(batch, lane);
+    rcpt_batch_reset(batch, RCPT_BATCH_APPLY);
+    rcpt_batch_fold(maker->builder, batch, sources, count, RCPT_BATCH_ALL);
+    set_moves(maker, batch, sources, count);
+    if (batch->message_count == 0) {
+        free_batch(batch);
+        return;
+    }
+    if (queue->count == queue->capacity) {
+        queue->capacity = queue->capacity > 0 ? queue->capacity * 2 : 64;
+        queue->batches = rcpt_realloc(queue->batches, queue->capacity * sizeof(*queue->batches));
+    }
+    struct prepared *made = &queue->batches[queue->count++];
+    *made = (struct prepared){
+        .batch = batch, .messages = batch->message_count, .events = batch->event_count};
+    if (!maker->options->bare)
+        return;
+    store_update(maker, made);
+    free_batch(made->batch);
+}
+
 /* Whole records as long as the lane's part of them fits, like a lane that always has enough. */
 static void make_lane(struct maker *maker, uint32_t lane, struct queue *queue)
 {
-    struct rcpt_batch batch;
-    rcpt_batch_init(&batch, lane);
     memset(maker->next, 0, sizeof(maker->next));
     size_t first = 0, at = 0;
     uint32_t events = 0;
@@ -310,36 +336,31 @@ static void make_lane(struct maker *maker, uint32_t lane, struct queue *queue)
         const uint32_t *bounds = maker->sources[at].record->lane_events;
         uint32_t more = bounds[lane + 1] - bounds[lane];
         if (events > 0 && events + more > maker->options->batch) {
-            make_batch(maker, &batch, queue, &maker->sources[first], (uint32_t)(at - first));
+            make_batch(maker, lane, queue, &maker->sources[first], (uint32_t)(at - first));
             first = at;
             events = 0;
         }
         events += more;
     }
     if (at > first)
-        make_batch(maker, &batch, queue, &maker->sources[first], (uint32_t)(at - first));
-    rcpt_batch_fini(&batch);
+        make_batch(maker, lane, queue, &maker->sources[first], (uint32_t)(at - first));
 }
 
-static struct queue *make_batches(const struct options *options)
+/* Batches of apply borrow the records, which stay until the program ends. */
+static struct queue *make_batches(const struct options *options, const struct rcpt_ladder *ladder)
 {
-    struct rcpt_error error;
-    struct maker maker = {.options = options};
-    maker.ladder = rcpt_ladder_new(rcpt_ladder_default_definition(), &error);
-    if (maker.ladder == NULL)
-        die("ladder", error.text);
+    struct maker maker = {.options = options, .ladder = ladder};
     maker.builder = rcpt_batch_builder_new(maker.ladder, 1);
     maker.encoder = rcpt_pg_encoder_new();
     read_records(&maker);
     struct queue *queues = rcpt_calloc(options->lanes, sizeof(*queues));
     for (uint32_t lane = 0; lane < options->lanes; lane++)
         make_lane(&maker, lane, &queues[lane]);
-    for (size_t index = 0; index < maker.source_count; index++)
+    for (size_t index = 0; options->bare && index < maker.source_count; index++)
         rcpt_record_free(maker.sources[index].record);
     free(maker.sources);
     rcpt_pg_encoder_free(maker.encoder);
     rcpt_batch_builder_free(maker.builder);
-    rcpt_ladder_free(maker.ladder);
     return queues;
 }
 
@@ -372,17 +393,6 @@ static void deal(struct client *client, int number, const struct options *option
     }
 }
 
-/* Of a statement that is composed of files, as the daemon prepares it without subscribers. */
-static const char *statement_text(const struct rcpt_lane_statements *statements, const char *name)
-{
-    size_t count;
-    const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
-    for (size_t index = 0; index < count; index++)
-        if (strcmp(list[index].name, name) == 0)
-            return list[index].sql;
-    die("statement", name);
-}
-
 static void open_client(struct client *client, const struct options *options)
 {
     client->conn = PQconnectdb(options->dsn);
@@ -392,14 +402,9 @@ static void open_client(struct client *client, const struct options *options)
     if (PQresultStatus(result) != PGRES_COMMAND_OK)
         die("session", PQerrorMessage(client->conn));
     PQclear(result);
-    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&(struct rcpt_lane_variant){
-        .recent_since = options->recent_since, .recent_column = options->recent_column});
-    const char *apply = options->bare ? update_sql : statement_text(statements, "apply");
-    char *converted = options->uuids ? with_uuid_ids(apply) : NULL;
-    prepare(client->conn, "fence", rcpt_sql("lane/fence"));
-    prepare(client->conn, "apply", converted != NULL ? converted : apply);
+    char *converted = options->uuids ? with_uuid_ids(update_sql) : NULL;
+    prepare(client->conn, "update", converted != NULL ? converted : update_sql);
     free(converted);
-    rcpt_lane_statements_free(statements);
     if (PQsetnonblocking(client->conn, 1) != 0 || PQenterPipelineMode(client->conn) != 1)
         die("pipeline", PQerrorMessage(client->conn));
 }
@@ -417,33 +422,31 @@ static void send_more(struct client *client, const struct options *options)
            client->sent - client->answered < (size_t)options->depth) {
         const struct prepared *batch = client->batches[client->sent];
         client->sent_ns[client->sent % MAX_DEPTH] = now_ns();
-        if (!options->bare)
-            send_stored(client->conn, "fence", &batch->fence, batch->fence.count);
-        send_stored(client->conn, "apply", &batch->work, options->bare ? 4 : batch->work.count);
+        send_stored(client->conn, "update", &batch->work, UPDATE_PARAMS);
         if (PQpipelineSync(client->conn) != 1)
             die("sync", PQerrorMessage(client->conn));
         client->sent++;
     }
 }
 
-static void take_result(struct client *client, const struct options *options, struct totals *totals,
-                        PGresult *result)
+static void count_answer(struct client *client, struct totals *totals)
 {
     const struct prepared *batch = client->batches[client->answered];
+    totals->response_ms[totals->batches++] =
+        (double)(now_ns() - client->sent_ns[client->answered % MAX_DEPTH]) / 1e6;
+    totals->messages += batch->messages;
+    totals->events += batch->events;
+    client->answered++;
+}
+
+static void take_result(struct client *client, struct totals *totals, PGresult *result)
+{
     switch (PQresultStatus(result)) {
     case PGRES_PIPELINE_SYNC:
-        totals->response_ms[totals->batches++] =
-            (double)(now_ns() - client->sent_ns[client->answered % MAX_DEPTH]) / 1e6;
-        totals->messages += batch->messages;
-        totals->events += batch->events;
-        client->answered++;
+        count_answer(client, totals);
         break;
     case PGRES_COMMAND_OK:
-        totals->changed += options->bare ? strtoull(PQcmdTuples(result), NULL, 10) : 0;
-        break;
-    case PGRES_TUPLES_OK:
-        if (PQnfields(result) > 1)
-            totals->changed += strtoull(PQgetvalue(result, 0, 1), NULL, 10);
+        totals->changed += strtoull(PQcmdTuples(result), NULL, 10);
         break;
     default:
         die("statement", PQresultErrorMessage(result));
@@ -451,19 +454,19 @@ static void take_result(struct client *client, const struct options *options, st
     PQclear(result);
 }
 
-static void read_answers(struct client *client, const struct options *options,
-                         struct totals *totals)
+static void read_answers(struct client *client, struct totals *totals)
 {
     if (PQconsumeInput(client->conn) != 1)
         die("connection", PQerrorMessage(client->conn));
     while (client->answered < client->sent && !PQisBusy(client->conn)) {
         PGresult *result = PQgetResult(client->conn);
         if (result != NULL) /* NULL only separates the answers of two statements */
-            take_result(client, options, totals, result);
+            take_result(client, totals, result);
     }
 }
 
-static void run(struct client *clients, const struct options *options, struct totals *totals)
+static void run_updates(struct client *clients, const struct options *options,
+                        struct totals *totals)
 {
     struct pollfd polled[MAX_CONNECTIONS];
     for (;;) {
@@ -486,9 +489,108 @@ static void run(struct client *clients, const struct options *options, struct to
             die("poll", "nothing for a minute");
         for (int index = 0; index < options->connections; index++) {
             if (polled[index].revents != 0)
-                read_answers(&clients[index], options, totals);
+                read_answers(&clients[index], totals);
         }
     }
+}
+
+/* ---- as a lane sends ---- */
+
+static const char *no_name(const void *context, enum rcpt_facet facet, uint32_t number)
+{
+    (void)context;
+    (void)facet;
+    (void)number;
+    return NULL;
+}
+
+static void on_ready(void *context, struct rcpt_pg *pg)
+{
+    (void)context;
+    (void)pg;
+}
+
+static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
+{
+    (void)context;
+    (void)pg;
+    die("connection", error->text);
+}
+
+static void open_lane(struct client *client, uv_loop_t *loop, const struct options *options,
+                      const struct rcpt_ladder *ladder,
+                      const struct rcpt_lane_statements *statements)
+{
+    struct rcpt_pg_settings settings = {.loop = loop,
+                                        .name = "limit",
+                                        .instance = "bench",
+                                        .dsn = options->dsn,
+                                        .schema = "receiptd",
+                                        .connect_timeout_ms = 10000,
+                                        .retry_min_ms = 100,
+                                        .retry_max_ms = 100,
+                                        .context = client,
+                                        .on_ready = on_ready,
+                                        .on_down = on_down};
+    settings.statements = rcpt_lane_statements_list(statements, &settings.statement_count);
+    client->sender = rcpt_lane_sender_new(&(struct rcpt_lane_sender_settings){
+        .unknown_policy = "park", .rules = {.ladder = ladder}, .names = {.name = no_name}});
+    client->pg = rcpt_pg_new(&settings);
+    rcpt_pg_start(client->pg);
+    while (!rcpt_pg_is_ready(client->pg))
+        uv_run(loop, UV_RUN_ONCE);
+}
+
+static void send_next(struct client *client);
+
+static void on_result(void *context, uint32_t lane, const struct rcpt_engine_result *result,
+                      const struct rcpt_error *error)
+{
+    struct client *client = context;
+    (void)lane;
+    if (error != NULL)
+        die("batch", error->text);
+    client->totals->changed += result->messages_changed;
+    count_answer(client, client->totals);
+    send_next(client);
+}
+
+static void send_next(struct client *client)
+{
+    if (client->sent == client->count)
+        return;
+    client->sent_ns[client->sent % MAX_DEPTH] = now_ns();
+    rcpt_lane_send(client->sender, client->pg, client->batches[client->sent++]->batch, false,
+                   on_result, client);
+}
+
+static void run_lanes(struct client *clients, uv_loop_t *loop, const struct options *options,
+                      struct totals *totals)
+{
+    for (int index = 0; index < options->connections; index++) {
+        clients[index].totals = totals;
+        send_next(&clients[index]);
+    }
+    for (int index = 0; index < options->connections; index++)
+        while (clients[index].answered < clients[index].count)
+            uv_run(loop, UV_RUN_ONCE);
+}
+
+static void on_closed(void *context)
+{
+    ((struct client *)context)->is_closed = true;
+}
+
+static void close_client(struct client *client, uv_loop_t *loop)
+{
+    if (client->pg == NULL) {
+        PQfinish(client->conn);
+        return;
+    }
+    rcpt_pg_close(client->pg, on_closed, client);
+    while (!client->is_closed)
+        uv_run(loop, UV_RUN_ONCE);
+    rcpt_lane_sender_free(client->sender);
 }
 
 /* ---- the report ---- */
@@ -582,19 +684,31 @@ static void read_options(struct options *options, int argc, char **argv)
     if (options->connections < 1 || options->connections > MAX_CONNECTIONS || options->depth < 1 ||
         options->depth > MAX_DEPTH || options->batch < 1)
         die("usage", "a number is out of range");
+    if (options->uuids && !options->bare)
+        die("--ids uuid", "a lane sends texts: with --statement update");
 }
 
 int main(int argc, char **argv)
 {
     struct options options = {
         .topic = "limit", .connections = 2, .depth = 2, .lanes = 8, .batch = 4000};
+    struct rcpt_error error;
+    uv_loop_t loop;
+    rcpt_log_configure(RCPT_LOG_ERROR, RCPT_LOG_LOGFMT);
     read_options(&options, argc, argv);
-    struct queue *queues = make_batches(&options);
+    struct rcpt_ladder *ladder = rcpt_ladder_new(rcpt_ladder_default_definition(), &error);
+    struct queue *queues = make_batches(&options, ladder);
+    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&(struct rcpt_lane_variant){
+        .recent_since = options.recent_since, .recent_column = options.recent_column});
     struct client *clients = rcpt_calloc((size_t)options.connections, sizeof(*clients));
     size_t batches = 0;
+    uv_loop_init(&loop);
     for (int index = 0; index < options.connections; index++) {
         deal(&clients[index], index, &options, queues);
-        open_client(&clients[index], &options);
+        if (options.bare)
+            open_client(&clients[index], &options);
+        else
+            open_lane(&clients[index], &loop, &options, ladder, statements);
         batches += clients[index].count;
     }
     struct totals totals = {.response_ms = rcpt_calloc(batches + 1, sizeof(double))};
@@ -604,11 +718,15 @@ int main(int argc, char **argv)
         return 0;
     double cpu = cpu_seconds();
     int64_t start = now_ns();
-    run(clients, &options, &totals);
+    if (options.bare)
+        run_updates(clients, &options, &totals);
+    else
+        run_lanes(clients, &loop, &options, &totals);
     report(&totals, (double)(now_ns() - start) / 1e9, cpu_seconds() - cpu);
     while (getchar() != EOF) {
     }
     for (int index = 0; index < options.connections; index++)
-        PQfinish(clients[index].conn);
+        close_client(&clients[index], &loop);
+    rcpt_lane_statements_free(statements);
     return 0;
 }

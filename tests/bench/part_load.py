@@ -51,7 +51,7 @@ def part_limit(lab, options):
 def compare_keys(lab, stream, repeat):
     """Keys of type uuid beside the same UUIDs as text, pair by pair."""
     found = {}
-    for statement in ("apply", "update"):
+    for statement in ("update",):  # a lane sends ids as texts
         runs = {"text": [], "uuid": []}
         for number in range(max(3, repeat)):
             for keys in list(runs) if number % 2 == 0 else reversed(list(runs)):

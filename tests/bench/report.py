@@ -49,8 +49,8 @@ def section_limit(result):
     rows = [(names.get(row[0], row[0]), *row[1:]) for row in rows]
     text = f"""## The limit
 
-The statements of a lane (fence and batch) from a bare C program, with the arrays that the daemon would send, encoded before the clock starts;
-`update` is the conditional UPDATE alone: no position, no counters, nothing parked. {number(result['events'])} events, one row each, batches of 4 000.
+The statements of a lane from a bare C program, with the arrays that the daemon would send: `apply` sends batches in two flights, one at a time on a
+connection; `update` is the conditional UPDATE alone, encoded before the clock starts: no position, no counters, nothing parked. {number(result['events'])} events, one row each, batches of 4 000.
 
 """ + table(("statement", "rows/s", "µs of the server a row", "WAL bytes a row"), rows)
     return text + keys_table(result["keys"]) if "keys" in result else text
@@ -87,7 +87,7 @@ the last commit. The share is the rate of receiptd by that of the bare statement
     text += table(("", "daemon, µs an event", "lanes' backends, µs an event", "broker, µs an event", "WAL bytes an event",
                    "peak RSS, MiB"), costs) + "\n"
     text += table(("", "transactions", "records (published batches) a minute", "response ms, mean", "p50", "p99"), responses)
-    text += "\nResponse time is from the submission of a transaction (up to 4 000 events, two in flight on a connection) to its answer.\n"
+    text += "\nResponse time is from the submission of a transaction (up to 4 000 events) to its answer.\n"
     made = plots.load_test(result["variants"]["single"]["receiptd"][0])
     return text + "".join(f"\n![{caption}](plots/{file})\n" for file, caption in made)
 

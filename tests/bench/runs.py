@@ -171,7 +171,7 @@ def _set_keys(database, keys):
 
 
 def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000, depth=2, keys=None, large=None, recent=None):
-    """The same statements with the same arrays, encoded before the clock starts. `keys`: text or uuid, in a table written again. `large`: as
+    """The same statements with the same arrays, folded before the clock starts. `keys`: text or uuid, in a table written again. `large`: as
     of run_receiptd(). `recent`: boundary and column of its recent set."""
     with nullcontext(large) if large else lab.database(stream) as database:
         before = database.value(COUNTED) if large else 0
@@ -189,7 +189,7 @@ def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000
         try:
             assert process.stdout.readline() == "ready\n", "the limit program failed, see above"
             meter = Meter(lab, database, process.pid)
-            meter.start("bench-limit")
+            meter.start("receiptd/bench/%")
             process.stdin.write("\n")
             process.stdin.flush()
             line = process.stdout.readline()

@@ -1,12 +1,11 @@
-"""Receipts, their fold into the parameters of sql/lane/apply, and what must come out: written from the definition."""
+"""Receipts, what sends them as batches of a lane, and what must come out: written from the definition."""
 import collections
 import dataclasses
 import datetime
-import itertools
 import json
-import math
 
-from sql_fixture import FLAGS, STATUSES, reads_receipts
+from sql_fixture import FLAGS, STATUSES, SqlError
+from sql_lane import lane_of
 
 TOPIC = "dlr-events"
 NAMES = {c: s[0] for c, s in STATUSES.items()} | {9001 + b: f[0] for b, f in FLAGS.items()}
@@ -34,24 +33,12 @@ class Event:
 
     @property
     def payload(self):
-        fields = {"message_id": self.message_id, "status": NAMES.get(self.code, self.code)}
-        if self.campaign_id is not None:
-            fields |= {"campaign_id": self.campaign_id, "org_id": "o"}
-        if self.org is not None:
-            fields["org_id"] = self.org
-        if self.gateway is not None:
-            fields["gateway"] = self.gateway
-        if self.own:
-            fields["gateway_message_id"] = self.message_id
-        return json.dumps(fields).encode()
-
-    @property
-    def kept(self):
-        """What a parked row keeps beside the payload: organisation, account, campaign, the gateway's id, class of the reason, key."""
-        fields = json.loads(self.payload)
-        own = self.message_id if self.own else None
-        return [(text or "").encode() for text in (fields.get("org_id"), self.gateway, self.campaign_id, own, self.reason,
-                                                 None if self.key is None else str(self.key))]
+        at = datetime.datetime.fromisoformat(self.at).astimezone(datetime.timezone.utc).isoformat()
+        fields = {"message_id": self.message_id, "status": NAMES.get(self.code, self.code), "at": at, "flags": [NAMES[9001 + bit] for bit in self.marks],
+                  "org_id": "o" if self.campaign_id is not None and self.org is None else self.org, "campaign_id": self.campaign_id,
+                  "gateway": self.gateway, "gateway_message_id": self.message_id if self.own else None, "reason_class": self.reason,
+                  "part": self.part, "parts": self.parts}
+        return json.dumps({name: value for name, value in fields.items() if value not in (None, [])}).encode()
 
     @property
     def top(self):
@@ -68,7 +55,7 @@ class Event:
 
     @property
     def codes(self):
-        return [self.code, *(9001 + bit for bit in self.marks)]
+        return list(dict.fromkeys([self.code, *(9001 + bit for bit in self.marks)]))
 
     @property
     def record(self):
@@ -81,165 +68,97 @@ def path(code):
         code = STATUSES[code][1]
 
 
-def fold(events, lane=0, unknown="park"):
-    """The parameters of lane/apply for a batch of events."""
-    messages = collections.defaultdict(list)
+def records_of(events):
+    """As heart_driver.c reads them. A record has its receipts in the order of the batch."""
+    records = collections.defaultdict(list)
     for event in events:
-        messages[event.message_id].append(event)
-    ids = sorted(messages, key=lambda i: i.encode())
-    signatures, kinds, records = {}, {}, {}
-    columns = {name: [] for name in ("top", "mask", "at", "signature", "kind", "first", "org")}
-    raw = []
-    for message_id in ids:
-        mine = messages[message_id]
-        top = max(e.top for e in mine)
-        mask = 0
-        for event in mine:
-            mask |= event.mask
-        gateways = {e.gateway for e in mine}
-        signature = tuple(sorted(collections.Counter(code for e in mine for code in e.codes).items()))
-        kind = signature, gateways.pop() if len(gateways) == 1 else "other"
-        columns["top"].append(top)
-        columns["mask"].append(mask)
-        columns["at"].append(min(e.at for e in mine if e.top == top))
-        columns["signature"].append(signatures.setdefault(signature, len(signatures)) + 1)
-        columns["kind"].append(kinds.setdefault(kind, len(kinds)) + 1)
-        orgs = {e.org for e in mine} - {None}
-        held = any(e.part and e.code == 600 for e in mine)
-        columns["org"].append("" if held else None if not orgs else orgs.pop() if len(orgs) == 1 else "")
-        columns["first"].append(len(raw) + 1)
-        raw += mine
-    columns["first"].append(len(raw) + 1)
-    sizes = [len(s) for s in signatures]
-    payload_ends = list(itertools.accumulate((len(e.payload) for e in raw), initial=1))
-    kept = []
-    for event in raw:
-        gateways = {e.gateway for e in messages[event.message_id]}
-        kept += [*event.kept, ((gateways.pop() if len(gateways) == 1 else "other") or "").encode(),
-                 "/".join(str(n or "") for n in (event.part, event.parts)).encode() if event.part else b""]
-    for event in raw:
-        records.setdefault(event.record, len(records) + 1)
-    topics, partitions, offsets, traceparents = zip(*records) if records else ((), (), (), ())
-    links = b"".join((link or "").ljust(55).encode() for link in traceparents) if any(traceparents) else b""
-    return [
-        ids, columns["top"], columns["mask"], columns["at"], columns["signature"],
-        list(itertools.accumulate(sizes, initial=1)), [c for s in signatures for c, _ in s],
-        [n for s in signatures for _, n in s],
-        columns["first"], [e.code for e in raw], [e.at for e in raw], [records[e.record] for e in raw],
-        [e.index for e in raw], payload_ends, b"".join([*(e.payload for e in raw), *kept]),
-        topics, partitions, offsets, links, lane, unknown,
-        [e.marked for e in raw] if any(e.marks for e in raw) else [],
-        columns["org"] if any(org is not None for org in columns["org"]) else [],
-        list(itertools.accumulate((len(text) for text in kept), initial=payload_ends[-1])), columns["kind"],
-    ]
+        records[event.record].append(event)
+    return [{"topic": topic, "partition": partition, "offset": offset, "traceparent": traceparent, "indexes": [e.index for e in mine],
+             "keys": [e.key or 0 for e in mine], "value": value_of([e.payload.decode() for e in mine])}
+            for (topic, partition, offset, traceparent), mine in records.items()]
 
 
-ARRAYS = ("was", "is", "gained", "kind", "messages", "unknown", "unknown_events", "refused", "refused_events", "retired", "retired_events")
+def value_of(payloads):
+    return payloads[0] if len(payloads) == 1 else f"[{', '.join(payloads)}]"
 
 
-def minute_of(at):
-    return int(datetime.datetime.fromisoformat(at).timestamp() // 60)
+def numbers_of(answer):
+    """What apply has told, or wake; of one that waits between its flights nothing."""
+    if answer["outcome"] == "held":
+        return None
+    told = answer["effects"] or collections.defaultdict(int, gateways={}, refused_gateways={}, kinds=[])
+    return {"messages_known": answer["known"], "messages_changed": answer["changed"], "rows": answer["rows"],
+            **{f"events_{name}": told[name] for name in ("counted", "parked", "dead", "refused", "retired")},
+            "kinds": {tuple(kind[:4]): kind[4] for kind in told["kinds"]}, "gateways": told["gateways"], "refused_gateways": told["refused_gateways"]}
 
 
-TIMED = (300, 600, 700, 800)  # SENT, DELIVERED, OPENED, CLICKED
+class Held:
+    """A batch between its flights: its session is idle in the transaction, until it ends."""
+
+    def __init__(self, lane):
+        self.lane = lane
+
+    def end(self, how="COMMIT"):
+        """Its numbers, if it commits."""
+        try:
+            return numbers_of(self.lane.ask({"go": how == "COMMIT"}))
+        except SqlError as error:
+            if how == "COMMIT" or error.sqlstate != "25P02":
+                raise
 
 
-def for_times(messages, facets):
-    """Least times of each message's receipts of these statuses, and the facet with the least of their gateways."""
-    times, gateways = [], []
-    for _, mine in sorted(messages.items(), key=lambda item: item[0].encode()):
-        for code in TIMED:
-            times.append(min((e.at for e in mine if e.code == code), key=datetime.datetime.fromisoformat, default="infinity"))
-        named = [e for e in mine if e.code in TIMED and e.gateway]
-        least = min(named, key=lambda e: e.gateway.encode(), default=None)
-        gateways.append(facets[least.gateway, least.reason] if least else 0)
-    return [times, gateways]
+def send(session, kind, request, insert=False):
+    lane = lane_of(session, insert)
+    answer = lane.ask({kind: request})
+    return Held(lane) if answer["outcome"] == "held" else numbers_of(answer)
 
 
-def delay_bucket(at, now):
-    milliseconds = (now - datetime.datetime.fromisoformat(at)).total_seconds() * 1000
-    return min(79, math.ceil(math.log2(milliseconds) * 2)) if milliseconds > 1 else 0
+def moves_of(moves, generation=1):
+    return [[TOPIC, partition, generation, expected, following, following - 1] for partition, expected, following in moves]
 
 
-def for_series(parameters, messages):
-    """What a signature ($5 to $8) is where the series is counted, and the minutes ($32 and $33)."""
-    numbers, first, entries, signatures, changes = {}, [1], [], [], []
-    for n, mine in enumerate(messages):
-        receipts = tuple((*e.codes, minute_of(e.at)) for e in mine)
-        if receipts not in numbers:
-            numbers[receipts] = len(numbers) + 1
-            entries += [(code, minute) for *codes, minute in receipts for code in codes]
-            first.append(len(entries) + 1)
-            changes.append(minute_of(parameters[3][n]))
-        signatures.append(numbers[receipts])
-    parameters[4:8] = [signatures, first, [code for code, _ in entries], [1] * len(entries)]
-    return [changes, [minute for _, minute in entries]]
+def apply(session, events, lane=0, unknown="park", moves=(), generation=1, hold=False):
+    """A batch as the daemon sends it. moves: (partition, expected, next). Its numbers."""
+    return send(session, "apply", {"records": records_of(events), "lane": lane, "unknown": unknown, "moves": moves_of(moves, generation), "hold": hold},
+                insert=unknown == "insert")
 
 
-def for_facets(parameters, messages):
-    """What a kind ($25) is where reasons or gateways are counted, and what stands for it ($34 and $35)."""
-    numbers, figures, examples, kinds = {}, [], [], []
-    for n, mine in enumerate(messages):
-        receipts = tuple((e.code, e.marked, e.gateway, e.reason) for e in mine)
-        if receipts not in numbers:
-            numbers[receipts] = len(numbers) + 1
-            figures.append(parameters[24][n])
-            examples.append(-(n + 1) if any(e.reason for e in mine) else n + 1)
-        kinds.append(numbers[receipts])
-    parameters[24] = kinds
-    return [figures, examples]
+def probe_batch(session, events, lane=0):
+    """What finds a row that PostgreSQL refuses: it goes through, or fails; nothing stays."""
+    return send(session, "probe", {"records": records_of(events), "lane": lane})
 
 
-def for_rules(parameters, events, rules):
-    """The parameters of `fold` for a statement with rules, and what that needs beside: $26 and $27 are read by no rule."""
-    by_id = collections.defaultdict(list)
-    for event in events:
-        by_id[event.message_id].append(event)
-    messages = [by_id[message_id] for message_id in sorted(by_id, key=str.encode)]
-    raw = [event for mine in messages for event in mine]
-    facets = {}
-    numbers = [facets.setdefault((e.gateway, e.reason), len(facets) + 1) for e in raw]
-    now = datetime.datetime.now(datetime.timezone.utc)
-    buckets = [delay_bucket(e.at, now) for e in raw] if "gateways" in rules else []
-    delays = collections.Counter(zip(numbers, buckets))
-    minutes = for_series(parameters, messages) if "series" in rules else [[], []]
-    kinds = for_facets(parameters, messages) if {"reasons", "gateways"} & set(rules) else [[], []]
-    return [*parameters, [], 0, [e.key for e in raw], numbers, *([facet[part] for facet in facets] for part in range(2)), *minutes, *kinds,
-            buckets, [number for (facet, bucket), n in delays.items() for number in (facet, bucket, n)],
-            *(for_times(by_id, facets) if "times" in rules else [[], []])]
+def stands_at(session, lane, partitions):
+    """Moves that move nothing."""
+    return session.query("SELECT topic, partition, generation, next_offset, next_offset, -1 FROM consumer_progress WHERE topic = %s AND lane = %s"
+                         " AND partition = ANY (%s::int4[]) ORDER BY partition", [TOPIC, lane, list(partitions)])
 
 
-def effects(row):
-    """What apply says became of the messages: {(status before, after, flags gained, kind): messages}."""
-    columns = [[int(v) for v in (row[name] or "{}").strip("{}").split(",") if v] for name in ARRAYS[:5]]
-    return {tuple(values[:4]): values[4] for values in zip(*columns)}
+def wake(session, lane=0, limit=1000, partitions=(0, 1, 2), hold=False):
+    """A batch of parked receipts. Its fence moves nothing, but the rows of the lane's positions must be there."""
+    session.do("INSERT INTO consumer_progress (topic, partition, lane, next_offset, generation) SELECT %s, p, %s, 0, 1 FROM unnest(%s::int4[]) p"
+               " WHERE NOT EXISTS (SELECT FROM consumer_progress c WHERE (c.topic, c.partition, c.lane) = (%s, p, %s))",
+               [TOPIC, lane, list(partitions), TOPIC, lane])
+    return send(session, "wake", {"moves": stands_at(session, lane, partitions), "lane": lane, "limit": limit, "hold": hold})
 
 
-def without_raw_events(parameters):
-    """The same batch as it is sent while all messages are known: $9 and $12 say which records it is from. Rules keep codes, times and flags."""
-    bare = list(parameters)
-    for number in (13, 14, 24) if len(parameters) > 26 else (10, 11, 13, 14, 22, 24):
-        bare[number - 1] = []
-    bare[15 - 1] = b""
-    return bare
+def wake_all(session, lane=0, limit=1000):
+    while wake(session, lane, limit)["rows"] > 0:
+        pass
 
 
-def apply(session, events, lane=0, unknown="park", raw=True):
-    """apply, and insert where the policy asks for it, as the daemon sends them. Numbers of the answer."""
-    with session.transaction():
-        parameters = fold(events, lane, "dead-letter" if unknown == "dead-letter" else "park")
-        if reads_receipts(session.rules):
-            parameters = for_rules(parameters, events, session.rules)
-        row = session.one("lane/apply", *(parameters if raw else without_raw_events(parameters)))
-        if unknown == "insert":
-            campaigns = {}
-            for event in events:
-                campaigns.setdefault(event.message_id, event.campaign_id)
-                campaigns[event.message_id] = campaigns[event.message_id] or event.campaign_id
-            ids = sorted(campaigns, key=str.encode)
-            session.one("lane/insert", ids, [campaigns[i] and "o" for i in ids],
-                        [campaigns[i] for i in ids])
-    return {k: int(v) for k, v in row.items() if k not in ARRAYS}
+def path(code):
+    while code is not None:
+        yield code
+        code = STATUSES[code][1]
+
+
+# What sql/lane/decide gets of receipts that name no organisation: for its plan.
+def decided(events):
+    ids = sorted({e.message_id for e in events}, key=str.encode)
+    mine = {i: [e for e in events if e.message_id == i] for i in ids}
+    tops = [max(e.top for e in mine[i]) for i in ids]
+    return [ids, tops, [0] * len(ids), [mine[i][0].at for i in ids], []]
 
 
 def expected_rows(inbox, events):

@@ -17,6 +17,7 @@ import tempfile
 import psycopg
 import pytest
 
+from support import inbox as inbox_columns
 from support import templates
 from support.services import copy_database, definers, with_database
 from support.wait import wait_for
@@ -47,11 +48,14 @@ FLAGS = {
 
 
 class SqlError(Exception):
-    def __init__(self, result):
+    def __init__(self, sqlstate, text, answer=None):
+        self.sqlstate, self.text, self.answer = sqlstate, text, answer  # answer: of a lane
+        super().__init__(f"{sqlstate} {text}")
+
+    @classmethod
+    def of(cls, result):
         fields = psycopg.pq.DiagnosticField
-        self.sqlstate = (result.error_field(fields.SQLSTATE) or b"").decode()
-        self.text = (result.error_field(fields.MESSAGE_PRIMARY) or result.error_message).decode()
-        super().__init__(f"{self.sqlstate} {self.text}")
+        return cls((result.error_field(fields.SQLSTATE) or b"").decode(), (result.error_field(fields.MESSAGE_PRIMARY) or result.error_message).decode())
 
 
 def bin_directory():
@@ -97,20 +101,6 @@ def fill_in(text, variables):
     return re.sub(r"(?<![:\w\[]):([a-z_]+)\b", lambda m: str(variables[m[1]]), text)
 
 
-STAGES = {  # of statements of several files, without a recent set of the inbox and with one
-    "lane/apply": ("10_update 11_set 13_from 14_end 15_returning 20_changed 25_unchanged 14_end 26_unchanged 30_count 31_delta 40_unknown",
-                   "10_recent 11_set 13_from_recent 14_end 15_returning 16_older 14_end 16_older_from 11_set 17_from_seen 14_end 15_returning 17_both 20_changed 25_unchanged_recent 14_end 26_unchanged_recent 30_count 31_delta 40_unknown"),
-    "lane/wake": ("10_apply 20_update 21_set 22_from 24_end 26_returning 30_count",
-                  "10_apply 20_update_recent 21_set 22_from 24_end 25_recent 26_returning 28_older 21_set 22_from 24_end 25_older 26_returning 29_both 30_count"),
-    "lane/timeline": ("10_insert 20_message 30_events", "10_insert 20_message_recent 30_events"),
-    "lane/insert": ("10_make 20_known 30_answer", "10_make 20_known_recent 30_answer"),
-    "lane/insert_parked": ("10_pick 20_known 30_make", "10_pick 20_known_recent 30_make"),
-}
-
-
-SUBSCRIBED = ("lane/apply", "lane/wake")
-
-
 # Columns of the inbox by which ranges find messages, as they are called in our own.
 RANGES = {"range_recipient": "recipient", "range_account": "gateway", "range_sent": "created_at"}
 
@@ -121,60 +111,18 @@ def bind_ranges(text, columns=None):
     return text
 
 
-def text_of(name, *subscribers, recent_since=None, recent_column="created_at", rules=(), dimensions=(), groups=()):
-    """The text of a statement. lane/apply and lane/wake are folders: their files in order, before the answer the rules (names) and those that
-    subscribe to transitions (texts). src/postgres/lane_statements.c composes them likewise; test_generate_sql.py compares."""
-    if (SQL / f"{name}.sql").exists():
-        return bind_ranges((SQL / f"{name}.sql").read_text())
-    if name not in STAGES:
-        return "".join(path.read_text() for path in sorted((SQL / name).glob("*.sql")))
-
-    def read(file):
-        folder = SQL / name
-        if file == "15_returning":
-            more = [("ruled", rules or subscribers), ("subscribed", subscribers), ("dimensions", dimensions), ("times", timed)]
-            files = [file, *(f"{file}_{kind}" for kind, wanted in more if wanted), "15_end"]
-        elif file == "26_returning":
-            files = [file, *(["../apply/15_returning_times"] if timed else []), "27_end"]
-        elif file in ("14_end", "24_end"):
-            files = [*([{"14_end": "14_or_earlier", "24_end": "23_or_earlier"}[file]] if timed else []), file]
-        else:
-            others = [f"{file}_{kind}" for kind, wanted in (("subscribed", subscribers), ("minutes", by_minutes), ("dimensions", dimensions), ("times", timed),
-                                                            ("ruled", by_facets)) if wanted]
-            files = [next((other for other in others if (folder / f"{other}.sql").exists()), file)]
-            files = ["31_dimensions", *files] if dimensions and file == "31_delta" else files
-        return "".join((folder / f"{part}.sql").read_text() for part in files)
-    timed, by_minutes, by_facets = "times" in rules, "series" in rules, bool({"reasons", "gateways"} & set(rules))
-    files = STAGES[name][recent_since is not None].split()
-    ruled = [read("45_receipts"), read("45_alike")] if name in SUBSCRIBED and reads_receipts(rules) else []
-    ruled += [read("45_dimensions")] if name == "lane/wake" and dimensions else []
-    ruled += [(SQL / "lane/rules" / f"{rule}.sql").read_text() for rule in rules]
-    text = "".join([*map(read, files), *([*ruled, *subscribers, *([read("85_figures")] if name != "lane/wake" else []), read("90_answer")] if name in SUBSCRIBED else [])])
-    if dimensions:
-        text = bind_dimensions(text, dimensions)
-    if "groups" in rules:
-        text = bind_groups(text, groups)
-    text = text.replace(":'dedup_window'", "'168 hours'")
-    return text.replace(":'recent_since'", f"'{{\"{recent_since}\"}}'").replace(':"recent_column"', f'"{recent_column}"')
+EXTRA = ("changed", "same", "seen", "set_times", "or_earlier")  # variables of sql/lane/decide: nothing more is wanted of a row
 
 
-def reads_receipts(rules):
-    return bool(rules) and rules[0] in ("dedup", "no_dedup")
-
-
-def bind_dimensions(text, dimensions):
-    """dimensions: columns of the inbox; each is called as its dimension is, or by another name: (dimension, column)."""
-    pairs = [name if isinstance(name, tuple) else (name, name) for name in dimensions]
-    for n in range(3):
-        text = text.replace(f':"dimension_{n + 1}"', f'"{pairs[min(n, len(pairs) - 1)][1]}"')
-    return text.replace(":'dimension_kinds'", "'{" + ",".join(f"by_{name}" for name, _ in pairs) + "}'")
-
-
-def bind_groups(text, groups):
-    """groups: {kind: column of the inbox}."""
-    columns = list(groups.values())
-    text = text.replace(':"group_1"', f'"{columns[0]}"').replace(':"group_2"', f'"{columns[-1]}"')
-    return text.replace(":'group_kinds'", "'{" + ",".join(groups) + "}'")
+def text_of(name, recent_since=None, recent_column="created_at"):
+    """The text of a statement: a file, or the files of a folder in order. lane/decide has another one for an inbox with a recent set."""
+    if name == "lane/decide" and recent_since is not None:
+        name = "lane/decide_recent"
+    file = SQL / f"{name}.sql"
+    text = file.read_text() if file.exists() else "".join(path.read_text() for path in sorted((SQL / name).glob("*.sql")))
+    if name.startswith("lane/decide"):
+        text = re.sub(rf"(?<![:\w]):({'|'.join(EXTRA)})\b", "", re.sub(r"--.*", "", text))
+    return bind_ranges(text).replace(":'recent_since'", f"'{{\"{recent_since}\"}}'").replace(':"recent_column"', f'"{recent_column}"')
 
 
 def literal(value):
@@ -200,25 +148,27 @@ class Session:
     """One connection with the statements of sql/ prepared on demand."""
 
     def __init__(self, dsn, name="test"):
+        self.dsn = dsn
         self.connection = psycopg.connect(dsn, autocommit=True, application_name=f"receiptd/test/{name}")
         self.connection.execute(SESSION)
         self.prepared = set()
-        self.subscribers = ()  # to transitions: CTEs of lane/apply and lane/wake; set before the first call
-        self.rules = ()  # names of files of lane/rules; likewise
-        self.dimensions = ()  # columns of the inbox that the rule `dimensions` counts by; likewise
-        self.groups = {}  # kinds of groups and their columns of the inbox, for the rule `groups`; likewise
-        self.recent_since, self.recent_column = None, "created_at"  # the boundary of the inbox's recent set, and its column; likewise
+        self.lane = None  # what sends its batches (sql_lane.py): a connection of its own, with these settings
+        self.rules = ()
+        self.dimensions = ()  # columns of the inbox, each called as its dimension is, or pairs (dimension, column)
+        self.groups = {}  # kinds of groups and their columns of the inbox
+        self.actions, self.timeline = False, False
+        self.recent_since, self.recent_column = None, "created_at"  # the boundary of the inbox's recent set, and its column
+        self.role, self.lock_timeout_ms, self.ladder = None, 60_000, None  # of the lane; ladder: (statuses, flags)
 
     def prepare(self, name):
         if name not in self.prepared:
-            self.check(self.connection.pgconn.prepare(name.encode(), text_of(name, *self.subscribers, recent_since=self.recent_since, recent_column=self.recent_column,
-                                                                           rules=self.rules, dimensions=self.dimensions, groups=self.groups).encode()))
+            self.check(self.connection.pgconn.prepare(name.encode(), text_of(name, self.recent_since, self.recent_column).encode()))
             self.prepared.add(name)
 
     @staticmethod
     def check(result):
         if result.status not in (psycopg.pq.ExecStatus.TUPLES_OK, psycopg.pq.ExecStatus.COMMAND_OK):
-            raise SqlError(result)
+            raise SqlError.of(result)
         return result
 
     def run(self, name, *parameters):
@@ -256,7 +206,17 @@ class Session:
         call = f"EXPLAIN ({options}) EXECUTE \"{name}\"" + (f"({values})" if parameters else "")
         return "\n".join(row[0] for row in self.query(call))
 
+    @property
+    def backends(self):
+        return [self.connection.info.backend_pid, *([self.lane.pid] if self.lane else [])]
+
+    def close_lane(self):
+        if self.lane is not None:
+            self.lane.close()
+        self.lane = None
+
     def close(self):
+        self.close_lane()
         self.connection.close()
 
 
@@ -283,6 +243,7 @@ class Database:
         variables.update({"dimension_kinds": "{" + ",".join(f"by_{name}" for name in dimensions) + "}", "dimension_columns": "{" + ",".join(dimensions) + "}"})
         variables.update({"group_kinds": "{" + ",".join(groups) + "}", "group_columns": "{" + ",".join(groups.values()) + "}"})
         variables.update(inbox or {})
+        variables.update(inbox_columns.variables(variables))
         dsn = with_database(self.server, name)
         with psycopg.connect(dsn) as connection:
             if setup:
@@ -323,16 +284,19 @@ class Database:
         return self.sessions[-1]
 
     def drop(self):
-        for session in self.sessions:
-            session.close()
-        with psycopg.connect(self.server, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
+        try:
+            for session in self.sessions:
+                session.close()
+        finally:
+            with psycopg.connect(self.server, autocommit=True) as connection:
+                connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
 
 
 def wait_for_lock(watcher, waiting):
-    """Until the session, busy in another thread, waits for somebody."""
-    pid = waiting.connection.info.backend_pid
-    wait_for(lambda: watcher.query("SELECT pg_blocking_pids(%s) <> '{}'", [pid]) == [(True,)], 10, f"backend {pid} waits")
+    """Until the session or its lane, busy in another thread, waits for somebody."""
+    def waits():
+        return watcher.query("SELECT bool_or(pg_blocking_pids(pid) <> '{}') FROM unnest(%s::int4[]) pid", [waiting.backends]) == [(True,)]
+    wait_for(waits, 10, "a backend waits")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from support.services import ROOT
 
 ON = {"dedup": {"window": "7d"}, "counters": {"series": "30d", "reasons": True, "gateways": "30d", "times": True},
-      "inbox": {"columns": {"recipient": "recipient"}}}
+      "inbox": {"columns": {"recipient": "recipient"}}, "machine": {"opens": "count"}}
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 # One receipt or more for each thing that one may carry. Some name no time: theirs is that of their record.
 RECEIPTS = (

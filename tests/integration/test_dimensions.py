@@ -6,6 +6,7 @@ import pytest
 
 from oracle import broker
 from oracle.traffic import Outgoing
+from support.services import ROOT
 
 VALUES = ("a", "b", "c", None)
 
@@ -218,6 +219,31 @@ def test_audit_takes_further_keys_of_a_campaign_for_other(create_world):
         world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.campaign_tally_delta") == 0, process, 60, "rolled up")
     assert audit(world)[:2] == (0, set()) and funnels(world, "variant")["other"] == {0: (500, 0)}
     process.stop()
+
+
+@pytest.mark.parametrize("kept", (0, 400))
+def test_a_further_key_is_other_at_once(create_world, kept):
+    """A campaign has 1000 keys, 1300 come: 300 are `other` while nothing is rolled up, and afterwards, whichever of them have been rolled up by then."""
+    world = create_world(counters={"by": ["variant"], "rollup_interval": "1h"})
+
+    def insert_keys(first, last):
+        for n in range(first, last, 100):
+            world.database.execute("INSERT INTO receiptd.message_inbox (message_id, campaign_id, variant) SELECT n, 'c', n FROM generate_series(%s::int, %s) n", n, n + 99)
+
+    text = (ROOT / "sql/control/rollup_tally.sql").read_text().replace("$1::int4", "100000").replace("$2::int8", "0").rstrip(";\n ")
+
+    def roll_up():
+        world.database.execute(f"SET search_path = receiptd; {text}")
+
+    insert_keys(0, kept)
+    roll_up()
+    insert_keys(kept, 1300)
+    world.database.execute("INSERT INTO receiptd.message_inbox (message_id, campaign_id, variant) VALUES ('long', 'c', %s)", "x" * 101)
+    found = funnels(world, "variant")
+    assert len(found) == 1001 and found["other"] == {0: (301, 0)} and {str(n) for n in range(1000)} < set(found)
+    assert audit(world)[:2] == (0, set())
+    roll_up()
+    assert funnels(world, "variant") == found and audit(world)[:2] == (0, set())
 
 
 def test_the_role_of_the_platform_writes_the_columns_and_only_at_insert(create_world, database):

@@ -79,14 +79,13 @@ def assert_runs(world, process):
         "SELECT count(DISTINCT campaign_id) FROM receiptd.campaign_funnel WHERE status = 200 AND messages > 0")
 
 
-@pytest.mark.parametrize("lanes, connections, depth, folds, pipelines",
-                         [(1, 1, 1, "no folds", []), pytest.param(8, 2, 2, "folds", PIPELINES, marks=pytest.mark.smoke),
-                          (8, 3, 1, "columns", []), (32, 8, 3, "folds", [])])
-def test_lanes_connections_folds_and_pipelines_do_not_change_the_result(create_world, create_topic, lanes, connections, depth, folds,
-                                                                        pipelines):
+@pytest.mark.parametrize("lanes, connections, folds, pipelines",
+                         [(1, 1, "no folds", []), pytest.param(8, 2, "folds", PIPELINES, marks=pytest.mark.smoke),
+                          (8, 3, "columns", []), (32, 8, "folds", [])])
+def test_lanes_connections_folds_and_pipelines_do_not_change_the_result(create_world, create_topic, lanes, connections, folds, pipelines):
     out = create_topic(2)
     world = create_world(
-        20_000, seed=lanes, lanes=lanes, postgres={"connections": connections, "pipeline_depth": depth},
+        20_000, seed=lanes, lanes=lanes, postgres={"connections": connections},
         batch={"max_events": 700}, folds=FOLDS[folds](out), pipelines=pipelines, actions={"endpoints": ENDPOINTS},
     )
     process = world.installation.start()

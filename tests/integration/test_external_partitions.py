@@ -92,7 +92,7 @@ def days(create_world):
                                  "BEGIN; ALTER TABLE app.sent DETACH PARTITION app.d30; CREATE SCHEMA archive; ALTER TABLE app.d30 SET SCHEMA archive; COMMIT"))
 def test_a_detached_partition_is_counted_then_booked_and_stays(days, how):
     before = days.funnel()
-    days.database.execute("INSERT INTO receiptd.message_part (message_id, parts, delivered, delivered_at) SELECT id, 2, '{1}', now() FROM app.sent")
+    days.database.execute("INSERT INTO receiptd.message_part (message_id, parts, delivered, delivered_at) SELECT id, 2, '{1}', ARRAY[now()] FROM app.sent")
     days.database.execute(how)
     assert "app.d30 has left the inbox and is not booked yet" in days.command("audit")
     assert days.command("audit", "--repair") and days.funnel() == before and days.retired() == 0
@@ -241,9 +241,9 @@ def test_keys_and_customers_of_a_campaign_with_a_detached_partition_are_left_out
 # ---- receiptd's own inbox, and roles
 
 def times(installation):
-    """First times of half of the messages, as receipts would have made them; a repair counts them."""
+    """Half of the messages are delivered, with the first times that receipts would have made; a repair counts them."""
     installation.write(counters={"times": True})
-    installation.do(f"UPDATE {INBOX} SET first_gateway = 'g', first_sent_at = 'epoch', first_delivered_at = '1970-01-01 00:00:05+00' WHERE right(message_id, 1) < '5'")
+    installation.do(f"UPDATE {INBOX} SET status = 600, first_gateway = 'g', first_sent_at = 'epoch', first_delivered_at = '1970-01-01 00:00:05+00' WHERE right(message_id, 1) < '5'")
     installation.run("audit", "--repair")
 
 

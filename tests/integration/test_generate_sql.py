@@ -9,44 +9,37 @@ import subprocess
 import psycopg
 import pytest
 
-from sql_fixture import ROOT, SQL, bind_ranges, text_of
+from sql_fixture import EXTRA, ROOT, SQL, bind_ranges, text_of
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+NOT_PRINTED = {"lane/begin", "lane/commit", "lane/rollback"}  # they cannot be prepared by PREPARE
 FOLDERS = ("lane", "control", "actions", "fold", "intake", "serve")
-SUBSCRIBERS = {variant: tuple((SQL / f"lane/subscribers/{name}.sql").read_text() for name in variant.split())
-               for variant in ("", "folds", "folds_columns", "actions", "folds actions", "folds_columns actions")}
 
 
 @pytest.fixture
 def printed(receiptd):
-    """{name: text}; "lane/apply folds" is that variant."""
+    """{name: text}; "lane/decide recent" is that variant."""
     out = receiptd.command("generate", "sql").stdout
     found = re.findall(r'^PREPARE "([^"]+)" AS\n(.*?);\n(?=\nPREPARE |\Z)', out, re.MULTILINE | re.DOTALL)
     assert len(dict(found)) == len(found) > 60
     return dict(found)
 
 
-def test_every_statement_is_its_files_joined_as_they_stand(printed):
+def pieces_of(name):
+    """A file between its variables."""
+    text = (SQL / f"{name}.sql").read_text().rstrip(";\n").replace(':"recent_column"', '"created_at"').replace(":'recent_since'", "'{\"-infinity\"}'")
+    return re.split(rf"(?<![:\w]):(?:{'|'.join(EXTRA)})\b", text)
+
+
+def test_every_statement_is_its_file_as_it_stands(printed):
     def same(one, other):
         return one.rstrip(";\n") == other.rstrip(";\n")
 
-    for variant, name, since in itertools.product(SUBSCRIBERS, ("lane/apply", "lane/wake"), (None, "-infinity")):
-        full = " ".join(f"{name} {variant} {'recent' if since else ''}".split())
-        assert same(printed.pop(full), text_of(name, *SUBSCRIBERS[variant], recent_since=since)), full
-    for name in ("lane/apply", "lane/wake"):
-        rules = ("dedup", "series", "reasons", "gateways", "times")
-        assert same(printed.pop(f"{name} rules"), text_of(name, rules=rules))
-        for variant, since in (("", None), (" recent", "-infinity")):
-            assert same(printed.pop(f"{name} rules dimensions{variant}"),
-                        text_of(name, rules=(*rules, "dimensions_echoes", "dimensions", "groups"), dimensions=(("variant", "org_id"),),
-                                groups={"customer": "org_id"}, recent_since=since))
-    guard = (SQL / "lane/apply/91_unsubscribed.sql").read_text()
-    for variant in [variant for variant in SUBSCRIBERS if "actions" in variant]:
-        rest = SUBSCRIBERS[variant.removesuffix("actions").strip()]
-        assert same(printed.pop(f"lane/apply_unsubscribed {variant}"), text_of("lane/apply", *rest) + guard)
-        assert same(printed.pop(f"lane/apply_unsubscribed {variant} recent"), text_of("lane/apply", *rest, recent_since="-infinity") + guard)
-    for name in ("lane/timeline", "lane/insert", "lane/insert_parked"):
-        assert same(printed.pop(f"{name} recent"), text_of(name, recent_since="-infinity"))
+    texts = {name: printed.pop(name) for name in [*printed] if name.startswith("lane/decide")}
+    assert set(texts) == {"lane/decide", "lane/decide recent", "lane/decide rules", "lane/decide rules recent"}
+    for variant, text in texts.items():
+        pieces = pieces_of("lane/decide_recent" if variant.endswith("recent") else "lane/decide")
+        assert re.fullmatch(".*".join(map(re.escape, pieces)), text.rstrip(";\n"), re.DOTALL), f"{variant} has more of its file than its variables"
     assert same(printed.pop("lane/blockers"), printed["control/blockers"]), "a lane's connection asks where the control connection waits"
     customers = text_of("serve/messages_of_customer").replace(':"customer"', '"org_id"').replace(':"newest"', '"created_at"')
     assert same(printed["serve/messages_of_customer"], customers)
@@ -62,7 +55,7 @@ def test_every_statement_is_its_files_joined_as_they_stand(printed):
     bound = ("serve/pending", "serve/message", "serve/messages_of_customer", "serve/recipients", "serve/names", "lane/range_resolve", "serve/funnel", "serve/funnels")
     assert all(same(text, text_of(name)) for name, text in printed.items() if name not in bound)
     files = {f"{folder}/{path.stem}" for folder in FOLDERS for path in (SQL / folder).glob("*.sql")}
-    assert files <= set(printed), "a file that nobody prepares"
+    assert files - {"lane/decide", "lane/decide_recent"} - NOT_PRINTED <= set(printed), "a file that nobody prepares"
 
 
 def test_psql_prepares_all_of_it(receiptd, database, printed):
@@ -128,14 +121,16 @@ def test_what_is_printed_is_what_the_daemon_prepares(create_world, create_topic,
     world.database.execute(f'ALTER DATABASE "{world.database.name}" SET log_min_duration_statement = 0')
     begin = log.stat().st_size
     process = world.installation.start()
-    required = {"apply", "wake", "fence", "rollup"} | ({"gather", "positions"} if "folds" in variant else set()) \
-        | ({"claim", "apply_unsubscribed"} if "actions" in variant else set())
+    required = {"decide", "wake", "fence", "rollup"} | ({"gather", "positions"} if "folds" in variant else set()) \
+        | ({"claim"} if "actions" in variant else set())
     process.wait_for(lambda: required <= {name for name, _ in prepared_since(log, begin, world.database.name)}, 60, f"{required} are prepared")
     process.stop()
-    expected = {}  # texts of a name in any folder; of a lane's statements, those of the variant
+    expected = {}  # texts of a name in any folder
     for name, text in printed.items():
-        path, _, suffix = name.partition(" ")
-        if suffix == variant or not suffix and f"{name} {variant}" not in printed:
-            expected.setdefault(path.split("/")[1], []).append(text)
+        expected.setdefault(name.partition(" ")[0].split("/")[1], []).append(text)
     for name, text in prepared_since(log, begin, world.database.name):
-        assert text.strip().rstrip(";") in expected[name], name
+        text = text.strip().rstrip(";")
+        if name == "decide":  # what it returns is of the configuration
+            assert re.fullmatch(".*".join(map(re.escape, pieces_of("lane/decide"))).rstrip(), text, re.DOTALL)
+        elif text not in ("BEGIN", "COMMIT", "ROLLBACK"):
+            assert text in expected[name], name

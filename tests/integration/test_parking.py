@@ -41,20 +41,14 @@ def test_parked_receipts_count_once_when_their_rows_land(create_world):
     process.stop()
 
 
-def test_raw_events_are_sent_only_where_a_message_is_unknown(create_world):
-    """A batch goes without them at first; it is rolled back where they are needed, and goes again at once with them, as the
-    next ones do."""
-    world = create_world(partitions=1, lanes=1, postgres={"connections": 1}, log={"level": "debug"})
-    again = "the raw events of the batch are needed"
-    world.insert_ids("a", "b")
-    world.topic.send(receipt("a", "SENT"), receipt("b", "SENT"))
+def test_receipts_of_an_unknown_message_are_parked_as_they_came(create_world):
+    """Also in a batch with known messages, whose receipts are not read again."""
+    world = create_world(partitions=1, lanes=1, postgres={"connections": 1})
+    world.insert_ids("a")
     process = world.installation.start()
-    world.wait_until_consumed(process)
-    assert again not in process.log()
     for status in ("SENT", "DELIVERED", "OPENED"):
         world.topic.send(receipt("a", status), receipt("nobody", status, note="kept as it came"))
         world.wait_until_consumed(process)
-    assert process.log().count(again) == 1
     payloads = world.database.query("SELECT convert_from(payload, 'UTF8') FROM receiptd.parked_event ORDER BY \"offset\"")
     assert [json.loads(payload) for payload, in payloads] == [
         receipt("nobody", status, note="kept as it came") for status in ("SENT", "DELIVERED", "OPENED")]

@@ -140,7 +140,7 @@ def test_parts_go_with_the_messages_that_retire_and_with_those_that_left_unbooke
     installed.write(inbox={"retention": "90d"})
     fill(installed, 100)
     installed.do("""INSERT INTO receiptd.message_part (message_id, parts, delivered, delivered_at)
-        SELECT 'm' || i, 2, '{1}', now() FROM generate_series(0, 149) i""")  # 100 of messages
+        SELECT 'm' || i, 2, '{1}', ARRAY[now()] FROM generate_series(0, 149) i""")  # 100 of messages
     left = "SELECT count(*)::int FROM receiptd.message_part"
     assert "parts of messages that are gone: 50 would go" in installed.run("retire", "--dry-run").out and installed.query(left) == [(150,)]
     assert "parts of messages that are gone: 50 deleted" in installed.run("retire").out
@@ -278,9 +278,9 @@ def test_a_table_that_gets_the_columns_of_times_later_books_them(empty):
     empty.write(counters={"times": True})
     for command in (("migrate",), ("check-config", "--connect")):
         refused = empty.run(*command, code=CONFIG).err
-        assert refused.count("for first times") == 6 and "add the column, or leave counters.times out: ALTER TABLE public.messages ADD COLUMN first_sent_at timestamptz;" in refused
+        assert refused.count("for counters.times") == 6 and "add the column, or leave counters.times out: ALTER TABLE public.messages ADD COLUMN first_sent_at timestamptz;" in refused
         assert 'ADD COLUMN first_gateway text COLLATE "C";' in refused
-        assert "column prev_times of inbox table public.messages, for first times, is of type integer, not text" in refused
+        assert "column prev_times of inbox table public.messages, for counters.times, is of type integer, not text" in refused
     empty.do(f"DROP VIEW {INBOX}; ALTER TABLE public.messages DROP COLUMN prev_times; ALTER TABLE public.messages {TIMES}")
     assert "create the trigger" in empty.migrate().out and empty.migrate().out == "nothing to do\n"
     note_times(empty)

@@ -30,7 +30,7 @@ EXPECTED = {
     "campaign_time_delta": READ | {"INSERT", "DELETE"},
     "campaign_tally_total": READ | {"INSERT", "UPDATE", "DELETE"},
     "instance_status": READ | {"INSERT", "UPDATE", "DELETE"},
-    "receipt_counted": READ | {"INSERT"},
+    "receipt_counted": READ | {"INSERT", "DELETE"},
     "receipt_counted_other": READ | {"DELETE"},
 }
 NEVER_WRITTEN = ("message_inbox", "message_alias", "message_status_priority", "status_path", "path_delta", "status_override",

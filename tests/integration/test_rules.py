@@ -6,6 +6,7 @@ import pytest
 
 from oracle import broker
 from oracle.traffic import Outgoing
+from support.services import ROOT
 
 ON = {"dedup": {"window": "24h"}, "counters": {"series": "30d", "reasons": "true", "gateways": "30d", "times": True}}
 
@@ -85,3 +86,27 @@ def test_maintain_makes_the_partitions_of_remembered_receipts_ahead(create_world
     assert world.database.value("SELECT count(*) FROM receiptd.receipt_counted") == 1
     assert world.database.value("SELECT count(*) FROM receiptd.receipt_counted_other") == 0
     assert events_of(world) == {300: 1}
+
+
+def test_hours_add_up_to_the_funnel_and_after_their_retention_to_what_the_kept_ones_changed(create_world):
+    """Sent and delivered 50 h ago, returned 1 h ago: all hours are the funnel. Without those older than 48 h DELIVERED is one less than none, and its event has gone."""
+    world = create_world(partitions=1, counters={"series": "48h", "rollup_interval": "50ms"})
+    now = world.database.value("SELECT (extract(epoch FROM now()) * 1000)::int8")
+    world.insert_ids("m")
+    process = world.installation.start()
+    for status, hours in (("SENT", 50), ("DELIVERED", 50), ("BOUNCED_HARD_EMAIL", 1)):
+        world.topic.send({"message_id": "m", "status": status, "at": now - hours * 3_600_000})
+        world.wait_until_consumed(process)
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.campaign_funnel_delta") == 0, process, what="rolled up")
+
+    def sums(source):
+        return {status: (messages, events) for status, messages, events in world.database.query(
+            f"SELECT status, sum(messages)::int, sum(events)::int FROM receiptd.{source} AND status <> 0 GROUP BY 1 HAVING sum(messages) <> 0 OR sum(events) <> 0")}
+
+    funnel = {200: (1, 0), 300: (1, 1), 600: (0, 1), 650: (1, 1)}
+    text = (ROOT / "sql/control/tally_trim.sql").read_text().replace("$1::int8", str(48 * 3_600_000)).replace("$2::int8", "0").replace("$3::int4", "1000").rstrip("; \n")
+    assert sums("campaign_funnel WHERE true") == funnel == sums("campaign_tally WHERE kind = 'hour'")
+    world.database.execute(f"SET search_path = receiptd; {text}")
+    assert sums("campaign_funnel WHERE true") == funnel
+    assert sums("campaign_tally WHERE kind = 'hour'") == {600: (-1, 0), 650: (1, 1)}
+    process.stop()

@@ -111,7 +111,7 @@ def test_a_message_shows_why_and_through_whom_and_whose_it_is(create_site, recei
     assert (plain["customer"], plain["logical"], plain["parts"]) == (None, None, None)
     site.database.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id, status, customer_id, logical_id)"
                           " VALUES ('alpha-long', 'alpha-org', 'alpha-campaign', 440, '4711', 'alpha-m1')")
-    site.database.execute("INSERT INTO receiptd.message_part (message_id, parts, delivered, delivered_at) VALUES ('alpha-long', 3, '{1,3}', now())")
+    site.database.execute("INSERT INTO receiptd.message_part (message_id, parts, delivered, delivered_at) VALUES ('alpha-long', 3, '{1,3}', ARRAY[now(), now()])")
     site.database.execute("DELETE FROM receiptd.dead_letter")
     site.database.execute("""INSERT INTO receiptd.message_timeline (message_id, topic, partition, "offset", index, status, at, old, new, gained, gateway, reason, reason_class,
         event_id, part, parts, waited) VALUES ('alpha-long', 't', 0, 1, 0, 440, now(), 300, 440, 0, 'kannel', '452 4.2.2 mailbox full', 'mailbox_full', 'e', NULL, NULL, NULL),

@@ -1,20 +1,19 @@
 """The batch statement: one snapshot, exact counters, any order, any batching."""
 import random
 import threading
-import time
 
 import pytest
 
-from sql_batch import (TOPIC, Event, add_messages, apply, drift, effects, expected_funnel, expected_rows, fold, stored_funnel,
-                       stored_rows)
+from sql_batch import (Event, add_messages, apply, decided, drift, expected_funnel, expected_rows, stored_funnel,
+                       stored_rows, wake)
 from sql_fixture import FLAGS, STATUSES, SqlError, database, sql_server, wait_for_lock  # noqa: F401
 
 CODES = list(STATUSES) + [9001 + b for b in FLAGS]
 
 
 def make_marks(rng):
-    """Flags beside a status, where one says any."""
-    return tuple(rng.sample(range(2, 7), rng.choice([1, 2]))) if rng.random() < 0.05 else ()
+    """Flags beside a status, where one says any: not those of machines, which the decoder judges."""
+    return tuple(rng.sample(range(5), rng.choice([1, 2]))) if rng.random() < 0.05 else ()
 
 
 def make_events(rng, ids, count):
@@ -34,7 +33,7 @@ def test_any_order_and_batching_gives_the_rows_and_counters_of_the_definition(da
     while position < len(events):
         batch = events[position:position + rng.choice([1, 2, 50, 300])]
         position += len(batch)
-        answer = apply(session, batch, raw=rng.random() < 0.5)
+        answer = apply(session, batch)
         assert answer["events_counted"] == sum(len(e.codes) for e in batch) and answer["events_parked"] == 0
         assert answer["messages_known"] == len({e.message_id for e in batch})
         if rng.random() < 0.3:
@@ -42,23 +41,6 @@ def test_any_order_and_batching_gives_the_rows_and_counters_of_the_definition(da
     assert stored_rows(session) == expected_rows(inbox, events)
     assert stored_funnel(session) == expected_funnel(inbox, events)
     assert drift(session) == []
-
-
-@pytest.mark.parametrize("unknown", ["park", "dead-letter"])
-def test_a_batch_without_raw_events_is_for_known_messages_alone(database, unknown):
-    session = database.session()
-    add_messages(session, {"m": "c"})
-    apply(session, [Event("m", 200, 0)], unknown=unknown, raw=False)
-    before = stored_rows(session), stored_funnel(session)
-    assert before[0] == {"m": (200, 0)}
-    with pytest.raises(SqlError) as refused:
-        apply(session, [Event("m", 300, 1), Event("x", 300, 2)], unknown=unknown, raw=False)
-    assert refused.value.sqlstate == "RD004"
-    assert (stored_rows(session), stored_funnel(session)) == before
-    assert session.query("SELECT 1 FROM parked_event UNION ALL SELECT 1 FROM dead_letter") == []
-    session.prepared.clear()  # psycopg gives up all prepared statements after a rollback
-    answer = apply(session, [Event("m", 300, 1), Event("x", 300, 2)], unknown=unknown)
-    assert answer["events_parked"] + answer["events_dead"] == 1 and stored_rows(session) == {"m": (300, 0)}
 
 
 def test_current_is_what_stands_in_a_status_and_sums_to_the_root(database):
@@ -160,8 +142,8 @@ def test_unknown_messages_are_parked_whole_and_only_they(database):
     unknown = [Event("alpha", 300, 5, 0, traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01"), Event("alpha", 9001, 6, 3),
                Event("zeta", 600, 6, 4, partition=2, at="2026-02-03 04:05:06.789+00")]
     answer = apply(session, unknown[:2] + [Event("known", 600, 6, 1)] + unknown[2:], lane=3)
-    assert answer == {"messages_known": 1, "messages_changed": 1, "events_parked": 3, "events_dead": 0,
-                      "events_counted": 1, "events_refused": 0, "events_retired": 0}
+    assert answer == {"messages_known": 1, "messages_changed": 1, "rows": 0, "events_parked": 3, "events_dead": 0, "events_counted": 1,
+                      "events_refused": 0, "events_retired": 0, "kinds": answer["kinds"], "gateways": {}, "refused_gateways": {}}
     rows = session.query('SELECT topic, partition, "offset", index, lane, message_id, status, at = %s, payload, traceparent'
                          ' FROM parked_event ORDER BY message_id, "offset"', [unknown[2].at])
     assert rows == [(e.topic, e.partition, e.offset, e.index, 3, e.message_id, e.code, e is unknown[2], e.payload,
@@ -186,7 +168,7 @@ def test_unknown_messages_are_inserted_bare_where_the_policy_says_so(database):
     assert apply(session, events, unknown="insert")["events_parked"] == 4
     assert sorted(session.query("SELECT message_id, org_id, campaign_id, status FROM message_inbox")) == [
         ("new", "o", "c1", 0), ("other", "o", "c9", 0)]
-    assert session.one("lane/wake", [events[0].topic] * 2, [0, 1], 0, 100)["rows"] == "4"
+    assert wake(session, partitions=(0, 1))["rows"] == 4
     inbox = {"new": "c1", "other": "c9"}
     assert stored_rows(session) == expected_rows(inbox, events)
     assert stored_funnel(session) == expected_funnel(inbox, events)
@@ -203,22 +185,21 @@ def test_a_message_that_lands_during_the_batch_is_parked_never_lost(database):
     answer = apply(lane, [Event("m", 600, 0, gateway="acme, inc\n")])
     platform.do("COMMIT")
     assert answer["events_parked"] == 1 and answer["events_counted"] == 0
-    assert lane.one("lane/wake", ["dlr-events"], [0], 0, 10) == {
-        "rows": "1", "messages_changed": "1", "old": "{0}", "new": "{600}", "n": "{1}",
-        "gateways": "1 acme, inc ", "refused": "0", "refused_gateways": None}
+    answer = wake(lane)
+    assert (answer["rows"], answer["messages_changed"], answer["events_refused"]) == (1, 1, 0)
+    assert answer["kinds"] == {(0, 600, 0, -1): 1} and answer["gateways"] == {"acme, inc\n": 1} and answer["refused_gateways"] == {}
     assert stored_funnel(lane) == {("c", c): (1, int(c == 600)) for c in (0, 200, 300, 600)}
 
 
 def test_the_old_status_is_that_of_the_row_after_a_wait_not_of_the_snapshot(database):
     first, second = database.session("first"), database.session("second")
     add_messages(first, {"m": "c"})
-    first.do("BEGIN")
-    first.one("lane/apply", *fold([Event("m", 440, 0)]))
+    held = apply(first, [Event("m", 440, 0)], hold=True)
     waiting = threading.Thread(target=apply, args=(second, [Event("m", 600, 1), Event("m", 9001, 2)]))
     waiting.start()
     watcher = database.session("watcher")
     wait_for_lock(watcher, second)
-    first.do("COMMIT")
+    held.end()
     waiting.join()
     events = [Event("m", 440, 0), Event("m", 600, 1), Event("m", 9001, 2)]
     assert stored_funnel(watcher) == expected_funnel({"m": "c"}, events)
@@ -259,7 +240,7 @@ def test_plans_reach_messages_by_their_key_in_the_order_of_the_batch(database, r
                " FROM generate_series(1, %s) n", [rows])
     if rows:
         session.do("ANALYZE")
-    plan = session.explain("lane/apply", *fold([Event("m", 600, 0)]))
+    plan = session.explain("lane/decide", *decided([Event("m", 600, 0)]))
     assert "Seq Scan on message_inbox" not in plan
     update = plan[plan.index("Update on message_inbox"):]
     if rows == 20000:
@@ -272,68 +253,33 @@ def test_plans_reach_messages_by_their_key_in_the_order_of_the_batch(database, r
             assert "Seq Scan on parked_event" not in plan, name
 
 
-def test_every_message_in_a_campaign_of_its_own_costs_no_more_than_linear_time(database):
-    session = database.session()
-    session.do("INSERT INTO message_inbox (message_id, campaign_id) SELECT 'm' || n, 'c' || n"
-               " FROM generate_series(1, 20000) n")
-    session.do("ANALYZE")
-
-    def seconds(count, first):
-        batch = fold([Event(f"m{n}", code, n) for n in range(first, first + count) for code in (200, 300)])
-        start = time.perf_counter()
-        session.one("lane/apply", *batch)
-        return time.perf_counter() - start
-
-    seconds(10, 1)
-    # Six times the messages: quadratic would be 36. A neighbour may disturb some of the pairs, not all.
-    ratios = [seconds(3000, first + 600) / seconds(500, first) for first in range(11, 20_000 - 3600, 3600)]
-    assert min(ratios) < 18, ratios
-
-
-def test_the_answer_tells_what_became_of_the_messages_in_few_and_small_arrays(database):
+def test_the_answer_tells_what_became_of_the_messages(database):
     session = database.session()
     add_messages(session, {"a": "x", "b": "y", "c": "x", "d": "x"})
     apply(session, [Event("b", 600, 0), Event("c", 440, 1)])
     codes = [("a", 300), ("b", 300), ("c", 600), ("d", 9001), ("d", 9001), ("nobody", 300)]
-    changes = effects(session.one("lane/apply", *fold([Event(id, code, 10 + n) for n, (id, code) in enumerate(codes)], 0, "park")))
-    by_fate = {(was, now, gained): messages for (was, now, gained, _), messages in changes.items()}
+    kinds = apply(session, [Event(id, code, 10 + n) for n, (id, code) in enumerate(codes)])["kinds"]
+    by_fate = {(was, now, gained): messages for (was, now, gained, _), messages in kinds.items()}
     assert by_fate == {(0, 300, 0): 1, (600, 600, 0): 1, (440, 600, 0): 1, (0, 600, 1): 1}
-    signature = {(was, now): number for was, now, _, number in changes}
+    signature = {(was, now): number for was, now, _, number in kinds}
     assert signature[0, 300] == signature[600, 600] != signature[440, 600]
 
 
-def test_a_batch_of_the_greatest_diversity_has_an_answer_that_stays_small(database):
+def test_a_batch_of_the_greatest_diversity_has_a_kind_for_each_signature(database):
     session = database.session()
     ids = [f"m{n:04}" for n in range(1200)]  # as many signatures: each names SENT another number of times
     add_messages(session, dict.fromkeys(ids, "x"))
-    answer = session.one("lane/apply", *fold([Event(id, 300, n, i) for n, id in enumerate(ids) for i in range(1 + n // 4)],
-                                             0, "park"))
-    assert sum(len(text or "") for text in answer.values()) < 64 * 1024 and len(effects(answer)) == 300
+    answer = apply(session, [Event(id, 300, 0, i * 1200 + n) for n, id in enumerate(ids) for i in range(1 + n // 150)])
+    assert set(answer["kinds"].values()) == {150} and len(answer["kinds"]) == 8
 
 
-SUBSCRIBER = """, seen AS (
-    INSERT INTO transition (id, org, campaign, old, new, gained)
-    SELECT u.id, u.org, u.campaign, u.old, u.new, u.gained FROM u
-),
-groups AS (
-    INSERT INTO transition_group (org, campaign, old, new, gained, n)
-    SELECT c.org, c.campaign, c.old, c.new, c.gained, c.n FROM changed c
-)
-"""
-
-
-def test_a_subscriber_sees_every_transition_of_batches_and_wakes(database):
+def test_folds_are_told_every_transition_of_batches_and_wakes(database):
     session = database.session()
-    session.subscribers = (SUBSCRIBER,)
-    session.do("CREATE TABLE transition (id text, org text, campaign text, old int2, new int2, gained int4)")
-    session.do("CREATE TABLE transition_group (org text, campaign text, old int2, new int2, gained int4, n int8)")
+    session.rules = ("folds",)
     add_messages(session, {"a": "x", "b": "x", "same": "y"})
     apply(session, [Event("a", 600, 0), Event("b", 600, 1), Event("same", 300, 2), Event("late", 9001, 3)])
     apply(session, [Event("same", 300, 4)])
     add_messages(session, {"late": "z"})
-    assert session.one("lane/wake", [TOPIC], [0], 0, 10)["rows"] == "1"
-    assert session.query("SELECT id, org, campaign, old, new, gained FROM transition ORDER BY id") == [
-        ("a", "o", "x", 0, 600, 0), ("b", "o", "x", 0, 600, 0), ("late", "o", "z", 0, 600, 1), ("same", "o", "y", 0, 300, 0)]
-    assert session.query("SELECT org, campaign, old, new, gained, sum(n) FROM transition_group GROUP BY 1, 2, 3, 4, 5"
-                         " ORDER BY campaign") == [
+    assert wake(session)["rows"] == 1
+    assert session.query("SELECT e.* FROM fold_event f, unnest(f.orgs, f.campaigns, f.old, f.new, f.gained, f.n) e ORDER BY 2") == [
         ("o", "x", 0, 600, 0, 2), ("o", "y", 0, 300, 0, 1), ("o", "z", 0, 600, 1, 1)]

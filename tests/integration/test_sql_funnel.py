@@ -202,6 +202,7 @@ def test_a_platform_that_would_reset_a_status_is_refused_and_nothing_counts_twic
         for file in ("role", "platform_role"):
             session.do(fill_in((SQL / f"migrate/{file}.sql").read_text(), variables))
         session.do(f"SET ROLE {roles[1]}")
+        session.role = roles[1]
         platform.do(f"SET ROLE {roles[0]}")
         platform.do("INSERT INTO message_inbox (message_id, org_id, campaign_id) VALUES ('m', 'o', 'c')")
         apply(session, [Event("m", 600, 0)])
@@ -220,6 +221,7 @@ def test_a_platform_that_would_reset_a_status_is_refused_and_nothing_counts_twic
         assert drift(session) == []
     finally:
         platform.do("RESET ROLE")
+        session.close_lane()
         session.do("RESET ROLE; " + "".join(f"DROP OWNED BY {role}; DROP ROLE {role};" for role in roles))
 
 
@@ -266,7 +268,8 @@ def test_a_rate_follows_the_tree_and_never_exceeds_its_whole(database):
     session = database.session()
     statuses = {0: ("TARGETED", None, False), 5: ("SENT", 0, False), 9: ("DELIVERED", 5, True), 10: ("OPENED", 5, False),
                 11: ("CLICKED", 10, False), 12: ("BOUNCED_HARD", 5, True), 13: ("BOUNCED_HARD_EMAIL", 12, True), 14: ("SKIPPED", 0, True)}
-    database.fill_ladder(session, statuses, {0: ("COMPLAINED", None), 1: ("REPLIED", 10), 2: ("UNSUBSCRIBED", 9)})
+    session.ladder = statuses, {0: ("COMPLAINED", None), 1: ("REPLIED", 10), 2: ("UNSUBSCRIBED", 9)}
+    database.fill_ladder(session, *session.ladder)
     add_messages(session, {f"m{n}": "c" for n in range(8)})
     apply(session, [Event(f"m{n}", code, n) for n, code in enumerate([9, 10, 11, 11, 13, 12, 9, 14])])
     assert {kpi: found[1:] for kpi, found in kpis(session).items()} == {

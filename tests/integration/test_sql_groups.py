@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from sql_batch import apply, expected_rows, path, stored_rows
+from sql_batch import apply, expected_rows, path, stored_rows, wake_all
 from sql_fixture import FLAGS, STATUSES, Database, fill_in, sql_server, text_of  # noqa: F401
 from test_sql_rules import batches_of, histories
 
@@ -26,7 +26,7 @@ def database(sql_server):  # noqa: F811
 def grouping(database, rules=(), kinds=GROUPS):
     session = database.session()
     session.groups = {kind: GROUPS[kind] for kind in kinds}
-    session.rules = (*rules, "groups")
+    session.rules = rules
     return session
 
 
@@ -89,7 +89,7 @@ def test_the_order_of_statuses_is_by_stage_and_what_ended_comes_first(database):
 
 
 @pytest.mark.parametrize("recent", (None, "-infinity", "infinity"))
-@pytest.mark.parametrize("rules", ((), ("no_dedup", "series"), ("dedup", "gateways")))
+@pytest.mark.parametrize("rules", ((), ("series",), ("dedup", "gateways")))
 def test_a_group_stands_in_the_best_status_of_its_messages(database, rules, recent):
     for seed in range(2):
         rng, inbox, events = histories(seed)
@@ -99,7 +99,7 @@ def test_a_group_stands_in_the_best_status_of_its_messages(database, rules, rece
         session.do(CLEAN)
         add(session, messages)
         for batch in batches_of(rng, events):
-            apply(session, batch, raw=bool(rules) or rng.random() < 0.5)
+            apply(session, batch)
             if rng.random() < 0.3:
                 fold(session, rng.choice((1, 2, 1_000)))
         rows = expected_rows(inbox, events)
@@ -152,11 +152,7 @@ def test_woken_receipts_count_in_the_groups_of_their_messages(database):
     for batch in batches_of(rng, events):
         apply(session, batch)
     add(session, {id: of for id, of in messages.items() if id not in early})
-    while True:
-        with session.transaction():
-            row = session.one("lane/wake", [events[0].topic], [0], 0, 7)
-        if int(row["rows"]) == 0:
-            break
+    wake_all(session, limit=7)
     for kind in GROUPS:
         assert counted(session, kind) == expected(messages, expected_rows(inbox, events), kind)
 

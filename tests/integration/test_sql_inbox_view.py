@@ -2,8 +2,9 @@
 import psycopg
 import pytest
 
-from sql_batch import Event, apply, drift, expected_funnel, stored_funnel, stored_rows
+from sql_batch import Event, apply, decided, drift, expected_funnel, stored_funnel, stored_rows, wake
 from sql_fixture import Database, sql_server  # noqa: F401
+from support import inbox
 
 TABLE = """
 CREATE SCHEMA platform;
@@ -34,7 +35,7 @@ def test_a_table_with_other_names_serves_as_the_inbox(mapped):
     session.do("""INSERT INTO platform."Outbound Messages" ("Id", tenant, campaign) VALUES ('a', 't', 'c'), ('b', 't', 'c')""")
     events = [Event("a", 600, 0), Event("a", 9001, 1), Event("b", 300, 2), Event("new", 700, 3, campaign_id="k")]
     apply(session, events, unknown="insert")
-    assert session.one("lane/wake", [events[0].topic], [0], 0, 10)["rows"] == "1"
+    assert wake(session)["rows"] == 1
     inbox = {"a": "c", "b": "c", "new": "k"}
     assert stored_rows(session) == {"a": (600, 1), "b": (300, 0), "new": (700, 0)}
     assert stored_funnel(session) == expected_funnel(inbox, events)
@@ -45,9 +46,8 @@ def test_a_table_with_other_names_serves_as_the_inbox(mapped):
 
 
 def test_plans_reach_the_table_behind_the_view_by_its_key(mapped):
-    from sql_batch import fold
     session = mapped().session()
-    plan = session.explain("lane/apply", *fold([Event("a", 600, 0)]))
+    plan = session.explain("lane/decide", *decided([Event("a", 600, 0)]))
     assert 'Index Scan using "Outbound Messages_pkey"' in plan and "Seq Scan on \"Outbound" not in plan
 
 
@@ -58,8 +58,7 @@ def test_keys_that_are_no_text_work_by_an_index_on_their_text(mapped):
     session.do(f"""INSERT INTO platform."Outbound Messages" ("Id", tenant, campaign) VALUES ('{key}', 't', 42)""")
     apply(session, [Event(key, 600, 0)])
     assert stored_funnel(session)["42", 600] == (1, 1) and drift(session) == []
-    from sql_batch import fold
-    assert "Index Scan using by_text" in session.explain("lane/apply", *fold([Event("a", 600, 0)]))
+    assert "Index Scan using by_text" in session.explain("lane/decide", *decided([Event("a", 600, 0)]))
 
 
 @pytest.mark.parametrize("mapping, message", [
@@ -78,6 +77,7 @@ def test_the_mapping_can_be_made_again(mapped):
         from sql_fixture import SQL, fill_in
         connection.execute("SET search_path = receiptd")
         names = {n: n for n in ("prev_status", "prev_flags", "status_at", "updated_at")} | {"created_at": "", "dimension_kinds": "{}", "dimension_columns": "{}", "group_kinds": "{}", "group_columns": "{}"}
+        names |= inbox.variables(MAPPING | names)
         for _ in range(2):
             connection.execute(fill_in((SQL / "migrate/inbox_view.sql").read_text(), MAPPING | names))
             connection.execute(fill_in((SQL / "migrate/inbox_trigger.sql").read_text(), MAPPING | names))

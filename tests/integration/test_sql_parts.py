@@ -6,20 +6,11 @@ import threading
 
 import pytest
 
-from sql_batch import TOPIC, Event, add_messages, apply, drift, expected_funnel, path, stored_funnel, stored_rows
+from sql_batch import Event, add_messages, apply, drift, expected_funnel, path, stored_funnel, stored_rows, wake, wake_all
 from sql_fixture import STATUSES, SqlError, database, sql_server, wait_for_lock  # noqa: F401
 from test_sql_recent import days  # noqa: F401
 
 DELIVERED, SENT = 600, 300
-
-
-def wake(session, lane=0, limit=1000):
-    return session.one("lane/wake", [TOPIC] * 3, [0, 1, 2], lane, limit)
-
-
-def wake_all(session, limit=1000):
-    while wake(session, limit=limit)["rows"] != "0":
-        pass
 
 
 def of_part(event):
@@ -78,7 +69,7 @@ def run(session, rng, inbox, events):
     while events or waiting:
         size = rng.choice((3, 80, 400))
         if events:
-            apply(session, events[:size], raw=True)
+            apply(session, events[:size])
             events = events[size:]
         landed, waiting = (waiting, []) if not events else (waiting[:size], waiting[size:])
         add_messages(session, dict(landed))
@@ -122,12 +113,11 @@ def test_of_two_instances_that_note_different_parts_at_once_one_sees_all(databas
     add_messages(first, {"m": "c"})
     apply(first, [Event("m", DELIVERED, 0, part=1, parts=2)], lane=0)
     apply(second, [Event("m", DELIVERED, 1, part=2, parts=2)], lane=1)
-    first.do("BEGIN")
-    wake(first, lane=0)
+    woken = wake(first, lane=0, hold=True)
     waiter = threading.Thread(target=lambda: wake(second, lane=1))
     waiter.start()
     wait_for_lock(watcher, second)
-    first.do("COMMIT")
+    woken.end()
     waiter.join()
     assert stored_rows(watcher) == {"m": (DELIVERED, 0)}
     assert stored_funnel(watcher)["c", DELIVERED] == (1, 2) and drift(watcher) == []
@@ -188,22 +178,26 @@ def test_a_deletion_beside_a_wake_leaves_no_parts(database, wake_first):
         if offset == 0:
             wake_all(one)
 
-    def delete(session):
-        session.do("DELETE FROM message_inbox")
+    def delete():
+        other.do("DELETE FROM message_inbox")
 
-    def wake_or_again(session):
+    def wake_or_again():
         try:
-            wake(session)
+            wake(other)
         except SqlError as error:
-            assert error.sqlstate == "40001"  # "a message of the batch was deleted meanwhile": the lane tries again
+            assert error.sqlstate == "40001"  # "a message of the wake was deleted meanwhile": the lane tries again
 
-    first, second = (wake_or_again, delete) if wake_first else (delete, wake_or_again)
-    one.do("BEGIN")
-    first(one)
-    waiter = threading.Thread(target=lambda: second(other))
+    if wake_first:
+        woken = wake(one, hold=True)
+    else:
+        one.do("BEGIN; DELETE FROM message_inbox")
+    waiter = threading.Thread(target=delete if wake_first else wake_or_again)
     waiter.start()
     wait_for_lock(watcher, other)
-    one.do("COMMIT")
+    if wake_first:
+        woken.end()
+    else:
+        one.do("COMMIT")
     waiter.join()
     assert watcher.query("SELECT count(*) FROM message_inbox") == watcher.query("SELECT count(*) FROM message_part") == [(0,)]
     assert drift(watcher) == []

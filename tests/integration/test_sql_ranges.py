@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+import sql_batch
 from sql_batch import TOPIC, Event, apply, drift, path, stored_funnel, stored_rows
 from sql_fixture import Database, sql_server, wait_for_lock  # noqa: F401
 from test_sql_parking import probe
@@ -75,7 +76,7 @@ def resolve(session, lane=0, limit=1000, wait_ms=HOUR, timeline=0, partition=0):
 
 
 def wake(session, lane=0, limit=1000):
-    return int(session.one("lane/wake", [TOPIC], [0], lane, limit)["rows"])
+    return sql_batch.wake(session, lane, limit)["rows"]
 
 
 def settle(session, limit=1000):
@@ -131,7 +132,7 @@ def test_random_histories_come_to_what_the_definition_says(ranged, recent):
         work = [("insert", messages[n::9]) for n in range(9)] + [("apply", events[n::7]) for n in range(7)] + [("store", ranges[n::8]) for n in range(8)]
         rng.shuffle(work)
         for what, items in work:
-            {"insert": insert, "apply": lambda s, e: apply(s, e, lane=rng.randrange(LANES), raw=True), "store": store}[what](session, items)
+            {"insert": insert, "apply": lambda s, e: apply(s, e, lane=rng.randrange(LANES)), "store": store}[what](session, items)
             for _ in range(rng.randrange(4)):
                 resolve(session, rng.randrange(LANES), rng.choice((1, 3, 50)))
             wake(session, rng.randrange(LANES), rng.choice((1, 9, 1000)))

@@ -91,7 +91,6 @@ def apply_again(session, events):
         apply(session, events)
     except SqlError as error:
         assert error.sqlstate == "40001"
-        session.forget()
         apply_again(session, events)
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from sql_batch import Event, drift, expected_funnel, fold, stored_funnel
+from sql_batch import Event, decided, drift, expected_funnel, stored_funnel
 from sql_fixture import database, literal, sql_server  # noqa: F401
 
 ROUNDS = 24
@@ -69,6 +69,11 @@ def test_a_delta_that_becomes_visible_late_is_counted_and_rolled_up_by_a_whole_l
     assert session.query("SELECT messages FROM campaign_funnel WHERE status = 600") == [(2 * DELTAS,)]
 
 
+def pages_of_batch(session, batch, messages):
+    """Of the statements that decide and count. messages: how many of them are new to DELIVERED."""
+    return pages(session, "lane/decide", *decided(batch)) + pages(session, "lane/funnel", ["c"] * 3, [], [200, 300, 600], [messages] * 3, [0, 0, len(batch)])
+
+
 def test_batches_visit_no_more_pages_the_longer_a_snapshot_is_open(database):
     """A message changes a few times in its life; counters are appended. Only the analyst's own view stays behind."""
     session, analyst = database.session(), database.session("analyst")
@@ -81,12 +86,12 @@ def test_batches_visit_no_more_pages_the_longer_a_snapshot_is_open(database):
     ids, offset, sent, visited = iter(sorted(inbox)), itertools.count(), [], []
     for _ in range(ROUNDS):
         batch = [Event(i, 600, next(offset)) for i in itertools.islice(ids, 20)]
-        visited.append(pages(session, "lane/apply", *fold(batch)))
+        visited.append(pages_of_batch(session, batch, len(batch)))
         sent += batch
     assert max(visited[-4:]) <= max(visited[:8]) + 4, visited
     # The same campaign's counters from many batches: each appends one row and looks at no other.
     again = [Event("m00000", 600, next(offset)) for _ in range(ROUNDS)]
-    visited = [pages(session, "lane/apply", *fold([event])) for event in again]
+    visited = [pages_of_batch(session, [event], 0) for event in again]
     # One batch may read the catalog again, when a neighbour on this server has changed it.
     assert sorted(visited[-4:])[2] <= visited[0] + 2, visited
     assert stored_funnel(analyst) == seen == {("c", 0): (len(inbox), 0)}

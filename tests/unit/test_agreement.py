@@ -51,8 +51,8 @@ def test_each_command_has_a_row_in_the_readme():
 def test_shards_are_as_many_in_c_as_in_sql():
     actions, folds = constant("src/actions/internal.h", "ACTIONS_SHARDS"), constant("src/folds/internal.h", "FOLDS_SHARDS")
     assert f"hash & {actions - 1})" in SQL["functions/action_lane_of.sql"]
-    assert re.findall(r"generate_series\(0, (\d+)\)", SQL["tables/001_actions.sql"]) == [str(actions - 1)]
-    assert re.search(r"INSERT INTO fold_lane \(lane\) VALUES (.*);", SQL["tables/001_folds.sql"])[1] == ", ".join(
+    assert re.findall(r"generate_series\(0, (\d+)\)", SQL["tables/actions.sql"]) == [str(actions - 1)]
+    assert re.search(r"INSERT INTO fold_lane \(lane\) VALUES (.*);", SQL["tables/folds.sql"])[1] == ", ".join(
         f"({lane})" for lane in range(folds))
 
 
@@ -70,9 +70,22 @@ def test_the_results_of_actions_have_the_same_words():
 
 
 def test_each_file_of_tables_is_a_migration_of_its_version():
-    rows = re.findall(r'\{(\d+), "(tables/\w+)"\}', read("src/commands/migrate_plan.c"))
+    """The baseline's files have the names of their subjects, those of a later version its number before that."""
+    text = read("src/commands/migrate_plan.c")
+    baseline = int(re.search(r"^#define BASELINE (\d+)$", text, re.MULTILINE)[1])
+    rows = [(int(version) if version.isdigit() else baseline, file) for version, file in re.findall(r'\{(\w+), "(tables/\w+)"\}', text)]
     assert sorted(f"{file}.sql" for _, file in rows) == sorted(name for name in SQL if name.startswith("tables/"))
-    assert all(int(version) == int(file[7:10]) for version, file in rows) and rows == sorted(rows, key=lambda row: int(row[0]))
+    assert rows == sorted(rows, key=lambda row: row[0])
+    assert all(version == int((re.match(r"tables/(\d+)_", file) or [0, baseline])[1]) for version, file in rows)
+    written = {int(number) for _, file in rows for number in re.findall(r"schema_version \(version\) VALUES \((\d+)\)", SQL[f"{file}.sql"])}
+    assert written == {version for version, _ in rows}
+
+
+def test_the_baseline_is_written_as_it_is():
+    """Steps from an earlier form are for later versions. Storage has no other form before PostgreSQL 16, compression none before 14."""
+    for name in (name for name in SQL if re.match(r"tables/[a-z]", name)):
+        for statement in re.findall(r"\b(?:ALTER|DROP|IF NOT EXISTS|ON CONFLICT)\b.*", re.sub(r"--.*", "", SQL[name])):
+            assert re.search(r" SET (STORAGE|COMPRESSION) ", statement), (name, statement)
 
 
 def test_each_key_of_the_configuration_stands_in_a_section_of_the_pages():
@@ -137,8 +150,8 @@ def test_each_secret_stands_in_the_table_of_secrets_with_the_way_to_rotate_it():
 
 
 def test_no_work_waits_for_a_lock_that_needs_no_right():
-    """Every role that may connect may take an advisory lock: turns are rows and tables (sql/tables/007_turns.sql)."""
+    """Every role that may connect may take an advisory lock: turns are rows and tables (sql/tables/turns.sql)."""
     sources = SQL | {str(path): path.read_text() for path in (ROOT / "src").rglob("*.c")}
     assert [name for name, text in sources.items() if re.search(r"pg_\w*advisory", text)] == []
     lanes = int(re.search(r'"lanes", RCPT_CONFIG_INTEGER.*?\.max = (\d+)', read("src/config/table.c"), re.DOTALL)[1])
-    assert f"'ranges', n FROM generate_series(0, {lanes - 1}) n" in SQL["tables/007_turns.sql"]
+    assert f"'ranges', n FROM generate_series(0, {lanes - 1}) n" in SQL["tables/turns.sql"]

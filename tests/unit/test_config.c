@@ -33,7 +33,6 @@ static void smallest_file_gives_the_documented_defaults(void **state)
         {(int64_t)config->kafka.fetch_budget_bytes, 32 << 20},
         {config->kafka.commit_interval_ms, 5000},
         {config->postgres.connections, 2},
-        {config->postgres.pipeline_depth, 2},
         {config->postgres.lock_timeout_ms, 5000},
         {config->postgres.statement_timeout_ms, 30000},
         {config->postgres.connect_timeout_ms, 10000},

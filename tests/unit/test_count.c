@@ -87,7 +87,7 @@ static void a_transition_moves_its_path(void **state)
     for (size_t index = 0; index < LENGTH(cases); index++) {
         struct fixture fixture = {0};
         add_message(&fixture, cases[index].top, cases[index].mask, cases[index].code, 1);
-        rcpt_count_begin(count, &fixture.batch, ladder);
+        rcpt_count_begin(count, &fixture.batch, ladder, MESSAGES);
         rcpt_count_add(count, &(struct rcpt_count_row){.was = cases[index].was,
                                                        .had = cases[index].had,
                                                        .changed = cases[index].changed,
@@ -110,7 +110,7 @@ static void a_correction_takes_away_what_its_path_leaves(void **state)
     int failed = rcpt_ladder_find_name(ladder, "FAILED", 6, NULL, 0);
     int16_t code = rcpt_ladder_entry(ladder, (size_t)failed)->code;
     add_message(&fixture, 600, 0, 600, 2);
-    rcpt_count_begin(count, &fixture.batch, ladder);
+    rcpt_count_begin(count, &fixture.batch, ladder, MESSAGES);
     rcpt_count_add(
         count, &(struct rcpt_count_row){.was = code, .changed = true, .campaign = RCPT_TEXT("a")});
     rcpt_count_finish(count);
@@ -138,7 +138,7 @@ static void campaigns_and_codes_come_sorted(void **state)
     static const char *const campaigns[] = {"b", "", "a", "b", "ab"};
     for (size_t index = 0; index < LENGTH(campaigns); index++)
         add_message(&fixture, 600, 0, 600, 1);
-    rcpt_count_begin(count, &fixture.batch, ladder);
+    rcpt_count_begin(count, &fixture.batch, ladder, MESSAGES);
     for (uint32_t index = 0; index < LENGTH(campaigns); index++)
         rcpt_count_add(count, &(struct rcpt_count_row){.message = index,
                                                        .was = 300,
@@ -207,7 +207,7 @@ static void random_batches_are_the_sum_of_their_messages(void **state)
             add_by_hand(ladder, &fixture, &rows[index], messages, events, campaigns[index]);
         }
         for (int order = 0; order < 2; order++) {
-            rcpt_count_begin(count, &fixture.batch, ladder);
+            rcpt_count_begin(count, &fixture.batch, ladder, MESSAGES);
             for (uint32_t index = 0; index < MESSAGES; index++)
                 rcpt_count_add(count, &rows[order == 0 ? index : MESSAGES - 1 - index]);
             rcpt_count_finish(count);

@@ -9,35 +9,6 @@
 
 #include "postgres/effects.h"
 
-static void an_array_is_read_up_to_what_there_is_room_for(void **state)
-{
-    static const struct {
-        const char *text;
-        uint32_t count;
-        int64_t last;
-    } arrays[] = {
-        {"{1,2,3}", 3, 3},
-        {"{-7}", 1, -7},
-        {"{}", 0, 0},
-        {NULL, 0, 0},
-        {"", 0, 0},
-        {"1,2", 0, 0},
-        {"{1,NULL}", 1, 1},
-        {"{x}", 0, 0},
-        {"{1,2", 2, 2},
-        {"{4,5,6,7,8}", 4, 7},
-        {"{9223372036854775807}", 1, INT64_MAX},
-    };
-    (void)state;
-    for (size_t index = 0; index < sizeof(arrays) / sizeof(arrays[0]); index++) {
-        int64_t values[4] = {0};
-        uint32_t count = rcpt_effects_read_array(arrays[index].text, values, 4);
-        assert_int_equal(count, arrays[index].count);
-        if (count > 0)
-            assert_int_equal(values[count - 1], arrays[index].last);
-    }
-}
-
 static void gateways_are_read_from_lines_and_damaged_ones_left_out(void **state)
 {
     char text[] = "3 acme\n12 two words\nnone\n7\n\n5 \n1 last", none[] = "";
@@ -65,7 +36,6 @@ static void a_statement_that_nobody_looks_at_is_not_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_array_is_read_up_to_what_there_is_room_for),
         cmocka_unit_test(gateways_are_read_from_lines_and_damaged_ones_left_out),
         cmocka_unit_test(a_statement_that_nobody_looks_at_is_not_read),
     };

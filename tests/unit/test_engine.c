@@ -496,28 +496,6 @@ static void a_batch_that_failed_waits_before_it_is_tried_again(void **state)
     close_world(&world);
 }
 
-static uint32_t events_of(const struct rcpt_batch *batch)
-{
-    return batch != NULL ? batch->event_count : 0;
-}
-
-static void a_batch_that_lacked_something_comes_again_at_once(void **state)
-{
-    (void)state;
-    struct world world;
-    char id[16];
-    uint32_t slot = open_lane_zero(&world, id);
-    deliver(&world, slot, 0, id);
-    rcpt_engine_tick(world.engine, 100);
-    assert_int_equal(events_of(world.flying[0]), 1);
-    deliver(&world, slot, 1, id);
-    fail_batch(&world, 0, RCPT_ENGINE_AGAIN, 100);
-    assert_int_equal(events_of(world.flying[0]), 2); /* made anew, with what came meanwhile */
-    commit(&world, 0);
-    assert_int_equal(rcpt_engine_get_stats(world.engine)->retries, 0);
-    close_world(&world);
-}
-
 /* The delay after the first failure, whatever happened before the last commit. */
 static void a_commit_ends_the_growth_of_delays(void **state)
 {
@@ -856,7 +834,6 @@ int main(void)
         cmocka_unit_test(positions_asked_for_before_an_assignment_are_not_believed),
         cmocka_unit_test(an_idle_lane_compares_its_positions_once_an_interval),
         cmocka_unit_test(a_batch_that_failed_waits_before_it_is_tried_again),
-        cmocka_unit_test(a_batch_that_lacked_something_comes_again_at_once),
         cmocka_unit_test(a_commit_ends_the_growth_of_delays),
         cmocka_unit_test(nothing_begins_while_it_is_held),
         cmocka_unit_test(the_oldest_of_what_waits_is_seen),

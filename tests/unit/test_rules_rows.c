@@ -1,0 +1,280 @@
+/* Rules that list rows: places in the histograms of times, members of groups, entries of folds; and
+ * which columns rules want of a message's row. Codes: 300 SENT, 600 DELIVERED, 650
+ * BOUNCED_HARD_EMAIL, 700 OPENED. */
+#include "rules_fixture.h"
+
+/* ---- times ---- */
+
+/* CAMPAIGN/GATEWAY DELIVER OPEN [left PLACE]; -: none */
+static void say_times(struct line *line, const struct rcpt_rules *rules)
+{
+    uint32_t count;
+    const struct rcpt_rules_time *times = rcpt_rules_times(rules, &count);
+    for (uint32_t index = 0; index < count; index++) {
+        char deliver[12] = "-", open[12] = "-";
+        if (times[index].deliver != RCPT_NO_BUCKET)
+            snprintf(deliver, sizeof(deliver), "%d", times[index].deliver);
+        if (times[index].open != RCPT_NO_BUCKET)
+            snprintf(open, sizeof(open), "%d", times[index].open);
+        say(line, "%s/%s %s %s%s%s", times[index].campaign.at, times[index].gateway.at, deliver,
+            open, times[index].left.at != NULL ? " left " : "",
+            times[index].left.at != NULL ? times[index].left.at : "");
+    }
+}
+
+static void times_list_messages_whose_place_is_new(void **state)
+{
+    static const struct rules_case cases[] = {
+        /* Columns: bucket to deliver, bucket to open, first gateway, place before. */
+        {.settings = {.times = true},
+         .receipts = {{"m", 600}, {"n", 600}, {"o", 700}},
+         .rows = {{"b", 0, 300, 600, .columns = {"12", NULL, "twilio", NULL}},
+                  {"a", 1, 300, 600, .columns = {"-1", NULL, NULL, NULL}},
+                  {"a", 2, 600, 700, .columns = {"12", "79", "kannel", "12//kannel"}}},
+         .expected = "a/ -1 -, a/kannel 12 79 left 12//kannel, b/twilio 12 -"},
+        /* The same place, and none at all. */
+        {.settings = {.times = true},
+         .receipts = {{"m", 600}, {"n", 600}, {"o", 300}},
+         .rows = {{"a", 0, 600, 600, 1, .columns = {"12", "3", "x", "12/3/x"}},
+                  {"a", 1, 300, 600, .columns = {NULL, NULL, "x", NULL}},
+                  {"a", 2, 200, 300, .columns = {"5", NULL, "x", NULL}}},
+         .expected = ""},
+        /* A time alone is earlier, or the gateway's name is another one. */
+        {.settings = {.times = true},
+         .receipts = {{"m", 600}, {"n", 600}},
+         .rows = {{"a", 0, 600, 600, .columns = {"11", NULL, "x", "12//x"}},
+                  {"a", 1, 600, 600, .columns = {"12", NULL, "w", "12//x"}}},
+         .expected = "a/w 12 - left 12//x, a/x 11 - left 12//x"},
+        /* Only of messages that were delivered: one that is returned leaves its bucket. Its time
+         * to open stays. */
+        {.settings = {.times = true},
+         .receipts = {{"m", 650}, {"n", 650}, {"o", 650}},
+         .rows = {{"a", 0, 600, 650, .columns = {"12", NULL, "x", "12//x"}},
+                  {"a", 1, 700, 650, .columns = {"12", "3", "x", "12/3/x"}},
+                  {"a", 2, 650, 650, 1, .columns = {"12", NULL, "x", "12//x"}}},
+         .expected = "a/x - - left 12//x, a/x - 3 left 12/3/x"},
+        /* A message that is returned when it opens after all comes back. */
+        {.settings = {.times = true},
+         .receipts = {{"m", 700}, {"n", 700}},
+         .rows = {{"a", 0, 650, 700, .columns = {"12", NULL, "x", "12//x"}},
+                  {"a", 1, 650, 700, .columns = {"12", "3", "x", "12/3/x"}}},
+         .expected = "a/x 12 -, a/x 12 3 left /3/x"},
+        /* What did not change, and two rows of one id. */
+        {.settings = {.times = true},
+         .receipts = {{"m", 600}},
+         .rows = {{"a", 0, 600, 600, .same = true, .columns = {"12", NULL, "x", NULL}},
+                  {"b", 0, 300, 600, .columns = {"12", NULL, "x", NULL}}},
+         .expected = "b/x 12 -"},
+        /* A gateway may have any name. */
+        {.settings = {.times = true},
+         .receipts = {{"m", 600}},
+         .rows = {{"", 0, 600, 600, .columns = {"1", NULL, "x/y", "2//x/y"}}},
+         .expected = "/x/y 1 - left 2//x/y"},
+    };
+    (void)state;
+    for (size_t index = 0; index < LENGTH(cases); index++)
+        play(&cases[index], say_times);
+}
+
+/* ---- groups ---- */
+
+/* GROUP CAMPAIGN/VALUE OLD>NEW+GAINED */
+static void say_members(struct line *line, const struct rcpt_rules *rules)
+{
+    for (size_t group = 0; group < RCPT_RULES_GROUPS; group++) {
+        uint32_t count;
+        const struct rcpt_rules_member *members = rcpt_rules_members(rules, group, &count);
+        for (uint32_t index = 0; index < count; index++)
+            say(line, "%zu %s/%s %d>%d+%u", group, members[index].campaign.at,
+                members[index].value.at, members[index].old, members[index].new,
+                members[index].gained);
+    }
+}
+
+#define BOTH_GROUPS                                                                                \
+    .group_count = 2, .groups = {{"customer", "customer_id"}, {"logical", "logical_id"}}
+
+static void groups_list_members_that_changed(void **state)
+{
+    static const struct rules_case cases[] = {
+        {.settings = {BOTH_GROUPS},
+         .receipts = {{"m", 600}, {"n", 9001}, {"o", 600}},
+         .rows = {{"a", 0, 300, 600, .columns = {"c1", "l1"}},
+                  {"a", 1, 600, 600, 1, .columns = {"c0", "l0"}},
+                  {"a", 2, 600, 600, .columns = {"c2", "l2"}}},
+         .expected = "0 a/c1 300>600+0, 0 a/c0 600>600+1, 1 a/l1 300>600+0, 1 a/l0 600>600+1"},
+        /* Without a customer in no group; without a logical message it is one of its own. */
+        {.settings = {BOTH_GROUPS},
+         .receipts = {{"m", 600}, {"n", 600}},
+         .rows = {{"", 0, 300, 600, .columns = {"", ""}},
+                  {"", 1, 300, 600, .columns = {NULL, NULL}}},
+         .expected = "1 /m 300>600+0, 1 /n 300>600+0"},
+        /* Two rows of one id, and a message that did not change. */
+        {.settings = {.group_count = 1, .groups = {{"logical", "logical_id"}}},
+         .receipts = {{"m", 600}, {"n", 600}},
+         .rows = {{"b", 0, 300, 600, .columns = {"l"}},
+                  {"a", 0, 310, 600, .columns = {"l"}},
+                  {"a", 1, 600, 600, .same = true, .columns = {NULL}}},
+         .expected = "0 a/l 310>600+0, 0 b/l 300>600+0"},
+    };
+    (void)state;
+    for (size_t index = 0; index < LENGTH(cases); index++)
+        play(&cases[index], say_members);
+}
+
+/* ---- folds ---- */
+
+/* ORG/CAMPAIGN COLUMNS OLD>NEW+GAINED xMESSAGES */
+static void say_folds(struct line *line, const struct rcpt_rules *rules)
+{
+    uint32_t count;
+    const struct rcpt_rules_fold *folds = rcpt_rules_folds(rules, &count);
+    for (uint32_t index = 0; index < count; index++) {
+        assert_null(folds[index].link);
+        say(line, "%s/%s %s %d>%d+%u x%u", folds[index].org.at, folds[index].campaign.at,
+            folds[index].columns.at, folds[index].old, folds[index].new, folds[index].gained,
+            folds[index].messages);
+    }
+}
+
+static void folds_get_messages_that_changed_alike(void **state)
+{
+    static const struct rules_case cases[] = {
+        {.settings = {.folds = true},
+         .receipts = {{"m", 600}, {"n", 600}, {"o", 600}, {"p", 600}, {"q", 600}},
+         .rows = {{"b", 0, 300, 600, .org = "o"},
+                  {"b", 1, 300, 600, .org = "o"},
+                  {"b", 2, 300, 600},
+                  {"a", 3, 300, 600, 1, .org = "o"},
+                  {"b", 4, 600, 600, .org = "o"}},
+         .expected = "/b  300>600+0 x1, o/a  300>600+1 x1, o/b  300>600+0 x2"},
+        {.settings = {.folds = true, .fold_columns = true},
+         .receipts = {{"m", 600}, {"n", 600}, {"o", 600}, {"p", 600}},
+         .rows = {{"a", 0, 300, 600, .columns = {"{\"x\": 2}"}},
+                  {"a", 1, 300, 600, .columns = {"{\"x\": 1}"}},
+                  {"a", 2, 300, 600, .columns = {"{\"x\": 2}"}},
+                  {"a", 3, 600, 600, .same = true, .columns = {NULL}}},
+         .expected = "/a {\"x\": 1} 300>600+0 x1, /a {\"x\": 2} 300>600+0 x2"},
+        /* Two rows of one id are two messages. */
+        {.settings = {.folds = true},
+         .receipts = {{"m", 600}},
+         .rows = {{"", 0, 300, 600}, {"", 0, 300, 600}},
+         .expected = "/  300>600+0 x2"},
+    };
+    (void)state;
+    for (size_t index = 0; index < LENGTH(cases); index++)
+        play(&cases[index], say_folds);
+}
+
+/* Of the records that brought the messages' first receipts. */
+static void a_fold_has_the_least_traceparent(void **state)
+{
+    static const char *const links[][4] = {
+        {"00-b", "00-a", "00-c", "00-a"}, {"", "00-b", "", "00-b"}, {"", "", "", NULL}};
+    (void)state;
+    struct rules_fixture *fixture = rules_fixture_new();
+    struct rcpt_rules *rules =
+        rcpt_rules_new(&(struct rcpt_rules_settings){.ladder = fixture->ladder, .folds = true});
+    static const char *const ids[] = {"m", "n", "o"};
+    for (size_t index = 0; index < LENGTH(ids); index++)
+        add_receipt(fixture, &(struct receipt){.id = ids[index], .code = 600});
+    for (size_t index = 0; index < LENGTH(links); index++) {
+        struct rcpt_record records[LENGTH(ids)];
+        uint32_t count;
+        rcpt_rules_begin(rules, &fixture->batch, NOW, &test_names);
+        for (uint32_t message = 0; message < LENGTH(ids); message++) {
+            records[message] = (struct rcpt_record){.traceparent = links[index][message]};
+            fixture->raw[message].record = &records[message];
+            add_row(rules, &(struct row){"a", message, 300, 600, .gained = 0});
+        }
+        rcpt_rules_finish(rules);
+        const struct rcpt_rules_fold *folds = rcpt_rules_folds(rules, &count);
+        assert_int_equal(count, 1);
+        assert_int_equal(folds->messages, 3);
+        if (links[index][3] == NULL)
+            assert_null(folds->link);
+        else
+            assert_string_equal(folds->link, links[index][3]);
+    }
+    rcpt_rules_free(rules);
+    rules_fixture_free(fixture);
+}
+
+/* ---- columns ---- */
+
+static void columns_are_listed_as_rows_have_them(void **state)
+{
+    static const struct {
+        struct rcpt_rules_settings settings;
+        const char *columns; /* CHANGED | SAME; */
+    } cases[] = {
+        {{.dedup = true, .series = true, .reasons = true, .gateways = true, .folds = true}, ""},
+        {{.dimension_count = 2, .dimensions = {{"by_channel", "channel"}, {"by_variant", "a\"b"}}},
+         "dimension_key(m.\"channel\"::text COLLATE \"C\") | "
+         "dimension_key(m.\"channel\"::text COLLATE \"C\"); "
+         "dimension_key(m.\"a\"\"b\"::text COLLATE \"C\") | "
+         "dimension_key(m.\"a\"\"b\"::text COLLATE \"C\"); "},
+        {{.times = true,
+          .group_count = 1,
+          .groups = {{"customer", "who"}},
+          .folds = true,
+          .fold_columns = true},
+         "time_bucket(m.\"first_sent_at\", m.first_delivered_at)::text | NULL; "
+         "time_bucket(m.\"first_delivered_at\", m.first_opened_at)::text | NULL; "
+         "m.\"first_gateway\" | NULL; m.\"prev_times\" | NULL; "
+         "m.\"who\"::text COLLATE \"C\" | NULL; "
+         "(SELECT f.columns FROM fold_columns(m.\"message_id\") f) | NULL; "},
+    };
+    (void)state;
+    for (size_t index = 0; index < LENGTH(cases); index++) {
+        char text[1000] = "";
+        size_t count;
+        struct rcpt_rules *rules = rcpt_rules_new(&cases[index].settings);
+        const struct rcpt_rules_column *columns = rcpt_rules_columns(rules, &count);
+        for (size_t column = 0; column < count; column++)
+            snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s | %s; ",
+                     columns[column].changed, columns[column].same);
+        assert_string_equal(text, cases[index].columns);
+        assert_true(rcpt_rules_are_on(rules));
+        assert_int_equal(rcpt_rules_count_funnel(rules), cases[index].settings.series);
+        rcpt_rules_free(rules);
+    }
+    struct rcpt_rules *none = rcpt_rules_new(&(struct rcpt_rules_settings){0});
+    assert_false(rcpt_rules_are_on(none));
+    rcpt_rules_free(none);
+}
+
+/* Each rule gets its own part of a row's columns. */
+static void all_rules_at_once_read_their_own_columns(void **state)
+{
+    const struct rcpt_rules_settings settings = {.dimension_count = 1,
+                                                 .dimensions = {{"by_channel", "channel"}},
+                                                 .times = true,
+                                                 .group_count = 1,
+                                                 .groups = {{"customer", "who"}}};
+    const struct rules_case cells = {
+        .settings = settings,
+        .receipts = {{"m", 600}},
+        .rows = {{"a", 0, 300, 600, .columns = {"sms", "4", "5", "x", "6//x", "c"}}},
+        .expected = "by_channel a/sms 600 1/1"};
+    struct rules_case times = cells, members = cells;
+    (void)state;
+    times.expected = "a/x 4 5";
+    members.expected = "0 a/c 300>600+0";
+    play(&cells, say_cells);
+    play(&times, say_times);
+    play(&members, say_members);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_list_messages_whose_place_is_new),
+        cmocka_unit_test(groups_list_members_that_changed),
+        cmocka_unit_test(folds_get_messages_that_changed_alike),
+        cmocka_unit_test(a_fold_has_the_least_traceparent),
+        cmocka_unit_test(columns_are_listed_as_rows_have_them),
+        cmocka_unit_test(all_rules_at_once_read_their_own_columns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
