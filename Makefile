@@ -74,8 +74,9 @@ endif
 UNIT := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 SIMULATION := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/simulation/test_*.c)))
 SIMULATOR := $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(sort $(filter-out tests/simulation/test_%,$(wildcard tests/simulation/*.c))))
-HARNESS := $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(sort $(filter-out tests/integration/test_%,$(wildcard tests/integration/*.c))))
+HARNESS := $(BUILD)/obj/tests/integration/kafka_harness.o
 INTEGRATION := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/integration/test_*.c)))
+DRIVER := $(BUILD)/tests/integration/heart_driver
 FUZZ := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/fuzz/*.c)))
 BENCH := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/bench/*.c)))
 
@@ -146,6 +147,8 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LINKED) $(BUILD)/receiptd.a
 
 $(SIMULATION): $(SIMULATOR)
 $(INTEGRATION): $(HARNESS)
+# It stops a batch between its flights.
+$(DRIVER): LINK_EXTRA = -Wl,--wrap=rcpt_pg_submit
 # libFuzzer brings main(). With SANITIZE=address the targets run a corpus, with code that is not instrumented for the search of new inputs.
 $(FUZZ): LINK_EXTRA = $(if $(filter fuzzer% address,$(SANITIZE)),-fsanitize=fuzzer) \
 	$(if $(filter fuzzer-fast,$(SANITIZE)),-Wl$(comma)--gc-sections$(comma)-z$(comma)start-stop-gc)
@@ -161,7 +164,7 @@ endef
 
 unit-programs: $(UNIT)
 simulation-programs: $(SIMULATION)
-integration-programs: $(INTEGRATION)
+integration-programs: $(INTEGRATION) $(DRIVER)
 
 unit: $(UNIT) ## builds and runs the unit tests
 	$(call run_each,$(UNIT))
