@@ -474,8 +474,10 @@ def test_redrives_at_the_same_time_move_each_letter_once_over_http(site):
         for answer in answers:
             assert answer.status == 200 or ("under way" in answer.json["detail"] and answer.headers["Retry-After"] == "1")
         assert site.get("/campaigns").status == 200, "the loop does not wait"
-    moved = sum(answer.json["redriven"] for answer in answers if answer.status == 200)
-    assert moved == 3000 and letters(site) == (0, 3000, 3000)
+    answers = [answer.json for answer in answers if answer.status == 200]
+    while all(answer["next"] for answer in answers):  # the seconds of each were over before the letters were
+        answers.append(redrive(site, {"reason": "unknown_message"}).json)
+    assert sum(answer["redriven"] for answer in answers) == 3000 and letters(site) == (0, 3000, 3000)
 
 
 def test_the_death_of_serve_within_a_redrive_loses_and_doubles_nothing(site):
