@@ -186,7 +186,7 @@ void rcpt_rules_add(struct rcpt_rules *rules, const struct rcpt_rules_row *given
                                 .campaign = rcpt_words_find(rules->state.words, given->campaign),
                                 .is_transition = given->was != given->now || given->gained != 0};
     for (size_t index = 0; index < rules->on_count; index++) {
-        row.columns = given->columns + rules->first_columns[index];
+        row.columns = given->columns == NULL ? NULL : given->columns + rules->first_columns[index];
         if (rules->on[index]->row != NULL)
             rules->on[index]->row(&rules->state, &row);
     }
