@@ -8,6 +8,7 @@ import pytest
 from sql_batch import Event, add_messages, apply, drift, expected_funnel, stored_funnel
 from sql_fixture import (FLAGS, SCHEMA, SQL, STATUSES, Database, SqlError, database, fill_in, sql_server,  # noqa: F401
                          wait_for_lock)
+from support import inbox
 from test_sql_apply import make_events
 
 
@@ -198,7 +199,7 @@ def test_a_platform_that_would_reset_a_status_is_refused_and_nothing_counts_twic
     for role in roles:
         session.do(f"CREATE ROLE {role}")
     try:
-        variables = {"schema": SCHEMA, "platform_role": roles[0], "receiptd_role": roles[1]}
+        variables = {"schema": SCHEMA, "platform_role": roles[0], "receiptd_role": roles[1], **inbox.variables({})}
         for file in ("role", "platform_role"):
             session.do(fill_in((SQL / f"migrate/{file}.sql").read_text(), variables))
         session.do(f"SET ROLE {roles[1]}")

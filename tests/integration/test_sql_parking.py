@@ -154,7 +154,7 @@ def test_a_dead_letter_is_driven_again_exactly_once(database):
     letter = session.one("command/dead_letters_for_redrive", "unknown_message", "", -1, -1, -1, 10, 1)
     assert letter["offset"] == "7" and letter["index"] == "3"
     assert session.run("command/dead_letters_for_redrive", None, TOPIC, 0, 7, 3, 10, 1000) == []
-    move = [TOPIC, 0, 7, 3, 1, [3], ["m"], [600], ["2026-01-01 00:00:00+00"], [b"{}"], [1 << 5], ["acme"], [None], ["acme"], *[[None]] * 6]
+    move = [TOPIC, 0, 7, 3, 1, [3], ["m"], [600], ["2026-01-01 00:00:00+00"], [b"{}"], [1 << 5], ["acme"], [None], ["acme"], *[[None]] * 7]
     assert session.one("command/redrive", *move) == {"taken": "t", "moved": "1"}
     assert session.one("command/redrive", *move) == {"taken": "f", "moved": "0"}
     assert session.run("command/dead_letters_list", None, None, True) == []
