@@ -266,6 +266,41 @@ static void all_rules_at_once_read_their_own_columns(void **state)
     play(&members, say_members);
 }
 
+/* A message that expires. */
+static void of_a_message_without_a_receipt_no_receipt_is_counted(void **state)
+{
+    struct line line = {.used = 0};
+    struct rules_fixture *fixture = rules_fixture_new();
+    struct rcpt_rules *rules =
+        rcpt_rules_new(&(struct rcpt_rules_settings){.ladder = fixture->ladder,
+                                                     .dimension_count = 1,
+                                                     .dimensions = {{"by_channel", "channel"}},
+                                                     .group_count = 1,
+                                                     .groups = {{"customer", "who"}},
+                                                     .series = true,
+                                                     .reasons = true,
+                                                     .times = true,
+                                                     .folds = true});
+    const struct row row = {"a", 0,          310,
+                            400, .org = "o", .columns = {"sms", NULL, NULL, NULL, NULL, "c"}};
+    (void)state;
+    fixture->batch.messages[fixture->batch.message_count++] = (struct rcpt_batch_message){
+        .id = "m", .id_size = 1, .top = 400, .at_us = (HOUR + 7) * MINUTE};
+    fixture->batch.events = NULL;
+    rcpt_rules_begin(rules, &fixture->batch, NOW, &test_names);
+    add_row(rules, &row);
+    rcpt_rules_finish(rules);
+    say_cells(&line, rules);
+    say_times(&line, rules);
+    say_members(&line, rules);
+    say_folds(&line, rules);
+    assert_string_equal(line.text, "a@7 310 -1/0, a@7 400 1/0, by_channel a/sms 310 -1/0, "
+                                   "by_channel a/sms 400 1/0, 0 a/c 310>400+0, "
+                                   "o/a  310>400+0 x1");
+    rcpt_rules_free(rules);
+    rules_fixture_free(fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +310,7 @@ int main(void)
         cmocka_unit_test(a_fold_has_the_least_traceparent),
         cmocka_unit_test(columns_are_listed_as_rows_have_them),
         cmocka_unit_test(all_rules_at_once_read_their_own_columns),
+        cmocka_unit_test(of_a_message_without_a_receipt_no_receipt_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

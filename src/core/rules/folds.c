@@ -45,11 +45,13 @@ static bool is_same(const struct fold *left, const struct fold *right)
            left->result.new == right->result.new && left->result.gained == right->result.gained;
 }
 
-/* Of the record that brought the message's first receipt; NULL: it has none. */
-static const char *link_of(const struct rcpt_rule_state *state,
-                           const struct rcpt_batch_message *message)
+/* Of the record that brought the message's first receipt; NULL: it has none, or there is none. */
+static const char *link_of(const struct rcpt_rule_state *state, uint32_t message)
 {
-    const char *link = state->batch->events[message->first_event].record->traceparent;
+    const uint32_t first = state->batch->messages[message].first_event;
+    if (first == rcpt_batch_end(state->batch, message))
+        return NULL;
+    const char *link = state->batch->events[first].record->traceparent;
     return link != NULL && link[0] != '\0' ? link : NULL;
 }
 
@@ -81,7 +83,7 @@ static void on_row(struct rcpt_rule_state *state, const struct rcpt_rule_row *ro
         rcpt_table_add(&state->fold_table, hash, fold);
         *(struct fold **)rcpt_rule_append(state, &state->fold_rows, sizeof(struct fold *)) = fold;
     }
-    merge(&fold->result, link_of(state, row->message));
+    merge(&fold->result, link_of(state, row->given->message));
 }
 
 /* ---- results ---- */
