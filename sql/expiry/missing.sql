@@ -1,4 +1,4 @@
--- Columns that rules of inbox.expiry name and the inbox does not have: $1 jsonb rules, as in 10_update.sql. One row:
+-- Columns that rules of inbox.expiry name and the inbox does not have: $1 jsonb rules, as in candidates.sql. One row:
 -- names (NULL: none).
 SELECT string_agg(DISTINCT r."column", ', ') AS names
 FROM jsonb_to_recordset($1::jsonb) AS r ("column" text)

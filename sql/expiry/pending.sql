@@ -1,4 +1,4 @@
--- Messages that a rule of inbox.expiry may still change: $1 jsonb rules, as in 10_update.sql, $2 text campaign (NULL:
+-- Messages that a rule of inbox.expiry may still change: $1 jsonb rules, as in candidates.sql, $2 text campaign (NULL:
 -- all). One row: messages, due (of them those whose time is over), until (when the time of the youngest is over; NULL:
 -- there is none).
 WITH rules AS (

@@ -1,8 +1,8 @@
 /* `receiptd expire`: messages whose final receipt has not come in time get another status, such as
- * UNKNOWN (inbox.expiry). Counters and subscribers see an expiry as they see a receipt. No lane has
- * to own the message: the larger code wins, whoever comes first, and the row's lock orders the two.
- * So steps may be killed, run again, or run twice at once. Called by `receiptd maintain`, too, and
- * by funnel.c. */
+ * UNKNOWN (inbox.expiry). What a step finds goes the way of receipts (receipts/expirer.h). No lane
+ * has to own the message: the larger code wins, whoever comes first, and the row's lock orders the
+ * two. So steps may be killed, run again, or run twice at once. Called by `receiptd maintain`, too,
+ * and by funnel.c. */
 #include "expire.h"
 
 #include <inttypes.h>
@@ -12,11 +12,10 @@
 #include <sysexits.h>
 
 #include "actions/actions.h"
-#include "config/dimensions.h"
-#include "config/groups.h"
 #include "folds/folds.h"
 #include "inbox_check.h"
 #include "postgres/sql.h"
+#include "receipts/expirer.h"
 #include "walk.h"
 
 /* ---- rules as a parameter ---- */
@@ -39,67 +38,42 @@ static bool check_columns(struct command_context *context, const char *rules)
     return good;
 }
 
-/* ---- the statement ---- */
+/* ---- the walk ---- */
 
-/* The subscribers are those of the lanes, in the same order; the caller frees the text. */
-static char *step_of(const struct rcpt_config *config, bool by_dimensions, bool by_groups)
+static int64_t expire_pages(struct command_walk *walk, const char *sql, const char *first,
+                            const char *end)
 {
-    bool has_series = config->counters.series_ms > 0;
-    struct transition_wants wants = {.actions = actions_want(config)};
-    folds_want(config, &wants);
-    const char *folds = wants.fold_columns ? "expiry/60_folds_columns" : "expiry/60_folds";
-    const char *const files[] = {"expiry/10_update",
-                                 "expiry/30_count",
-                                 by_dimensions ? "expiry/45_dimensions" : NULL,
-                                 by_dimensions ? "expiry/50_no_echoes" : NULL,
-                                 by_dimensions ? "expiry/51_dimensions" : NULL,
-                                 by_groups ? "expiry/52_groups" : NULL,
-                                 has_series ? "expiry/45_changes" : NULL,
-                                 has_series ? "expiry/53_series" : NULL,
-                                 wants.folds ? folds : NULL,
-                                 wants.actions ? "expiry/61_actions" : NULL,
-                                 "expiry/90_answer"};
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = rcpt_open_memory(&text, &size);
-    for (size_t index = 0; index < sizeof(files) / sizeof(files[0]); index++)
-        if (files[index] != NULL)
-            fputs(rcpt_sql(files[index]), out);
-    RCPT_ASSERT(fclose(out) == 0);
-    return text;
+    return expirer_step(walk->actor, sql, first, end, &walk->context->error);
 }
 
+/* The subscribers are those of the lanes. */
 static bool walk_inbox(struct command_context *context, const char *rules)
 {
     struct inbox_place place;
-    struct rcpt_dimensions dimensions;
-    struct rcpt_groups groups;
-    rcpt_dimensions_read(context->config, &dimensions);
-    rcpt_groups_read(context->config, &groups);
-    char *step = step_of(context->config, dimensions.count > 0, groups.count > 0);
+    struct transition_wants wants = {.actions = actions_want(context->config)};
+    folds_want(context->config, &wants);
     inbox_place_of(context->config, &place);
-    /* In the order of config/inbox_columns.h. */
-    struct command_walk walk = {
-        .context = context,
-        .name = "messages",
-        .done = "expired",
-        .step = step,
-        .schema = place.schema,
-        .table = place.table,
-        .bindings = {{NULL, NULL},
-                     {NULL, NULL},
-                     {"message_id", place.columns[0]},
-                     {"status", place.columns[3]},
-                     {"updated_at", place.columns[8]}},
-        .binding_count = 5,
-        .values = {rules, context->config->timeline.retention_ms > 0 ? "t" : "f"},
-        .value_count = 2};
-    for (size_t index = 0; index < dimensions.binding_count; index++)
-        walk.bindings[walk.binding_count++] = dimensions.bindings[index];
-    for (size_t index = 0; index < groups.binding_count; index++)
-        walk.bindings[walk.binding_count++] = groups.bindings[index];
+    struct expirer *expirer = expirer_new(&(struct expirer_settings){.config = context->config,
+                                                                     .wants = &wants,
+                                                                     .dsn = context->dsn,
+                                                                     .command = context->command,
+                                                                     .rules = rules});
+    struct command_walk walk = {.context = context,
+                                .name = "messages",
+                                .done = "expired",
+                                .step = rcpt_sql("expiry/candidates"),
+                                .act = expire_pages,
+                                .actor = expirer,
+                                .schema = place.schema,
+                                .table = place.table,
+                                .bindings = {{NULL, NULL},
+                                             {NULL, NULL},
+                                             {"message_id", place.columns[INBOX_message_id]},
+                                             {"status", place.columns[INBOX_status]},
+                                             {"updated_at", place.columns[INBOX_updated_at]}},
+                                .binding_count = 5};
     bool good = command_walk(&walk, false);
-    free(step);
+    expirer_free(expirer);
     return good;
 }
 

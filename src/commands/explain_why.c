@@ -96,7 +96,7 @@ static const char *explain_waiting(const struct rcpt_session_rows *rows, size_t 
     return is_range(rows, row) ? "range" : waits[wait].effect;
 }
 
-/* No receipt: sql/expiry/90_answer.sql has noted that none came. */
+/* No receipt: rcpt_encode_expired() has noted that none came. */
 bool explain_is_expiry(const struct rcpt_session_rows *rows, size_t row)
 {
     return rcpt_session_rows_text(rows, row, "topic")[0] == '\0';

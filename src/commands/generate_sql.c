@@ -2,9 +2,11 @@
  * statement is called by its folder and file of sql/; the one of a lane that depends on
  * rules comes once for each variant. Called by generate.c. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "manual.h"
+#include "postgres/sql.h"
 #include "postgres/statements.h"
 
 /* A file ends with a semicolon and a line feed, which PREPARE puts itself. */
@@ -111,6 +113,22 @@ static void write_lane(FILE *out)
     rcpt_lane_statements_free(plain);
 }
 
+/* The rest of an expiry are statements of lanes. */
+static void write_expiry(FILE *out)
+{
+    static const struct rcpt_pg_binding own[] = {{"part_schema", "receiptd"},
+                                                 {"part_table", "message_inbox"},
+                                                 {"message_id", "message_id"},
+                                                 {"status", "status"},
+                                                 {"updated_at", "updated_at"}};
+    struct rcpt_error error;
+    char *sql =
+        rcpt_pg_bind(rcpt_sql("expiry/candidates"), own, sizeof(own) / sizeof(own[0]), &error);
+    write_statement(out, "expiry", "",
+                    &(struct rcpt_pg_statement){.name = "candidates", .sql = sql});
+    free(sql);
+}
+
 /* With a customer and a channel, which are in the column of the dimensions. */
 static const struct rcpt_pg_statement *serve_statements(size_t *count)
 {
@@ -138,9 +156,11 @@ void generate_sql(FILE *out)
           "-- " DIMENSION_COLUMN ".\n"
           "-- \"serve/messages_of_customer\", \"serve/recipients\" and \"lane/range_resolve\":\n"
           "-- likewise; \"serve/names\": by receiptd.action for the view; \"serve/funnels\":\n"
-          "-- serve/funnel for many campaigns at once.\n",
+          "-- serve/funnel for many campaigns at once; \"expiry/candidates\": of receiptd's own\n"
+          "-- inbox, in a transaction that goes on with statements of lanes.\n",
           out);
     write_lane(out);
+    write_expiry(out);
     write_list(out, "control", rcpt_control_statements);
     write_list(out, "actions", rcpt_action_statements);
     write_list(out, "fold", rcpt_fold_statements);

@@ -41,6 +41,8 @@ static int64_t step(struct command_walk *walk, const char *sql, int64_t first, i
     const char *values[COMMAND_WALK_PARAMS + 2] = {from, to};
     snprintf(from, sizeof(from), "(%" PRId64 ",0)", first);
     snprintf(to, sizeof(to), "(%" PRId64 ",0)", end);
+    if (walk->act != NULL)
+        return walk->act(walk, sql, from, to);
     memcpy(values + 2, walk->values, walk->value_count * sizeof(values[0]));
     struct rcpt_session_rows *rows = rcpt_session_query(
         walk->context->session, sql, walk->value_count + 2, values, &walk->context->error);

@@ -1,24 +1,25 @@
-/* A walk over a table, page by page, with a statement for each step. Each step is a transaction, so
- * a walk may be ended at any time, run again, or run twice at once. Private to this folder. */
+/* A walk over a table, page by page, in steps: a statement, or a function with one. Each step is a
+ * transaction, so a walk may be ended at any time, run again, or run twice at once. Private to this
+ * folder. */
 #ifndef RECEIPTD_COMMANDS_WALK_H
 #define RECEIPTD_COMMANDS_WALK_H
 
 #include "command.h"
-#include "config/dimensions.h"
-#include "config/groups.h"
 #include "postgres/bind.h"
 
-#define COMMAND_WALK_PARAMS 5
-#define COMMAND_WALK_OWN    6u /* bindings of a walk without rules */
-#define COMMAND_WALK_BINDINGS                                                                      \
-    (COMMAND_WALK_OWN + RCPT_DIMENSION_BINDINGS + RCPT_GROUP_BINDINGS) /* expire.c has the most */
+#define COMMAND_WALK_PARAMS   5
+#define COMMAND_WALK_BINDINGS 6u
 
 /* A table that is walked. All texts are borrowed. */
 struct command_walk {
     struct command_context *context;
     const char *name, *done; /* what its rows are called, and what has become of them: "deleted" */
     const char *step;        /* SQL; $1 and $2 are the range of pages; returns `rows` */
-    const char *due;         /* SQL for a dry run, without the range; NULL: there is no dry run */
+    /* NULL: the step is the statement. Else this has it, bound to the part: returns the rows that
+     * went, -1: the error is in the context. */
+    int64_t (*act)(struct command_walk *walk, const char *sql, const char *first, const char *end);
+    void *actor;     /* of act */
+    const char *due; /* SQL for a dry run, without the range; NULL: there is no dry run */
     const char *schema, *table;
     struct rcpt_pg_binding bindings[COMMAND_WALK_BINDINGS]; /* of both; the part's come first */
     size_t binding_count;

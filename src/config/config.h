@@ -372,7 +372,7 @@ void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh
 /* What an entry of inbox.expiry names, or the default. */
 const char *rcpt_config_expiry_status(const struct rcpt_config_expiry *rule);
 const char *rcpt_config_expiry_to(const struct rcpt_config_expiry *rule);
-/* The entries as a parameter of SQL, a JSON array (sql/expiry/10_update.sql); the caller frees it.
+/* The entries as a parameter of SQL, a JSON array (sql/expiry/candidates.sql); the caller frees it.
  * They have been checked. */
 char *rcpt_config_expiry_rules(const struct rcpt_config *config);
 

@@ -348,3 +348,37 @@ void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_dec
     add_told(encoder, decided, &told);
     rcpt_arena_fini(&arena);
 }
+
+#define MESSAGE (&decided->batch->messages[index])
+#define FATE    (&decided->messages[index])
+
+/* An expiry has no place in Kafka: the topic is empty. */
+static void add_no_positions(struct rcpt_pg_encoder *encoder, uint32_t count)
+{
+    COLUMN(text, put_text(encoder, ""));
+    COLUMN(int4, rcpt_pg_put_int4(encoder, -1));
+    COLUMN(int8, rcpt_pg_put_int8(encoder, -1));
+    COLUMN(int4, rcpt_pg_put_int4(encoder, -1));
+}
+
+/* What only receipts have is padded with NULLs. */
+void rcpt_encode_expired(struct rcpt_pg_encoder *encoder, const struct rcpt_decided *decided)
+{
+    uint32_t count = decided->batch->message_count;
+    rcpt_pg_encoder_reset(encoder);
+    COLUMN(text, rcpt_pg_put_bytes(encoder, MESSAGE->id, MESSAGE->id_size));
+    add_no_positions(encoder, count);
+    COLUMN(int2, rcpt_pg_put_int2(encoder, MESSAGE->top));
+    COLUMN(timestamp, rcpt_pg_put_timestamp(encoder, MESSAGE->at_us));
+    COLUMN(int2, put_status(encoder, FATE, FATE->was));
+    COLUMN(int2, put_status(encoder, FATE, FATE->is));
+    COLUMN(int4, rcpt_pg_put_int4(encoder, 0));
+    for (int text = 0; text < 4; text++)
+        rcpt_pg_begin_text_array(encoder, 0);
+    rcpt_pg_begin_int2_array(encoder, 0);
+    rcpt_pg_begin_int2_array(encoder, 0);
+    rcpt_pg_begin_text_array(encoder, 0);
+}
+
+#undef MESSAGE
+#undef FATE

@@ -28,5 +28,7 @@ void rcpt_encode_parked_rows(struct rcpt_pg_encoder *encoder, const struct rcpt_
                              const struct rcpt_uncounted *uncounted,
                              const struct rcpt_lane_names *names);
 void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_decided *decided);
+/* sql/lane/timeline of messages that expire: there is no receipt. */
+void rcpt_encode_expired(struct rcpt_pg_encoder *encoder, const struct rcpt_decided *decided);
 
 #endif

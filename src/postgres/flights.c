@@ -6,7 +6,8 @@
  *   BEGIN, fence, decide, keys → decide again, while something is stale → count → the rows, COMMIT
  *
  * A probe has no fence and ends with ROLLBACK. A wake takes its receipts first, in a flight of its
- * own: BEGIN, fence, wake → the same from decide on. Called by statements.c.
+ * own: BEGIN, fence, wake → the same from decide on. So does an expiry, which moves no position:
+ * BEGIN, candidates → the same. Called by statements.c and receipts/expirer.c.
  */
 #include "flights.h"
 
@@ -33,6 +34,7 @@ static void finish(struct flights *flights_taken, const struct rcpt_error *error
     free(flights_taken);
     rcpt_decided_end(&flights.decided);
     rcpt_woken_batch_free(flights.woken);
+    rcpt_overdue_batch_free(flights.overdue);
     if (error != NULL)
         flights.result.outcome = rcpt_lane_outcome(error);
     if (flights.result.outcome == RCPT_ENGINE_DATA)
@@ -211,12 +213,23 @@ static void add_decide(struct rcpt_submission *submission, struct flights *fligh
         rcpt_submission_add(submission, "keys", sender->encoders[RCPT_ENCODE_KEYS]);
 }
 
+/* Of a batch that its transaction has found itself. */
+static void decide_found(struct flights *flights)
+{
+    struct rcpt_submission submission = {.count = 0};
+    if (flights->batch->message_count == 0) {
+        write_rows(flights);
+        return;
+    }
+    add_decide(&submission, flights);
+    rcpt_pg_submit(flights->pg, submission.queries, submission.count, on_decided, flights);
+}
+
 /* The receipts that it has taken become a batch of their own. */
 static void on_woken(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                      const struct rcpt_error *error)
 {
     struct flights *flights = context;
-    struct rcpt_submission submission = {.count = 0};
     if (error != NULL) {
         fail(flights, error);
         return;
@@ -227,12 +240,22 @@ static void on_woken(void *context, struct rcpt_pg_rows *const *rows, size_t row
     flights->batch = &flights->woken->batch;
     flights->names = rcpt_woken_names(flights->woken);
     flights->result.woken = flights->woken->applied.events + flights->woken->refused.events;
-    if (flights->batch->message_count == 0) {
-        write_rows(flights);
+    decide_found(flights);
+}
+
+/* The messages are locked, so none of them is stale or gone when decide comes. */
+static void on_overdue(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                       const struct rcpt_error *error)
+{
+    struct flights *flights = context;
+    if (error != NULL) {
+        fail(flights, error);
         return;
     }
-    add_decide(&submission, flights);
-    rcpt_pg_submit(flights->pg, submission.queries, submission.count, on_decided, flights);
+    flights->batch = flights->overdue = rcpt_overdue_batch_new(rows[row_count - 1]);
+    if (flights->batch->message_count > 0)
+        flights->now_us = flights->batch->messages[0].at_us;
+    decide_found(flights);
 }
 
 /* Of a probe, which is rolled back. */
@@ -275,4 +298,21 @@ void rcpt_flights_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
     rcpt_encode_parked(sender->encoders[RCPT_ENCODE_DECIDE], batch, -1);
     rcpt_submission_add(&submission, "wake", sender->encoders[RCPT_ENCODE_DECIDE]);
     rcpt_pg_submit(pg, submission.queries, submission.count, on_woken, flights);
+}
+
+void rcpt_lane_expire(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
+                      const struct rcpt_pg_params *range, rcpt_lane_on_result on_result,
+                      void *context)
+{
+    const struct rcpt_pg_query queries[] = {{.statement = "begin"},
+                                            {.statement = "candidates", .params = *range}};
+    struct flights *flights = rcpt_malloc(sizeof(*flights));
+    *flights = (struct flights){.sender = sender,
+                                .pg = pg,
+                                .kind = RCPT_BATCH_APPLY,
+                                .on_result = on_result,
+                                .context = context,
+                                .names = sender->settings.names,
+                                .result = {.outcome = RCPT_ENGINE_COMMITTED}};
+    rcpt_pg_submit(pg, queries, sizeof(queries) / sizeof(queries[0]), on_overdue, flights);
 }

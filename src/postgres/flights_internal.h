@@ -6,18 +6,20 @@
 #include "decided.h"
 #include "encode_fates.h"
 #include "flights.h"
+#include "overdue.h"
 #include "woken.h"
 
 struct flights {
     struct rcpt_lane_sender *sender;
     struct rcpt_pg *pg;
-    const struct rcpt_batch *batch; /* the engine's, until its result; of a wake, its own */
+    const struct rcpt_batch *batch; /* the engine's, until its result; of the two below, its own */
     uint32_t lane;
     enum rcpt_batch_kind kind;
     bool traced;
     rcpt_lane_on_result on_result;
     void *context;
     struct rcpt_woken_batch *woken; /* NULL: it is no wake, or has not taken anything */
+    struct rcpt_batch *overdue;     /* NULL: it is no expiry, or has not found anything yet */
     struct rcpt_lane_names names;   /* of the batch */
     int64_t now_us;                 /* of the transaction */
     size_t decide_at;               /* which answer is that of decide */

@@ -195,6 +195,9 @@ void flights_add_rows(struct flights *flights, struct rcpt_submission *submissio
     add_uncounted(submission, flights);
     if (!sender->writes_timeline || flights->kind != RCPT_BATCH_APPLY)
         return;
-    rcpt_encode_timeline(sender->encoders[RCPT_ENCODE_TIMELINE], &flights->decided);
+    if (flights->overdue != NULL)
+        rcpt_encode_expired(sender->encoders[RCPT_ENCODE_TIMELINE], &flights->decided);
+    else
+        rcpt_encode_timeline(sender->encoders[RCPT_ENCODE_TIMELINE], &flights->decided);
     add(submission, sender, "timeline", RCPT_ENCODE_TIMELINE);
 }

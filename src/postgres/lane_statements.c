@@ -1,6 +1,6 @@
-/* What is prepared on a lane's connections: files of sql/lane, as they stand. What differs by
- * configuration are variables: names of columns, the boundary of the recent set, and in decide what
- * rules want of a row. Called by receipts/lanes.c and by the commands that check or print
+/* What is prepared on the connections of lanes and of an expiry: files of sql/lane, as they stand.
+ * What differs by configuration are variables: names of columns, the boundary of the recent set,
+ * and in decide what rules want of a row. Called by receipts/rules.c and by the command that prints
  * statements. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,9 @@
 #define INBOX "message_inbox"
 
 enum {
-    ALWAYS,
+    IN_LANES,
+    IN_EXPIRY,
+    IN_BOTH,
     WITH_INSERT, /* the policy that makes rows, which not every inbox allows */
     WITH_RANGES,
 };
@@ -22,31 +24,32 @@ enum {
 static const struct source {
     struct rcpt_pg_statement statement; /* without its text, if that is a file's */
     const char *file; /* NULL: the one of sql/lane that is called like the statement */
-    int when;
+    int where;
 } sources[] = {
-    {{.name = "begin", .sql = "BEGIN"}, NULL, ALWAYS},
-    {{.name = "fence"}, NULL, ALWAYS},
-    {{.name = "decide", .must_use_index_on = INBOX}, NULL, ALWAYS},
-    {{.name = "keys"}, NULL, ALWAYS},
-    {{.name = "keys_undo"}, NULL, ALWAYS},
-    {{.name = "funnel"}, NULL, ALWAYS},
-    {{.name = "tally"}, NULL, ALWAYS},
-    {{.name = "times"}, NULL, ALWAYS},
-    {{.name = "groups"}, NULL, ALWAYS},
-    {{.name = "folds"}, NULL, ALWAYS},
-    {{.name = "intents"}, NULL, ALWAYS},
-    {{.name = "parked"}, NULL, ALWAYS},
-    {{.name = "letters"}, NULL, ALWAYS},
-    {{.name = "timeline"}, NULL, ALWAYS},
-    {{.name = "commit", .sql = "COMMIT"}, NULL, ALWAYS},
-    {{.name = "rollback", .sql = "ROLLBACK"}, NULL, ALWAYS},
-    {{.name = "wake", .must_use_index_on = INBOX}, NULL, ALWAYS},
-    {{.name = "discard"}, NULL, ALWAYS},
-    {{.name = "expire"}, NULL, ALWAYS},
-    {{.name = "address"}, NULL, ALWAYS},
-    {{.name = "positions"}, NULL, ALWAYS},
+    {{.name = "begin", .sql = "BEGIN"}, NULL, IN_BOTH},
+    {{.name = "fence"}, NULL, IN_LANES},
+    {{.name = "candidates"}, NULL, IN_EXPIRY},
+    {{.name = "decide", .must_use_index_on = INBOX}, NULL, IN_BOTH},
+    {{.name = "keys"}, NULL, IN_LANES},
+    {{.name = "keys_undo"}, NULL, IN_LANES},
+    {{.name = "funnel"}, NULL, IN_BOTH},
+    {{.name = "tally"}, NULL, IN_BOTH},
+    {{.name = "times"}, NULL, IN_BOTH},
+    {{.name = "groups"}, NULL, IN_BOTH},
+    {{.name = "folds"}, NULL, IN_BOTH},
+    {{.name = "intents"}, NULL, IN_BOTH},
+    {{.name = "parked"}, NULL, IN_LANES},
+    {{.name = "letters"}, NULL, IN_LANES},
+    {{.name = "timeline"}, NULL, IN_BOTH},
+    {{.name = "commit", .sql = "COMMIT"}, NULL, IN_BOTH},
+    {{.name = "rollback", .sql = "ROLLBACK"}, NULL, IN_BOTH},
+    {{.name = "wake", .must_use_index_on = INBOX}, NULL, IN_LANES},
+    {{.name = "discard"}, NULL, IN_LANES},
+    {{.name = "expire"}, NULL, IN_LANES},
+    {{.name = "address"}, NULL, IN_LANES},
+    {{.name = "positions"}, NULL, IN_LANES},
     /* Where the control connection waits itself, one of these asks for it. */
-    {{.name = "blockers"}, "control/blockers", ALWAYS},
+    {{.name = "blockers"}, "control/blockers", IN_LANES},
     {{.name = "insert", .must_use_index_on = INBOX}, NULL, WITH_INSERT},
     {{.name = "insert_parked", .must_use_index_on = INBOX}, NULL, WITH_INSERT},
     {{.name = "range_store"}, NULL, WITH_RANGES},
@@ -183,13 +186,24 @@ static void add_statement(struct rcpt_lane_statements *statements, const struct 
     struct rcpt_error error;
     size_t index = statements->count++;
     const char *sql = source->statement.sql;
-    if (sql == NULL)
+    if (sql == NULL && source->where != IN_EXPIRY)
         sql = rcpt_sql(file_of(source, variant, file));
-    char *text = rcpt_pg_bind(sql, bindings, count, &error);
+    char *text =
+        sql != NULL ? rcpt_pg_bind(sql, bindings, count, &error) : rcpt_strdup(variant->candidates);
     RCPT_ASSERT(text != NULL);
     statements->texts[index] = text;
     statements->list[index] = source->statement;
     statements->list[index].sql = text;
+}
+
+static bool is_wanted(int where, const struct rcpt_lane_variant *variant)
+{
+    const bool wanted[] = {[IN_LANES] = variant->candidates == NULL,
+                           [IN_EXPIRY] = variant->candidates != NULL,
+                           [IN_BOTH] = true,
+                           [WITH_INSERT] = variant->inserts_unknown,
+                           [WITH_RANGES] = variant->resolves_ranges};
+    return wanted[where];
 }
 
 /* The texts live as long as the list, since connections prepare them again after each reconnect. */
@@ -202,9 +216,7 @@ struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_var
     rcpt_array_text_init(&since);
     size_t count = take_bindings(variant, &extra, &since, bindings);
     for (size_t index = 0; index < MOST_STATEMENTS; index++)
-        if (sources[index].when == ALWAYS ||
-            (sources[index].when == WITH_INSERT && variant->inserts_unknown) ||
-            (sources[index].when == WITH_RANGES && variant->resolves_ranges))
+        if (is_wanted(sources[index].where, variant))
             add_statement(statements, &sources[index], variant, bindings, count);
     rcpt_array_text_fini(&since);
     free_extra(&extra);

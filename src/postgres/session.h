@@ -78,6 +78,9 @@ RCPT_MUST_CHECK bool rcpt_session_check_statements(struct rcpt_session *session,
                                                    const struct rcpt_pg_statement *statements,
                                                    size_t count, struct rcpt_error *error);
 
+/* The exit code of a command for an SQLSTATE; "": the connection was lost. */
+int rcpt_session_exit_code(const char *sqlstate);
+
 /* ---- rows; texts are valid until the rows are freed ---- */
 size_t rcpt_session_rows_count(const struct rcpt_session_rows *rows);
 int rcpt_session_rows_column(const struct rcpt_session_rows *rows,

@@ -7,9 +7,10 @@
 #include <sysexits.h>
 
 #include "connection.h"
+#include "session.h"
 
-/* The process's exit code for an SQLSTATE: the first prefix that fits. */
-static int exit_code_of(const char *sqlstate)
+/* The first prefix that fits. */
+int rcpt_session_exit_code(const char *sqlstate)
 {
     static const struct {
         const char *prefix;
@@ -22,6 +23,8 @@ static int exit_code_of(const char *sqlstate)
         {"25006", EX_UNAVAILABLE}, {"40001", EX_TEMPFAIL}, {"40P01", EX_TEMPFAIL},
         {"55P03", EX_TEMPFAIL},    {"57014", EX_TEMPFAIL},
     };
+    if (sqlstate[0] == '\0')
+        return EX_UNAVAILABLE;
     for (size_t index = 0; index < sizeof(rows) / sizeof(rows[0]); index++) {
         if (strncmp(sqlstate, rows[index].prefix, strlen(rows[index].prefix)) == 0)
             return rows[index].exit_code;
@@ -71,7 +74,7 @@ void session_result_error(struct rcpt_error *error, const PGresult *result)
         set_error(error, "08006", EX_UNAVAILABLE, line);
         return;
     }
-    set_error(error, sqlstate, exit_code_of(sqlstate), primary);
+    set_error(error, sqlstate, rcpt_session_exit_code(sqlstate), primary);
     if (error->hint[0] == '\0' && hint != NULL)
         rcpt_error_hint(error, "%s", hint);
 }
@@ -103,8 +106,8 @@ void session_connect_error(struct rcpt_error *error, PGconn *connection, const c
         plain = line + strlen("28P01: ");
     snprintf(text, sizeof(text), "cannot connect to postgresql: %s",
              reason != NULL ? reason : plain);
-    set_error(error, sqlstate[0] != '\0' ? sqlstate : "08001",
-              sqlstate[0] != '\0' ? exit_code_of(sqlstate) : EX_UNAVAILABLE, text);
+    set_error(error, sqlstate[0] != '\0' ? sqlstate : "08001", rcpt_session_exit_code(sqlstate),
+              text);
     rcpt_error_hint(error, "%s", rcpt_pg_hint_of_message(sqlstate, plain));
     if (error->hint[0] == '\0')
         rcpt_error_hint(error,

@@ -27,6 +27,8 @@ struct rcpt_lane_variant {
     const char *recent_since;  /* boundary of the inbox's recent set: decide finds its messages
                                   first, all others by a second lookup; NULL: none */
     const char *recent_column; /* of the inbox, in whose type the boundary is; NULL: created_at */
+    const char *candidates;    /* of an expiry: what finds its messages, bound to a part of the
+                                  inbox; NULL: the statements are a lane's */
 };
 
 /* Statements to prepare on a lane's connections. The result must outlive the connections. */
@@ -159,5 +161,11 @@ typedef void (*rcpt_lane_on_result)(void *context, uint32_t lane,
 void rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                     const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
                     void *context);
+
+/* One step of an expiry: what `candidates` finds in the range goes the way of a batch, without a
+ * fence. No receipt is counted. `range` are its parameters, borrowed for the call. */
+void rcpt_lane_expire(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
+                      const struct rcpt_pg_params *range, rcpt_lane_on_result on_result,
+                      void *context);
 
 #endif

@@ -17,6 +17,7 @@
  * subscribers.c  who subscribes to transitions
  * trace.c     what batches do becomes spans
  * redrive.c   dead letters are tried again, for a command or a worker of the interface
+ * expirer.c   messages whose final receipt has not come, for a command
  *
  * Two kinds of modules register: subscribers to transitions of messages (folds, actions), and the
  * observer of lanes (metrics). Both before receipts_start. Private to the daemon.

@@ -59,25 +59,37 @@ bool rules_read_receipts(const struct rules *rules)
 
 /* The columns are those that the senders' rules will ask for, since both come of the same settings.
  * */
+static struct rcpt_lane_statements *make_statements(const struct rules *rules,
+                                                    const struct transition_wants *wants,
+                                                    struct rcpt_lane_variant variant)
+{
+    struct rcpt_rules *made = rcpt_rules_new(&rules->settings);
+    variant.columns = rcpt_rules_columns(made, &variant.column_count);
+    variant.orgs = wants->folds || wants->actions;
+    variant.times = rules->settings.times;
+    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
+    rcpt_rules_free(made);
+    return statements;
+}
+
 struct rcpt_lane_statements *rules_statements(const struct rcpt_config *config,
                                               const struct rules *rules,
                                               const struct transition_wants *wants,
                                               const char *recent_since, const char *recent_column)
 {
-    size_t count;
-    struct rcpt_rules *made = rcpt_rules_new(&rules->settings);
-    const struct rcpt_rules_column *columns = rcpt_rules_columns(made, &count);
-    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(
-        &(struct rcpt_lane_variant){.columns = columns,
-                                    .column_count = count,
-                                    .orgs = wants->folds || wants->actions,
-                                    .times = rules->settings.times,
-                                    .bindings = rules->ranges.bindings,
-                                    .binding_count = rules->ranges.binding_count,
-                                    .resolves_ranges = rules->ranges.on,
-                                    .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
-                                    .recent_since = recent_since,
-                                    .recent_column = recent_column});
-    rcpt_rules_free(made);
-    return statements;
+    return make_statements(
+        rules, wants,
+        (struct rcpt_lane_variant){.bindings = rules->ranges.bindings,
+                                   .binding_count = rules->ranges.binding_count,
+                                   .resolves_ranges = rules->ranges.on,
+                                   .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
+                                   .recent_since = recent_since,
+                                   .recent_column = recent_column});
+}
+
+struct rcpt_lane_statements *rules_expiry_statements(const struct rules *rules,
+                                                     const struct transition_wants *wants,
+                                                     const char *candidates)
+{
+    return make_statements(rules, wants, (struct rcpt_lane_variant){.candidates = candidates});
 }

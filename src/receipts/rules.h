@@ -30,5 +30,9 @@ struct rcpt_lane_statements *rules_statements(const struct rcpt_config *config,
                                               const struct rules *rules,
                                               const struct transition_wants *wants,
                                               const char *recent_since, const char *recent_column);
+/* Those of an expiry; candidates: likewise. */
+struct rcpt_lane_statements *rules_expiry_statements(const struct rules *rules,
+                                                     const struct transition_wants *wants,
+                                                     const char *candidates);
 
 #endif

@@ -1,4 +1,5 @@
 """receiptd expire: messages whose final receipt never comes get another status, counted exactly; a late receipt corrects it."""
+import concurrent.futures
 import json
 import random
 import signal
@@ -44,7 +45,8 @@ def test_a_message_without_a_final_status_expires_and_is_counted_on_its_new_path
     fill(installed, 1500)
     age(installed, 71, "status = 310 AND campaign_id = 'c0'")
     assert "messages: 500 would expire" in installed.run("expire", "--dry-run").out and standing(installed)[300] == 300
-    assert "messages: 500 expired" in installed.run("expire").out
+    done = installed.run("expire")
+    assert "messages: 500 expired" in done.out and done.err == ""
     assert standing(installed) == {200: 300, 310: 100, 400: 500, 440: 300, 600: 300} and is_exact(installed)
     assert "messages: 0 expired" in installed.run("expire").out
     funnel = dict(installed.query("SELECT status, sum(events)::int FROM receiptd.campaign_funnel GROUP BY 1"))
@@ -175,6 +177,34 @@ def test_a_message_that_a_receipt_changes_in_the_same_moment_does_not_expire(ins
     assert standing(installed) == {400: 9, 600: 1}
 
 
+def test_a_receipt_that_comes_while_its_message_expires_waits_and_wins(create_world):
+    """Between finding the messages and changing them the rows are locked."""
+    world = create_world(inbox={"expiry": [{"after": "1ms"}]}, timeline={"retention": "1d"})
+    world.insert_ids("a", "b", campaign="c")
+    process = world.installation.start()
+    world.topic.send([{"message_id": id, "status": "SENT"} for id in "ab"])
+    world.wait_until_consumed(process)
+    world.database.execute("""CREATE FUNCTION public.stop() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN IF current_setting('application_name') LIKE 'receiptd/expire/%' THEN PERFORM pg_advisory_xact_lock(7); END IF; RETURN NULL; END $$""")
+    world.database.execute("CREATE TRIGGER stop BEFORE UPDATE ON receiptd.message_inbox FOR EACH STATEMENT EXECUTE FUNCTION public.stop()")
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'receiptd/{}/%' AND wait_event_type = 'Lock'"
+    with world.database.connect() as gate, concurrent.futures.ThreadPoolExecutor() as beside:
+        gate.execute("SELECT pg_advisory_lock(7)")
+        expired = beside.submit(world.installation.command, "expire")
+        wait_for(lambda: world.database.value(waits.format("expire")) == 1, 30, "the messages are found")
+        world.topic.send([{"message_id": "a", "status": "DELIVERED"}])
+        wait_for(lambda: world.database.value(waits.format("%")) == 2, 30, "the receipt waits for its row")
+        gate.execute("SELECT pg_advisory_unlock(7)")
+        assert "messages: 2 expired" in expired.result().stdout
+    world.wait_until_consumed(process)
+    assert dict(world.database.query("SELECT message_id, status::int FROM receiptd.message_inbox")) == {"a": 600, "b": 400}
+    funnel = dict(world.database.query("SELECT status, messages::int FROM receiptd.campaign_funnel WHERE campaign_id = 'c' AND messages > 0"))
+    assert funnel == {0: 2, 200: 2, 300: 2, 400: 1, 600: 1}
+    assert "UNKNOWN → DELIVERED, a correction" in world.installation.command("explain", "a").stdout
+    world.audit()
+    process.stop()
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_receipts_in_any_order_beside_expiries_and_kills_give_the_same_funnel(create_world, seed):
     """Random histories, with repeats, through Kafka; messages expire between and beside the receipts, and the daemon is killed. What
@@ -248,6 +278,50 @@ def test_a_late_receipt_corrects_an_expiry_and_explain_tells_both(create_world):
     process.stop()
 
 
+
+def test_with_every_rule_on_an_expiry_moves_messages_and_counts_no_receipt(create_actions, create_topic, receiver):
+    out = create_topic(2)
+    world = create_actions([{"name": "lost", "on": "UNKNOWN", "webhook": "crm"}], dedup={"window": "24h"},
+                           inbox={"expiry": [{"after": "1ms"}]}, timeline={"retention": "1d"}, folds=[{**FOLD, "publish": {"kafka": {"topic": str(out)}}}],
+                           counters={"series": "30d", "reasons": "true", "gateways": "30d", "times": True, "by": ["variant"], "groups": ["customer"]})
+    world.database.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id, customer_id, variant)"
+                           " SELECT id, 'o', 'spring', id, 'v' FROM unnest('{a,b,c}'::text[]) id")
+    process = world.installation.start()
+    world.topic.send([{"message_id": id, "status": status, "gateway": "twilio"} for id, status in (("a", "DEFERRED"), ("b", "SENT"), ("c", "DELIVERED"))])
+    world.wait_until_consumed(process)
+
+    def counted(what):
+        rows = world.database.query(f"SELECT kind, status::int, sum({what})::int FROM (SELECT '' AS kind, status, messages, events"
+                                    " FROM receiptd.campaign_funnel UNION ALL SELECT kind, status, messages, events FROM receiptd.campaign_tally) t"
+                                    " WHERE kind <> 'customer' GROUP BY 1, 2 HAVING sum(messages) <> 0 OR sum(events) <> 0")
+        return {(kind, status): n for kind, status, n in rows}
+
+    receipts, messages = counted("events"), counted("messages")
+    assert "messages: 2 expired" in world.installation.command("expire").stdout
+    moved = {key: n - messages.get(key, 0) for key, n in counted("messages").items() if n != messages.get(key, 0)}
+    assert moved == {(kind, status): n for kind in ("", "by_variant", "hour", "minute") for status, n in ((310, -1), (TO, 2))}
+    assert {key: n for key, n in counted("events").items() if n} == {key: n for key, n in receipts.items() if n}
+    assert world.database.value("SELECT groups::int FROM receiptd.group_funnel WHERE kind = 'customer' AND status = 400") == 2
+    assert world.database.query("SELECT topic, status::int, old::int, new::int FROM receiptd.message_timeline WHERE new = 400 ORDER BY old") == \
+        [("", 400, 300, 400), ("", 400, 310, 400)]
+    wait_for_runs(world, process, {"done": 2})
+    world.audit()
+    process.stop()
+
+
+def test_a_message_in_several_partitions_expires_when_each_of_its_rows_is_overdue(empty):
+    empty.do("CREATE TABLE public.messages (id varchar(64), tenant text, \"Campaign\" text, born timestamptz, PRIMARY KEY (id, born)) PARTITION BY RANGE (born)")
+    for year in (2025, 2026):
+        empty.do(f"CREATE TABLE public.messages_{year} PARTITION OF public.messages FOR VALUES FROM ('{year}-01-01') TO ('{year + 1}-01-01')")
+    empty.write(inbox={"table": "public.messages", "columns": {**COLUMNS, "created_at": "born"}, "expiry": RULES})
+    empty.migrate()
+    empty.do("INSERT INTO public.messages (id, \"Campaign\", born) VALUES ('a', 'c', '2025-06-01'), ('a', 'c', '2026-06-01'), ('b', 'c', '2026-06-01')")
+    empty.do("UPDATE receiptd.message_inbox SET status = 300, updated_at = now() - interval '80 hours'")
+    empty.do("UPDATE receiptd.message_inbox SET updated_at = now() WHERE created_at < '2026-01-01'")
+    empty.run("audit", "--repair")
+    assert "messages: 1 expired" in empty.run("expire").out and standing(empty) == {300: 2, 400: 1}
+    age(empty, 80, "status = 300")
+    assert "messages: 2 expired" in empty.run("expire").out and standing(empty) == {400: 3} and is_exact(empty)
 
 
 def test_an_expiry_stands_in_the_series_in_the_hour_in_which_it_happens(installed):

@@ -52,7 +52,9 @@ def test_every_statement_is_its_file_as_it_stands(printed):
         text = re.sub(r":'has_(?:customer|logical|channel)'", "'true'", text_of(name))
         assert same(printed[name], re.sub(r':"(?:customer|logical|channel)"', '"org_id"', text))
     assert same(printed["serve/pending"], text_of("serve/pending").replace(":'column'", "'org_id'").replace(':"column"', '"org_id"'))
-    bound = ("serve/pending", "serve/message", "serve/messages_of_customer", "serve/recipients", "serve/names", "lane/range_resolve", "serve/funnel", "serve/funnels")
+    candidates = text_of("expiry/candidates").replace(':"part_schema".:"part_table"', '"receiptd"."message_inbox"')
+    assert same(printed["expiry/candidates"], re.sub(r':("(?:message_id|status|updated_at)")', r"\1", candidates))
+    bound = ("expiry/candidates", "serve/pending", "serve/message", "serve/messages_of_customer", "serve/recipients", "serve/names", "lane/range_resolve", "serve/funnel", "serve/funnels")
     assert all(same(text, text_of(name)) for name, text in printed.items() if name not in bound)
     files = {f"{folder}/{path.stem}" for folder in FOLDERS for path in (SQL / folder).glob("*.sql")}
     assert files - {"lane/decide", "lane/decide_recent"} - NOT_PRINTED <= set(printed), "a file that nobody prepares"

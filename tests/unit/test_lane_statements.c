@@ -44,6 +44,7 @@ static void statements_are_files_as_they_stand(void **state)
     assert_string_equal(text_of(plain, "commit"), "COMMIT");
     assert_string_equal(text_of(plain, "rollback"), "ROLLBACK");
     assert_null(text_of(plain, "insert"));
+    assert_null(text_of(plain, "candidates"));
     assert_null(text_of(plain, "range_store"));
     rcpt_lane_statements_free(plain);
 }
@@ -60,6 +61,19 @@ static void what_the_configuration_does_not_want_is_not_prepared(void **state)
     assert_non_null(strstr(text_of(all, "range_resolve"), "m.\"recipient\" = d.recipient"));
     assert_null(strstr(text_of(all, "range_resolve"), ":\"range_recipient\""));
     rcpt_lane_statements_free(all);
+}
+
+/* The text that finds its messages is bound already: what looks like a variable is a name. */
+static void an_expiry_prepares_what_finds_its_messages_and_no_fence(void **state)
+{
+    struct rcpt_lane_statements *expiry = rcpt_lane_statements_new(
+        &(struct rcpt_lane_variant){.candidates = "SELECT FROM \"a:changed\""});
+    (void)state;
+    assert_string_equal(text_of(expiry, "candidates"), "SELECT FROM \"a:changed\"");
+    assert_non_null(text_of(expiry, "decide"));
+    assert_null(text_of(expiry, "fence"));
+    assert_null(text_of(expiry, "wake"));
+    rcpt_lane_statements_free(expiry);
 }
 
 /* Of a changed row and of one that is the same, in both texts of decide. */
@@ -127,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statements_are_files_as_they_stand),
         cmocka_unit_test(what_the_configuration_does_not_want_is_not_prepared),
+        cmocka_unit_test(an_expiry_prepares_what_finds_its_messages_and_no_fence),
         cmocka_unit_test(decide_returns_what_rules_want_of_a_row),
         cmocka_unit_test(where_the_row_keeps_first_times_decide_changes_it_for_them_too),
         cmocka_unit_test(with_a_recent_set_decide_has_two_stages_with_the_boundary),

@@ -1,0 +1,39 @@
+-- The messages that one step of `receiptd expire` takes: those in a range of pages for which nothing came in time. Each
+-- gets the status of its rule, as by a receipt of it, in the rest of the transaction: decide changes it, C counts, and
+-- flight 2 writes (src/postgres/flights.c). Variables: part_schema, part_table, and the names there of message_id,
+-- status, updated_at. $1 tid first, $2 tid end (excluded), $3 jsonb rules, the first that fits a message counts: n,
+-- column and value (null: all messages), low and high (statuses from low up to, but without, high become high), after
+-- (ms; 0: never). Returns, in the order of ids, message_id, status (the new one) and at (now, in µs).
+--
+-- Exact, since a row is locked here in the version that is overdue: PostgreSQL tries the conditions again where another
+-- transaction has just changed it. So decide, which has a younger snapshot, finds what was found here. A receipt that
+-- comes in between waits for the row, and then meets the new status. A row that a batch holds is left to the next run:
+-- a step waits for no batch.
+WITH
+rules AS (
+    SELECT r.*
+    FROM jsonb_to_recordset($3::jsonb) AS r (n int4, "column" text, value text, low int2, high int2, after int8)
+),
+-- By the key and through the inbox, as batches do it: rules name columns of the inbox.
+overdue AS (
+    SELECT m.message_id AS id, r.high
+    FROM message_inbox m, rules r
+    WHERE m.message_id = ANY (ARRAY(
+            SELECT t.:"message_id"::text
+            FROM ONLY :"part_schema".:"part_table" t
+            WHERE t.ctid >= $1::tid AND t.ctid < $2::tid
+              AND t.:"status" >= (SELECT min(r.low) FROM rules r WHERE r.after > 0)
+              AND t.:"status" < (SELECT max(r.high) FROM rules r WHERE r.after > 0)
+              AND t.:"updated_at" < now() - interval '1 millisecond' * (SELECT min(r.after) FROM rules r WHERE r.after > 0)))
+      AND r.n = (SELECT min(f.n) FROM rules f WHERE f."column" IS NULL OR to_jsonb(m) ->> f."column" = f.value)
+      AND m.status >= r.low AND m.status < r.high
+      AND m.updated_at < now() - NULLIF(r.after, 0) * interval '1 millisecond'
+    FOR NO KEY UPDATE OF m SKIP LOCKED
+)
+-- An id may stand in several partitions, and decide changes all of its rows with a smaller status: each of them has to
+-- be overdue and locked.
+SELECT o.id AS message_id, max(o.high) AS status, (extract(epoch FROM now()) * 1000000)::int8 AS at
+FROM overdue o
+GROUP BY o.id
+HAVING count(*) = (SELECT count(*) FROM message_inbox m WHERE m.message_id = o.id AND m.status < max(o.high))
+ORDER BY o.id COLLATE "C";
