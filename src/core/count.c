@@ -40,7 +40,7 @@ struct rcpt_count {
     struct campaign *campaigns;
     struct rcpt_cell *cells;
     struct rcpt_count_kind *kinds;
-    uint32_t group_count, campaign_count, cell_count, kind_count;
+    uint32_t group_count, campaign_count, cell_count, cell_room, kind_count;
     uint32_t changed, known, events;
 };
 
@@ -110,7 +110,9 @@ void rcpt_count_begin(struct rcpt_count *count, const struct rcpt_batch *batch,
     memset(count->campaign_table, 0xff, size * sizeof(uint32_t));
     count->groups = rcpt_arena_alloc(&count->arena, most_rows * sizeof(*count->groups));
     count->campaigns = rcpt_arena_alloc(&count->arena, most_rows * sizeof(*count->campaigns));
-    count->group_count = count->campaign_count = count->cell_count = count->kind_count = 0;
+    count->cells = NULL;
+    count->group_count = count->campaign_count = count->kind_count = 0;
+    count->cell_count = count->cell_room = 0;
     count->changed = count->known = count->events = 0;
 }
 
@@ -235,10 +237,24 @@ static void add_group(struct rcpt_count *count, struct sums *sums,
     }
 }
 
+/* A campaign may have a cell of every code. Nearly all have a few. */
+static void make_room(struct rcpt_count *count)
+{
+    const struct rcpt_cell *old = count->cells;
+    const uint32_t most = (uint32_t)count->entry_count;
+    if (count->cell_count + most <= count->cell_room)
+        return;
+    count->cell_room = 2 * count->cell_room + 4 * most;
+    count->cells = rcpt_arena_alloc(&count->arena, count->cell_room * sizeof(*count->cells));
+    if (old != NULL)
+        memcpy(count->cells, old, count->cell_count * sizeof(*old));
+}
+
 /* In the order of codes. Nothing is written where the changes of a campaign cancel each other out.
  */
 static void write_cells(struct rcpt_count *count, const struct sums *sums, uint32_t campaign)
 {
+    make_room(count);
     for (int16_t index = 0; index < count->entry_count; index++)
         if (sums->messages[index] != 0 || sums->events[index] != 0)
             count->cells[count->cell_count++] = (struct rcpt_cell){
@@ -252,12 +268,9 @@ static int by_text(const void *left, const void *right)
                              ((const struct campaign *)right)->text);
 }
 
-/* A group has at most a path, flags and a signature of cells. */
 static void make_cells(struct rcpt_count *count)
 {
     struct sums sums;
-    size_t most = (size_t)count->campaign_count * (size_t)count->entry_count;
-    count->cells = rcpt_arena_alloc(&count->arena, (most + 1) * sizeof(*count->cells));
     qsort(count->campaigns, count->campaign_count, sizeof(*count->campaigns), by_text);
     for (uint32_t index = 0; index < count->campaign_count; index++) {
         memset(sums.messages, 0, (size_t)count->entry_count * sizeof(sums.messages[0]));
