@@ -36,8 +36,8 @@ missing AS MATERIALIZED (
     WHERE CASE WHEN went.unbooked THEN c.status >= 9001 AND c.drift < 0 ELSE c.drift <> 0 END
 ),
 delta AS (
-    INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)
-    SELECT array_agg($1::text), array_agg(m.status), array_agg(m.n), array_agg(0::int8)
+    INSERT INTO counter_delta (kind, campaign_id, status, messages, events)
+    SELECT 'funnel', array_agg($1::text), array_agg(m.status), array_agg(m.n), array_agg(0::int8)
     FROM missing m
     HAVING count(*) > 0
 )

@@ -5,8 +5,8 @@
     SELECT c.*, $2::bool AND c.counter > c.rows AS gone FROM cell c WHERE c.rows <> c.counter
 ),
 delta AS (
-    INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)
-    SELECT CASE WHEN o.gone THEN 'forgotten_' ELSE '' END || :'kind', array_agg(o.campaign_id), array_agg('-infinity'::timestamptz), array_agg(o.key), array_agg(o.status),
+    INSERT INTO counter_delta (kind, campaign_id, key, status, messages, events)
+    SELECT CASE WHEN o.gone THEN 'forgotten_' ELSE '' END || :'kind', array_agg(o.campaign_id), array_agg(o.key), array_agg(o.status),
            array_agg(CASE WHEN o.gone THEN o.counter - o.rows ELSE o.rows - o.counter END), array_agg(0::int8)
     FROM off o
     GROUP BY o.gone

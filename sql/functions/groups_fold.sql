@@ -1,4 +1,4 @@
--- Moves the oldest deltas of groups into message_group, and what that changes into campaign_tally_delta: only ids above
+-- Moves the oldest deltas of groups into message_group, and what that changes into counter_delta: only ids above
 -- `above`. A row holds many changes; it takes rows until they have `most` changes. Returns rows (the changes that it
 -- moved; `most` or more: there may be others) and last. One at a time: of two the second does nothing. The lock is
 -- taken in an earlier statement than the snapshot, so what the last one wrote is seen. The last statement does the
@@ -37,8 +37,8 @@ BEGIN
         SET status = excluded.status, flags = excluded.flags, codes = excluded.codes, counts = excluded.counts
     ),
     counted AS (
-        INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)
-        SELECT s.kind, array_agg(s.campaign_id), array_agg('-infinity'::timestamptz), array_agg(''::text), array_agg(s.code), array_agg(s.n), array_agg(0::int8)
+        INSERT INTO counter_delta (kind, campaign_id, status, messages, events)
+        SELECT s.kind, array_agg(s.campaign_id), array_agg(s.code), array_agg(s.n), array_agg(0::int8)
         FROM (
             SELECT c.kind, c.campaign_id, d.code, sum(c.n * d.delta)::int8 AS n
             FROM (SELECT m.kind, m.campaign_id, m.was, m.had, m.status, m.flags, count(*) AS n FROM merged m

@@ -1,11 +1,11 @@
--- The part of count_inserted() that counts new messages in dimensions, as text of SQL; '' without dimensions. kinds:
--- those of the dimensions in campaign_tally_delta; dimensions: the column of each; the others: columns as for
--- install_inbox_trigger().
+-- The part of count_inserted() that counts new messages in dimensions, as text of SQL; '' without
+-- dimensions. kinds: those of the dimensions in counter_delta; dimensions: the column of each; the
+-- others: columns as for install_inbox_trigger().
 CREATE OR REPLACE FUNCTION inbox_dimensions(kinds text[], dimensions text[], campaign_id text, status text, flags text)
 RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN cardinality(kinds) = 0 THEN '' ELSE format($statement$
-            INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)
-            SELECT s.kind, array_agg(s.campaign), array_agg('-infinity'::timestamptz), array_agg(s.key), array_agg(s.code), array_agg(s.n), array_agg(0::int8)
+            INSERT INTO counter_delta (kind, campaign_id, key, status, messages, events)
+            SELECT s.kind, array_agg(s.campaign), array_agg(s.key), array_agg(s.code), array_agg(s.n), array_agg(0::int8)
             FROM (
                 SELECT g.kind, g.campaign, g.key, p.code, sum(g.n)::int8 AS n
                 FROM (

@@ -4,9 +4,8 @@
 -- deliver counts messages that are delivered alone (src/core/rules/times.c).
 CREATE OR REPLACE FUNCTION inbox_forgotten(base oid, of_rows text, campaign_id text, status text) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN inbox_has_times(base) THEN format($statement$
-            INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)
-            SELECT 'forgotten_' || s.kind, array_agg(s.campaign), array_agg('-infinity'::timestamptz), array_agg(s.key), array_agg(s.status), array_agg(s.n),
-                   array_agg(0::int8)
+            INSERT INTO counter_delta (kind, campaign_id, key, status, messages, events)
+            SELECT 'forgotten_' || s.kind, array_agg(s.campaign), array_agg(s.key), array_agg(s.status), array_agg(s.n), array_agg(0::int8)
             FROM (SELECT c.kind, c.campaign, c.key, c.status, sum(g.n)::int8 AS n
                   FROM (SELECT COALESCE(r.%2$I::text COLLATE "C", '') AS campaign,
                                time_place(r.first_gateway,

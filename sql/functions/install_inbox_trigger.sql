@@ -53,8 +53,8 @@ BEGIN
                 FROM groups g, generate_series(0, 30) bit
                 WHERE g.flags <> 0 AND (g.flags >> bit) & 1 = 1
             )
-            INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)
-            SELECT array_agg(s.campaign), array_agg(s.code), array_agg(s.n), array_agg(0)
+            INSERT INTO counter_delta (kind, campaign_id, status, messages, events)
+            SELECT 'funnel', array_agg(s.campaign), array_agg(s.code), array_agg(s.n), array_agg(0)
             FROM (SELECT campaign, code, sum(n) AS n FROM counts GROUP BY campaign, code) s
             HAVING count(*) > 0;%11$s
             INSERT INTO campaign_organisation (campaign_id, org_id)

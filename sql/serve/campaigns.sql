@@ -18,7 +18,8 @@ WITH codes AS MATERIALIZED (
 ),
 fresh AS MATERIALIZED (
     SELECT a.campaign_id, a.status, a.messages
-    FROM campaign_funnel_delta d, unnest(d.campaign_id, d.status, d.messages) AS a (campaign_id, status, messages)
+    FROM counter_delta d, unnest(d.campaign_id, d.status, d.messages) AS a (campaign_id, status, messages)
+    WHERE d.kind = 'funnel'
 ),
 changed AS MATERIALIZED (
     -- What no roll-up has dated yet is newer than all others, and has one rank, so that a later page begins where this

@@ -12,8 +12,8 @@ WITH before AS MATERIALIZED (
 fresh AS (
     SELECT t.campaign_id, t.xmin::text::int8 AS low FROM campaign_changed t, before b WHERE age(t.xmin) <= b.age
     UNION ALL
-    SELECT a.campaign_id, d.xmin::text::int8 FROM campaign_funnel_delta d, before b, unnest(d.campaign_id) AS a (campaign_id)
-    WHERE age(d.xmin) <= b.age
+    SELECT a.campaign_id, d.xmin::text::int8 FROM counter_delta d, before b, unnest(d.campaign_id) AS a (campaign_id)
+    WHERE d.kind = 'funnel' AND age(d.xmin) <= b.age
 ),
 changed AS (
     SELECT DISTINCT f.campaign_id

@@ -8,7 +8,7 @@ WITH known AS MATERIALIZED (
     SELECT c.campaign_id, (SELECT o.org_id FROM campaign_org o WHERE o.campaign_id = c.campaign_id) AS org_id
     FROM (SELECT t.campaign_id, t.changed_at FROM campaign_changed t
           UNION ALL
-          SELECT a.campaign_id, now() FROM campaign_funnel_delta d, unnest(d.campaign_id) AS a (campaign_id)) c
+          SELECT a.campaign_id, now() FROM counter_delta d, unnest(d.campaign_id) AS a (campaign_id) WHERE d.kind = 'funnel') c
     GROUP BY c.campaign_id
     ORDER BY max(c.changed_at) DESC
     LIMIT $1::int4

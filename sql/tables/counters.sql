@@ -1,23 +1,33 @@
 -- Counters of campaigns: deltas, which transactions append, and totals, which the roll-up makes of them. No variables;
 -- search_path = the schema.
 
--- Append-only: a transaction inserts one row of arrays. Nothing is updated, so no two transactions wait for a counter
--- and no open snapshot slows them down. The roll-up empties it all the time: vacuum by number of rows, not by share.
-CREATE TABLE campaign_funnel_delta (
+-- Counters are cells: a kind, a campaign, a time, a key and a status have so many messages and
+-- events. A transaction appends one row of arrays for each kind. Nothing is updated, so no two
+-- transactions wait for a counter and no open snapshot slows them down. The roll-up empties the
+-- table all the time: vacuum by number of rows, not by share. Members of groups are no cells
+-- (group_delta): a group folds what its members went through.
+CREATE TABLE counter_delta (
     id bigserial PRIMARY KEY,
-    campaign_id text[] COLLATE "C" NOT NULL,
+    -- 'funnel'; 'time_place': places in the histograms of times (time_place()), of which the
+    -- roll-up makes cells; all others as in campaign_tally_total.
+    kind text COLLATE "C" NOT NULL,
+    campaign_id text[] COLLATE "C" NOT NULL, -- '': messages without one, or counts of no campaign
+    at timestamptz[], -- of the funnel the minute; begin of the hour or minute; NULL or -infinity: not by time
+    key text[] COLLATE "C", -- NULL: as ''
     status smallint[] NOT NULL,
     messages bigint[] NOT NULL,
-    events bigint[] NOT NULL,
-    minute bigint[] -- since 1970-01-01 UTC; the roll-up makes hours and minutes of it; NULL: no series
+    events bigint[] NOT NULL
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 10000,
     autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0
 );
+-- Readers of one kind pass by the others, also by those that are rolled up and that an open
+-- snapshot keeps.
+CREATE INDEX counter_delta_kind ON counter_delta (kind, id);
 
--- Deltas, rolled up. Messages without a campaign count under ''.
+-- The funnel, rolled up.
 CREATE TABLE campaign_funnel_total (
     campaign_id text COLLATE "C",
     status smallint,
@@ -29,24 +39,8 @@ CREATE TABLE campaign_funnel_total (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
 
--- As campaign_funnel_delta: append-only, one row of arrays for each rule and transaction, emptied by the roll-up.
-CREATE TABLE campaign_tally_delta (
-    id bigserial PRIMARY KEY,
-    kind text COLLATE "C" NOT NULL, -- what is counted: 'hour', 'minute', 'reason', 'duplicate', 'gateway', 'gateway_…'
-    campaign_id text[] COLLATE "C" NOT NULL, -- '': messages without one, or counts of no campaign
-    at timestamptz[] NOT NULL, -- begin of the hour or minute; -infinity: not by time
-    key text[] COLLATE "C" NOT NULL,
-    status smallint[] NOT NULL,
-    messages bigint[] NOT NULL,
-    events bigint[] NOT NULL
-) WITH (
-    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
-    autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 10000,
-    autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000,
-    autovacuum_vacuum_cost_delay = 0
-);
-
--- Deltas, rolled up.
+-- All other kinds, rolled up: 'hour' and 'minute' of the funnel, 'reason', 'duplicate', 'gateway',
+-- 'gateway_…', 'by_…'. at: -infinity: not by time.
 CREATE TABLE campaign_tally_total (
     campaign_id text COLLATE "C",
     kind text COLLATE "C",
@@ -62,25 +56,6 @@ CREATE TABLE campaign_tally_total (
 );
 -- Rows by time are deleted when they are too old.
 CREATE INDEX campaign_tally_age ON campaign_tally_total (kind, at) WHERE at > '-infinity';
-
--- As campaign_funnel_delta: append-only, one row of arrays for each transaction, emptied by the roll-up. Few messages
--- of a batch share campaign and bucket, so the roll-up, which sees many batches at once, adds them up, and not the
--- batch.
-CREATE TABLE campaign_time_delta (
-    id bigserial PRIMARY KEY,
-    campaign_id text[] COLLATE "C" NOT NULL, -- of each message; '': none
-    gateway text[] COLLATE "C" NOT NULL, -- first_gateway; '': none
-    -- Bucket of the time from SENT to DELIVERED (time_bucket()); NULL: one of them is not known.
-    deliver smallint[] NOT NULL,
-    open smallint[] NOT NULL, -- the same from DELIVERED to OPENED
-    left_campaign_id text[] COLLATE "C", -- of those among them that had a place before; NULL: none had
-    left_place text[] COLLATE "C" -- which one (time_place())
-) WITH (
-    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
-    autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 10000,
-    autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000,
-    autovacuum_vacuum_cost_delay = 0
-);
 
 -- When the roll-up last changed the totals of a campaign: one narrow row for each, since readers look through all of
 -- them. No index on the time: that would end HOT updates.

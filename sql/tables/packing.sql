@@ -5,8 +5,7 @@ DECLARE
     c record;
 BEGIN
     FOR c IN SELECT a.attrelid::regclass AS "table", a.attname AS name FROM pg_attribute a
-             WHERE a.attrelid IN ('campaign_funnel_delta'::regclass, 'campaign_tally_delta'::regclass,
-                                  'campaign_time_delta'::regclass, 'group_delta'::regclass)
+             WHERE a.attrelid IN ('counter_delta'::regclass, 'group_delta'::regclass)
                AND a.attnum > 0 AND NOT a.attisdropped AND a.attndims > 0 LOOP
         EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET COMPRESSION lz4', c."table", c.name);
     END LOOP;

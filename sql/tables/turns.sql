@@ -9,5 +9,5 @@ CREATE TABLE turn (
 );
 INSERT INTO turn (task, lane)
 VALUES ('groups', 0), -- folds changes of groups, repairs or erases groups
-       ('tally', 0); -- rolls up campaign_tally_delta
+       ('tally', 0); -- rolls up what rules counted (counter_delta)
 INSERT INTO turn (task, lane) SELECT 'ranges', n FROM generate_series(0, 255) n; -- resolves ranges of a lane

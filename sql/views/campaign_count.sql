@@ -6,7 +6,8 @@ SELECT t.campaign_id, t.status, t.messages, t.events
 FROM campaign_funnel_total t
 UNION ALL
 SELECT a.campaign_id, a.status, a.messages, a.events
-FROM campaign_funnel_delta d, unnest(d.campaign_id, d.status, d.messages, d.events) AS a (campaign_id, status, messages, events);
+FROM counter_delta d, unnest(d.campaign_id, d.status, d.messages, d.events) AS a (campaign_id, status, messages, events)
+WHERE d.kind = 'funnel';
 
 -- Whose messages a campaign has: org_id is NULL where it has messages of several organisations or of none.
 CREATE OR REPLACE VIEW campaign_org AS

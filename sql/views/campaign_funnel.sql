@@ -20,7 +20,7 @@ LEFT JOIN (
     FROM (SELECT t.campaign_id, t.status, t.events FROM campaign_tally_total t WHERE t.kind = 'duplicate'
           UNION ALL
           SELECT u.campaign_id, u.status, u.events
-          FROM campaign_tally_delta d, unnest(d.campaign_id, d.status, d.events) AS u (campaign_id, status, events) WHERE d.kind = 'duplicate') a
+          FROM counter_delta d, unnest(d.campaign_id, d.status, d.events) AS u (campaign_id, status, events) WHERE d.kind = 'duplicate') a
     GROUP BY a.campaign_id, a.status
 ) e ON e.campaign_id = c.campaign_id AND e.status = c.status
 LEFT JOIN campaign_org o ON o.campaign_id = c.campaign_id

@@ -65,7 +65,7 @@ FROM (
                FROM (SELECT t.campaign_id, t.status, t.messages FROM campaign_tally_total t WHERE t.kind = 'customer'
                      UNION ALL
                      SELECT u.campaign_id, u.status, u.messages
-                     FROM campaign_tally_delta t, unnest(t.campaign_id, t.status, t.messages) AS u (campaign_id, status, messages) WHERE t.kind = 'customer') a
+                     FROM counter_delta d, unnest(d.campaign_id, d.status, d.messages) AS u (campaign_id, status, messages) WHERE d.kind = 'customer') a
                GROUP BY a.campaign_id, a.status) g ON g.campaign_id = c.campaign_id AND g.status = c.status
     CROSS JOIN LATERAL (SELECT CASE k.measure WHEN 'messages' THEN c.messages
                                               WHEN 'events' THEN GREATEST(c.events, c.messages)

@@ -1,19 +1,22 @@
--- The messages whose place in the histograms of times is not rolled up yet (campaign_time_delta), with n = 1, and the
--- places that they left, with n = -1. deliver, open: buckets.
+-- Messages whose place in the histograms of times is not rolled up yet: those that came to one,
+-- less those that left it. deliver, open: buckets.
 CREATE OR REPLACE VIEW campaign_time AS
-SELECT d.id, unnest(d.campaign_id) AS campaign_id, unnest(d.gateway) AS gateway, unnest(d.deliver) AS deliver, unnest(d.open) AS open, 1 AS n
-FROM campaign_time_delta d
-UNION ALL
-SELECT l.id, l.campaign_id, substr(l.place, length(split_part(l.place, '/', 1)) + length(split_part(l.place, '/', 2)) + 3),
-       NULLIF(split_part(l.place, '/', 1), '')::int2, NULLIF(split_part(l.place, '/', 2), '')::int2, -1
-FROM (SELECT d.id, unnest(d.left_campaign_id) AS campaign_id, unnest(d.left_place) AS place FROM campaign_time_delta d) l;
+SELECT p.campaign_id,
+       substr(p.place, length(split_part(p.place, '/', 1)) + length(split_part(p.place, '/', 2)) + 3) AS gateway,
+       NULLIF(split_part(p.place, '/', 1), '')::int2 AS deliver, NULLIF(split_part(p.place, '/', 2), '')::int2 AS open,
+       p.n
+FROM (SELECT a.campaign_id, a.place, sum(a.messages) AS n
+      FROM counter_delta d, unnest(d.campaign_id, d.key, d.messages) AS a (campaign_id, place, messages)
+      WHERE d.kind = 'time_place'
+      GROUP BY a.campaign_id, a.place) p;
 
--- Keys of dimensions that wait to be rolled up and will find no place: a campaign has a thousand of each dimension, in
--- the order in which they come (control/rollup_tally.sql). What comes under these counts as 'other' already now.
+-- Keys of dimensions that wait to be rolled up and will find no place: a campaign has a thousand of
+-- each dimension, in the order in which they come (control/rollup.sql). What comes under these
+-- counts as 'other' already now.
 CREATE OR REPLACE VIEW dimension_excess AS
 WITH fresh AS MATERIALIZED (
     SELECT k.campaign_id, k.kind, k.key, row_number() OVER (PARTITION BY k.campaign_id, k.kind ORDER BY k.id, k.key COLLATE "C") AS n
-    FROM (SELECT a.campaign_id, d.kind, a.key, min(d.id) AS id FROM campaign_tally_delta d, unnest(d.campaign_id, d.key) AS a (campaign_id, key)
+    FROM (SELECT a.campaign_id, d.kind, a.key, min(d.id) AS id FROM counter_delta d, unnest(d.campaign_id, d.key) AS a (campaign_id, key)
           WHERE d.kind LIKE 'by\_%' AND a.key <> 'other' GROUP BY 1, 2, 3) k
     WHERE NOT EXISTS (SELECT FROM campaign_tally_total t WHERE t.campaign_id = k.campaign_id AND t.kind = k.kind AND t.at = '-infinity' AND t.key = k.key)
 )
@@ -32,21 +35,27 @@ SELECT c.campaign_id, c.kind, NULLIF(c.at, '-infinity') AS at, c.key, c.status, 
 FROM (
     SELECT t.campaign_id, t.kind, t.at, t.key, t.status, t.messages, t.events FROM campaign_tally_total t
     UNION ALL
-    SELECT a.campaign_id, d.kind, a.at,
-           CASE WHEN d.kind LIKE 'by\_%' AND (a.campaign_id, d.kind, a.key) IN (SELECT e.campaign_id, e.kind, e.key FROM dimension_excess e) THEN 'other' ELSE a.key END,
+    SELECT a.campaign_id, d.kind, COALESCE(a.at, '-infinity'),
+           CASE WHEN d.kind LIKE 'by\_%'
+                 AND (a.campaign_id, d.kind, a.key) IN (SELECT e.campaign_id, e.kind, e.key FROM dimension_excess e)
+                THEN 'other' ELSE COALESCE(a.key, '') END,
            a.status, a.messages, a.events
-    FROM campaign_tally_delta d, unnest(d.campaign_id, d.at, d.key, d.status, d.messages, d.events) AS a (campaign_id, at, key, status, messages, events)
+    FROM counter_delta d,
+         unnest(d.campaign_id, d.at, d.key, d.status, d.messages, d.events) AS a (campaign_id, at, key, status, messages, events)
+    WHERE d.kind NOT IN ('funnel', 'time_place')
     UNION ALL
-    SELECT a.campaign_id, 'hour', to_timestamp(a.minute / 60 * 3600), '', a.status, a.messages, a.events
-    FROM campaign_funnel_delta d, unnest(d.campaign_id, d.minute, d.status, d.messages, d.events) AS a (campaign_id, minute, status, messages, events)
-    WHERE d.minute IS NOT NULL
+    SELECT a.campaign_id, 'hour', date_bin('1 hour', a.at, 'epoch'), '', a.status, a.messages, a.events
+    FROM counter_delta d,
+         unnest(d.campaign_id, d.at, d.status, d.messages, d.events) AS a (campaign_id, at, status, messages, events)
+    WHERE d.kind = 'funnel' AND a.at > '-infinity'
     UNION ALL
-    SELECT a.campaign_id, 'minute', to_timestamp(a.minute * 60), '', a.status, a.messages, a.events
-    FROM campaign_funnel_delta d, unnest(d.campaign_id, d.minute, d.status, d.messages, d.events) AS a (campaign_id, minute, status, messages, events)
-    WHERE d.minute IS NOT NULL AND a.minute > date_part('epoch', now()) / 60 - 1440
+    SELECT a.campaign_id, 'minute', a.at, '', a.status, a.messages, a.events
+    FROM counter_delta d,
+         unnest(d.campaign_id, d.at, d.status, d.messages, d.events) AS a (campaign_id, at, status, messages, events)
+    WHERE d.kind = 'funnel' AND a.at > now() - interval '24 hours'
     UNION ALL
-    -- As time_counts() and control/rollup_times.sql: counted before keys become text. The key is that of time_key(),
-    -- which not every reader may execute.
+    -- As time_counts() and control/rollup.sql: counted before keys become text. The key is that of
+    -- time_key(), which not every reader may execute.
     SELECT t.campaign_id, t.kind, '-infinity', t.gateway || CASE WHEN t.bucket < 0 THEN 'negative' ELSE round(power(2::float8, t.bucket / 2.0::float8))::int8::text END,
            p.code, t.n, 0
     FROM (SELECT m.campaign_id, 'time_to_deliver' AS kind, 'DELIVERED' AS status, '' AS gateway, m.deliver AS bucket, sum(m.n) AS n

@@ -14,7 +14,7 @@ struct rcpt_dimensions {
     size_t count;
     const char *names[RCPT_DIMENSIONS];   /* "variant" */
     const char *columns[RCPT_DIMENSIONS]; /* of the inbox */
-    char kinds[64]; /* of campaign_tally_delta, as an array of SQL: "{by_variant}" */
+    char kinds[64];                       /* of counter_delta, as an array of SQL: "{by_variant}" */
     /* Variables of sql/expiry and of the audit; none without dimensions. */
     struct rcpt_pg_binding bindings[RCPT_DIMENSION_BINDINGS];
     size_t binding_count;

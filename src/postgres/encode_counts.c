@@ -22,46 +22,58 @@ static void put_text(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
 
 /* ---- cells ---- */
 
-/* What both statements of cells end with. */
-static void add_cells(struct rcpt_pg_encoder *encoder, const struct rcpt_tally_cell *cells,
-                      uint32_t count)
-{
-    ARRAY(rcpt_pg_begin_int2_array, count, cells, rcpt_pg_put_int2(encoder, item->place.status));
-    ARRAY(rcpt_pg_begin_int8_array, count, cells, rcpt_pg_put_int8(encoder, item->messages));
-    ARRAY(rcpt_pg_begin_int8_array, count, cells, rcpt_pg_put_int8(encoder, item->events));
-}
+/* Those of the rules by kind, and behind them the plain funnel, which has neither times nor keys.
+ */
+struct cells {
+    const struct rcpt_tally_cell *of_rules;
+    const struct rcpt_cell *plain;
+    uint32_t rules_count, plain_count;
+};
 
-/* The kinds that have cells, in the order of their cells. */
-static uint32_t list_kinds(const struct rcpt_rules *rules,
-                           enum rcpt_count_of kinds[static RCPT_COUNT__COUNT])
+#define CELLS(begin, put_cell, put_plain)                                                          \
+    do {                                                                                           \
+        begin(encoder, cells->rules_count + cells->plain_count);                                   \
+        for (uint32_t index = 0; index < cells->rules_count; index++) {                            \
+            const struct rcpt_tally_cell *item = &cells->of_rules[index];                          \
+            put_cell;                                                                              \
+        }                                                                                          \
+        for (uint32_t index = 0; index < cells->plain_count; index++) {                            \
+            const struct rcpt_cell *item = &cells->plain[index];                                   \
+            put_plain;                                                                             \
+        }                                                                                          \
+    } while (0)
+
+/* Which of the cells are of which kind. */
+static void add_kinds(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules,
+                      const struct cells *cells)
 {
+    enum rcpt_count_of kinds[RCPT_COUNT__COUNT + 1];
+    int32_t firsts[RCPT_COUNT__COUNT + 1], lasts[RCPT_COUNT__COUNT + 1];
     uint32_t count = 0;
-    for (enum rcpt_count_of kind = RCPT_COUNT_FUNNEL + 1; kind < RCPT_COUNT__COUNT; kind++)
-        if (rcpt_rules_range(rules, kind).end > 0)
-            kinds[count++] = kind;
-    return count;
-}
-
-/* The funnel's cells come first, and go elsewhere. */
-static void add_kinds(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules)
-{
-    enum rcpt_count_of kinds[RCPT_COUNT__COUNT];
-    uint32_t count = list_kinds(rules, kinds);
-    int32_t before = (int32_t)rcpt_rules_range(rules, RCPT_COUNT_FUNNEL).end;
+    for (enum rcpt_count_of kind = RCPT_COUNT_FUNNEL; kind < RCPT_COUNT__COUNT; kind++) {
+        struct rcpt_tally_range range = rcpt_rules_range(rules, kind);
+        if (range.end == 0)
+            continue;
+        kinds[count] = kind;
+        firsts[count] = (int32_t)range.first + 1;
+        lasts[count++] = (int32_t)range.end;
+    }
+    if (cells->plain_count > 0) {
+        kinds[count] = RCPT_COUNT_FUNNEL;
+        firsts[count] = (int32_t)cells->rules_count + 1;
+        lasts[count++] = (int32_t)(cells->rules_count + cells->plain_count);
+    }
     ARRAY(rcpt_pg_begin_text_array, count, kinds,
           put_text(encoder, rcpt_text_of(rcpt_rules_kind(rules, *item))));
-    ARRAY(rcpt_pg_begin_int4_array, count, kinds,
-          rcpt_pg_put_int4(encoder, (int32_t)rcpt_rules_range(rules, *item).first - before + 1));
-    ARRAY(rcpt_pg_begin_int4_array, count, kinds,
-          rcpt_pg_put_int4(encoder, (int32_t)rcpt_rules_range(rules, *item).end - before));
+    rcpt_pg_add_int4s(encoder, firsts, count);
+    rcpt_pg_add_int4s(encoder, lasts, count);
 }
 
-static void add_moments(struct rcpt_pg_encoder *encoder, const struct rcpt_tally_cell *cells,
-                        uint32_t count)
+static void add_moments(struct rcpt_pg_encoder *encoder, const struct cells *cells)
 {
-    uint8_t *place = rcpt_pg_add_timestamp_array(encoder, count);
-    for (uint32_t index = 0; index < count; index++) {
-        uint32_t minute = cells[index].place.minute;
+    uint8_t *place = rcpt_pg_add_timestamp_array(encoder, cells->rules_count);
+    for (uint32_t index = 0; index < cells->rules_count; index++) {
+        uint32_t minute = cells->of_rules[index].place.minute;
         place = minute == RCPT_TALLY_NO_TIME
                     ? rcpt_pg_write_minus_infinity(place)
                     : rcpt_pg_write_timestamp(place, rcpt_tally_since_1970(minute) * MINUTE_US);
@@ -69,80 +81,37 @@ static void add_moments(struct rcpt_pg_encoder *encoder, const struct rcpt_tally
     rcpt_pg_end_array(encoder, place);
 }
 
-bool rcpt_encode_tally(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules)
+static void add_cells(struct rcpt_pg_encoder *encoder, const struct rcpt_count *counted,
+                      const struct cells *cells)
 {
-    uint32_t count;
-    const struct rcpt_tally_cell *cells = rcpt_rules_cells(rules, &count);
-    uint32_t before = rcpt_rules_range(rules, RCPT_COUNT_FUNNEL).end;
+    CELLS(rcpt_pg_begin_text_array, put_text(encoder, item->place.campaign->text),
+          put_text(encoder, rcpt_count_campaign(counted, item->campaign)));
+    add_moments(encoder, cells);
+    ARRAY(rcpt_pg_begin_text_array, cells->rules_count, cells->of_rules,
+          put_text(encoder, item->place.key->text));
+    CELLS(rcpt_pg_begin_int2_array, rcpt_pg_put_int2(encoder, item->place.status),
+          rcpt_pg_put_int2(encoder, item->code));
+    CELLS(rcpt_pg_begin_int8_array, rcpt_pg_put_int8(encoder, item->messages),
+          rcpt_pg_put_int8(encoder, item->messages));
+    CELLS(rcpt_pg_begin_int8_array, rcpt_pg_put_int8(encoder, item->events),
+          rcpt_pg_put_int8(encoder, item->events));
+}
+
+/* With the series, all of the funnel's cells come from the rules; else what copies named, to be
+ * taken off. */
+bool rcpt_encode_counters(struct rcpt_pg_encoder *encoder, const struct rcpt_count *counted,
+                          const struct rcpt_rules *rules)
+{
+    struct cells cells;
+    cells.of_rules = rcpt_rules_cells(rules, &cells.rules_count);
+    cells.plain = rcpt_count_cells(counted, &cells.plain_count);
+    if (rcpt_rules_count_funnel(rules))
+        cells.plain_count = 0;
     rcpt_pg_encoder_reset(encoder);
-    if (count == before)
+    if (cells.rules_count + cells.plain_count == 0)
         return false;
-    cells += before;
-    count -= before;
-    add_kinds(encoder, rules);
-    ARRAY(rcpt_pg_begin_text_array, count, cells, put_text(encoder, item->place.campaign->text));
-    add_moments(encoder, cells, count);
-    ARRAY(rcpt_pg_begin_text_array, count, cells, put_text(encoder, item->place.key->text));
-    add_cells(encoder, cells, count);
-    return true;
-}
-
-bool rcpt_encode_funnel(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules)
-{
-    uint32_t all;
-    const struct rcpt_tally_cell *cells = rcpt_rules_cells(rules, &all);
-    uint32_t count = rcpt_rules_range(rules, RCPT_COUNT_FUNNEL).end;
-    uint32_t timed = rcpt_rules_count_funnel(rules) ? count : 0;
-    rcpt_pg_encoder_reset(encoder);
-    if (count == 0)
-        return false;
-    ARRAY(rcpt_pg_begin_text_array, count, cells, put_text(encoder, item->place.campaign->text));
-    ARRAY(rcpt_pg_begin_int8_array, timed, cells,
-          rcpt_pg_put_int8(encoder, rcpt_tally_since_1970(item->place.minute)));
-    add_cells(encoder, cells, count);
-    return true;
-}
-
-/* ---- times ---- */
-
-/* A message without one of the two times is in no bucket of that kind. */
-static void put_bucket(struct rcpt_pg_encoder *encoder, int16_t bucket)
-{
-    if (bucket == RCPT_NO_BUCKET)
-        rcpt_pg_put_null(encoder);
-    else
-        rcpt_pg_put_int2(encoder, bucket);
-}
-
-/* Of those that had a place before. */
-static void add_left(struct rcpt_pg_encoder *encoder, const struct rcpt_rules_time *times,
-                     uint32_t count)
-{
-    size_t left = 0;
-    for (uint32_t index = 0; index < count; index++)
-        left += times[index].left.at != NULL;
-    rcpt_pg_begin_text_array(encoder, left);
-    for (uint32_t index = 0; index < count; index++)
-        if (times[index].left.at != NULL)
-            put_text(encoder, times[index].campaign);
-    rcpt_pg_begin_text_array(encoder, left);
-    for (uint32_t index = 0; index < count; index++)
-        if (times[index].left.at != NULL)
-            put_text(encoder, times[index].left);
-}
-
-bool rcpt_encode_times(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules)
-{
-    uint32_t count;
-    const struct rcpt_rules_time *times = rcpt_rules_times(rules, &count);
-    rcpt_pg_encoder_reset(encoder);
-    if (count == 0)
-        return false;
-    ARRAY(rcpt_pg_begin_text_array, count, times, put_text(encoder, item->campaign));
-    ARRAY(rcpt_pg_begin_text_array, count, times, put_text(encoder, item->gateway));
-    ARRAY(rcpt_pg_begin_int2_array, count, times, put_bucket(encoder, item->deliver));
-    ARRAY(rcpt_pg_begin_int2_array, count, times, put_bucket(encoder, item->open));
-    add_left(encoder, times, count);
+    add_kinds(encoder, rules, &cells);
+    add_cells(encoder, counted, &cells);
     return true;
 }
 

@@ -1,17 +1,17 @@
-/* Parameters of the statements in sql/lane that write what rules have counted (core/rules/rules.h)
- * and the keys of receipts (core/keys.h). */
+/* Parameters of the statements in sql/lane that write what was counted (core/count.h,
+ * core/rules/rules.h) and the keys of receipts (core/keys.h). */
 #ifndef RECEIPTD_POSTGRES_ENCODE_COUNTS_H
 #define RECEIPTD_POSTGRES_ENCODE_COUNTS_H
 
 #include "arrays.h"
+#include "core/count.h"
 #include "core/keys.h"
 #include "core/rules/rules.h"
 
 /* Each resets the encoder and gives it the parameters of the statement of the same name. False:
  * there is nothing to write, and the statement must not be sent. */
-bool rcpt_encode_tally(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules);
-bool rcpt_encode_funnel(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules);
-bool rcpt_encode_times(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules);
+bool rcpt_encode_counters(struct rcpt_pg_encoder *encoder, const struct rcpt_count *counted,
+                          const struct rcpt_rules *rules);
 bool rcpt_encode_members(struct rcpt_pg_encoder *encoder,
                          const struct rcpt_rules *rules); /* groups */
 bool rcpt_encode_folds(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules);

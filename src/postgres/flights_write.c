@@ -15,41 +15,14 @@ static void add(struct rcpt_submission *submission, const struct rcpt_lane_sende
 
 /* ---- counters ---- */
 
-/* The parameters of sql/lane/funnel, without minutes. */
-static bool encode_cells(struct rcpt_pg_encoder *encoder, const struct rcpt_count *counted)
-{
-    uint32_t count;
-    const struct rcpt_cell *cells = rcpt_count_cells(counted, &count);
-    rcpt_pg_encoder_reset(encoder);
-    rcpt_pg_begin_text_array(encoder, count);
-    for (uint32_t index = 0; index < count; index++) {
-        struct rcpt_text campaign = rcpt_count_campaign(counted, cells[index].campaign);
-        rcpt_pg_put_bytes(encoder, campaign.at, campaign.size);
-    }
-    rcpt_pg_begin_int8_array(encoder, 0);
-    COLUMN(int2, rcpt_pg_put_int2(encoder, cells[index].code));
-    COLUMN(int8, rcpt_pg_put_int8(encoder, cells[index].messages));
-    COLUMN(int8, rcpt_pg_put_int8(encoder, cells[index].events));
-    return count > 0;
-}
-
-/* With the series, all of the funnel's cells come from the rules; else what copies named, to be
- * taken off. */
 static void add_counters(struct rcpt_submission *submission, const struct rcpt_lane_sender *sender)
 {
     const struct rcpt_rules *rules = sender->rules;
     struct rcpt_pg_encoder *const *encoders = sender->encoders;
-    if (!rcpt_rules_count_funnel(rules) &&
-        encode_cells(encoders[RCPT_ENCODE_FUNNEL], sender->count))
-        add(submission, sender, "funnel", RCPT_ENCODE_FUNNEL);
+    if (rcpt_encode_counters(encoders[RCPT_ENCODE_COUNTERS], sender->count, rules))
+        add(submission, sender, "counters", RCPT_ENCODE_COUNTERS);
     if (!rcpt_rules_are_on(rules))
         return;
-    if (rcpt_encode_funnel(encoders[RCPT_ENCODE_ECHOES], rules))
-        add(submission, sender, "funnel", RCPT_ENCODE_ECHOES);
-    if (rcpt_encode_tally(encoders[RCPT_ENCODE_TALLY], rules))
-        add(submission, sender, "tally", RCPT_ENCODE_TALLY);
-    if (rcpt_encode_times(encoders[RCPT_ENCODE_TIMES], rules))
-        add(submission, sender, "times", RCPT_ENCODE_TIMES);
     if (rcpt_encode_members(encoders[RCPT_ENCODE_GROUPS], rules))
         add(submission, sender, "groups", RCPT_ENCODE_GROUPS);
     if (rcpt_encode_folds(encoders[RCPT_ENCODE_FOLDS], rules))

@@ -55,13 +55,12 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "timeline_trim"},  {.name = "ladder_read"},
         {.name = "letter_trim"},    {.name = "retired_trim"},
         {.name = "folds_left"},     {.name = "places"},
-        {.name = "recent_read"},    {.name = "rollup_tally"},
+        {.name = "recent_read"},    {.name = "status_leave"},
         {.name = "rollup_groups"},  {.name = "tally_trim"},
         {.name = "dedup_trim"},     {.name = "maintenance"},
         {.name = "layout"},         {.name = "parts_trim"},
         {.name = "status_store"},   {.name = "ranges_trim"},
-        {.name = "rollup_times"},   {.name = "deltas"},
-        {.name = "status_leave"},
+        {.name = "deltas"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");

@@ -8,7 +8,7 @@
 #include "internal.h"
 
 #define POLL_MS 5000
-#define TABLES  4u
+#define TABLES  2u
 
 struct mark {
     int64_t gone; /* deltas up to this id are rolled up */

@@ -17,7 +17,7 @@
 #define TRIM_EVERY  10000
 #define TRIM_ROWS   10000
 #define TRIMS       7
-#define PASSES      4
+#define PASSES      3
 
 #define PARTS_KEEP_MS INT64_C(2592000000) /* 30 days */
 
@@ -33,6 +33,7 @@ struct trim {
 struct pass {
     struct rollup *rollup;
     struct rcpt_ask ask;
+    const char *deltas; /* $3 of sql/control/rollup; NULL: the statement has none */
     int64_t bound, last, rest, rest_until_ms, whole_at_ms;
     bool whole;
 };
@@ -71,6 +72,8 @@ static void roll_up(struct pass *pass)
     pass->whole = app_now(context) >= pass->whole_at_ms;
     rcpt_pg_add_int4(encoder, (int32_t)context->config->counters.rollup_rows);
     rcpt_pg_add_int8(encoder, pass->whole ? 0 : pass->bound);
+    if (pass->deltas != NULL)
+        rcpt_pg_add_text(encoder, pass->deltas);
     rcpt_ask_send(&pass->ask);
 }
 
@@ -135,13 +138,12 @@ static int64_t dedup_keep(const struct rcpt_config *config)
 }
 
 static const struct {
-    const char *statement, *what;
+    const char *statement, *deltas, *what;
     int64_t rest;
 } passes[PASSES] = {
-    {"rollup", "roll-up of counters", REST},
-    {"rollup_groups", "roll-up of groups of messages", REST},
-    {"rollup_tally", "roll-up of what rules counted", TALLY_REST},
-    {"rollup_times", "roll-up of histograms of times", TALLY_REST},
+    {"rollup", "funnel", "roll-up of counters", REST},
+    {"rollup", "rules", "roll-up of what rules counted", TALLY_REST},
+    {"rollup_groups", NULL, "roll-up of groups of messages", REST},
 };
 
 static const struct {
@@ -195,6 +197,7 @@ struct rollup *rollup_new(struct receipts *receipts)
     for (size_t index = 0; index < PASSES; index++) {
         struct pass *made = &rollup->passes[index];
         made->rollup = rollup;
+        made->deltas = passes[index].deltas;
         made->rest = passes[index].rest;
         made->ask = (struct rcpt_ask){.asker = &receipts->control,
                                       .statement = passes[index].statement,

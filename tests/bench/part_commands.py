@@ -37,7 +37,7 @@ def make(lab, messages):
         database.execute(ADD, CAMPAIGNS, CHUNK)
     database.execute("SET search_path = receiptd")
     database.execute("PREPARE rollup AS " + (ROOT / "sql/control/rollup.sql").read_text())
-    database.execute("EXECUTE rollup (1000000, 0)")
+    database.execute("EXECUTE rollup (1000000, 0, 'funnel')")
     database.execute("VACUUM (FREEZE, ANALYZE)")
     return database, installation
 

@@ -33,9 +33,9 @@ def make(lab, stream, count):
     receiptd.migrate()
     copy_messages(database, stream)
     prepared = receiptd.command("generate", "sql").stdout
-    for name in ("rollup", "rollup_tally"):  # what COPY has counted, as this build does it
-        text = re.search(rf'^PREPARE "control/{name}" AS\n(.*?;)$', prepared, re.MULTILINE | re.DOTALL)[1]
-        database.execute("SET search_path = receiptd; " + text.replace("$1::int4", "10000").replace("$2::int8", "0"))
+    text = re.search(r'^PREPARE "control/rollup" AS\n(.*?;)$', prepared, re.MULTILINE | re.DOTALL)[1]
+    for deltas in ("funnel", "rules"):  # what COPY has counted, as this build does it
+        database.execute("SET search_path = receiptd; " + text.replace("$1::int4", "10000").replace("$2::int8", "0").replace("$3::text", f"'{deltas}'"))
     database.execute("RESET search_path")
     database.execute("VACUUM (FREEZE, ANALYZE)")
     return database

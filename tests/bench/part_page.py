@@ -39,7 +39,7 @@ def part_page(lab, options):
                          " SELECT 'm-' || n, 'acme', 'campaign-' || lpad((n %% %s)::text, 5, '0') FROM generate_series(1, 3 * %s) n", CAMPAIGNS, CAMPAIGNS)
         database.execute("INSERT INTO receiptd.consumer_progress (topic, partition, lane, next_offset, generation) VALUES ('none', 0, 0, 1, 1)")
         daemon = receiptd.start()
-        daemon.wait_for(lambda: database.value("SELECT count(*) FROM receiptd.campaign_funnel_delta") == 0, 60, "counters are rolled up")
+        daemon.wait_for(lambda: database.value("SELECT count(*) FROM receiptd.counter_delta") == 0, 60, "counters are rolled up")
         daemon.stop()
         receiptd.start("serve", command="serve")
         url = f"http://127.0.0.1:{port}"

@@ -163,7 +163,7 @@ def locked(cycle):
     cycle.wait_for_receipts()
     with cycle.operator() as operator:
         operator.execute("BEGIN")
-        table = cycle.random.choice(("message_inbox", "consumer_progress", "campaign_funnel_delta", "parked_event"))
+        table = cycle.random.choice(("message_inbox", "consumer_progress", "counter_delta", "parked_event"))
         mode = cycle.random.choice(("ACCESS EXCLUSIVE", "EXCLUSIVE", "SHARE"))
         operator.execute("SET lock_timeout = '5s'")
         operator.execute(f"LOCK TABLE receiptd.{table} IN {mode} MODE")
@@ -248,7 +248,7 @@ def drift(cycle):
 @kind("F20", "rights taken away and given back")
 def revoked(cycle):
     cycle.wait_for_receipts()
-    what = cycle.random.choice(("UPDATE ON receiptd.message_inbox", "INSERT ON receiptd.campaign_funnel_delta",
+    what = cycle.random.choice(("UPDATE ON receiptd.message_inbox", "INSERT ON receiptd.counter_delta",
                                 "UPDATE ON receiptd.consumer_progress", "SELECT ON receiptd.path_delta"))
     cycle.execute(f"REVOKE {what} FROM {ROLE}")
     time.sleep(cycle.random.uniform(0.2, 1.5))
@@ -345,7 +345,7 @@ def position_deleted(cycle):
 @kind("F24", "VACUUM FULL, CLUSTER, REINDEX, ANALYZE of the hot tables")
 def maintenance(cycle):
     cycle.wait_for_receipts()
-    tables = ["message_inbox", "consumer_progress", "campaign_funnel_delta", "campaign_funnel_total", "parked_event"]
+    tables = ["message_inbox", "consumer_progress", "counter_delta", "campaign_funnel_total", "parked_event"]
     with cycle.operator() as operator:
         for _ in range(cycle.random.randint(2, 5)):
             table = "receiptd." + cycle.random.choice(tables)

@@ -876,8 +876,8 @@ def test_an_unknown_campaign_is_named(installed):
 # ---- audit ---------------------------------------------------------------------------------------------------------
 
 def drift(installed, campaign, status, messages):
-    installed.do("INSERT INTO receiptd.campaign_funnel_delta (campaign_id, status, messages, events) "
-                 "VALUES (ARRAY[%s], ARRAY[%s]::int2[], ARRAY[%s]::int8[], '{0}')", campaign, status, messages)
+    installed.do("INSERT INTO receiptd.counter_delta (kind, campaign_id, status, messages, events) "
+                 "VALUES ('funnel', ARRAY[%s], ARRAY[%s]::int2[], ARRAY[%s]::int8[], '{0}')", campaign, status, messages)
 
 
 def test_audit_finds_drift_repairs_it_and_ends_clean(installed):
@@ -963,7 +963,7 @@ def test_audit_recounts_the_histograms_of_times_and_repairs_them(installed):
     installed.do("UPDATE receiptd.message_inbox SET first_gateway = 'g', first_sent_at = 'epoch', first_delivered_at = CASE WHEN status = 600 THEN timestamptz 'epoch' END")
     installed.do("UPDATE receiptd.message_inbox SET first_delivered_at = '1970-01-01 00:00:01+00'"
                  " WHERE message_id = (SELECT min(message_id) FROM receiptd.message_inbox WHERE status = 600)")
-    installed.do("INSERT INTO receiptd.campaign_tally_delta (kind, campaign_id, at, key, status, messages, events) VALUES "
+    installed.do("INSERT INTO receiptd.counter_delta (kind, campaign_id, at, key, status, messages, events) VALUES "
                  "('time_to_deliver', '{a}', '{-infinity}', '{1}', '{600}', '{1}', '{0}'), "
                  "('gateway_time_to_deliver', '{\"\"}', '{-infinity}', '{g/1}', '{600}', '{3}', '{0}')")
     rows = csv_rows(installed.run("audit", "--format", "csv", code=1).out)

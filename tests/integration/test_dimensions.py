@@ -185,7 +185,7 @@ def test_audit_finds_and_repairs_a_column_that_was_changed(counted):
 def test_audit_compares_sums_where_messages_were_deleted(counted):
     counted.database.execute("DELETE FROM receiptd.message_inbox WHERE message_id IN ('m0', 'm3')")
     assert audit(counted)[:2] == (0, set())
-    counted.database.execute("INSERT INTO receiptd.campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)"
+    counted.database.execute("INSERT INTO receiptd.counter_delta (kind, campaign_id, at, key, status, messages, events)"
                              " VALUES ('by_variant', '{c}', '{-infinity}', '{a}', '{300}', '{4}', '{0}')")
     assert audit(counted)[:2] == (1, {("SENT, all by variant", 4)})
     assert audit(counted, "--repair")[0] == 0 and audit(counted)[:2] == (0, set())
@@ -216,7 +216,7 @@ def test_audit_takes_further_keys_of_a_campaign_for_other(create_world):
     process = world.installation.start()
     for first in range(0, 1_500, 500):
         world.database.execute("INSERT INTO receiptd.message_inbox (message_id, campaign_id, variant) SELECT n, 'c', n FROM generate_series(%s::int, %s) n", first, first + 499)
-        world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.campaign_tally_delta") == 0, process, 60, "rolled up")
+        world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.counter_delta") == 0, process, 60, "rolled up")
     assert audit(world)[:2] == (0, set()) and funnels(world, "variant")["other"] == {0: (500, 0)}
     process.stop()
 
@@ -230,7 +230,7 @@ def test_a_further_key_is_other_at_once(create_world, kept):
         for n in range(first, last, 100):
             world.database.execute("INSERT INTO receiptd.message_inbox (message_id, campaign_id, variant) SELECT n, 'c', n FROM generate_series(%s::int, %s) n", n, n + 99)
 
-    text = (ROOT / "sql/control/rollup_tally.sql").read_text().replace("$1::int4", "100000").replace("$2::int8", "0").rstrip(";\n ")
+    text = (ROOT / "sql/control/rollup.sql").read_text().replace("$1::int4", "100000").replace("$2::int8", "0").replace("$3::text", "'rules'").rstrip(";\n ")
 
     def roll_up():
         world.database.execute(f"SET search_path = receiptd; {text}")

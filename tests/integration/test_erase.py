@@ -272,7 +272,7 @@ def test_who_keeps_a_command_waiting_is_named(people, command):
     lock = {"erase": "SELECT FROM turn WHERE task = 'groups' FOR UPDATE",
             "audit": "LOCK TABLE campaign_funnel_total IN SHARE ROW EXCLUSIVE MODE; DELETE FROM campaign_funnel_total"}[command[0]]
     if command[0] == "audit":  # something to repair
-        people.do("DELETE FROM receiptd.campaign_funnel_delta; DELETE FROM receiptd.campaign_funnel_total")
+        people.do("DELETE FROM receiptd.counter_delta; DELETE FROM receiptd.campaign_funnel_total")
     other = hold(people, lock)
     waiting = people.start(*command)
     said = ""

@@ -130,7 +130,7 @@ def test_a_long_open_snapshot_changes_nothing_in_the_result(create_world):
         feeder.join()
         world.wait_until_consumed(process)
         assert analyst.execute("SELECT sum(events) FROM receiptd.campaign_funnel").fetchone() == seen
-        deltas = "SELECT count(*) FROM receiptd.campaign_funnel_delta"
+        deltas = "SELECT count(*) FROM receiptd.counter_delta"
         world.wait(lambda: world.database.value(deltas) == 0, process, what="all counts rolled up")
         analyst.execute("COMMIT")
     world.finish(process)

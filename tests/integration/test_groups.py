@@ -110,7 +110,7 @@ def test_readers_see_customers_and_logical_messages_as_the_last_roll_up_left_the
         connection.execute(text)
         body, _ = connection.execute("EXECUTE shown (NULL, 'c', NULL, NULL, NULL, NULL)").fetchone()
         rates = dict(connection.execute("SELECT kpi, (numerator, denominator)::text FROM campaign_kpi WHERE campaign_id = 'c' AND kpi ~ 'customers'").fetchall())
-        for table in ("campaign_tally_total", "campaign_tally_delta"):
+        for table in ("campaign_tally_total", "counter_delta"):
             connection.execute(f"DELETE FROM {table} WHERE kind IN ('customer', 'logical')")
         without, _ = connection.execute("EXECUTE shown (NULL, 'c', NULL, NULL, NULL, NULL)").fetchone()
         assert connection.execute("SELECT FROM campaign_kpi WHERE kpi ~ 'customers'").fetchall() == []

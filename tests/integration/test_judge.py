@@ -9,16 +9,16 @@ FIRST = "WHERE message_id = (SELECT min(message_id) FROM message_inbox)"
 FIRST_LETTER = "WHERE ctid = (SELECT min(ctid) FROM dead_letter WHERE index = -1)"
 FIRST_PARKED = "WHERE ctid = (SELECT min(ctid) FROM parked_event)"
 LANE = "WHERE partition = 1 AND lane = 3"
-DELTA = "INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events) VALUES"
+DELTA = "INSERT INTO counter_delta (kind, campaign_id, status, messages, events) VALUES"
 DAMAGE = {
     "wrong status": f"UPDATE message_inbox SET status = CASE status WHEN 0 THEN 800 ELSE 0 END {FIRST}",
     "wrong flag": f"UPDATE message_inbox SET flags = flags # 2 {FIRST}",
     "wrong owner": f"UPDATE message_inbox SET campaign_id = 'c-99' {FIRST}",
     "missing row": f"DELETE FROM message_inbox {FIRST}",
     "extra row": "INSERT INTO message_inbox (message_id, campaign_id) VALUES ('nobody', 'c-00')",
-    "drift": f"{DELTA} ('{{c-00}}', '{{300}}', '{{1}}', '{{0}}')",
-    "duplicate": f"{DELTA} ('{{c-00}}', '{{300}}', '{{0}}', '{{1}}')",
-    "lost": f"{DELTA} ('{{c-00}}', '{{300}}', '{{0}}', '{{-1}}')",
+    "drift": f"{DELTA} ('funnel', '{{c-00}}', '{{300}}', '{{1}}', '{{0}}')",
+    "duplicate": f"{DELTA} ('funnel', '{{c-00}}', '{{300}}', '{{0}}', '{{1}}')",
+    "lost": f"{DELTA} ('funnel', '{{c-00}}', '{{300}}', '{{0}}', '{{-1}}')",
     "wrong position": f"UPDATE consumer_progress SET next_offset = next_offset - 1 {LANE}",
     "missing progress": f"DELETE FROM consumer_progress {LANE}",
     "orphan progress": "INSERT INTO consumer_progress (topic, partition, lane, next_offset, generation)"

@@ -123,7 +123,7 @@ def test_a_statement_that_takes_long_on_its_connection_does_not_keep_receipts_pa
     process = world.installation.start()
     world.wait_until_consumed(process)
     with world.database.connect() as connection, connection.transaction():
-        connection.execute("LOCK TABLE receiptd.campaign_funnel_delta")
+        connection.execute("LOCK TABLE receiptd.counter_delta")
         waits = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '%/control' AND datname = current_database() AND wait_event_type = 'Lock'"
         world.wait(lambda: world.database.value(waits) == 1, process, 30, "the roll-up waits for the lock")
         connection.execute("SELECT pg_sleep(3)")

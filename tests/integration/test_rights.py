@@ -602,7 +602,7 @@ def test_two_databases_of_one_server_have_nothing_in_common(create_database, cre
         for role in definers(one.database.name):
             assert one.database.value("SELECT pg_has_role(%s, %s, 'MEMBER')", one.owner, role)
             assert not one.database.value("SELECT pg_has_role(%s, %s, 'MEMBER')", two.owner, role)
-            for table in ("campaign_funnel_delta", "status_path"):
+            for table in ("counter_delta", "status_path"):
                 assert not two.database.value("SELECT has_any_column_privilege(%s, %s, 'SELECT, INSERT')", role, f"receiptd.{table}")
     finally:
         for site in reversed(sites):

@@ -16,7 +16,7 @@ from support.wait import wait_for
 SCHEMA = "receiptd"
 READ = {"SELECT"}
 EXPECTED = {
-    "campaign_funnel_delta": READ | {"INSERT", "DELETE"},
+    "counter_delta": READ | {"INSERT", "DELETE"},
     "campaign_changed": READ | {"INSERT", "UPDATE"},
     "campaign_funnel_total": READ | {"INSERT", "UPDATE"},
     "consumer_topic": READ | {"INSERT", "UPDATE"},
@@ -26,8 +26,6 @@ EXPECTED = {
     "message_timeline": READ | {"INSERT", "DELETE"},
     "campaign_retired": READ | {"INSERT"},
     "retired_message": READ | {"DELETE"},
-    "campaign_tally_delta": READ | {"INSERT", "DELETE"},
-    "campaign_time_delta": READ | {"INSERT", "DELETE"},
     "campaign_tally_total": READ | {"INSERT", "UPDATE", "DELETE"},
     "instance_status": READ | {"INSERT", "UPDATE", "DELETE"},
     "receipt_counted": READ | {"INSERT", "DELETE"},
@@ -49,7 +47,7 @@ FORBIDDEN = [
     "TRUNCATE receiptd.message_inbox",
     "DELETE FROM receiptd.consumer_progress",
     "DELETE FROM receiptd.campaign_funnel_total",
-    "UPDATE receiptd.campaign_funnel_delta SET messages = '{9}'",
+    "UPDATE receiptd.counter_delta SET messages = '{9}'",
     "UPDATE receiptd.parked_event SET payload = 'x'",
     "UPDATE receiptd.message_status_priority SET parent = 0",
     "UPDATE receiptd.schema_version SET version = 99",
@@ -108,7 +106,7 @@ def run_everything(world):
     world.topic.send({"status": "DELIVERED"}, {"message_id": "here-later", "status": "NO_SUCH"}, "not json")
     world.finish(process)
     wait_for(lambda: world.database.value("SELECT count(*) FROM receiptd.dead_letter") >= 3, 60, "dead letters")
-    wait_for(lambda: world.database.value("SELECT count(*) FROM receiptd.campaign_funnel_delta") == 0, 60, "rolled up")
+    wait_for(lambda: world.database.value("SELECT count(*) FROM receiptd.counter_delta") == 0, 60, "rolled up")
     world.installation.command("dead-letters", "--redrive")
     world.installation.command("funnel")
     world.installation.command("audit", "--repair")
@@ -242,7 +240,7 @@ def test_the_platform_cannot_count_what_it_did_not_insert(create_world, role):
             connection.execute("CREATE TRIGGER t AFTER INSERT ON bait REFERENCING NEW TABLE AS inserted"
                                " FOR EACH STATEMENT EXECUTE FUNCTION receiptd.count_inserted()")
         for statement in ("UPDATE receiptd.message_inbox SET status = 0", "DELETE FROM receiptd.message_inbox",
-                          "INSERT INTO receiptd.campaign_funnel_delta (campaign_id) VALUES ('{c}')"):
+                          "INSERT INTO receiptd.counter_delta (campaign_id) VALUES ('{c}')"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement)
     assert world.database.value("SELECT messages FROM receiptd.campaign_funnel WHERE campaign_id = 'c' AND status = 0") == 1

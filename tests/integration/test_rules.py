@@ -97,7 +97,7 @@ def test_hours_add_up_to_the_funnel_and_after_their_retention_to_what_the_kept_o
     for status, hours in (("SENT", 50), ("DELIVERED", 50), ("BOUNCED_HARD_EMAIL", 1)):
         world.topic.send({"message_id": "m", "status": status, "at": now - hours * 3_600_000})
         world.wait_until_consumed(process)
-    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.campaign_funnel_delta") == 0, process, what="rolled up")
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.counter_delta") == 0, process, what="rolled up")
 
     def sums(source):
         return {status: (messages, events) for status, messages, events in world.database.query(

@@ -83,8 +83,8 @@ def test_a_funnel_is_what_the_view_says(site):
 
 def test_all_opens_are_never_fewer_than_opened_messages(site):
     """A click says that its message was opened, though no receipt of an open came."""
-    site.database.execute("INSERT INTO receiptd.campaign_funnel_delta (campaign_id, status, messages, events)"
-                          " VALUES ('{alpha-campaign,alpha-campaign}', '{700,800}', '{4,2}', '{3,9}')")
+    site.database.execute("INSERT INTO receiptd.counter_delta (kind, campaign_id, status, messages, events)"
+                          " VALUES ('funnel', '{alpha-campaign,alpha-campaign}', '{700,800}', '{4,2}', '{3,9}')")
     rates = {row["name"]: row["value"] for row in site.json("/campaigns/alpha-campaign/funnel")["rates"]}
     told = json.loads(site.receiptd.command("funnel", "alpha-campaign", "--format", "json").stdout)["kpis"]
     views = dict(site.database.query("SELECT kpi, value FROM receiptd.campaign_kpi WHERE campaign_id = 'alpha-campaign'"))
@@ -127,7 +127,7 @@ def test_a_message_shows_why_and_through_whom_and_whose_it_is(create_site, recei
 
 
 def test_a_funnel_shows_how_long_messages_took(site):
-    site.database.execute("INSERT INTO receiptd.campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)"
+    site.database.execute("INSERT INTO receiptd.counter_delta (kind, campaign_id, at, key, status, messages, events)"
                           " VALUES ('time_to_deliver', '{alpha-campaign}', '{-infinity}', '{1024}', '{600}', '{7}', '{0}')")
     (bucket,) = site.json("/campaigns/alpha-campaign/funnel?by=time_to_deliver")["by"]
     assert (bucket["key"], bucket["statuses"][0]["code"], bucket["statuses"][0]["messages"]) == ("1024", 600, 7)
@@ -246,7 +246,7 @@ def test_no_csv_has_a_formula(site):
     rows = [(text, "alpha-org", text) for text in FORMULAS + TEXTS]
     with site.database.connect() as connection, connection.cursor() as cursor:
         cursor.executemany("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id) VALUES (%s, %s, 'many')", [row[:2] for row in rows])
-        cursor.executemany("INSERT INTO receiptd.campaign_funnel_delta (campaign_id, status, messages, events) VALUES (ARRAY[%s], '{300}', '{1}', '{1}')",
+        cursor.executemany("INSERT INTO receiptd.counter_delta (kind, campaign_id, status, messages, events) VALUES ('funnel', ARRAY[%s], '{300}', '{1}', '{1}')",
                            [row[2:] for row in rows])
         cursor.executemany('INSERT INTO receiptd.parked_event (topic, partition, "offset", index, lane, message_id, status, at, payload) VALUES'
                            " (%s, 7, %s, 0, 0, %s, 600, now(), '')", [(text, number, text) for number, text in enumerate(FORMULAS + TEXTS)])
@@ -366,7 +366,7 @@ def test_an_instance_that_cannot_store_its_state_says_so_once_and_goes_on(site):
 
 
 def test_answers_are_kept_by_their_tag_and_zipped(site):
-    site.database.execute("DELETE FROM receiptd.campaign_funnel_delta WHERE false")
+    site.database.execute("DELETE FROM receiptd.counter_delta WHERE false")
     first = site.get("/campaigns/alpha-campaign/funnel")
     again = site.get("/campaigns/alpha-campaign/funnel", headers={"If-None-Match": first.headers["ETag"]})
     assert again.status == 304 and again.body == b""
@@ -608,7 +608,7 @@ def test_a_campaign_of_another_organisation_costs_as_much_as_none(site):
     read = {}
     with site.database.connect() as connection:
         connection.execute("SET search_path = receiptd")
-        connection.execute("INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events) SELECT '{alpha-campaign}', '{300}', '{1}', '{1}'"
+        connection.execute("INSERT INTO counter_delta (kind, campaign_id, status, messages, events) SELECT 'funnel', '{alpha-campaign}', '{300}', '{1}', '{1}'"
                            " FROM generate_series(1, 3000)")
         connection.execute("PREPARE q (text, text, text, text, text, text) AS " + text)
         for campaign in ("beta-campaign", "alpha-campaign", "no-campaign"):
@@ -737,12 +737,12 @@ def test_open_is_for_this_machine_alone(create_site):
 # ---- streams ---------------------------------------------------------------------------------------------------------
 
 def count(database, campaign, messages=1):
-    database.execute("INSERT INTO receiptd.campaign_funnel_delta (campaign_id, status, messages, events) VALUES (%s, '{300}', %s, '{1}')",
+    database.execute("INSERT INTO receiptd.counter_delta (kind, campaign_id, status, messages, events) VALUES ('funnel', %s, '{300}', %s, '{1}')",
                      [campaign], [messages])
 
 
 def roll_up(database):
-    text = (ROOT / "sql/control/rollup.sql").read_text().replace("$1", "1000").replace("$2", "0")
+    text = (ROOT / "sql/control/rollup.sql").read_text().replace("$1", "1000").replace("$2", "0").replace("$3", "'funnel'")
     with database.connect() as connection:
         connection.execute("SET search_path = receiptd")
         connection.execute(text)
@@ -770,7 +770,7 @@ def test_a_change_is_told_also_when_it_was_rolled_up_in_between(site):
     assert "beta-campaign" not in campaigns(stream)
     # A transaction that was open during a poll and is committed later.
     with psycopg.connect(site.database.dsn) as late:
-        late.execute("INSERT INTO receiptd.campaign_funnel_delta (campaign_id, status, messages, events) VALUES ('{beta-campaign}', '{300}', '{1}', '{1}')")
+        late.execute("INSERT INTO receiptd.counter_delta (kind, campaign_id, status, messages, events) VALUES ('funnel', '{beta-campaign}', '{300}', '{1}', '{1}')")
         time.sleep(2.2)
         count(site.database, "alpha-campaign")
         wait_for(lambda: campaigns(stream).count("alpha-campaign") > seen, what="the other one")

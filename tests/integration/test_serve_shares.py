@@ -35,7 +35,7 @@ def large(site):
     site.process.stop()
     site.database.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id, status, status_at, updated_at) SELECT 'large-' || n, 'alpha-org',"
                           " 'large', 300, now(), now() FROM generate_series(1, %s) n", MESSAGES)
-    site.database.execute("INSERT INTO receiptd.campaign_funnel_delta (campaign_id, status, messages, events) VALUES ('{large}', '{300}', %s, '{0}')", [MESSAGES])
+    site.database.execute("INSERT INTO receiptd.counter_delta (kind, campaign_id, status, messages, events) VALUES ('funnel', '{large}', '{300}', %s, '{0}')", [MESSAGES])
     site.database.execute("ANALYZE receiptd.message_inbox")
     site.receiptd.configure(inbox={"expiry": [{"column": "org_id", "value": f"org-{n}", "after": "1h"} for n in range(8)] + [{"after": "72h"}]},
                             serve={"statement_timeout": "30s"})

@@ -37,7 +37,7 @@ def test_any_order_and_batching_gives_the_rows_and_counters_of_the_definition(da
         assert answer["events_counted"] == sum(len(e.codes) for e in batch) and answer["events_parked"] == 0
         assert answer["messages_known"] == len({e.message_id for e in batch})
         if rng.random() < 0.3:
-            session.one("control/rollup", rng.choice([1, 3, 1000]), 0)
+            session.one("control/rollup", rng.choice([1, 3, 1000]), 0, "funnel")
     assert stored_rows(session) == expected_rows(inbox, events)
     assert stored_funnel(session) == expected_funnel(inbox, events)
     assert drift(session) == []
@@ -122,10 +122,10 @@ def test_receipts_that_change_nothing_still_count_as_events(database):
 def test_one_batch_appends_one_row_of_counters_and_none_without_known_messages(database):
     session = database.session()
     add_messages(session, {f"m{n}": f"c{n % 9}" for n in range(50)})
-    session.do("TRUNCATE campaign_funnel_delta")
+    session.do("TRUNCATE counter_delta")
     apply(session, [Event(f"m{n}", 600, n) for n in range(50)])
     apply(session, [Event("nobody", 600, 51)])
-    assert session.query("SELECT count(*) FROM campaign_funnel_delta") == [(1,)]
+    assert session.query("SELECT count(*) FROM counter_delta") == [(1,)]
 
 
 def test_messages_without_a_campaign_count_under_the_empty_name(database):
@@ -226,7 +226,7 @@ def test_two_writers_of_the_same_messages_stay_exact_without_deadlock(database):
     reader = database.session("reader")
     while any(w.is_alive() for w in writers):
         assert drift(reader) == []
-        reader.one("control/rollup", rng.choice([1, 20]), 0)
+        reader.one("control/rollup", rng.choice([1, 20]), 0, "funnel")
     for writer in writers:
         writer.join()
     assert failures == []

@@ -13,9 +13,9 @@ def rows(session, table, *columns):
 
 def test_cells_of_each_kind_become_one_row(database):
     session = database.session()
-    session.run("lane/tally", ["by_channel", "gateway"], [1, 3], [2, 3], ["a", "b", ""], ["-infinity", "-infinity", "2026-01-02 03:00:00+00"],
+    session.run("lane/counters", ["by_channel", "gateway"], [1, 3], [2, 3], ["a", "b", ""], ["-infinity", "-infinity", "2026-01-02 03:00:00+00"],
                 ["sms", "", "kannel"], [600, 600, 300], [1, -1, 0], [2, 0, 5])
-    assert rows(session, "campaign_tally_delta", "kind", "campaign_id", "key", "status", "messages", "events") == [
+    assert rows(session, "counter_delta", "kind", "campaign_id", "key", "status", "messages", "events") == [
         ("by_channel", ["a", "b"], ["sms", ""], [600, 600], [1, -1], [2, 0]), ("gateway", [""], ["kannel"], [300], [0], [5])]
     found = session.query("SELECT kind, campaign_id, at IS NULL, key, status, messages, events FROM campaign_tally ORDER BY 1, 2")
     assert found == [("by_channel", "a", True, "sms", 600, 1, 2), ("by_channel", "b", True, "", 600, -1, 0), ("gateway", "", False, "kannel", 300, 0, 5)]
@@ -23,22 +23,41 @@ def test_cells_of_each_kind_become_one_row(database):
 
 def test_the_funnel_has_minutes_only_with_the_series(database):
     session = database.session()
-    session.run("lane/funnel", ["a", "a"], [28333320, 28333381], [300, 600], [1, 1], [1, 1])
-    session.run("lane/funnel", ["a"], [], [300], [0], [-1])
-    assert rows(session, "campaign_funnel_delta", "minute", "events") == [([28333320, 28333381], [1, 1]), (None, [-1])]
-    assert session.query("SELECT status, messages, events FROM campaign_funnel WHERE campaign_id = 'a' AND status <> 0 ORDER BY 1") == [(300, 1, 0), (600, 1, 1)]
-    hours = session.query("SELECT status, extract(epoch FROM at)::int8 / 3600, events FROM campaign_tally WHERE kind = 'hour' ORDER BY 1")
-    assert hours == [(300, 472222, 1), (600, 472223, 1)]
+    session.run("lane/counters", ["funnel"], [1], [2], ["a", "a"], ["2023-11-15 00:00+00", "2023-11-15 01:01+00"], ["", ""], [300, 600], [1, 1], [1, 1])
+    session.run("lane/counters", ["funnel", "duplicate", "funnel"], [1, 2, 3], [1, 2, 4], ["a"] * 4, ["-infinity"] * 2, ["", ""], [300] * 3 + [700],
+                [0, 0, 0, 1], [-1, 1, 1, 1])
+    assert rows(session, "counter_delta", "kind", "at IS NULL", "key", "events") == [
+        ("funnel", False, ["", ""], [1, 1]), ("funnel", False, [""], [-1]), ("duplicate", False, [""], [1]), ("funnel", True, None, [1, 1])]
+
+    def shown():
+        return (session.query("SELECT status, messages, events, duplicates FROM campaign_funnel WHERE campaign_id = 'a' AND status <> 0 ORDER BY 1"),
+                session.query("SELECT kind, status, at::text, events FROM campaign_tally ORDER BY 1, 2"))
+
+    session.do("SET timezone = 'Asia/Kolkata'")  # where hours begin in between
+    before = shown()
+    assert before == ([(300, 1, 1, 1), (600, 1, 1, 0), (700, 1, 1, 0)], [
+        ("duplicate", 300, None, 1), ("hour", 300, "2023-11-15 05:30:00+05:30", 1), ("hour", 600, "2023-11-15 06:30:00+05:30", 1)])
+    for deltas in ("funnel", "rules"):
+        session.run("control/rollup", 10, 0, deltas)
+        assert shown() == before
 
 
 def test_places_of_times_are_taken_and_left(database):
     session = database.session()
-    session.run("lane/times", ["a", "b", "b"], ["kannel", "", "x/y"], [4, None, None], [None, None, 5], ["b", "b"], ["4//", "4/5/x/y"])
-    session.run("lane/times", ["a"], ["kannel"], [4], [None], [], [])
-    assert rows(session, "campaign_time_delta", "left_place") == [(["4//", "4/5/x/y"],), (None,)]
-    sums = session.query("SELECT kind, campaign_id, key, messages FROM campaign_tally WHERE messages <> 0 AND kind NOT LIKE 'gateway%%' ORDER BY 1, 2, 3")
-    assert sums == [("time_to_deliver", "a", "4", 2), ("time_to_deliver", "b", "4", -2)]
-    assert session.query("SELECT key, messages FROM campaign_tally WHERE kind = 'gateway_time_to_open' AND messages <> 0") == []
+    keys = ["4//kannel", "//x", "/5/x/y", "4//", "4/5/x/y", "4//kannel"]
+    session.run("lane/counters", ["time_place"], [1], [6], ["a", "b", "b", "b", "b", "a"], ["-infinity"] * 6, keys, [0] * 6, [1, 1, 1, -1, -1, 1], [0] * 6)
+
+    def shown():
+        return session.query("SELECT kind, campaign_id, key, status, messages FROM campaign_tally ORDER BY 1, 2, 3")
+
+    before = shown()
+    assert before == [("gateway_time_to_deliver", "", "/4", 600, -1), ("gateway_time_to_deliver", "", "kannel/4", 600, 2), ("gateway_time_to_deliver", "", "x/y/4", 600, -1),
+                      ("time_to_deliver", "a", "4", 600, 2), ("time_to_deliver", "b", "4", 600, -2)]
+    session.run("control/rollup", 10, 0, "rules")
+    assert shown() == before and session.query("SELECT count(*) FROM campaign_tally_total") == [(5,)], "what cancels out makes no total"
+    session.run("lane/counters", ["time_place"], [1], [2], ["c", "c"], [], ["0//", "1//"], [0, 0], [1, 1], [0, 0])
+    session.run("control/rollup", 10, 0, "rules")
+    assert session.query("SELECT key, messages FROM campaign_tally WHERE campaign_id = 'c'") == [("1", 2)], "two buckets have one key"
 
 
 def times_of_a_detached_partition(session):
@@ -56,7 +75,7 @@ def test_time_to_deliver_is_of_delivered_messages_alone(database):
     session.do("UPDATE message_inbox SET prev_status = 0, status = CASE WHEN message_id = 'delivered' THEN 600 ELSE 650 END,"
                " first_sent_at = '2026-01-02', first_delivered_at = '2026-01-02 00:00:01',"
                " first_opened_at = CASE WHEN message_id = 'opened' THEN timestamptz '2026-01-02 00:00:03' END")
-    session.run("lane/times", ["c", "c"], ["", ""], [20, None], [None, 22], [], [])
+    session.run("lane/counters", ["time_place"], [1], [2], ["c", "c"], [], ["20//", "/22/"], [0, 0], [1, 1], [0, 0])
     assert audit_times(session, ["c"]) == []
     assert times_of_a_detached_partition(session) == [("c", "/22/", 1), ("c", "20//", 1), ("c", None, 1)]
     session.do("DELETE FROM message_inbox WHERE message_id <> 'delivered'")

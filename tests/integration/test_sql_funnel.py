@@ -21,7 +21,7 @@ def test_one_insert_statement_appends_one_row_of_counters(database):
         for n in range(10):
             copy.write_row((f"copied{n}", "o", "c0"))
     session.do("INSERT INTO message_inbox (message_id) SELECT 'm1' ON CONFLICT DO NOTHING")
-    assert session.query("SELECT count(*) FROM campaign_funnel_delta") == [(2,)]
+    assert session.query("SELECT count(*) FROM counter_delta") == [(2,)]
     assert stored_funnel(session) == {("c0", 0): (40, 0), ("c1", 0): (30, 0), ("c2", 0): (30, 0)}
 
 
@@ -58,7 +58,7 @@ def test_readers_see_exact_counters_while_rows_are_rolled_up(database):
         roller = database.session("roller")
         try:
             while not done.is_set():
-                roller.one("control/rollup", 3, 0)
+                roller.one("control/rollup", 3, 0, "funnel")
         except SqlError as error:
             failures.append(error)
 
@@ -74,29 +74,29 @@ def test_readers_see_exact_counters_while_rows_are_rolled_up(database):
     for roller in rollers:
         roller.join()
     assert failures == []
-    while session.one("control/rollup", 100, 0)["rows"] != "0":
+    while session.one("control/rollup", 100, 0, "funnel")["rows"] != "0":
         pass
     assert stored_funnel(session) == expected_funnel(inbox, events)
-    assert session.query("SELECT count(*) FROM campaign_funnel_delta") == [(0,)]
+    assert session.query("SELECT count(*) FROM counter_delta") == [(0,)]
 
 
 def test_a_roll_up_takes_the_oldest_rows_and_says_how_many(database):
     session = database.session()
     for n in range(5):
         add_messages(session, {f"m{n}": "c"})
-    assert session.one("control/rollup", 2, 0) == {"rows": "2", "last": "2"}
+    assert session.one("control/rollup", 2, 0, "funnel") == {"rows": "2", "last": "2"}
     assert session.query("SELECT messages FROM campaign_funnel_total") == [(2,)]
-    assert session.one("control/rollup", 10, 2) == {"rows": "3", "last": "5"}
+    assert session.one("control/rollup", 10, 2, "funnel") == {"rows": "3", "last": "5"}
 
 
 def test_a_roll_up_above_an_id_leaves_what_lies_below_to_a_whole_one(database):
     session = database.session()
     for n in range(3):
         add_messages(session, {f"m{n}": "c"})
-    assert session.one("control/rollup", 10, 1) == {"rows": "2", "last": "3"}
-    assert session.one("control/rollup", 10, 3) == {"rows": "0", "last": "0"}
-    assert session.query("SELECT id FROM campaign_funnel_delta") == [(1,)]
-    assert session.one("control/rollup", 10, 0) == {"rows": "1", "last": "1"}
+    assert session.one("control/rollup", 10, 1, "funnel") == {"rows": "2", "last": "3"}
+    assert session.one("control/rollup", 10, 3, "funnel") == {"rows": "0", "last": "0"}
+    assert session.query("SELECT id FROM counter_delta") == [(1,)]
+    assert session.one("control/rollup", 10, 0, "funnel") == {"rows": "1", "last": "1"}
 
 
 def repair(session, campaign):
@@ -133,7 +133,7 @@ def test_two_repairs_at_once_repair_once(database):
     """R6: the lock is taken in an earlier statement, so the second one's snapshot has the first one's row."""
     one, two = database.session("one"), database.session("two")
     add_messages(one, {"m": "c"})
-    one.do("UPDATE campaign_funnel_delta SET messages = '{11}'")
+    one.do("UPDATE counter_delta SET messages = '{11}'")
     one.do("BEGIN")
     one.run("command/audit_lock")
     assert one.one("command/audit_repair", "c", True) == {"repaired": "1", "booked": "10"}
@@ -162,8 +162,8 @@ def test_repairs_under_load_stay_exact(database):
     writer = threading.Thread(target=write)
     writer.start()
     while writer.is_alive():
-        session.do("INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)"
-                   " VALUES ('{c,c}', '{300,600}', '{5,-3}', '{0,0}')")
+        session.do("INSERT INTO counter_delta (kind, campaign_id, status, messages, events)"
+                   " VALUES ('funnel', '{c,c}', '{300,600}', '{5,-3}', '{0,0}')")
         assert repair(session, "c") == 2
     writer.join()
     assert stored_funnel(session) == expected_funnel(inbox, events)

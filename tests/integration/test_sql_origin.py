@@ -327,8 +327,8 @@ def test_parts_that_only_aliases_name_count_as_those_that_receipts_name(database
         rng = random.Random(seed)
         session = database.session()
         session.rules = rules
-        session.do("TRUNCATE message_alias, message_part, parked_event, receipt_counted, campaign_tally_delta; DELETE FROM message_inbox;"
-                   " TRUNCATE campaign_retired, retired_message, campaign_funnel_delta, campaign_funnel_total")
+        session.do("TRUNCATE message_alias, message_part, parked_event, receipt_counted; DELETE FROM message_inbox;"
+                   " TRUNCATE campaign_retired, retired_message, counter_delta, campaign_funnel_total")
         if seed == 0:
             bootstrap(session, lanes=LANES)
         at = session.query("SELECT date_trunc('day', now())::text")[0][0]

@@ -85,7 +85,7 @@ def test_random_histories_come_to_what_the_definition_says(database, recent):
         inbox, events = histories(rng, 2500)
         session = database.session()
         session.recent_since = recent
-        session.do("DELETE FROM message_inbox; TRUNCATE campaign_funnel_delta, campaign_funnel_total, campaign_retired, retired_message, message_part")
+        session.do("DELETE FROM message_inbox; TRUNCATE counter_delta, campaign_funnel_total, campaign_retired, retired_message, message_part")
         run(session, rng, inbox, events)
         rows, funnel = expected(inbox, events)
         assert stored_rows(session) == rows

@@ -128,7 +128,7 @@ def test_random_histories_come_to_what_the_definition_says(ranged, recent):
         messages, events, ranges = histories(rng, 400)
         session = ranged.session()
         session.recent_since = recent
-        session.do("DELETE FROM message_inbox; TRUNCATE campaign_funnel_delta, campaign_funnel_total, campaign_retired, retired_message, parked_event, range_receipt")
+        session.do("DELETE FROM message_inbox; TRUNCATE counter_delta, campaign_funnel_total, campaign_retired, retired_message, parked_event, range_receipt")
         work = [("insert", messages[n::9]) for n in range(9)] + [("apply", events[n::7]) for n in range(7)] + [("store", ranges[n::8]) for n in range(8)]
         rng.shuffle(work)
         for what, items in work:

@@ -144,7 +144,7 @@ def test_where_someone_else_counts_the_root_a_repair_books_what_looks_deleted_an
             session.one("command/audit_repair", campaign, False)
         assert stored_funnel(session) == before and drift(session, False) == [] and booked(session) > 0
         total = booked(session)
-        session.do("INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events) VALUES ('{c1}', '{700}', '{3}', '{0}')")
+        session.do("INSERT INTO counter_delta (kind, campaign_id, status, messages, events) VALUES ('funnel', '{c1}', '{700}', '{3}', '{0}')")
         assert session.one("command/audit_repair", "c1", False) == {"repaired": "1", "booked": "0"}
         assert stored_funnel(session) == before and booked(session) == total
     finally:

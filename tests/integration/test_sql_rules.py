@@ -81,9 +81,8 @@ def test_every_rule_says_what_its_definition_says(database, recent):
         rng, inbox, events = histories(seed)
         session = ruled(database, *ALL)
         session.recent_since = recent
-        session.do("TRUNCATE campaign_tally_delta, campaign_tally_total, campaign_funnel_delta, campaign_funnel_total, receipt_counted; DELETE FROM message_inbox;"
-                   " TRUNCATE campaign_retired, retired_message")
-        session.do("TRUNCATE campaign_funnel_delta, campaign_funnel_total")
+        session.do("TRUNCATE campaign_tally_total, campaign_funnel_total, receipt_counted; DELETE FROM message_inbox;"
+                   " TRUNCATE campaign_retired, retired_message, counter_delta")
         add_messages(session, inbox)
         once, batches = without_echoes(events), list(batches_of(rng, events))
         for batch in batches:
@@ -116,8 +115,8 @@ def test_order_and_repetition_change_no_count_of_an_event(database):
     found = []
     for again in (1, 1, 3):
         session = ruled(database)
-        session.do("TRUNCATE campaign_tally_delta, campaign_tally_total, receipt_counted; DELETE FROM message_inbox; TRUNCATE campaign_retired, retired_message,"
-                   " campaign_funnel_delta, campaign_funnel_total")
+        session.do("TRUNCATE campaign_tally_total, receipt_counted; DELETE FROM message_inbox; TRUNCATE campaign_retired, retired_message,"
+                   " counter_delta, campaign_funnel_total")
         add_messages(session, inbox)
         mine = events * again
         rng.shuffle(mine)
@@ -239,9 +238,9 @@ def test_roll_up_and_trimming_keep_what_they_must(database):
     apply(session, [Event(f"m{n}", 600, n, at=at(n, now), gateway="g", key=n) for n in range(50)])
     before = tally(session, "hour", "at", "status")
     minutes = tally(session, "minute", "at", "status")
-    for rollup, deltas in (("control/rollup", "campaign_funnel_delta"), ("control/rollup_tally", "campaign_tally_delta")):
-        assert session.run(rollup, 10_000, 0)[0]["rows"] != "0"
-        assert session.query(f"SELECT count(*) FROM {deltas}") == [(0,)]
+    for deltas, kinds in (("funnel", "kind = 'funnel'"), ("rules", "true")):
+        assert session.run("control/rollup", 10_000, 0, deltas)[0]["rows"] != "0"
+        assert session.query(f"SELECT count(*) FROM counter_delta WHERE {kinds}") == [(0,)]
         assert tally(session, "hour", "at", "status") == before and tally(session, "minute", "at", "status") == minutes
     assert 23 <= len({m for m in tally(session, "minute", "at")}) <= 25, "minutes of the last day alone"
     session.run("control/tally_trim", 12 * 3_600_000, 3_600_000, 100_000)
@@ -270,8 +269,8 @@ def test_receipts_from_the_future_count_an_hour_ahead_at_most(database, rules, w
     limit = session.query("SELECT now() + interval '1 hour'")[0][0]
     for kind in ("hour", "minute", "gateway"):
         assert all(time <= limit for time in tally(session, kind, "at")), kind
-    for rollup in ("control/rollup", "control/rollup_tally", "control/rollup_times"):
-        session.run(rollup, 10_000, 0)
+    for deltas in ("funnel", "rules"):
+        session.run("control/rollup", 10_000, 0, deltas)
     assert session.query("SELECT count(*) FROM campaign_tally_total WHERE at > now() + interval '1 hour'") == [(0,)]
     hours = tally(session, "hour", "status")
     assert {code: n for code, (n, _) in hours.items() if n} == {c: n for (_, c), (n, _) in stored_funnel(session).items() if n and c}, "the sum over all hours is the funnel"
@@ -378,8 +377,8 @@ def audit_times(session, campaigns, end="audit_dimension/90_list", booked=False)
 def fresh_times(database, *rules):
     session = ruled(database, *rules)
     session.do("DELETE FROM message_inbox;"
-               " TRUNCATE campaign_tally_delta, campaign_tally_total, campaign_time_delta, receipt_counted, parked_event, campaign_retired, retired_message,"
-               " campaign_funnel_delta, campaign_funnel_total")
+               " TRUNCATE campaign_tally_total, receipt_counted, parked_event, campaign_retired, retired_message,"
+               " counter_delta, campaign_funnel_total")
     return session
 
 
@@ -404,9 +403,9 @@ def test_times_to_deliver_and_open_are_those_of_the_first_receipts_in_any_order_
             assert audit_times(session, ["a", "b", ""]) == []
             assert {gateway: tuple(rest) for gateway, *rest in session.query("SELECT * FROM gateway_time")} == expected_percentiles(expected)
             assert session.query("SELECT count(*) FROM message_inbox WHERE COALESCE(first_sent_at, first_delivered_at, first_opened_at, first_clicked_at) IS NOT NULL") == [(len(firsts),)]
-            while session.run("control/rollup_times", 2, 0)[0]["rows"] == "2":
+            while session.run("control/rollup", 2, 0, "rules")[0]["rows"] == "2":
                 assert stored_times(session) == expected, "some are rolled up, some wait"
-            assert session.query("SELECT count(*) FROM campaign_time_delta") == [(0,)] and stored_times(session) == expected
+            assert session.query("SELECT count(*) FROM counter_delta WHERE kind <> 'funnel'") == [(0,)] and stored_times(session) == expected
             session.do("UPDATE campaign_tally_total SET messages = messages + 1 + length(key) % 3 WHERE kind ~ '^(gateway_)?time_to_' AND ascii(right(key, 1)) % 2 = 0")
             off = audit_times(session, ["a", "b", ""])
             assert off != [] and audit_times(session, ["a", "b", ""], "audit_times_repair") == len(off)
@@ -424,7 +423,7 @@ def test_readers_see_exact_histograms_while_two_sessions_roll_them_up(database):
         roller = database.session(name)
         try:
             while not done.is_set():
-                taken[name] += int(roller.one("control/rollup_times", 2, 0)["rows"])
+                taken[name] += int(roller.one("control/rollup", 2, 0, "rules")["rows"])
         except SqlError as error:
             failures.append(error)
 
@@ -442,10 +441,10 @@ def test_readers_see_exact_histograms_while_two_sessions_roll_them_up(database):
         for roller in rollers:
             roller.join()
     assert failures == [] and sum(taken.values()) > 0
-    while session.one("control/rollup_times", 100, 0)["rows"] != "0":
+    while session.one("control/rollup", 100, 0, "rules")["rows"] != "0":
         pass
     assert stored_times(session) == expected_times(inbox, events)[0] and audit_times(session, ["a", "b", ""]) == []
-    assert session.query("SELECT count(*) FROM campaign_time_delta") == [(0,)]
+    assert session.query("SELECT count(*) FROM counter_delta WHERE kind <> 'funnel'") == [(0,)]
 
 
 def test_a_time_that_gets_earlier_moves_one_count(database):
@@ -472,7 +471,7 @@ def test_forgotten_times_stay_in_the_histograms(database):
     session.do("DELETE FROM message_inbox")
     assert stored_times(session) == before
     assert audit_times(session, ["c"]) == []
-    assert session.run("control/rollup_times", 10_000, 0)[0]["rows"] == "1" and stored_times(session) == before
+    assert session.run("control/rollup", 10_000, 0, "rules")[0]["rows"] == "3" and stored_times(session) == before, "a place, and what is forgotten of two kinds"
     session.do("UPDATE campaign_tally_total SET messages = 2 WHERE kind IN ('time_to_deliver', 'gateway_time_to_deliver')")
     assert audit_times(session, ["c"]) == [("time_to_deliver", "c", "1", 1), ("gateway_time_to_deliver", "", "/1", 1)]
     assert audit_times(session, ["d"]) == [("gateway_time_to_deliver", "", "/1", 1)], "gateways are of all campaigns"
@@ -525,8 +524,8 @@ def test_coverage_is_the_share_of_messages_that_were_sent_and_have_a_final_statu
     wake_all(session)
     apply(session, [Event("m7", 300, next(numbers), at=at(1), gateway="h", key=1)])
     assert shown_coverage(session) == {"g": 1, "h": 0.5}
-    session.do("UPDATE campaign_tally_delta SET at = array_fill(now() - interval '100 days', ARRAY[cardinality(at)]) WHERE kind LIKE 'gateway%'")
-    while session.run("control/rollup_tally", 1000, 0)[0]["rows"] != "0":
+    session.do("UPDATE counter_delta SET at = array_fill(now() - interval '100 days', ARRAY[cardinality(at)]) WHERE kind LIKE 'gateway%'")
+    while session.run("control/rollup", 1000, 0, "rules")[0]["rows"] != "0":
         pass
     session.run("control/tally_trim", 1, 90 * 86_400_000, 1000)
     assert session.query("SELECT kind FROM campaign_tally WHERE kind LIKE 'gateway%' AND at IS NOT NULL") == []
@@ -548,7 +547,7 @@ def test_deltas_are_compressed_with_lz4_where_the_server_has_it(database):
     session = database.session()
     known = session.query("SELECT enumvals FROM pg_settings WHERE name = 'default_toast_compression'")
     used = session.query("SELECT DISTINCT attcompression::text FROM pg_attribute WHERE attndims > 0 AND attnum > 0 AND attrelid IN"
-                         " ('campaign_funnel_delta'::regclass, 'campaign_tally_delta'::regclass, 'campaign_time_delta'::regclass, 'group_delta'::regclass)")
+                         " ('counter_delta'::regclass, 'group_delta'::regclass)")
     assert used == [("l" if known and "lz4" in known[0][0] else "",)]
 
 

@@ -31,13 +31,13 @@ def pages(session, name, *parameters):
 
 
 def last_delta(session):
-    return session.query("SELECT last_value FROM campaign_funnel_delta_id_seq")[0][0]
+    return session.query("SELECT last_value FROM counter_delta_id_seq")[0][0]
 
 
 def append_deltas(session):
     """As so many batches would."""
-    session.do("INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)"
-               f" SELECT '{{c,c}}', '{{300,600}}', '{{1,1}}', '{{0,1}}' FROM generate_series(1, {DELTAS})")
+    session.do("INSERT INTO counter_delta (kind, campaign_id, status, messages, events)"
+               f" SELECT 'funnel', '{{c,c}}', '{{300,600}}', '{{1,1}}', '{{0,1}}' FROM generate_series(1, {DELTAS})")
 
 
 def test_roll_ups_visit_no_more_pages_the_longer_a_snapshot_is_open(database, analyst):
@@ -45,15 +45,15 @@ def test_roll_ups_visit_no_more_pages_the_longer_a_snapshot_is_open(database, an
     visited, before, last = [], 0, 0
     for _ in range(ROUNDS):
         append_deltas(session)
-        visited.append(pages(session, "control/rollup", 10_000, before))  # above the last but one, as src/receipts/rollup.c
+        visited.append(pages(session, "control/rollup", 10_000, before, "funnel"))  # above the last but one, as src/receipts/rollup.c
         before, last = last, last_delta(session)
-    assert session.query("SELECT count(*) FROM campaign_funnel_delta") == [(0,)]
+    assert session.query("SELECT count(*) FROM counter_delta") == [(0,)]
     assert session.query("SELECT messages FROM campaign_funnel_total") == [(ROUNDS * DELTAS,)] * 2
     # The first ones find nothing to pass by. Versions of the two totals, one a round, are on few pages.
     assert max(visited[-4:]) <= min(visited[2:6]) + 2 * ROUNDS, visited
     # It is the beginning that does it: a look at everything passes by what was taken.
     append_deltas(session)
-    assert pages(session, "control/rollup", 10_000, 0) > max(visited[-4:])
+    assert pages(session, "control/rollup", 10_000, 0, "funnel") > max(visited[-4:])
 
 
 def test_a_delta_that_becomes_visible_late_is_counted_and_rolled_up_by_a_whole_look(database):
@@ -61,17 +61,17 @@ def test_a_delta_that_becomes_visible_late_is_counted_and_rolled_up_by_a_whole_l
     slow.do("BEGIN")
     append_deltas(slow)
     append_deltas(session)
-    assert session.one("control/rollup", 10_000, 0) == {"rows": str(DELTAS), "last": str(2 * DELTAS)}
+    assert session.one("control/rollup", 10_000, 0, "funnel") == {"rows": str(DELTAS), "last": str(2 * DELTAS)}
     slow.do("COMMIT")
-    assert session.one("control/rollup", 10_000, 2 * DELTAS)["rows"] == "0"
+    assert session.one("control/rollup", 10_000, 2 * DELTAS, "funnel")["rows"] == "0"
     assert session.query("SELECT messages FROM campaign_funnel WHERE status = 600") == [(2 * DELTAS,)]
-    assert session.one("control/rollup", 10_000, 0)["rows"] == str(DELTAS)
+    assert session.one("control/rollup", 10_000, 0, "funnel")["rows"] == str(DELTAS)
     assert session.query("SELECT messages FROM campaign_funnel WHERE status = 600") == [(2 * DELTAS,)]
 
 
 def pages_of_batch(session, batch, messages):
     """Of the statements that decide and count. messages: how many of them are new to DELIVERED."""
-    return pages(session, "lane/decide", *decided(batch)) + pages(session, "lane/funnel", ["c"] * 3, [], [200, 300, 600], [messages] * 3, [0, 0, len(batch)])
+    return pages(session, "lane/decide", *decided(batch)) + pages(session, "lane/counters", ["funnel"], [1], [3], ["c"] * 3, [], [], [200, 300, 600], [messages] * 3, [0, 0, len(batch)])
 
 
 def test_batches_visit_no_more_pages_the_longer_a_snapshot_is_open(database):

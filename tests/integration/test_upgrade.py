@@ -88,7 +88,7 @@ def test_the_schema_of_the_build_before_is_brought_forward_whole(create_world, b
     with release.running(before):
         world.installation.migrate()
     world.insert(world.stream.early)
-    assert world.database.value("SELECT count(*) FROM receiptd.campaign_funnel_delta") > 0, "deltas of the build before wait to be rolled up"
+    assert world.database.value("SELECT count(*) FROM receiptd.counter_delta") > 0, "deltas of the build before wait to be rolled up"
     world.installation.migrate()
     again = world.installation.command("migrate", "--dry-run")
     assert "nothing to do" in again.stdout

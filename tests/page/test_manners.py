@@ -47,7 +47,7 @@ def test_the_list_is_printed_whole(site, browser):
     site.database.add_messages((f"m-{number}", "acme", f"campaign-{number:03d}") for number in range(90))
     site.start()
     daemon = site.receiptd.start()
-    daemon.wait_for(lambda: site.database.value("SELECT count(*) FROM receiptd.campaign_funnel_delta") == 0, 30, "counters are rolled up")
+    daemon.wait_for(lambda: site.database.value("SELECT count(*) FROM receiptd.counter_delta") == 0, 30, "counters are rolled up")
     open_page(browser, site, "/", "#list .row")
     browser.wait(lambda: browser.script("return document.querySelector('.list').getAttribute('aria-rowcount')") == "91", "the list is loaded")
     assert browser.count("#list .row") < 60

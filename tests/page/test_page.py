@@ -92,7 +92,7 @@ def test_ten_thousand_campaigns_are_a_list(site, browser):
     site.database.add_messages((f"m-{number}", "acme", f"campaign-{number:05d}") for number in range(10_000))
     site.start()
     daemon = site.receiptd.start()
-    daemon.wait_for(lambda: site.database.value("SELECT count(*) FROM receiptd.campaign_funnel_delta") == 0, 30, "counters are rolled up")
+    daemon.wait_for(lambda: site.database.value("SELECT count(*) FROM receiptd.counter_delta") == 0, 30, "counters are rolled up")
     browser.open(site.url)
     browser.wait_for_text("campaign-0", "#list")
 

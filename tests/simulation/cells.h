@@ -1,4 +1,4 @@
-/* What a transaction adds to counters, times, groups and folds, in one form: for the daemon's rules
+/* What a transaction adds to counters, groups and folds, in one form: for the daemon's rules
  * and for the ledger, which must agree in every cell. */
 #ifndef SIMULATION_CELLS_H
 #define SIMULATION_CELLS_H
@@ -9,11 +9,11 @@
 #include "core/rules/rules.h"
 
 enum sim_cell_kind { /* behind enum rcpt_count_of */
-                     CELL_TIME = RCPT_COUNT__COUNT,
-                     CELL_TIME_LEFT,
-                     CELL_MEMBER,
+                     CELL_MEMBER = RCPT_COUNT__COUNT,
                      CELL_FOLD = CELL_MEMBER + RCPT_RULES_GROUPS,
 };
+
+#define SIM_NO_BUCKET INT16_MIN
 
 struct sim_cell_key { /* no padding: compared as bytes */
     uint8_t kind, campaign, key, more;

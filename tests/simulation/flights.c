@@ -170,19 +170,37 @@ static uint8_t key_number(struct rcpt_text key)
                      number_in(rcpt_text_part(key, slash + 1, key.size - slash - 1)));
 }
 
+static int16_t bucket_in(struct rcpt_text text)
+{
+    return text.size > 0 ? (int16_t)strtol(text.at, NULL, 10) : SIM_NO_BUCKET;
+}
+
+/* deliver/open/gateway */
+static void read_place(struct rcpt_text place, struct sim_cell_key *key)
+{
+    size_t first = rcpt_text_find(place, "/");
+    struct rcpt_text rest = rcpt_text_part(place, first + 1, place.size - first - 1);
+    size_t second = rcpt_text_find(rest, "/");
+    key->status = bucket_in(rcpt_text_part(place, 0, first));
+    key->other = bucket_in(rcpt_text_part(rest, 0, second));
+    key->key = number_in(rcpt_text_part(rest, second + 1, rest.size - second - 1));
+}
+
 static void add_rules_cells(struct sim_cells *cells, const struct rcpt_rules *rules)
 {
     uint32_t count;
     const struct rcpt_tally_cell *list = rcpt_rules_cells(rules, &count);
     for (uint32_t at = 0; at < count; at++) {
         const struct rcpt_tally_place *place = &list[at].place;
-        sim_cells_add(cells,
-                      (struct sim_cell_key){.kind = place->kind,
-                                            .campaign = number_in(place->campaign->text),
-                                            .key = key_number(place->key->text),
-                                            .status = place->status,
-                                            .minute = place->minute},
-                      list[at].messages, list[at].events);
+        struct sim_cell_key key = {.kind = place->kind,
+                                   .campaign = number_in(place->campaign->text),
+                                   .status = place->status,
+                                   .minute = place->minute};
+        if (place->kind == RCPT_COUNT_TIME_PLACE)
+            read_place(place->key->text, &key);
+        else
+            key.key = key_number(place->key->text);
+        sim_cells_add(cells, key, list[at].messages, list[at].events);
     }
 }
 
@@ -197,44 +215,6 @@ static void add_funnel(struct sim_cells *cells, const struct rcpt_count *counted
                                             .campaign = number_in(campaign),
                                             .status = list[at].code},
                       list[at].messages, list[at].events);
-    }
-}
-
-static int16_t bucket_in(struct rcpt_text text)
-{
-    return text.size > 0 ? (int16_t)strtol(text.at, NULL, 10) : RCPT_NO_BUCKET;
-}
-
-/* deliver/open/gateway */
-static void add_left(struct sim_cells *cells, const struct rcpt_rules_time *time)
-{
-    size_t first = rcpt_text_find(time->left, "/");
-    struct rcpt_text rest = rcpt_text_part(time->left, first + 1, time->left.size - first - 1);
-    size_t second = rcpt_text_find(rest, "/");
-    sim_cells_add(cells,
-                  (struct sim_cell_key){
-                      .kind = CELL_TIME_LEFT,
-                      .campaign = number_in(time->campaign),
-                      .key = number_in(rcpt_text_part(rest, second + 1, rest.size - second - 1)),
-                      .status = bucket_in(rcpt_text_part(time->left, 0, first)),
-                      .other = bucket_in(rcpt_text_part(rest, 0, second))},
-                  1, 0);
-}
-
-static void add_times(struct sim_cells *cells, const struct rcpt_rules *rules)
-{
-    uint32_t count;
-    const struct rcpt_rules_time *list = rcpt_rules_times(rules, &count);
-    for (uint32_t at = 0; at < count; at++) {
-        sim_cells_add(cells,
-                      (struct sim_cell_key){.kind = CELL_TIME,
-                                            .campaign = number_in(list[at].campaign),
-                                            .key = number_in(list[at].gateway),
-                                            .status = list[at].deliver,
-                                            .other = list[at].open},
-                      1, 0);
-        if (list[at].left.at != NULL)
-            add_left(cells, &list[at]);
     }
 }
 
@@ -284,7 +264,6 @@ static void write_cells(const struct sim_sender *sender, struct sim_request *req
     if (!rcpt_rules_are_on(sender->rules))
         return;
     add_rules_cells(cells, sender->rules);
-    add_times(cells, sender->rules);
     for (size_t group = 0; group < request->groups; group++)
         add_members(cells, sender->rules, group);
     add_folds(cells, sender->rules);

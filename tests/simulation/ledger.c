@@ -175,7 +175,7 @@ static void add_stages(const struct judged *judged)
 static int16_t bucket_of(int64_t earlier_us, int64_t later_us)
 {
     if (earlier_us == INT64_MAX || later_us == INT64_MAX)
-        return RCPT_NO_BUCKET;
+        return SIM_NO_BUCKET;
     if (later_us < earlier_us)
         return -1;
     int16_t bucket = 0; /* the first that ends at 2^(bucket / 2) ms or later */
@@ -190,30 +190,27 @@ static struct sim_cell_key place_of(const struct judged *judged, const struct si
 {
     bool delivered = passes(judged->sim, status, named(judged->sim, "DELIVERED"));
     return (struct sim_cell_key){
-        .kind = CELL_TIME,
+        .kind = RCPT_COUNT_TIME_PLACE,
         .campaign = judged->campaign,
         .key = times->gateway,
         .status = delivered ? bucket_of(times->at_us[SIM_SENT], times->at_us[SIM_DELIVERED])
-                            : RCPT_NO_BUCKET,
+                            : SIM_NO_BUCKET,
         .other = bucket_of(times->at_us[SIM_DELIVERED], times->at_us[SIM_OPENED])};
 }
 
 static bool is_nowhere(const struct sim_cell_key *place)
 {
-    return place->status == RCPT_NO_BUCKET && place->other == RCPT_NO_BUCKET;
+    return place->status == SIM_NO_BUCKET && place->other == SIM_NO_BUCKET;
 }
 
 static void add_times(const struct judged *judged)
 {
     struct sim_cell_key now = place_of(judged, &judged->fold->times, judged->now);
     struct sim_cell_key before = place_of(judged, &judged->fold->before, judged->was);
-    bool both_nowhere = is_nowhere(&now) && is_nowhere(&before);
-    if (both_nowhere || memcmp(&now, &before, sizeof(now)) == 0)
-        return;
-    add(judged, now, 1, 0);
-    before.kind = CELL_TIME_LEFT;
+    if (!is_nowhere(&now))
+        add(judged, now, 1, 0);
     if (!is_nowhere(&before))
-        add(judged, before, 1, 0);
+        add(judged, before, -1, 0);
 }
 
 /* ---- receipts ---- */

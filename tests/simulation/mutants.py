@@ -201,9 +201,8 @@ MUTANTS = {
     "folds of two organisations as one": (FOLDS, [("    return left->org == right->org && left->campaign", "    return left->campaign"),
                                                    ("{fold->org->number,          fold->campaign->number,", "{0, fold->campaign->number,")]),
     "times of messages that were returned": (TIMES, [
-        ("struct rcpt_text deliver = is_delivered ? columns[DELIVER] : RCPT_TEXT(\"\");", "struct rcpt_text deliver = columns[DELIVER];"),
-        (".deliver = is_delivered ? bucket_of(columns[DELIVER]) : RCPT_NO_BUCKET,", ".deliver = bucket_of(columns[DELIVER]),")]),
-    "the place before is not left": (TIMES, [("if (rows[index].left != state->none)", "if (rows[index].left == NULL)")]),
+        ("struct rcpt_text deliver = is_delivered ? columns[DELIVER] : RCPT_TEXT(\"\");", "struct rcpt_text deliver = columns[DELIVER];")]),
+    "the place before is not left": (TIMES, [("    add(state, row, before, -1);\n", "")]),
     "cells of two campaigns as one": (TALLY, [("    return left->campaign == right->campaign && left->key == right->key &&", "    return left->key == right->key &&"),
         ("(uint64_t)place->campaign->number << 32 | place->key->number", "(uint64_t)place->key->number")]),
     "steps of the change before": (RULES, [

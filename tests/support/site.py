@@ -21,7 +21,7 @@ def fill(database):
                                " updated_at = now(), flags = CASE WHEN message_id = %s THEN 1 ELSE 0 END WHERE org_id = %s",
                                (f"{org}-m5", f"{org}-org"))
             counts = [(0, 0, 0), (200, 30, 0), (300, 30, 30), (440, 9, 9), (600, 21, 25), (9001, 1, 1)]
-            connection.execute("INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events) VALUES (%s, %s, %s, %s)",
+            connection.execute("INSERT INTO counter_delta (kind, campaign_id, status, messages, events) VALUES ('funnel', %s, %s, %s, %s)",
                                ([f"{org}-campaign"] * 6, *([row[i] for row in counts] for i in range(3))))
             connection.execute("INSERT INTO message_alias (channel_account, gateway_id, message_id) VALUES (%s, 'gateway-id', %s)",
                                (f"{org}-account", f"{org}-m5"))

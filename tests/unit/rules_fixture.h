@@ -159,7 +159,7 @@ static inline void say_cells(struct line *line, const struct rcpt_rules *rules)
             snprintf(minute, sizeof(minute), "@%lld",
                      (long long)(rcpt_tally_since_1970(place->minute) - HOUR));
         bool is_funnel = place->kind == RCPT_COUNT_FUNNEL;
-        say(line, "%s%s%s%s%s%s %d %lld/%lld", rcpt_rules_kind(rules, place->kind),
+        say(line, "%s%s%s%s%s%s %d %lld/%lld", is_funnel ? "" : rcpt_rules_kind(rules, place->kind),
             is_funnel ? "" : " ", place->campaign->text.at, is_funnel ? "" : "/",
             place->key->text.at, minute, place->status, (long long)cells[index].messages,
             (long long)cells[index].events);

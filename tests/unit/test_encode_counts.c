@@ -146,7 +146,8 @@ static struct rcpt_rules *rules_of(const struct rules_fixture *fixture, bool ser
     });
 }
 
-static void play_batch(struct rcpt_rules *rules, struct rules_fixture *fixture)
+static void play_batch(struct rcpt_rules *rules, struct rcpt_count *count,
+                       struct rules_fixture *fixture)
 {
     static const struct receipt receipts[] = {{"m", 600, .minute = 30, .gateway = KANNEL},
                                               {"n", 700, .minute = 20},
@@ -157,14 +158,30 @@ static void play_batch(struct rcpt_rules *rules, struct rules_fixture *fixture)
         {"b", 1, 600, 700, .columns = {NULL, "4", "5", NULL, "6//", NULL, NULL, "{}"}},
         {"b", 2, 600, 600, .same = true, .columns = {NULL}},
     };
+    static struct rcpt_batch_signature signatures[] = {{0, 1, 0}, {1, 1, 0}, {2, 1, 0}};
+    static int16_t codes[] = {600, 700, 300};
+    static int32_t counts[] = {1, 1, 1};
     fixture->batch.message_count = fixture->batch.event_count = 0;
-    for (size_t index = 0; index < LENGTH(receipts); index++)
+    for (size_t index = 0; index < LENGTH(receipts); index++) {
         add_receipt(fixture, &receipts[index]);
+        fixture->messages[index].signature = (int32_t)index;
+    }
+    fixture->batch.signatures = signatures;
+    fixture->batch.signature_codes = codes;
+    fixture->batch.signature_counts = counts;
     rcpt_rules_begin(rules, &fixture->batch, NOW, &test_names);
     rcpt_rules_echo(rules, 2);
     for (size_t index = 0; index < LENGTH(rows); index++)
         add_row(rules, &rows[index]);
     rcpt_rules_finish(rules);
+    rcpt_count_begin(count, &fixture->batch, fixture->ladder, LENGTH(rows));
+    for (size_t index = 0; index < LENGTH(rows); index++)
+        rcpt_count_add(count,
+                       &(struct rcpt_count_row){.message = rows[index].message,
+                                                .was = rows[index].was,
+                                                .changed = !rows[index].same,
+                                                .campaign = rcpt_text_of(rows[index].campaign)});
+    rcpt_count_finish(count);
 }
 
 static void each_statement_gets_its_parameters(void **state)
@@ -172,19 +189,19 @@ static void each_statement_gets_its_parameters(void **state)
     (void)state;
     struct rules_fixture *fixture = rules_fixture_new();
     struct rcpt_pg_encoder *encoder = rcpt_pg_encoder_new();
+    struct rcpt_count *count = rcpt_count_new();
     struct rcpt_rules *rules = rules_of(fixture, true, true);
-    play_batch(rules, fixture);
-    assert_true(rcpt_encode_tally(encoder, rules));
-    assert_parameters(encoder, "lane/tally",
-                      "{by_channel,duplicate,gateway,gateway_delay,gateway_duplicate,gateway_final}"
-                      "{1,3,4,6,8,9}{2,3,5,7,8,9}{a,b,b,,,,,,}"
-                      "{-infinity,-infinity,-infinity,@0,@0,@0,@0,@0,@0}"
-                      "{sms,,,,kannel,,kannel,,kannel}{600,700,300,700,600,39,0,300,0}"
-                      "{1,1,0,0,0,0,0,0,1}{1,1,1,1,1,1,1,1,0}");
-    assert_true(rcpt_encode_funnel(encoder, rules));
-    assert_parameters(encoder, "lane/funnel", "{a,b}{28333350,28333340}{600,700}{1,1}{1,1}");
-    assert_true(rcpt_encode_times(encoder, rules));
-    assert_parameters(encoder, "lane/times", "{a,b}{kannel,}{4,4}{NULL,5}{b}{6//}");
+    play_batch(rules, count, fixture);
+    assert_true(rcpt_encode_counters(encoder, count, rules));
+    assert_parameters(encoder, "lane/counters",
+                      "{funnel,by_channel,duplicate,gateway,gateway_delay,gateway_duplicate,"
+                      "gateway_final,time_place}{1,3,5,6,8,10,11,12}{2,4,5,7,9,10,11,14}"
+                      "{a,b,a,b,b,,,,,,,a,b,b}"
+                      "{@30,@20,-infinity,-infinity,-infinity,@0,@0,@0,@0,@0,@0,"
+                      "-infinity,-infinity,-infinity}"
+                      "{,,sms,,,,kannel,,kannel,,kannel,4//kannel,4/5/,6//}"
+                      "{600,700,600,700,300,700,600,39,0,300,0,0,0,0}"
+                      "{1,1,1,1,0,0,0,0,0,0,1,1,1,-1}{1,1,1,1,1,1,1,1,1,1,0,0,0,0}");
     assert_true(rcpt_encode_members(encoder, rules));
     assert_parameters(
         encoder, "lane/groups",
@@ -192,31 +209,35 @@ static void each_statement_gets_its_parameters(void **state)
     assert_true(rcpt_encode_folds(encoder, rules));
     assert_parameters(encoder, "lane/folds", "{,O}{b,a}{600,300}{700,600}{0,0}{1,1}{{},{}}{}");
     rcpt_rules_free(rules);
+    rcpt_count_free(count);
     rcpt_pg_encoder_free(encoder);
     rules_fixture_free(fixture);
 }
 
-/* Without the series only what copies named is taken off the funnel, without minutes. */
+/* Without the series the plain funnel comes behind the cells of rules, without times and keys. What
+ * copies named is taken off. */
 static void what_has_nothing_to_say_is_not_sent(void **state)
 {
     (void)state;
     struct rules_fixture *fixture = rules_fixture_new();
     struct rcpt_pg_encoder *encoder = rcpt_pg_encoder_new();
+    struct rcpt_count *count = rcpt_count_new();
     struct rcpt_rules *rules = rules_of(fixture, false, false);
-    play_batch(rules, fixture);
-    assert_true(rcpt_encode_funnel(encoder, rules));
-    assert_parameters(encoder, "lane/funnel", "{b}{}{300}{0}{-1}");
-    assert_true(rcpt_encode_tally(encoder, rules));
-    assert_parameters(encoder, "lane/tally", "{duplicate}{1}{1}{b}{-infinity}{}{300}{0}{1}");
-    assert_false(rcpt_encode_times(encoder, rules));
+    play_batch(rules, count, fixture);
+    assert_true(rcpt_encode_counters(encoder, count, rules));
+    assert_parameters(encoder, "lane/counters",
+                      "{funnel,duplicate,funnel}{1,2,3}{1,2,5}{b,b,a,b,b}{-infinity,-infinity}{,}"
+                      "{300,300,600,300,700}{0,0,1,0,1}{-1,1,1,1,1}");
     assert_false(rcpt_encode_members(encoder, rules));
     assert_false(rcpt_encode_folds(encoder, rules));
     fixture->batch.message_count = fixture->batch.event_count = 0;
     rcpt_rules_begin(rules, &fixture->batch, NOW, &test_names);
     rcpt_rules_finish(rules);
-    assert_false(rcpt_encode_funnel(encoder, rules));
-    assert_false(rcpt_encode_tally(encoder, rules));
+    rcpt_count_begin(count, &fixture->batch, fixture->ladder, 0);
+    rcpt_count_finish(count);
+    assert_false(rcpt_encode_counters(encoder, count, rules));
     rcpt_rules_free(rules);
+    rcpt_count_free(count);
     rcpt_pg_encoder_free(encoder);
     rules_fixture_free(fixture);
 }

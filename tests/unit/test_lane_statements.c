@@ -31,8 +31,8 @@ static size_t count_of(const char *text, const char *part)
 
 static void statements_are_files_as_they_stand(void **state)
 {
-    static const char *const names[] = {"fence", "keys",    "funnel", "tally",   "times",
-                                        "folds", "intents", "wake",   "timeline"};
+    static const char *const names[] = {"fence", "keys",    "counters", "groups",
+                                        "folds", "intents", "wake",     "timeline"};
     struct rcpt_lane_statements *plain = rcpt_lane_statements_new(&(struct rcpt_lane_variant){0});
     (void)state;
     for (size_t index = 0; index < sizeof(names) / sizeof(names[0]); index++) {

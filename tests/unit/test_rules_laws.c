@@ -102,11 +102,6 @@ static char *dump(const struct rcpt_rules *rules, size_t *size)
                 cells[index].place.campaign->text.at, cells[index].place.key->text.at,
                 cells[index].place.minute, cells[index].place.status,
                 (long long)cells[index].messages, (long long)cells[index].events);
-    const struct rcpt_rules_time *times = rcpt_rules_times(rules, &count);
-    for (uint32_t index = 0; index < count; index++)
-        fprintf(out, "%s %s %d %d %s\n", times[index].campaign.at, times[index].gateway.at,
-                times[index].deliver, times[index].open,
-                times[index].left.at != NULL ? times[index].left.at : "");
     for (size_t group = 0; group < RCPT_RULES_GROUPS; group++) {
         const struct rcpt_rules_member *members = rcpt_rules_members(rules, group, &count);
         for (uint32_t index = 0; index < count; index++)

@@ -1,28 +1,11 @@
-/* Rules that list rows: places in the histograms of times, members of groups, entries of folds; and
+/* Rules that read columns of a row: places in the histograms of times, members of groups, entries of folds; and
  * which columns rules want of a message's row. Codes: 300 SENT, 600 DELIVERED, 650
  * BOUNCED_HARD_EMAIL, 700 OPENED. */
 #include "rules_fixture.h"
 
 /* ---- times ---- */
 
-/* CAMPAIGN/GATEWAY DELIVER OPEN [left PLACE]; -: none */
-static void say_times(struct line *line, const struct rcpt_rules *rules)
-{
-    uint32_t count;
-    const struct rcpt_rules_time *times = rcpt_rules_times(rules, &count);
-    for (uint32_t index = 0; index < count; index++) {
-        char deliver[12] = "-", open[12] = "-";
-        if (times[index].deliver != RCPT_NO_BUCKET)
-            snprintf(deliver, sizeof(deliver), "%d", times[index].deliver);
-        if (times[index].open != RCPT_NO_BUCKET)
-            snprintf(open, sizeof(open), "%d", times[index].open);
-        say(line, "%s/%s %s %s%s%s", times[index].campaign.at, times[index].gateway.at, deliver,
-            open, times[index].left.at != NULL ? " left " : "",
-            times[index].left.at != NULL ? times[index].left.at : "");
-    }
-}
-
-static void times_list_messages_whose_place_is_new(void **state)
+static void times_count_messages_whose_place_is_new(void **state)
 {
     static const struct rules_case cases[] = {
         /* Columns: bucket to deliver, bucket to open, first gateway, place before. */
@@ -31,7 +14,8 @@ static void times_list_messages_whose_place_is_new(void **state)
          .rows = {{"b", 0, 300, 600, .columns = {"12", NULL, "twilio", NULL}},
                   {"a", 1, 300, 600, .columns = {"-1", NULL, NULL, NULL}},
                   {"a", 2, 600, 700, .columns = {"12", "79", "kannel", "12//kannel"}}},
-         .expected = "a/ -1 -, a/kannel 12 79 left 12//kannel, b/twilio 12 -"},
+         .expected = "time_place a/-1// 0 1/0, time_place a/12//kannel 0 -1/0, "
+                     "time_place a/12/79/kannel 0 1/0, time_place b/12//twilio 0 1/0"},
         /* The same place, and none at all. */
         {.settings = {.times = true},
          .receipts = {{"m", 600}, {"n", 600}, {"o", 300}},
@@ -44,7 +28,8 @@ static void times_list_messages_whose_place_is_new(void **state)
          .receipts = {{"m", 600}, {"n", 600}},
          .rows = {{"a", 0, 600, 600, .columns = {"11", NULL, "x", "12//x"}},
                   {"a", 1, 600, 600, .columns = {"12", NULL, "w", "12//x"}}},
-         .expected = "a/w 12 - left 12//x, a/x 11 - left 12//x"},
+         .expected = "time_place a/11//x 0 1/0, time_place a/12//w 0 1/0, "
+                     "time_place a/12//x 0 -2/0"},
         /* Only of messages that were delivered: one that is returned leaves its bucket. Its time
          * to open stays. */
         {.settings = {.times = true},
@@ -52,28 +37,30 @@ static void times_list_messages_whose_place_is_new(void **state)
          .rows = {{"a", 0, 600, 650, .columns = {"12", NULL, "x", "12//x"}},
                   {"a", 1, 700, 650, .columns = {"12", "3", "x", "12/3/x"}},
                   {"a", 2, 650, 650, 1, .columns = {"12", NULL, "x", "12//x"}}},
-         .expected = "a/x - - left 12//x, a/x - 3 left 12/3/x"},
+         .expected = "time_place a//3/x 0 1/0, time_place a/12//x 0 -1/0, "
+                     "time_place a/12/3/x 0 -1/0"},
         /* A message that is returned when it opens after all comes back. */
         {.settings = {.times = true},
          .receipts = {{"m", 700}, {"n", 700}},
          .rows = {{"a", 0, 650, 700, .columns = {"12", NULL, "x", "12//x"}},
                   {"a", 1, 650, 700, .columns = {"12", "3", "x", "12/3/x"}}},
-         .expected = "a/x 12 -, a/x 12 3 left /3/x"},
+         .expected = "time_place a//3/x 0 -1/0, time_place a/12//x 0 1/0, "
+                     "time_place a/12/3/x 0 1/0"},
         /* What did not change, and two rows of one id. */
         {.settings = {.times = true},
          .receipts = {{"m", 600}},
          .rows = {{"a", 0, 600, 600, .same = true, .columns = {"12", NULL, "x", NULL}},
                   {"b", 0, 300, 600, .columns = {"12", NULL, "x", NULL}}},
-         .expected = "b/x 12 -"},
+         .expected = "time_place b/12//x 0 1/0"},
         /* A gateway may have any name. */
         {.settings = {.times = true},
          .receipts = {{"m", 600}},
          .rows = {{"", 0, 600, 600, .columns = {"1", NULL, "x/y", "2//x/y"}}},
-         .expected = "/x/y 1 - left 2//x/y"},
+         .expected = "time_place /1//x/y 0 1/0, time_place /2//x/y 0 -1/0"},
     };
     (void)state;
     for (size_t index = 0; index < LENGTH(cases); index++)
-        play(&cases[index], say_times);
+        play(&cases[index], say_cells);
 }
 
 /* ---- groups ---- */
@@ -256,13 +243,11 @@ static void all_rules_at_once_read_their_own_columns(void **state)
         .settings = settings,
         .receipts = {{"m", 600}},
         .rows = {{"a", 0, 300, 600, .columns = {"sms", "4", "5", "x", "6//x", "c"}}},
-        .expected = "by_channel a/sms 600 1/1"};
-    struct rules_case times = cells, members = cells;
+        .expected = "by_channel a/sms 600 1/1, time_place a/4/5/x 0 1/0"};
+    struct rules_case members = cells;
     (void)state;
-    times.expected = "a/x 4 5";
     members.expected = "0 a/c 300>600+0";
     play(&cells, say_cells);
-    play(&times, say_times);
     play(&members, say_members);
 }
 
@@ -304,7 +289,7 @@ static void of_a_message_without_a_receipt_no_receipt_is_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_list_messages_whose_place_is_new),
+        cmocka_unit_test(times_count_messages_whose_place_is_new),
         cmocka_unit_test(groups_list_members_that_changed),
         cmocka_unit_test(folds_get_messages_that_changed_alike),
         cmocka_unit_test(a_fold_has_the_least_traceparent),

@@ -19,7 +19,7 @@ gone AS MATERIALIZED (
 stored AS MATERIALIZED (
     SELECT t.campaign_id, t.key, t.status, t.messages FROM campaign_tally t WHERE t.kind = :'kind' AND t.campaign_id = ANY ($1::text[])
 ),
--- Further keys count under 'other' (control/rollup_tally.sql).
+-- Further keys count under 'other' (control/rollup.sql).
 replete AS MATERIALIZED (
     SELECT s.campaign_id FROM stored s WHERE s.key <> 'other' GROUP BY s.campaign_id HAVING count(DISTINCT s.key) >= 1000
 ),

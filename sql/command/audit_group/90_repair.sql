@@ -32,8 +32,8 @@ stored AS (
     ON CONFLICT (campaign_id, kind, key) DO UPDATE SET status = excluded.status, flags = excluded.flags, codes = excluded.codes, counts = excluded.counts
 ),
 delta AS (
-    INSERT INTO campaign_tally_delta (kind, campaign_id, at, key, status, messages, events)
-    SELECT :'kind', array_agg(d.campaign_id), array_agg('-infinity'::timestamptz), array_agg(''::text), array_agg(d.status), array_agg(d.n), array_agg(0::int8)
+    INSERT INTO counter_delta (kind, campaign_id, status, messages, events)
+    SELECT :'kind', array_agg(d.campaign_id), array_agg(d.status), array_agg(d.n), array_agg(0::int8)
     FROM (SELECT c.campaign_id, c.status, sum(c.n)::int8 AS n
           FROM (SELECT m.campaign_id, s.code AS status, 1 AS n FROM made m CROSS JOIN LATERAL group_steps(NULL::int2, NULL::int4, m.status, m.flags) s
                 UNION ALL

@@ -36,8 +36,8 @@ struct rcpt_rule_state {
 
     const struct rcpt_word *dimension_keys[RCPT_RULES_DIMENSIONS]; /* of the row */
     /* Each rule's own rows, and its results. */
-    struct rcpt_rule_list time_rows, times, group_rows[RCPT_RULES_GROUPS];
-    struct rcpt_rule_list members[RCPT_RULES_GROUPS], fold_rows, folds;
+    struct rcpt_rule_list group_rows[RCPT_RULES_GROUPS], members[RCPT_RULES_GROUPS];
+    struct rcpt_rule_list fold_rows, folds;
     struct rcpt_table fold_table;
 };
 

@@ -93,7 +93,7 @@ bool rcpt_rules_count_funnel(const struct rcpt_rules *rules)
 static void forget(struct rcpt_rule_state *state)
 {
     const struct rcpt_rule_list empty = {0};
-    state->time_rows = state->times = state->fold_rows = state->folds = empty;
+    state->fold_rows = state->folds = empty;
     for (size_t group = 0; group < RCPT_RULES_GROUPS; group++)
         state->group_rows[group] = state->members[group] = empty;
     rcpt_table_clear(&state->fold_table);
@@ -225,7 +225,7 @@ void rcpt_rules_finish(struct rcpt_rules *rules)
 const char *rcpt_rules_kind(const struct rcpt_rules *rules, enum rcpt_count_of kind)
 {
     static const char *const names[RCPT_COUNT__COUNT] = {
-        [RCPT_COUNT_FUNNEL] = "",
+        [RCPT_COUNT_FUNNEL] = "funnel",
         [RCPT_COUNT_DUPLICATE] = "duplicate",
         [RCPT_COUNT_REASON] = "reason",
         [RCPT_COUNT_GATEWAY] = "gateway",
@@ -238,6 +238,7 @@ const char *rcpt_rules_kind(const struct rcpt_rules *rules, enum rcpt_count_of k
         [RCPT_COUNT_GATEWAY_SENT] = "gateway_sent",
         [RCPT_COUNT_GATEWAY_UNKNOWN] = "gateway_unknown",
         [RCPT_COUNT_GATEWAY_WON] = "gateway_won",
+        [RCPT_COUNT_TIME_PLACE] = "time_place",
     };
     if (kind >= RCPT_COUNT_BY && kind < RCPT_COUNT_BY + RCPT_RULES_DIMENSIONS)
         return rules->state.settings.dimensions[kind - RCPT_COUNT_BY].kind;
@@ -258,12 +259,6 @@ const struct rcpt_tally_cell *rcpt_rules_cells(const struct rcpt_rules *rules, u
 struct rcpt_tally_range rcpt_rules_range(const struct rcpt_rules *rules, enum rcpt_count_of kind)
 {
     return rcpt_tally_range(rules->state.tally, (uint8_t)kind);
-}
-
-const struct rcpt_rules_time *rcpt_rules_times(const struct rcpt_rules *rules, uint32_t *count)
-{
-    *count = rules->state.times.count;
-    return rules->state.times.items;
 }
 
 const struct rcpt_rules_member *rcpt_rules_members(const struct rcpt_rules *rules, size_t group,

@@ -20,8 +20,8 @@
 
 /* Kinds of cells; the order is that of results. BY: of the first dimension, GROUP … of groups. */
 enum rcpt_count_of {
-    RCPT_COUNT_FUNNEL, /* of campaign_funnel_delta, all others of campaign_tally_delta */
-    RCPT_COUNT_BY,     /* by_…, of each dimension one */
+    RCPT_COUNT_FUNNEL,
+    RCPT_COUNT_BY, /* by_…, of each dimension one */
     RCPT_COUNT_DUPLICATE = RCPT_COUNT_BY + RCPT_RULES_DIMENSIONS,
     RCPT_COUNT_REASON,
     RCPT_COUNT_GATEWAY,
@@ -34,6 +34,7 @@ enum rcpt_count_of {
     RCPT_COUNT_GATEWAY_SENT,
     RCPT_COUNT_GATEWAY_UNKNOWN,
     RCPT_COUNT_GATEWAY_WON,
+    RCPT_COUNT_TIME_PLACE, /* places in the histograms of times; the roll-up makes cells of them */
     RCPT_COUNT__COUNT,
 };
 
@@ -69,14 +70,6 @@ struct rcpt_rules_row {
     bool changed;                    /* by the statement; with times that may be a time alone */
     struct rcpt_text campaign, org;  /* size 0: none */
     const struct rcpt_text *columns; /* as rcpt_rules_columns() lists them */
-};
-
-/* Messages whose place in the histograms of times is new (campaign_time_delta). */
-#define RCPT_NO_BUCKET INT16_MIN
-struct rcpt_rules_time {
-    struct rcpt_text campaign, gateway;
-    int16_t deliver, open; /* buckets; RCPT_NO_BUCKET: none */
-    struct rcpt_text left; /* place before; at NULL: none */
 };
 
 /* Members of groups that changed (group_delta). */
@@ -120,13 +113,12 @@ void rcpt_rules_add(struct rcpt_rules *rules, const struct rcpt_rules_row *given
 void rcpt_rules_missed(struct rcpt_rules *rules, uint32_t message);
 void rcpt_rules_finish(struct rcpt_rules *rules);
 
-/* Name of a kind in campaign_tally_delta, "" of the funnel; of a group in group_delta. */
+/* Name of a kind in counter_delta, of a group in group_delta. */
 const char *rcpt_rules_kind(const struct rcpt_rules *rules, enum rcpt_count_of kind);
 const char *rcpt_rules_group(const struct rcpt_rules *rules, size_t group);
 const struct rcpt_tally_cell *rcpt_rules_cells(const struct rcpt_rules *rules, uint32_t *count);
 struct rcpt_tally_range rcpt_rules_range(const struct rcpt_rules *rules, enum rcpt_count_of kind);
 /* All are sorted; members by group. */
-const struct rcpt_rules_time *rcpt_rules_times(const struct rcpt_rules *rules, uint32_t *count);
 const struct rcpt_rules_member *rcpt_rules_members(const struct rcpt_rules *rules, size_t group,
                                                    uint32_t *count);
 const struct rcpt_rules_fold *rcpt_rules_folds(const struct rcpt_rules *rules, uint32_t *count);

@@ -24,7 +24,7 @@ STORES = {"receipt_counted": "receipt_counted*", "message_part": "message_part",
 
 RENAMED = "ALTER TABLE receiptd.{0} RENAME TO away", "ALTER TABLE receiptd.away RENAME TO {0}"
 DRIFTS = (
-    *(tuple(text.format(table) for text in RENAMED) for table in (*STORES, "campaign_tally_delta", "campaign_time_delta", "group_delta")),
+    *(tuple(text.format(table) for text in RENAMED) for table in (*STORES, "counter_delta", "group_delta")),
 )
 
 
