@@ -276,7 +276,6 @@ static void of_a_message_without_a_receipt_no_receipt_is_counted(void **state)
     add_row(rules, &row);
     rcpt_rules_finish(rules);
     say_cells(&line, rules);
-    say_times(&line, rules);
     say_members(&line, rules);
     say_folds(&line, rules);
     assert_string_equal(line.text, "a@7 310 -1/0, a@7 400 1/0, by_channel a/sms 310 -1/0, "
