@@ -10,7 +10,7 @@
 /* As malloc aligns: any type may stand at an address that the arena gives. */
 #define ALIGNMENT 16u
 
-/* A chunk has the arena's size, or that of one allocation which is larger. */
+/* A chunk has the arena's size, or for one allocation which is larger a multiple of it. */
 struct rcpt_arena_chunk {
     struct rcpt_arena_chunk *next;
     size_t capacity;
@@ -36,24 +36,33 @@ static struct rcpt_arena_chunk *chunk_new(size_t capacity)
     return chunk;
 }
 
-/* Moves on to a chunk that is large enough: the next one in the chain, or a new one before it. */
+/* Takes a chunk out of the chain. */
+static void drop(struct rcpt_arena *arena, struct rcpt_arena_chunk **link)
+{
+    struct rcpt_arena_chunk *chunk = *link;
+    *link = chunk->next;
+    arena->held_bytes -= sizeof(*chunk) + chunk->capacity;
+    free(chunk);
+}
+
+/* Moves on to the next chunk in the chain. One that is too small gives way to a larger one: were it
+ * kept, each batch that is a little larger than all before would add chunks. */
 static struct rcpt_arena_chunk *advance(struct rcpt_arena *arena, size_t bytes)
 {
-    struct rcpt_arena_chunk *next = arena->current != NULL ? arena->current->next : arena->first;
-    if (next == NULL || next->capacity < bytes) {
-        struct rcpt_arena_chunk *fresh =
-            chunk_new(bytes > arena->chunk_bytes ? bytes : arena->chunk_bytes);
+    struct rcpt_arena_chunk **link =
+        arena->current != NULL ? &arena->current->next : &arena->first;
+    if (*link != NULL && (*link)->capacity < bytes)
+        drop(arena, link);
+    if (*link == NULL || (*link)->capacity < bytes) {
+        size_t size = arena->chunk_bytes;
+        struct rcpt_arena_chunk *fresh = chunk_new((bytes / size + 1) * size);
         arena->held_bytes += sizeof(*fresh) + fresh->capacity;
-        fresh->next = next;
-        if (arena->current != NULL)
-            arena->current->next = fresh;
-        else
-            arena->first = fresh;
-        next = fresh;
+        fresh->next = *link;
+        *link = fresh;
     }
-    next->used = 0;
-    arena->current = next;
-    return next;
+    arena->current = *link;
+    arena->current->used = 0;
+    return arena->current;
 }
 
 void *rcpt_arena_alloc(struct rcpt_arena *arena, size_t bytes)
@@ -76,9 +85,7 @@ void rcpt_arena_reset(struct rcpt_arena *arena, size_t keep_bytes)
     while (*link != NULL) {
         struct rcpt_arena_chunk *chunk = *link;
         if (kept + chunk->capacity > keep_bytes) {
-            *link = chunk->next;
-            arena->held_bytes -= sizeof(*chunk) + chunk->capacity;
-            free(chunk);
+            drop(arena, link);
         } else {
             kept += chunk->capacity;
             link = &chunk->next;

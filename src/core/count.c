@@ -237,14 +237,14 @@ static void add_group(struct rcpt_count *count, struct sums *sums,
     }
 }
 
-/* A campaign may have a cell of every code. Nearly all have a few. */
+/* A campaign may have a cell of every code. Most have up to four. */
 static void make_room(struct rcpt_count *count)
 {
     const struct rcpt_cell *old = count->cells;
     const uint32_t most = (uint32_t)count->entry_count;
     if (count->cell_count + most <= count->cell_room)
         return;
-    count->cell_room = 2 * count->cell_room + 4 * most;
+    count->cell_room = 2 * count->cell_room + 4 * count->campaign_count + most;
     count->cells = rcpt_arena_alloc(&count->arena, count->cell_room * sizeof(*count->cells));
     if (old != NULL)
         memcpy(count->cells, old, count->cell_count * sizeof(*old));
