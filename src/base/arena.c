@@ -49,8 +49,7 @@ static void drop(struct rcpt_arena *arena, struct rcpt_arena_chunk **link)
  * kept, each batch that is a little larger than all before would add chunks. */
 static struct rcpt_arena_chunk *advance(struct rcpt_arena *arena, size_t bytes)
 {
-    struct rcpt_arena_chunk **link =
-        arena->current != NULL ? &arena->current->next : &arena->first;
+    struct rcpt_arena_chunk **link = arena->current != NULL ? &arena->current->next : &arena->first;
     if (*link != NULL && (*link)->capacity < bytes)
         drop(arena, link);
     if (*link == NULL || (*link)->capacity < bytes) {
