@@ -50,8 +50,8 @@ enum search_state {
 
 struct search {
     enum search_state state;
-    bool passed_alone; /* once already the one that was found passed by itself */
-    uint32_t records;  /* at the front of the queue that it is about */
+    const struct rcpt_event *doubted; /* that the search before found, and that passed alone */
+    uint32_t records;                 /* at the front of the queue that it is about */
     uint32_t good, bad,
         asked;        /* the first `good` events pass, the first `bad` do not; of the probe */
     char detail[120]; /* what PostgreSQL said last */

@@ -13,7 +13,7 @@
  *                                                since may be refused as well
  *                                      passed  → ALONE
  *   ALONE    the one that was found    refused → found
- *                                      passed  → DOUBT; the second time it is found all the same
+ *                                      passed  → DOUBT; twice in turn it is found all the same
  *   DOUBT    nothing: the whole batch is tried again
  */
 #include <stdlib.h>
@@ -50,7 +50,7 @@ void search_forget(struct search *search)
 {
     enter(search, SEARCH_IDLE);
     search->refusal_count = 0;
-    search->passed_alone = false;
+    search->doubted = NULL;
 }
 
 /* `bad` = all events is only assumed here; CONFIRM asks PostgreSQL before anything is halved. */
@@ -85,15 +85,23 @@ static struct refusal *add_refusal(struct search *search)
     return &search->refusals[search->refusal_count++];
 }
 
+/* The last of the first `bad` events. */
+static struct rcpt_event *suspect_of(struct rcpt_engine *engine, struct lane *lane)
+{
+    const struct search *search = &lane->search;
+    struct rcpt_event *event = rcpt_batch_find_event(lane_sources(engine, lane, search->records),
+                                                     search->records, lane->index, search->bad - 1);
+    RCPT_ASSERT(event != NULL);
+    return event;
+}
+
 /* Found: the first `bad` events are refused and the first `bad - 1` are not, so the last of them is
  * the cause. It becomes a dead letter of the next batch. */
 static void refuse_culprit(struct rcpt_engine *engine, struct lane *lane)
 {
     struct search *search = &lane->search;
     const struct rcpt_batch_source *sources = lane_sources(engine, lane, search->records);
-    struct rcpt_event *event =
-        rcpt_batch_find_event(sources, search->records, lane->index, search->bad - 1);
-    RCPT_ASSERT(event != NULL);
+    struct rcpt_event *event = suspect_of(engine, lane);
     event->refused = true;
     struct refusal *refusal = add_refusal(search);
     refusal->index = event->index;
@@ -139,14 +147,16 @@ bool search_on_passed(struct rcpt_engine *engine, struct lane *lane)
         search->good = search->asked;
         return true;
     }
-    /* The suspect passes alone. The first time, the whole batch is tried again. The second time it
-     * is clear that it is refused only together with other events of its message, which pass
-     * without it: it becomes a dead letter all the same. */
-    if (search->passed_alone) {
+    /* The suspect passes alone, so the whole batch is tried again. If the next search finds the
+     * same one, it is refused only together with other events of its message, which pass without
+     * it: it becomes a dead letter all the same. If it finds another one, messages that were
+     * refused have been deleted meanwhile. */
+    const struct rcpt_event *suspect = suspect_of(engine, lane);
+    if (search->doubted == suspect) {
         refuse_culprit(engine, lane);
         return true;
     }
-    search->passed_alone = true;
+    search->doubted = suspect;
     enter(search, SEARCH_DOUBT);
     return false;
 }
