@@ -77,6 +77,7 @@ def test_gateways_show_their_share_and_health_and_failures_their_reasons(furnish
         browser.wait(lambda: browser.count("#part-gateways") == 1, "the gateways are drawn")
         assert rows(browser, "part-gateways") == {"large": ("75", "75.0% of messages; 100.0% delivered of sent, 0.0% failed"),
                                                   "small": ("25", "25.0% of messages; 50.0% delivered of sent, 20.0% failed")}
+        browser.wait(lambda: browser.count("#part-failures-by-reason") == 1, "the reasons are drawn")
         assert rows(browser, "part-failures-by-reason") == {"Refused": ("3", "75.0% of receipts with a reason"), "no reason given": ("1", "25.0% of receipts with a reason")}
 
 
