@@ -231,6 +231,7 @@ bool sim_oracle_take_woken(struct sim *sim, const struct rcpt_batch *batch,
 {
     free(request->folds); /* a wake was submitted without messages */
     request->folds = rcpt_calloc(batch->message_count + 1, sizeof(*request->folds));
+    RCPT_ASSERT(request->folds != NULL);
     for (uint32_t at = 0; at < request->item_count; at++) {
         const struct sim_item *item = &sim->traffic.items[request->items[at]];
         const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(sim->traffic.ladder, item->entry);
