@@ -13,7 +13,8 @@
  *                                                since may be refused as well
  *                                      passed  → ALONE
  *   ALONE    the one that was found    refused → found
- *                                      passed  → DOUBT; twice in turn it is found all the same
+ *                                      passed  → DOUBT, or found if the search before ended
+ *                                                so with the same event
  *   DOUBT    nothing: the whole batch is tried again
  */
 #include <stdlib.h>

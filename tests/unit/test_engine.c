@@ -692,6 +692,21 @@ static bool second_passes_once(const struct rcpt_batch *batch, uint32_t turn)
     return turn != 3 && second_event_is_refused(batch, turn);
 }
 
+/* The platform deletes the message of the refused event just before that is asked for alone, and
+ * the next event is refused. */
+static uint32_t refused_index;
+static bool each_is_gone_when_it_is_found(const struct rcpt_batch *batch, uint32_t turn)
+{
+    (void)turn;
+    bool refused = false;
+    for (uint32_t event = 0; event < batch->event_count; event++)
+        refused |= batch->events[event].event->index == refused_index;
+    if (!refused || batch->event_count > 1)
+        return refused;
+    refused_index++;
+    return false;
+}
+
 /* The events of one message, two or three, meet the rule until a batch commits; returns how many
  * letters it has. What the letter holds is the second event. */
 static uint32_t play_refusals_of(uint32_t events, refusal_rule is_refused)
@@ -736,6 +751,14 @@ static void what_was_found_is_looked_at_again(void **state)
 {
     (void)state;
     assert_int_equal(play_refusals_of(3, second_passes_once), 1);
+}
+
+static void two_suspects_that_pass_alone_are_no_letters(void **state)
+{
+    (void)state;
+    refused_index = 1;
+    assert_int_equal(play_refusals_of(3, each_is_gone_when_it_is_found), 0);
+    assert_int_equal(refused_index, 3);
 }
 
 static void a_refused_row_becomes_a_letter_with_its_bytes(void **state)
@@ -844,6 +867,7 @@ int main(void)
         cmocka_unit_test(a_refused_row_says_what_postgresql_said),
         cmocka_unit_test(what_is_refused_only_together_ends_too),
         cmocka_unit_test(what_was_found_is_looked_at_again),
+        cmocka_unit_test(two_suspects_that_pass_alone_are_no_letters),
         cmocka_unit_test(a_refusal_that_has_passed_costs_nothing),
         cmocka_unit_test(lanes_are_spread_anew_over_other_connections),
         cmocka_unit_test(what_has_nothing_is_freed_without_harm),
