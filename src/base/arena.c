@@ -54,7 +54,8 @@ static struct rcpt_arena_chunk *advance(struct rcpt_arena *arena, size_t bytes)
         drop(arena, link);
     if (*link == NULL || (*link)->capacity < bytes) {
         size_t size = arena->chunk_bytes;
-        struct rcpt_arena_chunk *fresh = chunk_new((bytes / size + 1) * size);
+        struct rcpt_arena_chunk *fresh =
+            chunk_new(bytes > size ? (bytes + size - 1) / size * size : size);
         arena->held_bytes += sizeof(*fresh) + fresh->capacity;
         fresh->next = *link;
         *link = fresh;
@@ -66,7 +67,7 @@ static struct rcpt_arena_chunk *advance(struct rcpt_arena *arena, size_t bytes)
 
 void *rcpt_arena_alloc(struct rcpt_arena *arena, size_t bytes)
 {
-    RCPT_ASSERT(bytes <= SIZE_MAX - ALIGNMENT);
+    RCPT_ASSERT(bytes <= SIZE_MAX / 2);
     size_t rounded = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
     struct rcpt_arena_chunk *chunk = arena->current;
     if (chunk == NULL || chunk->capacity - chunk->used < rounded)
