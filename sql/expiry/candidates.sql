@@ -1,14 +1,17 @@
--- The messages that one step of `receiptd expire` takes: those in a range of pages for which nothing came in time. Each
--- gets the status of its rule, as by a receipt of it, in the rest of the transaction: decide changes it, C counts, and
--- flight 2 writes (src/postgres/flights.c). Variables: part_schema, part_table, and the names there of message_id,
--- status, updated_at. $1 tid first, $2 tid end (excluded), $3 jsonb rules, the first that fits a message counts: n,
--- column and value (null: all messages), low and high (statuses from low up to, but without, high become high), after
--- (ms; 0: never). Returns, in the order of ids, message_id, status (the new one) and at (now, in µs).
+-- The messages that one step of `receiptd expire` takes: nothing came for them in time. The rest of
+-- the transaction treats each as if a receipt had named its new status: decide changes it, C counts,
+-- and flight 2 writes (src/postgres/flights.c).
+-- Variables: part_schema, part_table, and the names there of message_id, status, updated_at.
+-- $1 tid first and $2 tid end (excluded) of the pages.
+-- $3 jsonb rules, of which the first that fits a message counts: n; column and value (null: all
+-- messages); low and high: a status from low up to, but without, high becomes high; after (ms; 0:
+-- never).
+-- Returns, in the order of ids: message_id, status (the new one), at (now, in µs).
 --
--- Exact, since a row is locked here in the version that is overdue: PostgreSQL tries the conditions again where another
--- transaction has just changed it. So decide, which has a younger snapshot, finds what was found here. A receipt that
--- comes in between waits for the row, and then meets the new status. A row that a batch holds is left to the next run:
--- a step waits for no batch.
+-- It locks each row in the version that is overdue: where another transaction has just changed the
+-- row, PostgreSQL tries the conditions again. So decide, which has a younger snapshot, finds the same
+-- messages. A receipt that comes in between waits for the row, and then meets the new status. The
+-- next run takes rows that a batch holds now: a step waits for no batch.
 WITH
 rules AS (
     SELECT r.*

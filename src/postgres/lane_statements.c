@@ -1,7 +1,7 @@
-/* What is prepared on the connections of lanes and of an expiry: files of sql/lane, as they stand.
- * What differs by configuration are variables: names of columns, the boundary of the recent set,
- * and in decide what rules want of a row. Called by receipts/rules.c and by the command that prints
- * statements. */
+/* The statements that connections of lanes and of an expiry prepare: files of sql/lane, as they
+ * stand. Variables hold what differs by configuration: names of columns, the boundary of the recent
+ * set, and in decide what rules want of a row. Called by receipts/rules.c and by the command that
+ * prints statements. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
