@@ -1,6 +1,6 @@
 -- Moves the oldest deltas into the totals: $1 int4 most rows, $2 int8 only ids above this one, $3
--- text funnel: those of the funnel; else those of all other kinds, which have many times as many
--- cells. Returns rows (handled; equal to $1: there may be more) and last (the largest id handled, 0
+-- text 'funnel' for the deltas of the funnel, any other for those of all other kinds, which have
+-- many times as many cells. Returns rows (handled; equal to $1: there may be more) and last (the largest id handled, 0
 -- if none). The bound keeps the scan away from rows that were rolled up long ago and that an open
 -- snapshot keeps from being removed. Rows of a transaction that commits late may lie below it, so
 -- now and then the bound is 0.
@@ -12,8 +12,8 @@
 --
 -- The keys of a dimension are bounded: a campaign has a thousand, in the order in which they come,
 -- and what comes under a further one is added to 'other'. A key that has a total keeps it, so all
--- counts of a message go to the same one. Of two such roll-ups at once the second does nothing:
--- both could give away the last place.
+-- counts of a message go to the same one. A second such roll-up at the same time does nothing,
+-- since both could give away the last place.
 WITH
 taken AS (
     DELETE FROM counter_delta

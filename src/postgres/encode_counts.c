@@ -22,8 +22,8 @@ static void put_text(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
 
 /* ---- cells ---- */
 
-/* Those of the rules by kind, and behind them the plain funnel, which has neither times nor keys.
- */
+/* The cells of the rules come first, by kind. Those of the plain funnel follow: they have neither
+ * time nor key. */
 struct cells {
     const struct rcpt_tally_cell *of_rules;
     const struct rcpt_cell *plain;
