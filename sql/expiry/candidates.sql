@@ -17,17 +17,20 @@ rules AS (
     SELECT r.*
     FROM jsonb_to_recordset($3::jsonb) AS r (n int4, "column" text, value text, low int2, high int2, after int8)
 ),
--- By the key and through the inbox, as batches do it: rules name columns of the inbox.
+picked AS MATERIALIZED (
+    SELECT t.:"message_id"::text AS id
+    FROM ONLY :"part_schema".:"part_table" t
+    WHERE t.ctid >= $1::tid AND t.ctid < $2::tid
+      AND t.:"status" >= (SELECT min(r.low) FROM rules r WHERE r.after > 0)
+      AND t.:"status" < (SELECT max(r.high) FROM rules r WHERE r.after > 0)
+      AND t.:"updated_at" < now() - interval '1 millisecond' * (SELECT min(r.after) FROM rules r WHERE r.after > 0)
+),
+-- By the key and through the inbox, as batches do it: rules name columns of the inbox. It is a join
+-- and no array of ids: PostgreSQL would search the array for each row that it tries again.
 overdue AS (
     SELECT m.message_id AS id, r.high
-    FROM message_inbox m, rules r
-    WHERE m.message_id = ANY (ARRAY(
-            SELECT t.:"message_id"::text
-            FROM ONLY :"part_schema".:"part_table" t
-            WHERE t.ctid >= $1::tid AND t.ctid < $2::tid
-              AND t.:"status" >= (SELECT min(r.low) FROM rules r WHERE r.after > 0)
-              AND t.:"status" < (SELECT max(r.high) FROM rules r WHERE r.after > 0)
-              AND t.:"updated_at" < now() - interval '1 millisecond' * (SELECT min(r.after) FROM rules r WHERE r.after > 0)))
+    FROM picked p, message_inbox m, rules r
+    WHERE m.message_id = p.id
       AND r.n = (SELECT min(f.n) FROM rules f WHERE f."column" IS NULL OR to_jsonb(m) ->> f."column" = f.value)
       AND m.status >= r.low AND m.status < r.high
       AND m.updated_at < now() - NULLIF(r.after, 0) * interval '1 millisecond'
