@@ -36,8 +36,8 @@ const char *rcpt_config_retention_problem(const struct rcpt_config *config)
     return NULL;
 }
 
-/* The number of partitions costs batches, their size does not (docs/performance.md). What somebody
- * else makes does not follow from the retention. */
+/* The number of partitions costs batches, their size does not (docs/retention.md). Partitions made
+ * by another tool do not follow from the retention. */
 static int64_t default_span(const struct rcpt_config *config)
 {
     int64_t whole = 30 * DAY, retention_ms = config->inbox.retention_ms;
