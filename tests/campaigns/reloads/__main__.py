@@ -4,7 +4,6 @@ import argparse
 import statistics
 import sys
 import tempfile
-import time
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -45,12 +44,10 @@ def create_world(services, options, directory):
 def run(world, control, options):
     reloading = Reloading(world, control, options.rate)
     reloading.begin()
-    began = time.monotonic()
     for turn in range(options.reloads):
         reloading.reload(turn)
         if turn % 50 == 49:
             print(f"{turn + 1} reloads, {reloading.resident[-1] / 1e6:.0f} MB resident", flush=True)
-    reloading.lasted = time.monotonic() - began
     reloading.finish()
     assert reloading.growth() < MOST_GROWTH, f"{reloading.growth() / 1e6:.0f} MB more than at first"
     return reloading
@@ -58,12 +55,11 @@ def run(world, control, options):
 
 def section(reloading, records, options):
     took, resident = sorted(reloading.took), reloading.resident
-    yield (f"`scripts/campaign reloads --reloads {options.reloads} --rate {options.rate}`, {datetime.now(timezone.utc):%Y-%m-%d}: {options.reloads} reloads in"
-           f" {reloading.lasted:.0f} s, SIGHUP and `ctl reload` in turn, {options.rate} receipts a second asked for, all on 2 processors with Kafka and"
-           f" PostgreSQL. {reloading.applied - 1} were applied (sizes, budgets, levels; every third one another number of connections), {reloading.refused} refused.")
-    yield (f"From a reload until positions had moved again: {statistics.median(took) * 1000:.0f} ms (median), {took[-1] * 1000:.0f} ms (longest)."
-           f" Resident memory {min(resident) / 1e6:.0f} to {max(resident) / 1e6:.0f} MB, {reloading.growth() / 1e6:+.1f} MB between the second and the last fifth;"
-           f" open descriptors at the end no more than before. {records} records; the database equals the ledger: nothing lost, nothing twice.")
+    yield (f"`scripts/campaign reloads --reloads {options.reloads} --rate {options.rate}`, {datetime.now(timezone.utc):%Y-%m-%d}, 2 processors with Kafka and"
+           f" PostgreSQL: {reloading.applied - 1} reloads applied, {reloading.refused} refused.")
+    yield f"Positions moved again after {statistics.median(took) * 1000:.0f} ms (median), {took[-1] * 1000:.0f} ms (longest)."
+    yield f"Resident memory: at most {max(resident) / 1e6:.0f} MB, {reloading.growth() / 1e6:+.1f} MB between the second and the last fifth."
+    yield f"{records} records; the database equals the ledger: nothing lost, nothing twice."
 
 
 def main():
