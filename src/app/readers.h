@@ -4,7 +4,7 @@
 #define RECEIPTD_APP_READERS_H
 
 #include "host/context.h"
-#include "operate/measure.h"
+#include "operate/operate.h"
 #include "serve/serve.h"
 
 struct readers {

@@ -15,11 +15,9 @@
 #include "host/places.h"
 #include "intake/intake.h"
 #include "kafka/consumer.h"
-#include "operate/control_socket.h"
+#include "operate/control.h"
 #include "operate/endpoints.h"
-#include "operate/measure_process.h"
-#include "operate/reload.h"
-#include "operate/status.h"
+#include "operate/operate.h"
 #include "readers.h"
 
 #define LEAVE_MS     5000 /* at most, for Kafka's part of the end */

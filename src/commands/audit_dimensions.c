@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/dimensions.h"
-#include "config/groups.h"
+#include "config/rule_columns.h"
 #include "postgres/sql.h"
 #include "turns.h"
 

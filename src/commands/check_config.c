@@ -2,6 +2,7 @@
  * properties, prints notes about weak settings. Connects to nothing, unless it is to check the
  * database too. The pages of the reference and the example come from here too. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <sysexits.h>
 
 #include "base/document.h"

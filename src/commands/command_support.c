@@ -10,7 +10,7 @@
 #include <sysexits.h>
 
 #include "command.h"
-#include "config/expand.h"
+#include "config/value.h"
 #include "postgres/sql.h"
 
 /* LeakSanitizer attaches to its own process as a debugger does, which command_protect() forbids. */

@@ -10,7 +10,7 @@
 #include <sysexits.h>
 
 #include "command.h"
-#include "config/ranges.h"
+#include "config/rule_columns.h"
 #include "core/record.h"
 #include "erase_letters.h"
 #include "inbox_check.h"

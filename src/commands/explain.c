@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "command.h"
-#include "config/groups.h"
+#include "config/rule_columns.h"
 #include "explain_why.h"
 #include "postgres/bind.h"
 #include "postgres/sql.h"

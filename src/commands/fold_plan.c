@@ -8,20 +8,18 @@
 
 #include "command.h"
 #include "config/value.h"
-#include "core/hash.h"
-#include "folds/internal.h"
+#include "core/record.h"
+#include "host/context.h"
 #include "folds/plan.h"
 #include "kafka/history.h"
 
 #define MOST_WINDOWS 16u
 #define MOST_EVENTS  20000000 /* 16 bytes each */
 
-/* The state of one run. command_fold_plan() frees events and collector. */
+/* The state of one run. command_fold_plan() frees events and finder. */
 struct planning {
     const struct rcpt_fold_config *fold;
-    struct rcpt_arena arena;
-    struct rcpt_fold_spec spec;
-    struct rcpt_fold_collector *collector;
+    struct fold_finder *finder;
     struct fold_plan_event *events;
     size_t count, capacity, limit;
     uint64_t skipped;
@@ -68,10 +66,10 @@ static const struct rcpt_fold_config *find_rule(const struct rcpt_config *config
 static bool on_message(void *context, const struct rcpt_kafka_message *message)
 {
     struct planning *planning = context;
-    struct rcpt_fold_event event = {
-        .topic = message->topic, .value = message->value, .size = message->value_size};
-    const char *key = rcpt_fold_collector_key(planning->collector, 0, &event);
-    if (key == NULL || message->timestamp_ms < 0) {
+    uint64_t group;
+    if (message->timestamp_ms < 0 ||
+        !fold_finder_group(planning->finder, message->topic, message->value, message->value_size,
+                           &group)) {
         planning->skipped++;
         return true;
     }
@@ -82,8 +80,7 @@ static bool on_message(void *context, const struct rcpt_kafka_message *message)
             rcpt_realloc(planning->events, planning->capacity * sizeof(*planning->events));
     }
     planning->events[planning->count++] =
-        (struct fold_plan_event){.group = rcpt_hash_text_extended(key, strlen(key), 0),
-                                 .at_ms = rcpt_record_bound_ms(message->timestamp_ms)};
+        (struct fold_plan_event){group, rcpt_record_bound_ms(message->timestamp_ms)};
     return planning->count < planning->limit;
 }
 
@@ -93,7 +90,7 @@ static bool read_topic(const struct rcpt_config *config, struct planning *planni
 {
     struct rcpt_kafka_property *properties = app_kafka_properties(config);
     struct rcpt_kafka_history history = {.brokers = config->kafka.brokers,
-                                         .topic = planning->spec.topic,
+                                         .topic = fold_finder_topic(planning->finder),
                                          .properties = properties,
                                          .property_count = config->kafka.properties_count,
                                          .context = planning,
@@ -115,7 +112,7 @@ static int write_picture(const char *path, const struct planning *planning)
         return command_fail(&error);
     }
     snprintf(title, sizeof(title), "rule %.63s over topic %.249s", planning->fold->name,
-             planning->spec.topic);
+             fold_finder_topic(planning->finder));
     fold_plan_write_svg(title, planning->rows, planning->row_count, out);
     if (fclose(out) == 0)
         return EX_OK;
@@ -130,7 +127,7 @@ static int refuse_empty(const struct planning *planning)
     const struct rcpt_fold_config *fold = planning->fold;
     rcpt_error_fatal(&error, EX_DATAERR,
                      "none of the %llu records of topic %.249s is an event of rule %.63s",
-                     (unsigned long long)planning->skipped, planning->spec.topic, fold->name);
+                     (unsigned long long)planning->skipped, fold_finder_topic(planning->finder), fold->name);
     if (planning->skipped == 0)
         rcpt_error_hint(&error, "the topic is empty");
     else if (fold->source == RCPT_FOLD_TRANSITIONS)
@@ -154,14 +151,9 @@ static int plan(const struct command_call *call, const struct rcpt_config *confi
 {
     struct rcpt_error error;
     const char *topic = command_option(call, "topic"), *svg = command_option(call, "svg");
-    rcpt_arena_init(&planning->arena, 4096);
-    planning->spec = folds_spec(planning->fold, &planning->arena);
-    planning->spec.topic = topic != NULL ? topic : planning->spec.topic;
-    if (planning->spec.topic == NULL)
+    planning->finder = fold_finder_new(planning->fold, topic);
+    if (fold_finder_topic(planning->finder) == NULL)
         return command_usage(call, "the rule reads no topic: name one with --topic");
-    /* The same collector as the daemon's: it decides which records are events of the rule, and
-     * their group. */
-    planning->collector = rcpt_fold_collector_new(&planning->spec, 1);
     if (!read_topic(config, planning, &error))
         return command_fail(&error);
     if (planning->count == 0)
@@ -194,12 +186,11 @@ int command_fold_plan(const struct command_call *call)
     planning.fold = find_rule(config, rule);
     if (planning.fold != NULL) {
         code = plan(call, config, &planning);
-        rcpt_arena_fini(&planning.arena);
     } else {
         rcpt_error_fatal(&error, EX_NOINPUT, "there is no rule \"%.63s\" in folds", rule);
         code = command_fail(&error);
     }
-    rcpt_fold_collector_free(planning.collector);
+    fold_finder_free(planning.finder);
     free(planning.events);
     rcpt_config_free(config);
     return code;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "config/groups.h"
+#include "config/rule_columns.h"
 #include "expire.h"
 #include "funnel.h"
 #include "postgres/sql.h"

@@ -4,6 +4,7 @@
 #include <sysexits.h>
 
 #include "command.h"
+#include "config/config.h"
 #include "manual.h"
 
 int command_generate(const struct command_call *call)

@@ -11,7 +11,7 @@
 #include "host/context.h"
 #include "intake/intake.h"
 #include "kafka/consumer.h"
-#include "operate/intake_endpoints.h"
+#include "operate/endpoints.h"
 #include "process.h"
 
 struct intake_process {

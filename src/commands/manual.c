@@ -1,44 +1,11 @@
-/* `receiptd generate man`: receiptd(1) as roff from the table of commands, and the helpers that
- * receiptd.yaml(5) shares. */
+/* `receiptd generate man`: receiptd(1) as roff from the table of commands, in the
+ * form of base/roff.h. */
 #include "manual.h"
 
 #include <string.h>
 
-#include "base/version.h"
+#include "base/roff.h"
 #include "command.h"
-
-/* No date: builds of one version must be equal byte by byte. */
-void manual_title(const char *name, int section, FILE *out)
-{
-    fprintf(out,
-            ".\\\" Made by receiptd generate from the tables of the program.\n"
-            ".TH %s %d \"\" \"receiptd %s\" \"receiptd\"\n.nh\n.ad l\n",
-            name, section, RCPT_VERSION);
-}
-
-/* Escapes what roff would read as a request or a font; backticks become bold. */
-void manual_text(const char *text, FILE *out)
-{
-    /* `fresh`: at the beginning of a line, where roff takes a dot for a request. */
-    bool bold = false, fresh = true;
-    for (; *text != '\0'; text++) {
-        if (fresh && (*text == '.' || *text == '\''))
-            fputs("\\&", out);
-        fresh = *text == '\n';
-        if (*text == '`') {
-            bold = !bold;
-            fputs(bold ? "\\fB" : "\\fR", out);
-        } else if (*text == '\\') {
-            fputs("\\e", out);
-        } else if (*text == '-') {
-            fputs("\\-", out);
-        } else {
-            fputc(*text, out);
-        }
-    }
-    if (bold)
-        fputs("\\fR", out);
-}
 
 /* A text set in columns stays unfilled. */
 static void write_paragraph(const char *text, size_t size, FILE *out)
@@ -47,7 +14,7 @@ static void write_paragraph(const char *text, size_t size, FILE *out)
     snprintf(paragraph, sizeof(paragraph), "%.*s", (int)size, text);
     bool columns = strstr(paragraph, "  ") != NULL;
     fputs(columns ? ".PP\n.nf\n" : ".PP\n", out);
-    manual_text(paragraph, out);
+    rcpt_roff_text(paragraph, out);
     fputs(columns ? "\n.fi\n" : "\n", out);
 }
 
@@ -67,15 +34,15 @@ static void write_paragraphs(const char *text, FILE *out)
 static void write_option(const char *name, const char *argument, const char *doc, FILE *out)
 {
     fputs(".TP\n\\fB\\-\\-", out);
-    manual_text(name, out);
+    rcpt_roff_text(name, out);
     fputs("\\fR", out);
     if (argument != NULL) {
         fputs(" \\fI", out);
-        manual_text(argument, out);
+        rcpt_roff_text(argument, out);
         fputs("\\fR", out);
     }
     fputc('\n', out);
-    manual_text(doc, out);
+    rcpt_roff_text(doc, out);
     fputc('\n', out);
 }
 
@@ -83,14 +50,14 @@ static void write_option(const char *name, const char *argument, const char *doc
 static void write_command(const struct command *command, FILE *out)
 {
     fputs(".SS \"receiptd ", out);
-    manual_text(command->name, out);
+    rcpt_roff_text(command->name, out);
     if (command->argument != NULL) {
         fputs(" [", out);
-        manual_text(command->argument, out);
+        rcpt_roff_text(command->argument, out);
         fputc(']', out);
     }
     fputs("\"\n", out);
-    manual_text(command->summary, out);
+    rcpt_roff_text(command->summary, out);
     fputs(".\n", out);
     write_paragraphs(command->doc, out);
     for (size_t index = 0; index < COMMAND_MAX_OPTIONS && command->options[index].name != NULL;
@@ -142,7 +109,7 @@ void manual_write_commands(FILE *out)
 {
     size_t count;
     const struct command *commands = command_table(&count);
-    manual_title("RECEIPTD", 1, out);
+    rcpt_roff_title("RECEIPTD", 1, out);
     fputs(".SH NAME\nreceiptd \\- delivery receipts from Kafka to statuses and funnels in "
           "PostgreSQL\n"
           ".SH SYNOPSIS\n.B receiptd\n.I COMMAND\n[\\fIOPTIONS\\fR]\n"

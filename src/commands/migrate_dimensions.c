@@ -3,9 +3,7 @@
  * A mapped inbox has them already. Called by migrate_plan.c and migrate_roles.c. */
 #include <string.h>
 
-#include "config/dimensions.h"
-#include "config/groups.h"
-#include "config/ranges.h"
+#include "config/rule_columns.h"
 #include "migrate.h"
 #include "postgres/array_text.h"
 #include "postgres/sql.h"

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/dimensions.h"
-#include "config/groups.h"
+#include "config/rule_columns.h"
 #include "inbox_place.h"
 #include "migrate.h"
 #include "postgres/array_text.h"

@@ -10,8 +10,7 @@
 
 #include "config/config.h"
 #include "host/context.h"
-#include "operate/reload.h"
-#include "operate/supervisor.h"
+#include "operate/operate.h"
 
 struct command_process_settings {
     void *context;

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "command.h"
 #include "host/context.h"
-#include "operate/serve_endpoints.h"
+#include "operate/endpoints.h"
 #include "postgres/sql.h"
 #include "process.h"
 #include "report.h"

@@ -12,11 +12,9 @@
 #include <sysexits.h>
 
 #include "check.h"
-#include "dimensions.h"
+#include "rule_columns.h"
 #include "folds.h"
-#include "groups.h"
-#include "pipelines.h"
-#include "ranges.h"
+#include "pipelines_internal.h"
 #include "schema.h"
 #include "value.h"
 

@@ -20,14 +20,7 @@ bool rcpt_config_uses_environment(const char *text);
 /* A new text: the path, from the folder of `config_name` where it is relative. */
 RCPT_MUST_CHECK char *rcpt_config_absolute_path(const char *path, const char *config_name);
 
-/* Contents of a regular file without one trailing newline. A relative path is taken from the folder
- * of `config_name`. `is_open`: users that neither own it nor are of its group may read or change
- * it. Returns a new text, or NULL with the reason in `problem` (names the path, never
- * the contents). */
-RCPT_MUST_CHECK char *rcpt_config_read_secret(const char *path, const char *config_name,
-                                              bool *is_open, char problem[160]);
-
-/* The same for a file that is no secret and may be longer. */
+/* As rcpt_config_read_secret(), for a file that is no secret and may be longer. */
 RCPT_MUST_CHECK char *rcpt_config_read_list(const char *path, const char *config_name,
                                             char problem[160]);
 

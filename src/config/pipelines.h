@@ -1,10 +1,9 @@
 /* `pipelines` of the configuration: checked, and turned into the steps that pipelines_store()
- * (sql/functions) stores. Private to this folder. */
+ * (sql/functions) stores. */
 #ifndef RECEIPTD_CONFIG_PIPELINES_H
 #define RECEIPTD_CONFIG_PIPELINES_H
 
 #include "config.h"
-#include "yaml.h"
 
 #define PIPELINES_MAX         200u
 #define PIPELINES_MAX_ACTIONS 200u /* of a pipeline */
@@ -22,12 +21,6 @@ struct pipelines {
     struct pipelines_topics sources; /* whose records begin runs */
 };
 
-/* Statuses and flags are those of the configuration's ladder, endpoints those of actions.endpoints.
- * NULL with an error that has the place of the mistake. */
-RCPT_MUST_CHECK struct pipelines *pipelines_compile(const char *name, yaml_document_t *document,
-                                                    yaml_node_t *node,
-                                                    const struct rcpt_config *config,
-                                                    struct rcpt_error *error);
 /* Those of a configuration, which were compiled when it was loaded; the caller owns them from here
  * on. NULL: there are none, or they were taken before. */
 struct pipelines *pipelines_take(struct rcpt_config *config);

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "pipelines.h"
+#include "yaml.h"
 
 #define MAX_CODES  32u
 #define MAX_STAGES 100u
@@ -111,5 +112,12 @@ struct cycle {
  * CYCLE_TURNS. */
 RCPT_MUST_CHECK enum cycle_kind pipelines_find_cycle(const struct compiler *compiler,
                                                      struct cycle *cycle);
+
+/* Statuses and flags are those of the configuration's ladder, endpoints those of actions.endpoints.
+ * NULL with an error that has the place of the mistake. */
+RCPT_MUST_CHECK struct pipelines *pipelines_compile(const char *name, yaml_document_t *document,
+                                                    yaml_node_t *node,
+                                                    const struct rcpt_config *config,
+                                                    struct rcpt_error *error);
 
 #endif

@@ -2,6 +2,7 @@
  * statuses and flags. Each function says where the mistake stands. Called by pipelines.c. */
 #include "pipelines_internal.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 #include "value.h"

@@ -10,23 +10,7 @@
 #include <cyaml/cyaml.h>
 
 #include "config.h"
-
-enum rcpt_config_type {
-    RCPT_CONFIG_TEXT,       /* char *; range: bytes */
-    RCPT_CONFIG_IDENTIFIER, /* char *; an SQL name of letters, digits and _ */
-    RCPT_CONFIG_TREE,       /* char *: JSON of a list with a grammar of its own; range: how many */
-    RCPT_CONFIG_TABLE,      /* char *; two identifiers: schema.table */
-    RCPT_CONFIG_TOPICS,     /* char **; distinct names of Kafka topics; range: how many */
-    RCPT_CONFIG_LIST,       /* char **; texts; range: how many */
-    RCPT_CONFIG_INTEGER,
-    RCPT_CONFIG_SIZE,     /* bytes; written with a unit */
-    RCPT_CONFIG_DURATION, /* milliseconds; written with a unit */
-    RCPT_CONFIG_RATIO,    /* 0 to 1 as a decimal fraction; kept in millionths */
-    RCPT_CONFIG_CHOICE,   /* an enum or a bool; `choices` */
-    RCPT_CONFIG_MAP,      /* free names with values: struct rcpt_config_pair * */
-    RCPT_CONFIG_RECORDS,  /* a list of records that have their own rows: `record` */
-    RCPT_CONFIG_TYPE__COUNT,
-};
+#include "value.h"
 
 enum {
     RCPT_CONFIG_REQUIRED = 1,   /* no default */
@@ -85,6 +69,8 @@ const struct rcpt_config_section *rcpt_config_sections(size_t *count);
 /* Whether the key stands in this section: "kafka.brokers" in "kafka", "lanes" in "". */
 bool rcpt_config_is_in(const struct rcpt_config_row *row,
                        const struct rcpt_config_section *section);
+/* An integer member of 1, 4 or 8 bytes. */
+int64_t rcpt_config_read_number(const struct rcpt_config_row *row, const void *base);
 /* What the reference calls it: "size", "list of topics". */
 const char *rcpt_config_type_name(enum rcpt_config_type type);
 

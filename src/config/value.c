@@ -1,6 +1,6 @@
 /* Single values: from text to number and back, what names are allowed, what errors show. Pure.
  * Called by the checks, by the printer and by commands that take the same kinds of values. */
-#include "value.h"
+#include "table.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "config/value.h"
+#include "core/hash.h"
+#include "internal.h"
 
 /* Pixels: the size of the picture, and the edges of the area between its axes. */
 #define WIDTH  720
@@ -16,6 +18,49 @@
 #define RIGHT  660
 #define TOP    50
 #define BOTTOM 260
+
+/* ---- the rule's events ---- */
+
+struct fold_finder {
+    struct rcpt_arena arena;
+    struct rcpt_fold_spec spec;
+    struct rcpt_fold_collector *collector;
+};
+
+struct fold_finder *fold_finder_new(const struct rcpt_fold_config *fold, const char *topic)
+{
+    struct fold_finder *finder = rcpt_calloc(1, sizeof(*finder));
+    rcpt_arena_init(&finder->arena, 4096);
+    finder->spec = folds_spec(fold, &finder->arena);
+    if (topic != NULL)
+        finder->spec.topic = topic;
+    finder->collector = rcpt_fold_collector_new(&finder->spec, 1);
+    return finder;
+}
+
+void fold_finder_free(struct fold_finder *finder)
+{
+    if (finder == NULL)
+        return;
+    rcpt_fold_collector_free(finder->collector);
+    rcpt_arena_fini(&finder->arena);
+    free(finder);
+}
+
+const char *fold_finder_topic(const struct fold_finder *finder)
+{
+    return finder->spec.topic;
+}
+
+bool fold_finder_group(struct fold_finder *finder, const char *topic, const void *value,
+                       size_t size, uint64_t *group)
+{
+    const struct rcpt_fold_event event = {.topic = topic, .value = value, .size = size};
+    const char *key = rcpt_fold_collector_key(finder->collector, 0, &event);
+    if (key != NULL)
+        *group = rcpt_hash_text_extended(key, strlen(key), 0);
+    return key != NULL;
+}
 
 /* ---- the plan ---- */
 

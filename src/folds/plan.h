@@ -1,10 +1,25 @@
-/* What a rule would publish with other windows, from a history of events. Pure. */
+/* What a rule would publish with other windows, from a history of events. Pure. Called by the
+ * command fold-plan. */
 #ifndef RECEIPTD_FOLDS_PLAN_H
 #define RECEIPTD_FOLDS_PLAN_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include "config/config.h"
+
+/* Finds a rule's events among records, as the daemon does. */
+struct fold_finder;
+
+/* topic: reads this one instead of the rule's; NULL: the rule's. Both are borrowed for life. */
+struct fold_finder *fold_finder_new(const struct rcpt_fold_config *fold, const char *topic);
+void fold_finder_free(struct fold_finder *finder); /* NULL is fine */
+/* NULL: the rule reads transitions, and no other topic was given. */
+const char *fold_finder_topic(const struct fold_finder *finder);
+/* The hash of the record's group. False: the record is no event of the rule. */
+bool fold_finder_group(struct fold_finder *finder, const char *topic, const void *value,
+                       size_t size, uint64_t *group);
 
 struct fold_plan_event {
     uint64_t group; /* hash of the key */

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "internal.h"
+#include "postgres/sqlstate.h"
 
 #define MOST_GROUPS   2000 /* due groups of one claim */
 #define MOST_RECORDS  1000 /* publications of one transaction */

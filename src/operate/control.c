@@ -14,7 +14,6 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "control_socket.h"
 
 #define MOST_CLIENTS   16u
 #define CLIENT_WAIT_MS 5000 /* for its line */

@@ -1,4 +1,4 @@
-/* How `receiptd ctl` and the daemon talk: one line of words, an answer, the end.
+/* Requests of operators over the control socket: how `receiptd ctl` and the daemon talk: one line of words, an answer, the end.
  *
  * Request: "FORMAT VERB [WORD…]\n", format "text" or "json". Answer: the exit code as a decimal
  * number, a newline, then the text to be printed.
@@ -6,7 +6,23 @@
 #ifndef RECEIPTD_OPERATE_CONTROL_H
 #define RECEIPTD_OPERATE_CONTROL_H
 
+#include "operate.h"
+
 #define CONTROL_MAX_WORDS  4
 #define CONTROL_LINE_BYTES 256u
+
+struct control;
+
+struct control_settings {
+    struct app_context *context;
+    struct receipts *receipts;
+    const struct status *status;
+    struct reload *reload;
+};
+
+/* Listens at control.socket, if it can: the daemon goes on without. */
+struct control *control_new(const struct control_settings *settings);
+void control_close(struct control *control); /* app_closed says when */
+void control_free(struct control *control);
 
 #endif

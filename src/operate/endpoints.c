@@ -4,8 +4,7 @@
 
 #include <stdlib.h>
 
-#include "measure_process.h"
-#include "pages.h"
+#include "operate.h"
 
 #define RETRY_MS 5000
 

@@ -1,8 +1,8 @@
 /* What the pages of `receiptd intake` have beside those of pages_server.c; those of `receiptd run`
  * are in endpoints.c. Called by the command intake. */
-#include "intake_endpoints.h"
+#include "endpoints.h"
 
-#include "measure_process.h"
+#include "operate.h"
 
 static void collect(void *context, struct rcpt_metrics *metrics)
 {

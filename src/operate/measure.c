@@ -7,8 +7,7 @@
 #include "base/version.h"
 #include "host/places.h"
 #include "kafka/consumer.h"
-#include "measure.h"
-#include "measure_process.h"
+#include "operate.h"
 #include "measure_receipts.h"
 
 #define NS_PER_SECOND 1e9

@@ -1,7 +1,7 @@
 /* Metrics of the process, its log, its HTTP server, its tracer and its intake, which `receiptd run`
  * and `receiptd intake` share. Everything is read when a page is asked for. Called by measure.c,
  * endpoints.c, intake_endpoints.c and run.c. */
-#include "measure_process.h"
+#include "operate.h"
 
 #include <dirent.h>
 #include <stdio.h>

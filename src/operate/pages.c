@@ -1,7 +1,7 @@
 /* The HTTP server of /metrics, /statusz, /livez, /readyz, /startupz and /runs: routes, tokens and
  * the form of the answers. The owner writes the content. Called by endpoints.c and
  * intake_endpoints.c. */
-#include "pages.h"
+#include "endpoints.h"
 
 #include <stdlib.h>
 

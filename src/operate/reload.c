@@ -9,7 +9,8 @@
 #include "base/text.h"
 #include "kafka/consumer.h"
 #include "postgres/session.h"
-#include "reload.h"
+#include "endpoints.h"
+#include "operate.h"
 
 #define KAFKA_MS 10000
 #define WATCH_MS 10000 /* between two looks at the files of secrets */

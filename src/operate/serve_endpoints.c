@@ -1,8 +1,8 @@
 /* What the pages of `receiptd serve` have beside those of pages_server.c. Called by the command
  * serve. */
-#include "serve_endpoints.h"
+#include "endpoints.h"
 
-#include "measure_serve.h"
+#include "operate.h"
 
 static void collect(void *context, struct rcpt_metrics *metrics)
 {

@@ -11,7 +11,7 @@
 #include "kafka/consumer.h"
 #include "places_view.h"
 #include "postgres/session.h"
-#include "status.h"
+#include "operate.h"
 #include "status_store.h"
 
 struct status {

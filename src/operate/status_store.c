@@ -9,9 +9,8 @@
 
 #include "base/json.h"
 #include "host/places.h"
-#include "measure.h"
+#include "operate.h"
 #include "postgres/ask.h"
-#include "status.h"
 
 #define EVERY_MS 5000 /* docs/serve.md tells it */
 

@@ -14,7 +14,6 @@
 
 #include "base/outage.h"
 #include "lineage.h"
-#include "sqlstate.h"
 
 struct rcpt_pg;
 struct rcpt_pg_rows; /* the result of one statement, valid during the callback */

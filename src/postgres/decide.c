@@ -5,6 +5,8 @@
 
 #include "connection.h"
 
+#include "sqlstate.h"
+
 /* The longest matching row wins by order: full codes first, classes (two characters) after them. */
 static const struct {
     const char *prefix;

@@ -5,6 +5,8 @@
 
 #include "flights.h"
 
+#include "sqlstate.h"
+
 /* Codes with which a session ends rather than a statement: the transaction may have been committed
  * just before. */
 static bool is_end_of_session(const char *sqlstate)

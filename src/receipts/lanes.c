@@ -10,6 +10,7 @@
 #include "internal.h"
 #include "layout.h"
 #include "postgres/sql.h"
+#include "postgres/sqlstate.h"
 
 struct connection {
     struct lanes *lanes;

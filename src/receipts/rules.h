@@ -3,9 +3,7 @@
 #ifndef RECEIPTD_RECEIPTS_RULES_H
 #define RECEIPTD_RECEIPTS_RULES_H
 
-#include "config/dimensions.h"
-#include "config/groups.h"
-#include "config/ranges.h"
+#include "config/rule_columns.h"
 #include "postgres/statements.h"
 #include "receipts.h"
 

@@ -1,7 +1,6 @@
 /* Sessions of the interface: whose role they have, and what they may not do. Called by pool.c and
  * names.c. */
-#include "config/dimensions.h"
-#include "config/groups.h"
+#include "config/rule_columns.h"
 #include "internal.h"
 
 /* Without a connection string of its own it reads as the daemon does. */

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "internal.h"
+#include "postgres/sqlstate.h"
 
 /* ---- records in ---- */
 

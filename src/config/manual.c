@@ -1,11 +1,10 @@
 /* `receiptd generate config-man`: receiptd.yaml(5), made from the table of keys like the pages of
- * config/pages.c. Called by generate.c. Texts of the table have backticks for code; manual_text()
+ * config/pages.c. Called by generate.c. Texts of the table have backticks for code; rcpt_roff_text()
  * turns them into bold. */
 #include <string.h>
 
-#include "config/print.h"
-#include "config/value.h"
-#include "manual.h"
+#include "base/roff.h"
+#include "table.h"
 
 /* An empty default (`control.socket: ""`) means "none" and is left out. */
 static void write_initial(const struct rcpt_config_row *row, FILE *out)
@@ -14,7 +13,7 @@ static void write_initial(const struct rcpt_config_row *row, FILE *out)
         fputs(", required", out);
     else if (row->initial != NULL && row->initial[0] != '\0') {
         fputs(", default ", out);
-        manual_text(row->initial, out);
+        rcpt_roff_text(row->initial, out);
     }
 }
 
@@ -22,7 +21,7 @@ static void write_choices(const struct rcpt_config_row *row, FILE *out)
 {
     for (unsigned index = 0; index < row->choice_count; index++) {
         fputs(index > 0 ? ", " : "; one of ", out);
-        manual_text(row->choices[index].str, out);
+        rcpt_roff_text(row->choices[index].str, out);
     }
 }
 
@@ -45,9 +44,9 @@ static void write_range(const struct rcpt_config_row *row, FILE *out)
 static void write_row(const struct rcpt_config_row *row, bool field, FILE *out)
 {
     fputs(".TP\n.B ", out);
-    manual_text(row->path, out);
+    rcpt_roff_text(row->path, out);
     fputc('\n', out);
-    manual_text(row->doc != NULL ? row->doc : "", out);
+    rcpt_roff_text(row->doc != NULL ? row->doc : "", out);
     fputs(".\n.br\n", out);
     fprintf(out, "(%s", rcpt_config_type_name(row->type));
     write_initial(row, out);
@@ -65,7 +64,7 @@ static void write_row(const struct rcpt_config_row *row, bool field, FILE *out)
 static void write_fields(const struct rcpt_config_row *row, FILE *out)
 {
     fputs(".PP\nAn entry of ", out);
-    manual_text(row->path, out);
+    rcpt_roff_text(row->path, out);
     fputs(" has:\n.RS\n", out);
     for (size_t index = 0; index < row->record->count; index++)
         write_row(&row->record->rows[index], true, out);
@@ -77,7 +76,7 @@ static void write_section(const struct rcpt_config_section *section, FILE *out)
 {
     const struct rcpt_config_table *table = rcpt_config_table();
     fprintf(out, ".SS %s\n", section->path[0] != '\0' ? section->path : "lanes and unknown");
-    manual_text(section->doc, out);
+    rcpt_roff_text(section->doc, out);
     fputc('\n', out);
     for (size_t index = 0; index < table->count; index++)
         if (rcpt_config_is_in(&table->rows[index], section))
@@ -92,7 +91,7 @@ void rcpt_config_write_manual(FILE *out)
 {
     size_t count;
     const struct rcpt_config_section *sections = rcpt_config_sections(&count);
-    manual_title("RECEIPTD.YAML", 5, out);
+    rcpt_roff_title("RECEIPTD.YAML", 5, out);
     fputs(
         ".SH NAME\nreceiptd.yaml \\- configuration of receiptd\n"
         ".SH DESCRIPTION\n"
