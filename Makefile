@@ -53,7 +53,9 @@ else
 LLHTTP ?= /usr/share
 LLHTTP_OBJECTS := $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
 endif
-INCLUDES := -Isrc -I$(BUILD)/generated $(if $(LLHTTP),-idirafter $(LLHTTP)/include/llhttp)
+# Each folder sees what others give (include/receiptd) and its own. Tests look inside.
+INSIDE := -Isrc -Itests
+INCLUDES := -Iinclude -I$(BUILD)/generated $(if $(LLHTTP),-idirafter $(LLHTTP)/include/llhttp)
 CPPFLAGS_ALL := -D_GNU_SOURCE $(INCLUDES) $(shell pkg-config --cflags $(PKGS)) $(CPPFLAGS)
 CFLAGS_ALL := -std=c11 -fno-omit-frame-pointer $(WARNINGS) $(WERROR) $(HARDENING) $(CFLAGS) $(SANITIZE_$(SANITIZE))
 LDFLAGS_ALL := $(HARDENING_LINK) $(SANITIZE_$(SANITIZE)) $(LDFLAGS)
@@ -122,7 +124,7 @@ $(BUILD)/generated/page.c: scripts/embed-page $(PAGE)
 
 $(BUILD)/obj/generated/%.o: $(BUILD)/generated/%.c $(BUILD)/stamp/compile
 	@mkdir -p $(@D)
-	$(COMPILE) -c -o $@ $<
+	$(COMPILE) -Isrc/serve -c -o $@ $<
 
 $(BUILD)/obj/llhttp/%.o: $(LLHTTP)/llhttp/%.c $(BUILD)/stamp/compile
 	@mkdir -p $(@D)
@@ -134,7 +136,7 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/stamp/compile
 
 $(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/stamp/compile
 	@mkdir -p $(@D)
-	$(COMPILE) -Itests -c -o $@ $<
+	$(COMPILE) $(INSIDE) -c -o $@ $<
 
 # Test programs take from an archive what they use: they link several times as fast.
 $(BUILD)/receiptd.a: $(OBJECTS) $(BUILD)/stamp/link
@@ -199,7 +201,7 @@ bench: all bench-programs ## the figures
 # ---- checking
 
 C_FILES := $(sort $(wildcard src/*.c src/*/*.c src/*/*/*.c tests/*/*.c))
-H_FILES := $(sort $(wildcard src/*/*.h src/*/*/*.h tests/*/*.h))
+H_FILES := $(sort $(wildcard include/*/*/*.h include/*/*/*/*.h src/*/*.h src/*/*/*.h tests/*/*.h))
 SCRIPTS_SH := $(shell grep -lE '^\#!/bin/sh' scripts/* tests/*/* .ci/* 2> /dev/null) scripts/lib.sh
 SCRIPTS_PY := scripts/check-docs scripts/structure $(wildcard scripts/*.py tests/*.py tests/*/*.py tests/*/*/*.py)
 
@@ -213,8 +215,8 @@ check-tidy: $(C_FILES:%.c=$(BUILD)/tidy/%.ok)
 
 $(BUILD)/tidy/%.ok: %.c .clang-tidy | $(BUILD)/generated/sql.c
 	@mkdir -p $(@D)
-	@$(CC) $(CPPFLAGS_ALL) -Itests -std=c11 -MM -MP -MT $@ -MF $(@:.ok=.d) $<
-	$(call SAY,TIDY) $(CLANG_TIDY) --quiet --warnings-as-errors='*' $< -- $(CPPFLAGS_ALL) -Itests -std=c11 2> $(@:.ok=.log) || { cat $(@:.ok=.log); exit 1; }
+	@$(CC) $(CPPFLAGS_ALL) $(if $(filter tests/%,$<),$(INSIDE)) -std=c11 -MM -MP -MT $@ -MF $(@:.ok=.d) $<
+	$(call SAY,TIDY) $(CLANG_TIDY) --quiet --warnings-as-errors='*' $< -- $(CPPFLAGS_ALL) $(if $(filter tests/%,$<),$(INSIDE)) -std=c11 2> $(@:.ok=.log) || { cat $(@:.ok=.log); exit 1; }
 	@touch $@
 
 -include $(shell find $(BUILD)/tidy -name '*.d' 2> /dev/null)
@@ -222,7 +224,7 @@ $(BUILD)/tidy/%.ok: %.c .clang-tidy | $(BUILD)/generated/sql.c
 check-cppcheck:
 	@mkdir -p $(BUILD)/cppcheck
 	cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
-		--suppress=missingIncludeSystem --cppcheck-build-dir=$(BUILD)/cppcheck -D_GNU_SOURCE -Isrc src
+		--suppress=missingIncludeSystem --cppcheck-build-dir=$(BUILD)/cppcheck -D_GNU_SOURCE -Iinclude src
 
 # Warnings of gcc need its optimizer. scripts/test compiles all with -Werror, so there it says BUILD_GCC=build. clang's do not.
 BUILD_GCC ?= build/check-gcc

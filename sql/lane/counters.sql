@@ -1,4 +1,4 @@
--- Appends the cells that a batch counts, one row of arrays for each kind (src/core/rules/rules.h).
+-- Appends the cells that a batch counts, one row of arrays for each kind (include/receiptd/core/rules/rules.h).
 -- Kinds: $1 text[] names, $2 int4[] first and $3 int4[] last cell of each (1-based).
 -- Cells: $4 text[] campaigns, $5 timestamptz[] times (-infinity: not by time), $6 text[] keys,
 -- $7 int2[] statuses, $8 int8[] messages, $9 int8[] events. $5 and $6 may end earlier: cells behind

@@ -1,4 +1,4 @@
--- Stores the keys of a batch's receipts, by which copies are recognised (src/core/keys.h). All transactions store them
+-- Stores the keys of a batch's receipts, by which copies are recognised (include/receiptd/core/keys.h). All transactions store them
 -- in the order of day, message, event, in which they come.
 -- $1 int8[] hash of the message, $2 int8[] event, $3 timestamptz[] time of the receipt, $4 text the window.
 -- Answers a row for each key that was not stored: n (1-based), there. True: a transaction has stored it before. False:

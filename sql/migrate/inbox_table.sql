@@ -1,4 +1,4 @@
--- Our own inbox, the default. Variables: inbox_definitions, its columns (src/config/inbox_columns.h); fillfactor (50: all
+-- Our own inbox, the default. Variables: inbox_definitions, its columns (include/receiptd/config/inbox_columns.h); fillfactor (50: all
 -- rows of a page can be updated once without a new index entry). The platform inserts message_id, org_id and
 -- campaign_id and never touches the rest. Only what never changes is indexed: an index on status would end HOT updates.
 CREATE TABLE message_inbox (

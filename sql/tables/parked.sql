@@ -29,7 +29,7 @@ CREATE TABLE parked_event (
     event_key bigint, -- by which echoes are recognised; NULL: not wanted when it was parked
     part smallint, -- part and total that it names; NULL: it names none, or is of a message in one part
     parts smallint,
-    machines smallint, -- kinds of machines whose open or click counts beside the status: bits 1 << kind (src/core/machine.h)
+    machines smallint, -- kinds of machines whose open or click counts beside the status: bits 1 << kind (include/receiptd/core/machine.h)
     PRIMARY KEY (topic, partition, "offset", index)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0

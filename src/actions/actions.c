@@ -12,7 +12,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 /* At most this long between two renewals of the shards' lease. */
 #define OWN_MS         2000

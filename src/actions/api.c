@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/document.h"
 #include "internal.h"
+#include "receiptd/base/document.h"
 
 #define MOST_RUNS     1000u /* of one request, so that a transaction stays short */
 #define MOST_WAITING  16u   /* requests in flight */

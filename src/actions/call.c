@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "internal.h"
+#include "receiptd/base/utf8.h"
 
 /* Records that the producer holds until Kafka acknowledges them; further actions go back. */
 #define PRODUCE_BUDGET_BYTES (16u << 20)

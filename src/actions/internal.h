@@ -12,13 +12,13 @@
 #ifndef RECEIPTD_ACTIONS_INTERNAL_H
 #define RECEIPTD_ACTIONS_INTERNAL_H
 
-#include "actions.h"
 #include "breaker.h"
-#include "config/pipelines.h"
-#include "http/webhook.h"
-#include "kafka/consumer.h"
-#include "kafka/producer.h"
-#include "postgres/ask.h"
+#include "receiptd/actions/actions.h"
+#include "receiptd/config/pipelines.h"
+#include "receiptd/http/webhook.h"
+#include "receiptd/kafka/consumer.h"
+#include "receiptd/kafka/producer.h"
+#include "receiptd/postgres/ask.h"
 
 #define ACTIONS_SHARDS     16u
 #define ACTIONS_TICK_MS    10

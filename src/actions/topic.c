@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/utf8.h"
 #include "internal.h"
-#include "topics/topics.h"
+#include "receiptd/base/log.h"
+#include "receiptd/base/utf8.h"
+#include "receiptd/topics/topics.h"
 
 /* A batch is sent when the connection is free, with whatever came until then, up to these
  * limits. */

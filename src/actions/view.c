@@ -3,8 +3,8 @@
  * src/operate/status.c. */
 #include <inttypes.h>
 
-#include "core/timestamp.h"
 #include "internal.h"
+#include "receiptd/core/timestamp.h"
 
 #define SHOWN_ENDPOINTS 20u /* on the page for people: those that fail */
 

@@ -2,7 +2,7 @@
  * nothing about the receipts, so readiness does not depend on it. Called by run.c. */
 #include "readers.h"
 
-#include "operate/operate.h"
+#include "receiptd/operate/operate.h"
 
 static void on_closed(void *context)
 {

@@ -3,9 +3,9 @@
 #ifndef RECEIPTD_APP_READERS_H
 #define RECEIPTD_APP_READERS_H
 
-#include "host/context.h"
-#include "operate/operate.h"
-#include "serve/serve.h"
+#include "receiptd/host/context.h"
+#include "receiptd/operate/operate.h"
+#include "receiptd/serve/serve.h"
 
 struct readers {
     struct app_context *context;

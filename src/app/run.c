@@ -1,7 +1,7 @@
 /* The process: makes the modules and wires them together, handles signals, decides whether the
  * process is ready, and ends it in order. Its life is enum app_phase (host/context.h). Modules
  * reach this file by the callbacks of their context only; commands/run.c calls rcpt_app_run(). */
-#include "run.h"
+#include "receiptd/app/run.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -10,15 +10,15 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "actions/actions.h"
-#include "folds/folds.h"
-#include "host/places.h"
-#include "intake/intake.h"
-#include "kafka/consumer.h"
-#include "operate/control.h"
-#include "operate/endpoints.h"
-#include "operate/operate.h"
 #include "readers.h"
+#include "receiptd/actions/actions.h"
+#include "receiptd/folds/folds.h"
+#include "receiptd/host/places.h"
+#include "receiptd/intake/intake.h"
+#include "receiptd/kafka/consumer.h"
+#include "receiptd/operate/control.h"
+#include "receiptd/operate/endpoints.h"
+#include "receiptd/operate/operate.h"
 
 #define LEAVE_MS     5000 /* at most, for Kafka's part of the end */
 #define LOG_FLUSH_MS 1000

@@ -1,11 +1,11 @@
 /* Memory that is dropped as a whole: a chain of chunks, filled one after the other, reset and used
  * again. For a batch, a request or a record. Not for use by two threads. */
-#include "arena.h"
+#include "receiptd/base/arena.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "error.h"
+#include "receiptd/base/error.h"
 
 /* As malloc aligns: any type may stand at an address that the arena gives. */
 #define ALIGNMENT 16u

@@ -1,11 +1,11 @@
 /* The growing byte buffer for requests, records, answers and pages. Doubling keeps the cost of an
  * append constant. Callers bound the size, since input drives it. */
-#include "buffer.h"
+#include "receiptd/base/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "receiptd/base/error.h"
 
 /* A typical header or record fits without growing. */
 #define FIRST_BYTES 1024u

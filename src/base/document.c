@@ -1,7 +1,7 @@
 /* JSON as a tree for the adapters of gateways, or only the members of its outermost object, for
  * readers of a request whose signature is not checked yet. Both count values, so that memory and
  * time stay bounded. Called by src/gateways, src/folds and src/actions. */
-#include "document.h"
+#include "receiptd/base/document.h"
 
 /* An open container and its youngest child: children are appended in the order of the text. */
 struct level {

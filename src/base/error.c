@@ -1,7 +1,7 @@
 /* Errors as values that carry the decision (error.h), assertions that are always compiled in, and
  * allocation that aborts. A process without memory cannot drain; Kafka delivers again what was not
  * committed. */
-#include "error.h"
+#include "receiptd/base/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Forms of a message id. Called by gateways/draft.c for each receipt of an account that asks for
  * some, and by `receiptd parked --why`, which tries all. */
-#include "id_form.h"
+#include "receiptd/base/id_form.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,15 +2,15 @@
  * misuse (a value without a key in an object, a bracket that does not match) is a bug and aborts.
  * Called by the log, by pages and commands, and for spans.
  */
-#include "json.h"
+#include "receiptd/base/json.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
-#include "utf8.h"
+#include "receiptd/base/error.h"
+#include "receiptd/base/utf8.h"
 
 void rcpt_json_init(struct rcpt_json *json, FILE *out)
 {

@@ -2,11 +2,11 @@
  * recursion. What may come next is the state (enum expected). Called by document.c, and by the
  * readers of records in src/core. tests/fuzz/fuzz_json.c compares it with another implementation.
  */
-#include "json_read.h"
+#include "receiptd/base/json_read.h"
 
 #include <string.h>
 
-#include "buffer.h"
+#include "receiptd/base/buffer.h"
 
 /* Inside an object a value is followed by a comma or '}', inside an array by a comma or ']'. Which
  * of the two it is says a bit of `objects`. */

@@ -1,7 +1,7 @@
 /* Log lines: level and component, format, limits by kind, and the last warnings for the status
  * page. Called from every thread; one lock keeps lines whole. log_output.c writes them and never
  * waits. */
-#include "log.h"
+#include "receiptd/base/log.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "log_internal.h"
-#include "text.h"
+#include "receiptd/base/text.h"
 
 /* A pipe takes up to PIPE_BUF (4096) bytes as a whole or not at all, so lines of several processes
  * do not mix. */

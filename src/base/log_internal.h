@@ -2,7 +2,7 @@
 #ifndef RECEIPTD_BASE_LOG_INTERNAL_H
 #define RECEIPTD_BASE_LOG_INTERNAL_H
 
-#include "log.h"
+#include "receiptd/base/log.h"
 
 /* The caller holds the log's lock. */
 

@@ -2,8 +2,8 @@
 #ifndef RECEIPTD_BASE_METRICS_INTERNAL_H
 #define RECEIPTD_BASE_METRICS_INTERNAL_H
 
-#include "metrics.h"
-#include "table.h"
+#include "receiptd/base/metrics.h"
+#include "receiptd/base/table.h"
 
 struct metrics_series {
     char *labels; /* as they are scraped, without the braces */

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "buffer.h"
 #include "metrics_internal.h"
+#include "receiptd/base/buffer.h"
 
 #define TYPE_TEXT        "text/plain; version=0.0.4; charset=utf-8"
 #define TYPE_OPENMETRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -266,7 +266,8 @@ void rcpt_metrics_write_reference(const struct rcpt_metric_row *rows, size_t cou
 {
     fputs("# Metrics\n"
           "\n"
-          "<!-- Made by scripts/update-docs from src/host/metrics_rows.h. Change it there. -->\n"
+          "<!-- Made by scripts/update-docs from include/receiptd/host/metrics_rows.h. Change it "
+          "there. -->\n"
           "\n"
           "`GET /metrics` on `http.listen` gives OpenMetrics 1.0.0 to clients that accept it, and "
           "Prometheus text 0.0.4 otherwise.\n"

@@ -1,5 +1,5 @@
 /* Addresses and networks, for trusted proxies, `allow` lists and calls to public addresses only. */
-#include "network.h"
+#include "receiptd/base/network.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,13 +1,13 @@
 /* Networks as sorted ranges that do not meet, so that one address is found in a few comparisons
  * however many networks there are. Built by src/config from a file, asked by src/gateways. */
-#include "network_set.h"
+#include "receiptd/base/network_set.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
+#include "receiptd/base/text.h"
 
 struct range {
     struct rcpt_address first, last;

@@ -1,6 +1,6 @@
 /* Messages to the service manager (sd_notify's protocol): one datagram to $NOTIFY_SOCKET, and the
  * watchdog's interval. Never waits. Called by operate/supervisor.c. */
-#include "notify.h"
+#include "receiptd/base/notify.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* The causes of an outage, each logged once and counted. Called by connections of PostgreSQL, the
  * lanes and statements that are asked again and again.
  */
-#include "outage.h"
+#include "receiptd/base/outage.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "log.h"
-#include "text.h"
+#include "receiptd/base/log.h"
+#include "receiptd/base/text.h"
 
 /* The cause's own entry, or the one that has to give way. */
 static struct rcpt_outage_cause *find_cause(struct rcpt_outage *outage, uint64_t hash)

@@ -1,6 +1,6 @@
 /* Waits in proportion to what runs cost. The probe of parked receipts and the stream of
  * `receiptd serve` wait by it. */
-#include "pace.h"
+#include "receiptd/base/pace.h"
 
 int64_t rcpt_pace_wait_ms(struct rcpt_pace *pace, int64_t took_ms, int64_t share)
 {

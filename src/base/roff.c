@@ -1,9 +1,9 @@
 /* Texts as roff: see roff.h. */
-#include "roff.h"
+#include "receiptd/base/roff.h"
 
 #include <stdbool.h>
 
-#include "version.h"
+#include "receiptd/base/version.h"
 
 /* No date: builds of one version must be equal byte by byte. */
 void rcpt_roff_title(const char *name, int section, FILE *out)

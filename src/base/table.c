@@ -1,10 +1,10 @@
 /* The hash table of metrics and folds. It keeps the hashes, so that it grows without its owner. */
-#include "table.h"
+#include "receiptd/base/table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "receiptd/base/error.h"
 
 #define FIRST_SLOTS 16u
 

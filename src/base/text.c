@@ -1,7 +1,7 @@
 /* Texts with a length: comparing, trimming, searching, numbers, copies in an arena; and the nearest
  * of several words, for hints. Pure. Called by readers of other people's formats: adapters of
  * gateways, JSON, HTTP, templates. */
-#include "text.h"
+#include "receiptd/base/text.h"
 
 #define WORD_BYTES 64u /* longer words get no hint */
 

@@ -1,7 +1,7 @@
 /* The one check of UTF-8: for JSON that is read or written, for the configuration, and for all that
  * becomes a text in PostgreSQL.
  */
-#include "utf8.h"
+#include "receiptd/base/utf8.h"
 
 #include <stdint.h>
 #include <string.h>

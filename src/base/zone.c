@@ -1,14 +1,14 @@
 /* Reads TZif files (RFC 9636): transitions, and the rule in POSIX's form that holds behind the
  * last of them. Called by src/gateways for `time_zone` of accounts, when the configuration is
  * read. */
-#include "zone.h"
+#include "receiptd/base/zone.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "error.h"
+#include "receiptd/base/error.h"
 
 #define FOLDER      "/usr/share/zoneinfo"
 #define HEADER_SIZE 44u

@@ -9,12 +9,12 @@
 #include <sysexits.h>
 #include <time.h>
 
-#include "base/json.h"
-#include "base/text.h"
-#include "command.h"
-#include "config/pipelines.h"
 #include "csv.h"
-#include "postgres/sql.h"
+#include "receiptd/base/json.h"
+#include "receiptd/base/text.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/config/pipelines.h"
+#include "receiptd/postgres/sql.h"
 #include "report.h"
 
 #define LIST_DEFAULT 100

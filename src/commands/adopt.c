@@ -9,7 +9,7 @@
 
 #include "partitions.h"
 #include "partitions_internal.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 static bool refuse_ids(const struct layout *layout, const struct rcpt_session_rows *found,
                        const char *upper)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/rule_columns.h"
-#include "postgres/sql.h"
+#include "receiptd/config/rule_columns.h"
+#include "receiptd/postgres/sql.h"
 #include "turns.h"
 
 /* The statements of a recount. */

@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_COMMANDS_AUDIT_DIMENSIONS_H
 #define RECEIPTD_COMMANDS_AUDIT_DIMENSIONS_H
 
-#include "command.h"
+#include "receiptd/commands/command.h"
 #include "report.h"
 
 struct audit_dimensions {

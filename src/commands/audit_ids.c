@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "inbox_check.h"
-#include "postgres/sql.h"
+#include "receiptd/base/json.h"
+#include "receiptd/postgres/sql.h"
 #include "report.h"
 
 #define SLICE_ROWS "100000"

@@ -2,7 +2,7 @@
 #ifndef RECEIPTD_COMMANDS_AUDIT_IDS_H
 #define RECEIPTD_COMMANDS_AUDIT_IDS_H
 
-#include "command.h"
+#include "receiptd/commands/command.h"
 
 /* Prints what it finds; `twins`: ids that stand in several rows. False: the error is in the
  * context. */

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "postgres/array_text.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/array_text.h"
+#include "receiptd/postgres/sql.h"
 
 static const char *name_of(const struct audit_partitions *partitions, size_t row)
 {

@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_COMMANDS_AUDIT_PARTITIONS_H
 #define RECEIPTD_COMMANDS_AUDIT_PARTITIONS_H
 
-#include "command.h"
+#include "receiptd/commands/command.h"
 
 /* Those that need attention, as they stood when the audit began. */
 struct audit_partitions {

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <sysexits.h>
 
-#include "base/document.h"
-#include "command.h"
-#include "config/pipelines.h"
 #include "inbox_check.h"
-#include "kafka/consumer.h"
 #include "migrate.h"
 #include "partitions.h"
-#include "postgres/sql.h"
 #include "powers.h"
+#include "receiptd/base/document.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/config/pipelines.h"
+#include "receiptd/kafka/consumer.h"
+#include "receiptd/postgres/sql.h"
 #include "recent.h"
 
 /* The library knows its properties, the table of keys does not. A mistyped name must not be printed

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/text.h"
-#include "command.h"
+#include "receiptd/base/text.h"
+#include "receiptd/commands/command.h"
 
 #define OPTION_HELP   'h'
 #define OPTION_CONFIG 'c'

@@ -9,9 +9,9 @@
 #include <sys/resource.h>
 #include <sysexits.h>
 
-#include "command.h"
-#include "config/value.h"
-#include "postgres/sql.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/config/value.h"
+#include "receiptd/postgres/sql.h"
 
 /* LeakSanitizer attaches to its own process as a debugger does, which command_protect() forbids. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

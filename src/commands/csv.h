@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "base/error.h"
+#include "receiptd/base/error.h"
 
 #define CSV_MAX_FIELDS 64u
 #define CSV_MAX_BYTES  65536u /* of a record */

@@ -10,9 +10,9 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
-#include "command.h"
-#include "operate/control.h"
+#include "receiptd/base/buffer.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/operate/control.h"
 
 #define ANSWER_TIMEOUT_S 3700 /* above the longest shutdown.deadline, which bounds a drain */
 

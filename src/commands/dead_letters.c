@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "command.h"
-#include "core/record.h"
-#include "postgres/sql.h"
-#include "receipts/redrive.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/core/record.h"
+#include "receiptd/postgres/sql.h"
+#include "receiptd/receipts/redrive.h"
 #include "report.h"
 
 /* Letters may have 64 KiB of payload each, so a list is bounded by default. */

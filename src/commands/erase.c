@@ -9,14 +9,14 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "command.h"
-#include "config/rule_columns.h"
-#include "core/record.h"
 #include "erase_letters.h"
 #include "inbox_check.h"
-#include "postgres/array_text.h"
-#include "postgres/bind.h"
-#include "postgres/sql.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/config/rule_columns.h"
+#include "receiptd/core/record.h"
+#include "receiptd/postgres/array_text.h"
+#include "receiptd/postgres/bind.h"
+#include "receiptd/postgres/sql.h"
 #include "turns.h"
 #include "walk.h"
 

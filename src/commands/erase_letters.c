@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "postgres/array_text.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/array_text.h"
+#include "receiptd/postgres/sql.h"
 
 static bool names_one(struct erase_names *names, const struct rcpt_session_rows *page, size_t row)
 {

@@ -2,8 +2,8 @@
 #ifndef RECEIPTD_COMMANDS_ERASE_LETTERS_H
 #define RECEIPTD_COMMANDS_ERASE_LETTERS_H
 
-#include "command.h"
 #include "erase_names.h"
+#include "receiptd/commands/command.h"
 
 /* Deletes the dead letters that name one of the ids, in the open transaction, and books them in
  * the record `erasure`. Reads all of them, each once. Returns how many went; -1: the error is in

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "base/error.h"
-#include "base/readings.h"
+#include "receiptd/base/error.h"
+#include "receiptd/base/readings.h"
 
 #define READINGS_KEPT ((size_t)1024 * 1024) /* bytes that stay between two texts */
 #define MOST_DIGITS   64u                   /* of a number that may be an id */

@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_COMMANDS_ERASE_NAMES_H
 #define RECEIPTD_COMMANDS_ERASE_NAMES_H
 
-#include "base/text.h"
+#include "receiptd/base/text.h"
 
 struct erase_name {
     struct rcpt_text account; /* at NULL: the id alone is enough */

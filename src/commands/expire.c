@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "actions/actions.h"
-#include "folds/folds.h"
 #include "inbox_check.h"
-#include "postgres/sql.h"
-#include "receipts/expirer.h"
+#include "receiptd/actions/actions.h"
+#include "receiptd/folds/folds.h"
+#include "receiptd/postgres/sql.h"
+#include "receiptd/receipts/expirer.h"
 #include "walk.h"
 
 /* ---- rules as a parameter ---- */

@@ -2,8 +2,8 @@
 #ifndef RECEIPTD_COMMANDS_EXPIRE_H
 #define RECEIPTD_COMMANDS_EXPIRE_H
 
-#include "base/json.h"
-#include "command.h"
+#include "receiptd/base/json.h"
+#include "receiptd/commands/command.h"
 
 /* Gives messages that have waited too long the status of their rule, in steps; says on stdout how
  * many. A dry run says how many it would be. False: the error is in the context. */

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/json.h"
-#include "command.h"
-#include "config/rule_columns.h"
 #include "explain_why.h"
-#include "postgres/bind.h"
-#include "postgres/sql.h"
+#include "receiptd/base/json.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/config/rule_columns.h"
+#include "receiptd/postgres/bind.h"
+#include "receiptd/postgres/sql.h"
 #include "report.h"
 
 /* Results of the queries; freed by command_explain(). */

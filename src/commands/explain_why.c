@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/outcome.h"
-#include "core/record.h"
+#include "receiptd/core/outcome.h"
+#include "receiptd/core/record.h"
 
 /* A ladder that lost a status since then still has rows with its code. */
 const char *explain_status(const struct rcpt_ladder *ladder, int64_t code, char text[16])

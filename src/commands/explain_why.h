@@ -3,8 +3,8 @@
 #ifndef RECEIPTD_COMMANDS_EXPLAIN_WHY_H
 #define RECEIPTD_COMMANDS_EXPLAIN_WHY_H
 
-#include "core/ladder.h"
-#include "postgres/session.h"
+#include "receiptd/core/ladder.h"
+#include "receiptd/postgres/session.h"
 
 #define EXPLAIN_WHY_BYTES 160 /* long enough for two names of statuses */
 

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "command.h"
-#include "config/value.h"
-#include "core/record.h"
-#include "host/context.h"
-#include "folds/plan.h"
-#include "kafka/history.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/config/value.h"
+#include "receiptd/core/record.h"
+#include "receiptd/folds/plan.h"
+#include "receiptd/host/context.h"
+#include "receiptd/kafka/history.h"
 
 #define MOST_WINDOWS 16u
 #define MOST_EVENTS  20000000 /* 16 bytes each */
@@ -125,9 +125,9 @@ static int refuse_empty(const struct planning *planning)
 {
     struct rcpt_error error;
     const struct rcpt_fold_config *fold = planning->fold;
-    rcpt_error_fatal(&error, EX_DATAERR,
-                     "none of the %llu records of topic %.249s is an event of rule %.63s",
-                     (unsigned long long)planning->skipped, fold_finder_topic(planning->finder), fold->name);
+    rcpt_error_fatal(
+        &error, EX_DATAERR, "none of the %llu records of topic %.249s is an event of rule %.63s",
+        (unsigned long long)planning->skipped, fold_finder_topic(planning->finder), fold->name);
     if (planning->skipped == 0)
         rcpt_error_hint(&error, "the topic is empty");
     else if (fold->source == RCPT_FOLD_TRANSITIONS)

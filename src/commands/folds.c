@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "command.h"
-#include "postgres/sql.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/postgres/sql.h"
 #include "report.h"
 
 #define LIST_DEFAULT 100

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "config/rule_columns.h"
 #include "expire.h"
 #include "funnel.h"
-#include "postgres/sql.h"
+#include "receiptd/config/rule_columns.h"
+#include "receiptd/postgres/sql.h"
 #include "report.h"
 
 const char *const funnel_measure_names[FUNNEL_MEASURE__COUNT] = {

@@ -3,8 +3,8 @@
 #ifndef RECEIPTD_COMMANDS_FUNNEL_H
 #define RECEIPTD_COMMANDS_FUNNEL_H
 
-#include "base/json.h"
-#include "command.h"
+#include "receiptd/base/json.h"
+#include "receiptd/commands/command.h"
 
 #define FUNNEL_NUMBER_WIDTH 13u
 #define FUNNEL_NAME_WIDTH   30u

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/json.h"
-#include "command.h"
-#include "postgres/sql.h"
+#include "receiptd/base/json.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/postgres/sql.h"
 #include "report.h"
 
 struct by {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 #include "report.h"
 
 struct funnel_part {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <sysexits.h>
 
-#include "command.h"
-#include "postgres/sql.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/postgres/sql.h"
 #include "report.h"
 
 #define HOURS_DEFAULT 24

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "command.h"
-#include "config/config.h"
 #include "manual.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/config/config.h"
 
 int command_generate(const struct command_call *call)
 {

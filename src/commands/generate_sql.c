@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "manual.h"
-#include "postgres/sql.h"
-#include "postgres/statements.h"
+#include "receiptd/postgres/sql.h"
+#include "receiptd/postgres/statements.h"
 
 /* A file ends with a semicolon and a line feed, which PREPARE puts itself. */
 static void write_statement(FILE *out, const char *folder, const char *variant,

@@ -9,16 +9,16 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "actions/actions.h"
-#include "config/pipelines.h"
-#include "folds/folds.h"
 #include "partitions.h"
-#include "postgres/array_text.h"
-#include "postgres/bind.h"
-#include "postgres/sql.h"
-#include "postgres/statements.h"
-#include "receipts/layout.h"
-#include "receipts/rules.h"
+#include "receiptd/actions/actions.h"
+#include "receiptd/config/pipelines.h"
+#include "receiptd/folds/folds.h"
+#include "receiptd/postgres/array_text.h"
+#include "receiptd/postgres/bind.h"
+#include "receiptd/postgres/sql.h"
+#include "receiptd/postgres/statements.h"
+#include "receiptd/receipts/layout.h"
+#include "receiptd/receipts/rules.h"
 
 /* ---- the table ---- */
 

@@ -3,8 +3,8 @@
 #ifndef RECEIPTD_COMMANDS_INBOX_CHECK_H
 #define RECEIPTD_COMMANDS_INBOX_CHECK_H
 
-#include "command.h"
 #include "inbox_place.h"
+#include "receiptd/commands/command.h"
 
 /* The row of sql/migrate/state.sql: what is there. NULL: the query failed. */
 struct rcpt_session_rows *inbox_read_state(struct command_context *context);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "receiptd/base/json.h"
 
 /* A mapped table is where the configuration says; our own is in the schema, under its columns'
  * names. */

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "config/config.h"
+#include "receiptd/config/config.h"
 
 enum { /* INBOX_message_id … */
 #define COLUMN(column, ...) INBOX_##column,

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "command.h"
-#include "host/context.h"
-#include "intake/intake.h"
-#include "kafka/consumer.h"
-#include "operate/endpoints.h"
 #include "process.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/host/context.h"
+#include "receiptd/intake/intake.h"
+#include "receiptd/kafka/consumer.h"
+#include "receiptd/operate/endpoints.h"
 
 struct intake_process {
     struct rcpt_config *config;

@@ -7,11 +7,11 @@
 #include <sysexits.h>
 #include <time.h>
 
-#include "base/json.h"
-#include "command.h"
-#include "core/timestamp.h"
-#include "host/context.h"
-#include "kafka/history.h"
+#include "receiptd/base/json.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/core/timestamp.h"
+#include "receiptd/host/context.h"
+#include "receiptd/kafka/history.h"
 
 #define ALL    "all"
 #define LAST_S 3600

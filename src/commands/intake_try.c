@@ -7,8 +7,8 @@
 #include <sysexits.h>
 #include <time.h>
 
-#include "command.h"
-#include "http/message.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/http/message.h"
 
 #define MAX_INPUT_BYTES (64u << 20)
 #define PREFIX          "/dlr/"

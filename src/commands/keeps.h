@@ -3,8 +3,8 @@
 #ifndef RECEIPTD_COMMANDS_KEEPS_H
 #define RECEIPTD_COMMANDS_KEEPS_H
 
-#include "config/config.h"
-#include "postgres/array_text.h"
+#include "receiptd/config/config.h"
+#include "receiptd/postgres/array_text.h"
 
 #define KEEPS_VALUES 5u
 

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "command.h"
-#include "config/pipelines.h"
-#include "postgres/sql.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/config/pipelines.h"
+#include "receiptd/postgres/sql.h"
 #include "report.h"
 
 #define MINUTE_US 60000000

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "command.h"
 #include "inbox_check.h"
 #include "migrate.h"
 #include "partitions.h"
-#include "postgres/sql.h"
 #include "powers.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/postgres/sql.h"
 #include "recent.h"
 #include "settings.h"
 #include "waits.h"

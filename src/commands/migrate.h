@@ -3,8 +3,8 @@
 #ifndef RECEIPTD_COMMANDS_MIGRATE_H
 #define RECEIPTD_COMMANDS_MIGRATE_H
 
-#include "command.h"
-#include "postgres/bind.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/postgres/bind.h"
 
 #define MIGRATE_MAX_STEPS    200u
 #define MIGRATE_MAX_BINDINGS 48u

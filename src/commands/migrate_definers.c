@@ -7,7 +7,7 @@
 #include <sysexits.h>
 
 #include "migrate.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 static const struct {
     const char *variable, *file, *does;

@@ -3,10 +3,10 @@
  * A mapped inbox has them already. Called by migrate_plan.c and migrate_roles.c. */
 #include <string.h>
 
-#include "config/rule_columns.h"
 #include "migrate.h"
-#include "postgres/array_text.h"
-#include "postgres/sql.h"
+#include "receiptd/config/rule_columns.h"
+#include "receiptd/postgres/array_text.h"
+#include "receiptd/postgres/sql.h"
 
 /* The columns that the platform gives beside those of the inbox. */
 struct counted {

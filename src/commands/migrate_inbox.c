@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/rule_columns.h"
 #include "inbox_place.h"
 #include "migrate.h"
-#include "postgres/array_text.h"
+#include "receiptd/config/rule_columns.h"
+#include "receiptd/postgres/array_text.h"
 
 /* ---- variables ---- */
 

@@ -8,9 +8,9 @@
 #include <sysexits.h>
 
 #include "migrate.h"
-#include "postgres/array_text.h"
-#include "postgres/bind.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/array_text.h"
+#include "receiptd/postgres/bind.h"
+#include "receiptd/postgres/sql.h"
 
 /* The parameters of ladder_fill.sql, $1 … $9. */
 enum {

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/hash.h"
 #include "migrate.h"
-#include "postgres/sql.h"
+#include "receiptd/core/hash.h"
+#include "receiptd/postgres/sql.h"
 
 /* A file that the schema has not noted has no hash. */
 static const char *stored_hash(const struct rcpt_session_rows *stored, const char *name)

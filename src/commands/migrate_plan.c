@@ -12,7 +12,7 @@
 #include "inbox_check.h"
 #include "migrate.h"
 #include "partitions.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 /* In order; a database that knows fewer gets the rest. The tables of the baseline are the oldest
  * that a migration brings forward. The files of a later version write its row into

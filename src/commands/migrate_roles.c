@@ -5,9 +5,9 @@
 #include <sysexits.h>
 
 #include "migrate.h"
-#include "postgres/array_text.h"
-#include "postgres/sql.h"
-#include "serve/serve.h"
+#include "receiptd/postgres/array_text.h"
+#include "receiptd/postgres/sql.h"
+#include "receiptd/serve/serve.h"
 
 #define ROLE_NAME_MAX 63u /* PostgreSQL cuts longer ones off */
 

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/id_form.h"
-#include "command.h"
-#include "postgres/array_text.h"
-#include "postgres/sql.h"
+#include "receiptd/base/id_form.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/postgres/array_text.h"
+#include "receiptd/postgres/sql.h"
 #include "report.h"
 
 #define LIST_DEFAULT 100

@@ -12,8 +12,8 @@
 #include <sysexits.h>
 
 #include "partitions_internal.h"
-#include "postgres/sql.h"
-#include "receipts/layout.h"
+#include "receiptd/postgres/sql.h"
+#include "receiptd/receipts/layout.h"
 
 /* As many as are moved while batches wait. */
 #define FEW_ROWS 2000

@@ -4,8 +4,8 @@
 #ifndef RECEIPTD_COMMANDS_PARTITIONS_H
 #define RECEIPTD_COMMANDS_PARTITIONS_H
 
-#include "command.h"
 #include "keeps.h"
+#include "receiptd/commands/command.h"
 
 /* For `receiptd maintain`, with inbox.partitions own: books and drops what a run before has left,
  * and makes the partitions of the next spans; messages of the default partition that belong there

@@ -9,7 +9,7 @@
 
 #include "partitions.h"
 #include "partitions_internal.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 #define MOST_BINDINGS 8u
 

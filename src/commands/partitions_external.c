@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "partitions_internal.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 #define MOST_BINDINGS 6u
 

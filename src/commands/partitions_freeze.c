@@ -6,7 +6,7 @@
 
 #include "partitions.h"
 #include "partitions_internal.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 /* Receipts of a message come within hours, and few after this. */
 #define QUIET_MS (2 * INT64_C(86400000))

@@ -3,10 +3,10 @@
 #ifndef RECEIPTD_COMMANDS_PARTITIONS_INTERNAL_H
 #define RECEIPTD_COMMANDS_PARTITIONS_INTERNAL_H
 
-#include "core/id_time.h"
 #include "inbox_check.h"
 #include "partitions.h"
-#include "postgres/bind.h"
+#include "receiptd/core/id_time.h"
+#include "receiptd/postgres/bind.h"
 
 /* What is found of the inbox. The texts belong to the rows. */
 struct layout {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "partitions_internal.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 #include "turns.h"
 
 #define SPANS_AHEAD 7

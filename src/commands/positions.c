@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "core/timestamp.h"
-#include "host/context.h"
 #include "positions.h"
-#include "postgres/sql.h"
+#include "receiptd/core/timestamp.h"
+#include "receiptd/host/context.h"
+#include "receiptd/postgres/sql.h"
 #include "report.h"
 
 const char *const positions_fit_texts[] = {

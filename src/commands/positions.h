@@ -4,9 +4,9 @@
 #ifndef RECEIPTD_COMMANDS_POSITIONS_H
 #define RECEIPTD_COMMANDS_POSITIONS_H
 
-#include "command.h"
-#include "kafka/survey.h"
-#include "postgres/lineage.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/kafka/survey.h"
+#include "receiptd/postgres/lineage.h"
 
 /* Between a position and the log. All but the first stop the daemon; LOG_UNREAD is of `show`
  * alone. */

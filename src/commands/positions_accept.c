@@ -8,7 +8,7 @@
 #include <sysexits.h>
 
 #include "positions.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 /* On the server that the dsn leads to: with several hosts that is the first one that can be written
  * to, so its address is said. */

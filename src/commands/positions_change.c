@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 #define NUMBER 24 /* bytes of a number's text */
 

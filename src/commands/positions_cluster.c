@@ -10,7 +10,7 @@
 #include <sysexits.h>
 
 #include "positions.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 static void print_topic(const struct positions *positions, const char *topic, const char *former)
 {

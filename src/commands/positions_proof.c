@@ -3,10 +3,10 @@
  */
 #include <stdlib.h>
 
-#include "core/hash.h"
-#include "core/record.h"
-#include "kafka/history.h"
 #include "positions.h"
+#include "receiptd/core/hash.h"
+#include "receiptd/core/record.h"
+#include "receiptd/kafka/history.h"
 
 struct proof {
     struct standing *standings;

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "postgres/array_text.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/array_text.h"
+#include "receiptd/postgres/sql.h"
 
 static void print_power(const struct rcpt_session_rows *rows, size_t row)
 {

@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_COMMANDS_POWERS_H
 #define RECEIPTD_COMMANDS_POWERS_H
 
-#include "command.h"
+#include "receiptd/commands/command.h"
 
 /* Says on stderr what the session's role, the owner of the schema and the `count` named roles may
  * do that nothing of ours needs, with the SQL that takes it away. It refuses nothing: the first

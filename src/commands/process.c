@@ -7,8 +7,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "base/log.h"
-#include "base/text.h"
+#include "receiptd/base/log.h"
+#include "receiptd/base/text.h"
 
 /* A configuration that a worker reads. The worker owns `fresh` and `error` until on_read(). */
 struct command_reload {

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "config/config.h"
-#include "host/context.h"
-#include "operate/operate.h"
+#include "receiptd/config/config.h"
+#include "receiptd/host/context.h"
+#include "receiptd/operate/operate.h"
 
 struct command_process_settings {
     void *context;

@@ -11,11 +11,11 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "config/value.h"
-#include "core/id_time.h"
 #include "inbox_check.h"
-#include "postgres/bind.h"
-#include "postgres/sql.h"
+#include "receiptd/config/value.h"
+#include "receiptd/core/id_time.h"
+#include "receiptd/postgres/bind.h"
+#include "receiptd/postgres/sql.h"
 #include "turns.h"
 #include "waits.h"
 

@@ -4,7 +4,7 @@
 #ifndef RECEIPTD_COMMANDS_RECENT_H
 #define RECEIPTD_COMMANDS_RECENT_H
 
-#include "command.h"
+#include "receiptd/commands/command.h"
 
 /* Prints how batches find their messages in this inbox, and what would make it faster; with
  * `if_it_matters` only of a large one, or one that is slow at any size. Reads a sample. False: the

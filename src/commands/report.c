@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "receiptd/base/error.h"
 
 /* The columns are borrowed and must outlive the report. */
 void report_init(struct report *report, const struct report_column *columns, size_t column_count)

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "command.h"
 #include "expire.h"
 #include "inbox_check.h"
 #include "keeps.h"
 #include "partitions.h"
-#include "postgres/sql.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/postgres/sql.h"
 #include "recent.h"
 #include "walk.h"
 

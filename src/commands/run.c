@@ -1,6 +1,6 @@
 /* `receiptd run`: loads the configuration and hands over to app/run.c. */
-#include "app/run.h"
-#include "command.h"
+#include "receiptd/app/run.h"
+#include "receiptd/commands/command.h"
 
 int command_run(const struct command_call *call)
 {

@@ -9,14 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/text.h"
-#include "command.h"
-#include "host/context.h"
-#include "operate/endpoints.h"
-#include "postgres/sql.h"
 #include "process.h"
+#include "receiptd/base/text.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/host/context.h"
+#include "receiptd/operate/endpoints.h"
+#include "receiptd/postgres/sql.h"
+#include "receiptd/serve/serve.h"
 #include "report.h"
-#include "serve/serve.h"
 
 #define TOKEN_BYTES 32
 #define LONGEST_S   (10 * 366 * 86400LL)

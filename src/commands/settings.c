@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "inbox_check.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 /* A table of the platform's is its owner's: the statement is printed for him. */
 static void print_advice(const struct rcpt_session_rows *rows, size_t row)

@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_COMMANDS_SETTINGS_H
 #define RECEIPTD_COMMANDS_SETTINGS_H
 
-#include "command.h"
+#include "receiptd/commands/command.h"
 
 /* Sets those that are missing and says why; one that is set stays as it is. On a table of the
  * platform's nothing is set: with `advises`, what is recommended is printed. As the owner, in no

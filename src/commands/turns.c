@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 #include "waits.h"
 
 #define WAIT "SET LOCAL lock_timeout = '30s'"

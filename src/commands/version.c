@@ -6,9 +6,9 @@
 #include <uv.h>
 #include <zlib.h>
 
-#include "base/version.h"
-#include "command.h"
-#include "kafka/consumer.h"
+#include "receiptd/base/version.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/kafka/consumer.h"
 
 /* Clang also defines __VERSION__ and __GNUC__, so it is asked first. */
 #ifdef __clang__

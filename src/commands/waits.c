@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 #define LOOK_MS 2000
 

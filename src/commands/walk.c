@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "partitions.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 /* A batch may wait for a step, so a step is short: it takes twice as many pages where it took less
  * than STEP_SHORT, and half as many where it took longer than STEP_LONG. On a busy server a step of

@@ -4,8 +4,8 @@
 #ifndef RECEIPTD_COMMANDS_WALK_H
 #define RECEIPTD_COMMANDS_WALK_H
 
-#include "command.h"
-#include "postgres/bind.h"
+#include "receiptd/commands/command.h"
+#include "receiptd/postgres/bind.h"
 
 #define COMMAND_WALK_PARAMS   5
 #define COMMAND_WALK_BINDINGS 6u

@@ -11,8 +11,8 @@
 #include "expand.h"
 #include "keys.h"
 #include "print.h"
+#include "receiptd/config/value.h"
 #include "tree.h"
-#include "value.h"
 
 /* Lists and records contain values, which may be lists and records again. */
 static bool check_value(struct checker *checker, struct value *value);

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "expand.h"
 #include "print.h"
-#include "value.h"
+#include "receiptd/base/text.h"
+#include "receiptd/config/value.h"
 
 /* Every error of a value begins with the place of its node and the path of its key. */
 bool rcpt_config_fail_value(struct checker *checker, const struct value *value, const char *text)

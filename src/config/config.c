@@ -3,7 +3,7 @@
  * nodes live until the last check, so that every error has its line and column. Called by commands,
  * and by a reload in a worker thread: no state outlives the call. The result belongs to the caller.
  * Only rcpt_config_take_over() and pipelines_take() change it later. */
-#include "config.h"
+#include "receiptd/config/config.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,11 +12,11 @@
 #include <sysexits.h>
 
 #include "check.h"
-#include "rule_columns.h"
 #include "folds.h"
 #include "pipelines_internal.h"
+#include "receiptd/config/rule_columns.h"
+#include "receiptd/config/value.h"
 #include "schema.h"
-#include "value.h"
 
 /* A configuration that is being made from a file. */
 struct loading {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "receiptd/base/text.h"
 #include "table.h"
 
 /* Rows are compared by their type, read through the offsets of the table. */

@@ -1,6 +1,6 @@
 /* counters.by: which columns of the inbox are dimensions, and the variables by which statements
  * name them. Called by receipts/rules.c and by commands. */
-#include "rule_columns.h"
+#include "receiptd/config/rule_columns.h"
 
 #include <stdio.h>
 #include <string.h>

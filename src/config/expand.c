@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
-#include "base/utf8.h"
 #include "print.h"
-#include "value.h"
+#include "receiptd/base/buffer.h"
+#include "receiptd/base/utf8.h"
+#include "receiptd/config/value.h"
 
 /* False, and nothing is appended, above the limit. */
 static bool append(struct rcpt_buffer *text, const char *bytes, size_t size)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/error.h"
+#include "receiptd/base/error.h"
 
 #define RCPT_CONFIG_MAX_VALUE 65536u      /* bytes of one value after expansion */
 #define RCPT_CONFIG_MAX_LIST  (16u << 20) /* … and of a file that is no value */

@@ -2,12 +2,12 @@
  * src/commands/expire.c and src/serve use them. An expiry acts like a receipt: every status between
  * `status` and `to` becomes `to`, so the order of receipts does not matter. Hence nothing may stand
  * between them where a message can rightly stay. */
-#include "config.h"
+#include "receiptd/config/config.h"
 
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/json.h"
+#include "receiptd/base/json.h"
 #include "rows.h"
 
 #define FIELD(member) MEMBER(struct rcpt_config_expiry, member)

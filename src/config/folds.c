@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "http/webhook.h"
+#include "receiptd/config/value.h"
+#include "receiptd/http/webhook.h"
 #include "rows.h"
-#include "value.h"
 
 #define FIELD(member)       MEMBER(struct rcpt_fold_config, member)
 #define LIST(member, count) MEMBER_LIST(struct rcpt_fold_config, member, count)

@@ -1,10 +1,9 @@
 /* counters.groups: which columns of the inbox say what messages belong together, and the variables
  * by which statements name them. Called by receipts/rules.c and by commands. */
-#include "rule_columns.h"
+#include "receiptd/config/rule_columns.h"
 
 #include <stdio.h>
 #include <string.h>
-
 
 static const char *const names[RCPT_GROUPS] = {"customer", "logical"};
 static const char *const own_columns[RCPT_GROUPS] = {"customer_id", "logical_id"};

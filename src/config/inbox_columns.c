@@ -1,5 +1,5 @@
 /* The list of inbox_columns.h as a table. */
-#include "inbox_columns.h"
+#include "receiptd/config/inbox_columns.h"
 
 const struct rcpt_inbox_column *rcpt_inbox_columns(size_t *count)
 {

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "base/text.h"
-#include "value.h"
+#include "receiptd/base/text.h"
+#include "receiptd/config/value.h"
 
 #define PATH_BYTES 128
 

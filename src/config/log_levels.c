@@ -2,7 +2,7 @@
  * component is a folder of src that writes lines. Called at the start and by each reload. */
 #include <string.h>
 
-#include "config.h"
+#include "receiptd/config/config.h"
 
 #define NAME_BYTES 16u
 

@@ -1,7 +1,7 @@
 /* The fields of an entry of machine.rules, what a rule needs of the ladder, and the file of
  * machine.networks. src/core/machine.c applies the rules, src/gateways/draft.c asks the networks.
  */
-#include "config.h"
+#include "receiptd/config/config.h"
 
 #include <stdlib.h>
 #include <sysexits.h>

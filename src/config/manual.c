@@ -1,9 +1,9 @@
 /* `receiptd generate config-man`: receiptd.yaml(5), made from the table of keys like the pages of
- * config/pages.c. Called by generate.c. Texts of the table have backticks for code; rcpt_roff_text()
- * turns them into bold. */
+ * config/pages.c. Called by commands/generate.c. Texts of the table have backticks for code;
+ * rcpt_roff_text() turns them into bold. */
 #include <string.h>
 
-#include "base/roff.h"
+#include "receiptd/base/roff.h"
 #include "table.h"
 
 /* An empty default (`control.socket: ""`) means "none" and is left out. */

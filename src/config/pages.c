@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "print.h"
-#include "value.h"
+#include "receiptd/config/value.h"
 
 #define PATH_BYTES 128
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "value.h"
+#include "receiptd/config/value.h"
 
 /* ---- actions ---- */
 

@@ -4,8 +4,8 @@
 #ifndef RECEIPTD_CONFIG_PIPELINES_INTERNAL_H
 #define RECEIPTD_CONFIG_PIPELINES_INTERNAL_H
 
-#include "base/json.h"
-#include "pipelines.h"
+#include "receiptd/base/json.h"
+#include "receiptd/config/pipelines.h"
 #include "yaml.h"
 
 #define MAX_CODES  32u

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "value.h"
+#include "receiptd/config/value.h"
 
 /* Without a pipeline at hand (its name is not read yet) the error names the list alone. */
 bool pipelines_fail(struct compiler *compiler, const yaml_node_t *node, const char *format, ...)

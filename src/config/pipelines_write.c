@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/document.h"
-#include "base/text.h"
+#include "receiptd/base/document.h"
+#include "receiptd/base/text.h"
 
 const char *pipelines_op_name(enum op op)
 {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "receiptd/config/value.h"
 #include "tree.h"
-#include "value.h"
 
 #define PATH_BYTES 128
 

@@ -1,9 +1,8 @@
 /* inbox.columns.recipient: which columns of the inbox say whose a message is and when it was sent,
  * and the variables by which statements name them. Called by src/receipts and by commands. */
-#include "rule_columns.h"
+#include "receiptd/config/rule_columns.h"
 
 #include <string.h>
-
 
 /* Own: the name is ours, as for counters.by. NULL: not set. */
 static const char *account_of(const struct rcpt_config *config)

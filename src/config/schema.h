@@ -2,7 +2,7 @@
 #ifndef RECEIPTD_CONFIG_SCHEMA_H
 #define RECEIPTD_CONFIG_SCHEMA_H
 
-#include "config.h"
+#include "receiptd/config/config.h"
 
 /* Everything but `ladder`. `name` is the file's, for errors. */
 RCPT_MUST_CHECK struct rcpt_config *rcpt_config_load_normal(const char *name, const char *normal,

@@ -9,8 +9,8 @@
 
 #include <cyaml/cyaml.h>
 
-#include "config.h"
-#include "value.h"
+#include "receiptd/config/config.h"
+#include "receiptd/config/value.h"
 
 enum {
     RCPT_CONFIG_REQUIRED = 1,   /* no default */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "receiptd/base/json.h"
 
 /* Scalars become strings whatever they look like; `null` stays null, which pipelines take for a key
  * that is not there. */

@@ -7,11 +7,11 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "base/network.h"
 #include "check.h"
 #include "expand.h"
-#include "postgres/connection.h"
 #include "print.h"
+#include "receiptd/base/network.h"
+#include "receiptd/postgres/connection.h"
 
 #define SHORTEST_SECRET 16u /* bytes, as http.token has at least */
 

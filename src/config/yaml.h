@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <yaml.h>
 
-#include "base/error.h"
+#include "receiptd/base/error.h"
 
 #define RCPT_CONFIG_MAX_BYTES (1u << 20)
 #define RCPT_CONFIG_MAX_DEPTH 16

@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_CORE_ASSIGNMENT_INTERNAL_H
 #define RECEIPTD_CORE_ASSIGNMENT_INTERNAL_H
 
-#include "assignment.h"
+#include "receiptd/core/assignment.h"
 
 /* Between a partition and its log:
  *

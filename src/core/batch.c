@@ -1,9 +1,9 @@
 /* The memory of a batch, from one content to the next. Called by the lanes of an engine. */
-#include "batch.h"
+#include "receiptd/core/batch.h"
 
 #include <string.h>
 
-#include "batch_build.h"
+#include "receiptd/core/batch_build.h"
 
 /* A batch is embedded in its lane, which lives longer than any of its contents. */
 void rcpt_batch_init(struct rcpt_batch *batch, uint32_t lane)

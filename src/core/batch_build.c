@@ -2,13 +2,13 @@
  * its flags and how often each status was reported, sorted by id, which is the order in which
  * PostgreSQL locks rows. Called by lane.c and lane_search.c.
  */
-#include "batch_build.h"
+#include "receiptd/core/batch_build.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
-#include "origin.h"
+#include "receiptd/core/hash.h"
+#include "receiptd/core/origin.h"
 
 #define NONE                UINT32_MAX
 #define SIGNATURE_MAX_CODES (RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS)

@@ -1,7 +1,7 @@
 /* What a batch holds beside its messages: dead letters, of events that could not be decoded or that
  * PostgreSQL refuses, and ranges, which name no message. Called by batch_build.c.
  */
-#include "batch_build.h"
+#include "receiptd/core/batch_build.h"
 
 /* The search has marked the event. Its letter gets PostgreSQL's text by search_name_refusals. */
 void rcpt_batch_add_refused(struct rcpt_batch *batch, const struct rcpt_batch_source *source,

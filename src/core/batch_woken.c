@@ -1,11 +1,11 @@
 /* Folds parked receipts into a batch (batch_woken.h): the highest status, the smallest time among
  * equals, all flags. Each message has a signature of its own, since few are woken at once.
  */
-#include "batch_woken.h"
+#include "receiptd/core/batch_woken.h"
 
 #include <string.h>
 
-#include "hash.h"
+#include "receiptd/core/hash.h"
 
 static void *allocate(struct rcpt_batch *batch, size_t count, size_t size)
 {

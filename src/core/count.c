@@ -2,12 +2,12 @@
  * a batch share campaigns, transitions and signatures; a group becomes cells. Called by
  * postgres/flights.c.
  */
-#include "count.h"
+#include "receiptd/core/count.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
+#include "receiptd/core/hash.h"
 
 #define CODES   (RCPT_LADDER_FIRST_FLAG_CODE + RCPT_LADDER_MAX_FLAGS)
 #define ENTRIES (RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS)

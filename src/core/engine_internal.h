@@ -4,9 +4,9 @@
 #ifndef RECEIPTD_CORE_ENGINE_INTERNAL_H
 #define RECEIPTD_CORE_ENGINE_INTERNAL_H
 
-#include "base/backoff.h"
-#include "batch_build.h"
-#include "engine.h"
+#include "receiptd/base/backoff.h"
+#include "receiptd/core/batch_build.h"
+#include "receiptd/core/engine.h"
 
 /* What a lane awaits. */
 enum lane_state {

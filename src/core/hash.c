@@ -2,7 +2,7 @@
  * the one for what has no message id, and the CRC by which a record is known again. Pure. Called by
  * the decoder, the ladder, the intake and the folds.
  */
-#include "hash.h"
+#include "receiptd/core/hash.h"
 
 #include <string.h>
 #include <zlib.h>

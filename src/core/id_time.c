@@ -1,6 +1,6 @@
 /* Ids that begin with their time (id_time.h): partitions of the inbox have bounds that are made
  * here. Called by the commands that make and drop partitions. */
-#include "id_time.h"
+#include "receiptd/core/id_time.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* Keys of a batch's receipts (keys.h). Called by postgres/flights.c. */
-#include "keys.h"
+#include "receiptd/core/keys.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "hash.h"
+#include "receiptd/base/error.h"
+#include "receiptd/core/hash.h"
 
 #define DAY_US INT64_C(86400000000)
 #define NONE   UINT32_MAX

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/text.h"
-#include "hash.h"
+#include "receiptd/base/text.h"
+#include "receiptd/core/hash.h"
 
 /* Name, code, parent, terminal: docs/semantics.md draws the tree. */
 static const struct rcpt_status_definition default_statuses[] = {

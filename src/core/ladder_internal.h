@@ -2,7 +2,7 @@
 #ifndef RECEIPTD_CORE_LADDER_INTERNAL_H
 #define RECEIPTD_CORE_LADDER_INTERNAL_H
 
-#include "ladder.h"
+#include "receiptd/core/ladder.h"
 
 #define MAX_ENTRIES (RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS)
 #define MAX_CODE    (RCPT_LADDER_FIRST_FLAG_CODE - 1)

@@ -1,7 +1,7 @@
 /* The policies for receipts of machines. An event is taken for a set of names, its status and its
  * flags: OPENED with MACHINE_OPEN beside it and MACHINE_OPEN alone lead to the same. Called by
  * record_event.c for the few events that have such a flag, and by the funnel. */
-#include "machine.h"
+#include "receiptd/core/machine.h"
 
 #include <stdlib.h>
 #include <string.h>

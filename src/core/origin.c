@@ -2,11 +2,11 @@
  * organisation in an unusual form, and by src/postgres for receipts that may be parked and for the
  * timeline.
  */
-#include "origin.h"
+#include "receiptd/core/origin.h"
 
 #include <string.h>
 
-#include "base/json_read.h"
+#include "receiptd/base/json_read.h"
 
 struct reading {
     struct rcpt_origin origin;

@@ -2,7 +2,7 @@
  * duplicate or contradicted; corrections, and stages that no receipt named. Pure. Called by
  * src/operate/measure_receipts.c for metrics and by `receiptd explain`.
  */
-#include "outcome.h"
+#include "receiptd/core/outcome.h"
 
 static const char *const names[RCPT_OUTCOME__COUNT] = {
     [RCPT_OUTCOME_APPLIED] = "applied",

@@ -5,7 +5,7 @@
 #ifndef RECEIPTD_CORE_PATHS_H
 #define RECEIPTD_CORE_PATHS_H
 
-#include "ladder.h"
+#include "receiptd/core/ladder.h"
 
 #define RCPT_PATHS_CODES      (RCPT_LADDER_FIRST_FLAG_CODE + RCPT_LADDER_MAX_FLAGS)
 #define RCPT_PATHS_ENTRIES    (RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS)

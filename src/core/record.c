@@ -2,15 +2,15 @@
  * else record_parse.c, and puts events and rejects into one piece of memory, sorted by lane. Called
  * by src/receipts/consume.c for each record that the engine takes in.
  */
-#include "record.h"
+#include "receiptd/core/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
+#include "receiptd/core/hash.h"
+#include "receiptd/core/trace_context.h"
 #include "record_internal.h"
-#include "trace_context.h"
 
 /* Scratch memory up to this is kept from one record to the next; the rest is given back, since no
  * budget counts it. */

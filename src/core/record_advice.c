@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_read.h"
-#include "base/text.h"
+#include "receiptd/base/json_read.h"
+#include "receiptd/base/text.h"
+#include "receiptd/core/timestamp.h"
 #include "record_internal.h"
-#include "timestamp.h"
 
 #define SHOWN_BYTES    40
 #define DATE_BYTES     10 /* 2026-11-21 */

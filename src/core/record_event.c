@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "hash.h"
+#include "receiptd/base/text.h"
+#include "receiptd/core/hash.h"
+#include "receiptd/core/timestamp.h"
 #include "record_internal.h"
-#include "timestamp.h"
 
 #define DAY_US    (INT64_C(86400) * 1000000)
 #define DELIVERED "DELIVERED"

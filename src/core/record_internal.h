@@ -6,9 +6,9 @@
 #ifndef RECEIPTD_CORE_RECORD_INTERNAL_H
 #define RECEIPTD_CORE_RECORD_INTERNAL_H
 
-#include "base/arena.h"
-#include "machine.h"
-#include "record.h"
+#include "receiptd/base/arena.h"
+#include "receiptd/core/machine.h"
+#include "receiptd/core/record.h"
 
 #define RCPT_RECORD_MAX_LANES 256
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_read.h"
+#include "receiptd/base/json_read.h"
 #include "record_internal.h"
 
 #define SCHEMA_BYTES                                                                               \

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "record.h"
+#include "receiptd/core/record.h"
 
 /* A reason without a name here would be a NULL in the table: each one has its own. */
 const char *rcpt_reject_name(enum rcpt_reject_reason reason)

@@ -6,7 +6,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "receiptd/base/text.h"
 #include "record_internal.h"
 
 #define ONES  UINT64_C(0x0101010101010101)

@@ -1,11 +1,11 @@
 /* Counting in cells (tally.h): a hash table, then a radix sort. Called by the rules. */
-#include "tally.h"
+#include "receiptd/core/tally.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/table.h"
+#include "receiptd/base/error.h"
+#include "receiptd/base/table.h"
 
 #define BYTES 16u /* of what cells are ordered by */
 

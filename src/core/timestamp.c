@@ -1,11 +1,11 @@
 /* Times as gateways write them (RFC 3339, or epoch seconds and milliseconds) to microseconds since
  * 1970, and back. Pure. Called by the decoder, by src/intake and by commands.
  */
-#include "timestamp.h"
+#include "receiptd/core/timestamp.h"
 
 #include <string.h>
 
-#include "base/error.h"
+#include "receiptd/base/error.h"
 
 #define US_PER_SECOND     INT64_C(1000000)
 #define DAYS_OF_400_YEARS 146097

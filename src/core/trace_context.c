@@ -1,7 +1,7 @@
 /* Reads and writes the W3C headers traceparent and tracestate. Pure. Called by the decoder, by
  * src/receipts/trace.c and by the intake.
  */
-#include "trace_context.h"
+#include "receiptd/core/trace_context.h"
 
 #include <string.h>
 

@@ -1,13 +1,13 @@
 /* Distinct texts (words.h). Called by the rules. */
-#include "words.h"
+#include "receiptd/core/words.h"
 
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/table.h"
-#include "hash.h"
+#include "receiptd/base/error.h"
+#include "receiptd/base/table.h"
+#include "receiptd/core/hash.h"
 
 #define SEED 0 /* texts of the inbox are the platform's own */
 

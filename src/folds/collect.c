@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "collect_internal.h"
-#include "core/hash.h"
+#include "receiptd/core/hash.h"
 
 /* A group keeps a few traces, as links from its publication; further ones are dropped. A key is
  * part of an index row, which PostgreSQL bounds at 2704 bytes. */

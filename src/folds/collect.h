@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/fold_kind.h"
-#include "core/record.h"
+#include "receiptd/core/fold_kind.h"
+#include "receiptd/core/record.h"
 
 struct rcpt_fold_match {
     const char *path;   /* field, "a.b" inside an object */

@@ -3,11 +3,11 @@
 #ifndef RECEIPTD_FOLDS_COLLECT_INTERNAL_H
 #define RECEIPTD_FOLDS_COLLECT_INTERNAL_H
 
-#include "base/arena.h"
-#include "base/error.h"
-#include "base/table.h"
 #include "collect.h"
 #include "decimal.h"
+#include "receiptd/base/arena.h"
+#include "receiptd/base/error.h"
+#include "receiptd/base/table.h"
 #include "text.h"
 
 /* A scalar as JSON. */

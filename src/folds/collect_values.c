@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "collect_internal.h"
-#include "core/hash.h"
+#include "receiptd/core/hash.h"
 
 /* ---- values in ---- */
 

@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_FOLDS_DECIMAL_H
 #define RECEIPTD_FOLDS_DECIMAL_H
 
-#include "base/text.h"
+#include "receiptd/base/text.h"
 
 #define FOLD_DECIMAL_TEXT 80u /* bytes of the longest text, with its NUL */
 

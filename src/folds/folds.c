@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "postgres/sql.h"
+#include "receiptd/postgres/sql.h"
 
 /* Shards wait at most this long for their next step; answers of PostgreSQL and Kafka do not wait
  * for the tick. */

@@ -3,7 +3,7 @@
 #define RECEIPTD_FOLDS_GATHER_H
 
 #include "internal.h"
-#include "postgres/array_text.h"
+#include "receiptd/postgres/array_text.h"
 
 #define GATHER_MOST_READ 20000 /* entries that are read at once: the loop waits for it */
 

@@ -17,15 +17,15 @@
 #ifndef RECEIPTD_FOLDS_INTERNAL_H
 #define RECEIPTD_FOLDS_INTERNAL_H
 
-#include "base/arena.h"
-#include "base/backoff.h"
 #include "collect.h"
-#include "folds.h"
-#include "http/webhook.h"
-#include "kafka/transactor.h"
 #include "pending.h"
-#include "postgres/ask.h"
-#include "topics/topics.h"
+#include "receiptd/base/arena.h"
+#include "receiptd/base/backoff.h"
+#include "receiptd/folds/folds.h"
+#include "receiptd/http/webhook.h"
+#include "receiptd/kafka/transactor.h"
+#include "receiptd/postgres/ask.h"
+#include "receiptd/topics/topics.h"
 
 #define FOLDS_SHARDS 2u /* as sql/tables/folds.sql has them */
 /* A claimed call is leased for so long. The configuration allows no time-out above 60 s, so the

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hash.h"
+#include "receiptd/core/hash.h"
 
 #define CHUNK_BYTES 65536u
 #define KEEP_BYTES  (1024u * 1024)

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/text.h"
+#include "receiptd/base/text.h"
 
 struct rcpt_fold_pending;
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hash.h"
+#include "receiptd/core/hash.h"
 
 #define NEVER_US (INT64_MAX / 2) /* the window of an entry that belongs to no group */
 

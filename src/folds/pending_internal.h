@@ -3,10 +3,10 @@
 #ifndef RECEIPTD_FOLDS_PENDING_INTERNAL_H
 #define RECEIPTD_FOLDS_PENDING_INTERNAL_H
 
-#include "base/arena.h"
-#include "base/error.h"
-#include "base/table.h"
 #include "pending.h"
+#include "receiptd/base/arena.h"
+#include "receiptd/base/error.h"
+#include "receiptd/base/table.h"
 
 struct pending_group {
     struct pending_group *next;

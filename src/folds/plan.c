@@ -1,15 +1,15 @@
 /* What a rule would publish with other windows, from a history of events: publications, delays,
  * peaks; as a table and as SVG. Pure. Called by the command fold-plan. */
-#include "plan.h"
+#include "receiptd/folds/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "config/value.h"
-#include "core/hash.h"
 #include "internal.h"
+#include "receiptd/base/error.h"
+#include "receiptd/config/value.h"
+#include "receiptd/core/hash.h"
 
 /* Pixels: the size of the picture, and the edges of the area between its axes. */
 #define WIDTH  720

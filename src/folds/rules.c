@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "internal.h"
+#include "receiptd/base/json.h"
 
 /* PostgreSQL's interval takes "1500 ms". */
 static void write_interval(struct rcpt_json *json, const char *name, int64_t ms)

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "internal.h"
-#include "postgres/sqlstate.h"
+#include "receiptd/base/log.h"
+#include "receiptd/postgres/sqlstate.h"
 
 #define MOST_GROUPS   2000 /* due groups of one claim */
 #define MOST_RECORDS  1000 /* publications of one transaction */

@@ -2,7 +2,7 @@
  * them as parameters of gather and keep.sql, reads them from rows of events.sql. Called by gather.c
  * and flush.c. */
 #include "internal.h"
-#include "postgres/array_text.h"
+#include "receiptd/postgres/array_text.h"
 
 /* ---- to the database ---- */
 

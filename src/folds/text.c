@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/json.h"
+#include "receiptd/base/error.h"
+#include "receiptd/base/json.h"
 
 #define FIRST_BYTES 256u
 /* A longer text is cut, also as part of a group's key. 18 digits always fit an int64. */

@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_FOLDS_TEXT_H
 #define RECEIPTD_FOLDS_TEXT_H
 
-#include "base/document.h"
+#include "receiptd/base/document.h"
 
 struct fold_text {
     char *at;

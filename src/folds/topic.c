@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "internal.h"
+#include "receiptd/base/log.h"
 #include "text.h"
 
 /* An event counts even where it adds nothing to memory: a replay of the transaction is bounded as

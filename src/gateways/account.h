@@ -2,9 +2,9 @@
 #ifndef RECEIPTD_GATEWAYS_ACCOUNT_H
 #define RECEIPTD_GATEWAYS_ACCOUNT_H
 
-#include "base/id_form.h"
-#include "base/network.h"
 #include "gateway.h"
+#include "receiptd/base/id_form.h"
+#include "receiptd/base/network.h"
 
 struct rcpt_intake_account {
     char *name, *org_id, *public_url, *verify_token, *topic_arn, *channel, *auth_name;

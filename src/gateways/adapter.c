@@ -5,8 +5,8 @@
  * rcpt_intake_adapt() is called by src/intake and by `receiptd intake try`. After rcpt_verify()
  * nothing is read that the signature does not cover: the view hides it. */
 #include "account.h"
-#include "core/record.h"
 #include "items.h"
+#include "receiptd/core/record.h"
 
 const char *rcpt_intake_verdict_name(enum rcpt_intake_verdict verdict)
 {

@@ -4,12 +4,12 @@
  * A batch is open (takes events), sealed (full, waits in order), in flight (returned by next, not
  * settled yet), or freed. Each event's request holds its ticket once per batch, so that it is
  * answered when the last of its batches has settled. */
-#include "aggregate.h"
+#include "receiptd/gateways/aggregate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "receiptd/base/error.h"
 
 struct partition {
     struct rcpt_aggregate_batch *sealed, *last_sealed; /* full, in order */

@@ -2,8 +2,8 @@
 #ifndef RECEIPTD_GATEWAYS_CRYPTO_H
 #define RECEIPTD_GATEWAYS_CRYPTO_H
 
-#include "base/error.h"
-#include "base/text.h"
+#include "receiptd/base/error.h"
+#include "receiptd/base/text.h"
 
 enum rcpt_digest { RCPT_MD5, RCPT_SHA1, RCPT_SHA256, RCPT_SHA512 };
 

@@ -2,7 +2,7 @@
  * its status, checks it and adds an event to the result. What cannot become an event is a drop with
  * its reason. Called by adapter.c and by the hooks of adapters. */
 #include "account.h"
-#include "core/record.h"
+#include "receiptd/core/record.h"
 
 #define MAX_EVENTS     100000u /* of one request; a body of a megabyte has fewer */
 #define MAX_TEXT_BYTES 16384u  /* of a value: what stands around many items comes again in each */
@@ -403,9 +403,9 @@ static const struct rcpt_mapping *mapping_of(const struct rcpt_reading *reading,
     return draft->mapped.raw != NULL ? &draft->mapped : find_mapping(reading->gateway, draft);
 }
 
-/* Adapters only tell: what a machine's open counts as is the daemon's policy (src/core/machine.h).
- * Where the ladder has no flag for it, the core would take it for a person's: it proves delivery
- * alone. */
+/* Adapters only tell. The daemon's policy decides how a machine's open counts
+ * (core/machine.h). Without a flag for it in the ladder, the core would take the open for a
+ * person's, so it proves delivery alone. */
 static void keep_machine(const struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     if (draft->machine != NULL && !in_ladder(reading, draft->machine))

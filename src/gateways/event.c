@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "account.h"
-#include "core/timestamp.h"
+#include "receiptd/core/timestamp.h"
 
 struct member {
     struct rcpt_text key; /* with comma, quotes and colon */

@@ -2,7 +2,7 @@
 #ifndef RECEIPTD_GATEWAYS_FORM_H
 #define RECEIPTD_GATEWAYS_FORM_H
 
-#include "base/text.h"
+#include "receiptd/base/text.h"
 
 /* Gateways send 30, customers' own variables come on top. A field costs 32 bytes several times
  * over, and is read before it is known who has sent it. */

@@ -7,8 +7,8 @@
 #ifndef RECEIPTD_GATEWAYS_GATEWAY_H
 #define RECEIPTD_GATEWAYS_GATEWAY_H
 
-#include "base/zone.h"
 #include "reason.h"
+#include "receiptd/base/zone.h"
 #include "template.h"
 #include "verify.h"
 

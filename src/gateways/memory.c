@@ -1,13 +1,13 @@
 /* What the intake remembers between requests, in fixed memory: aliases (hash table with a list by
  * use: the least recently used is displaced), keys of signed requests (hash table over a ring: the
  * oldest is displaced), rates (token bucket). Pure; called by src/intake. */
-#include "memory.h"
+#include "receiptd/gateways/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "core/hash.h"
+#include "receiptd/base/error.h"
+#include "receiptd/core/hash.h"
 
 #define NONE       UINT32_MAX
 #define BURST_S    2

@@ -3,8 +3,8 @@
  * becoming a wrong instant. Pure; called by draft.c. */
 #include <stdio.h>
 
-#include "core/timestamp.h"
 #include "gateway.h"
+#include "receiptd/core/timestamp.h"
 
 #define DATE_TIME_BYTES 19u /* 2025-10-18T12:10:29 */
 #define MOMENT_BYTES    40u

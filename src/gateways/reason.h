@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "base/text.h"
+#include "receiptd/base/text.h"
 
 /* Name, and what it says for docs/semantics.md. */
 #define RCPT_REASON_CLASSES(X)                                                                     \

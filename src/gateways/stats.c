@@ -1,6 +1,6 @@
 /* What the intake counts per account: plain numbers, read by the metrics and the status page. Pure;
  * called by src/intake. */
-#include "stats.h"
+#include "receiptd/gateways/stats.h"
 
 #include <string.h>
 

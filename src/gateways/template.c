@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "core/record.h"
+#include "receiptd/core/record.h"
 #include "verify.h"
 
 enum field_kind { FIELD_PARAMETER, FIELD_QUERY, FIELD_HEADER, FIELD_PATH, FIELD_JSON };

@@ -17,10 +17,10 @@
 #ifndef RECEIPTD_GATEWAYS_TEMPLATE_H
 #define RECEIPTD_GATEWAYS_TEMPLATE_H
 
-#include "adapter.h"
-#include "base/document.h"
-#include "base/error.h"
 #include "form.h"
+#include "receiptd/base/document.h"
+#include "receiptd/base/error.h"
+#include "receiptd/gateways/adapter.h"
 
 #define RCPT_ITEM_MAX_LEVELS 6u
 

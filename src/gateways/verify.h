@@ -10,7 +10,7 @@
 #ifndef RECEIPTD_GATEWAYS_VERIFY_H
 #define RECEIPTD_GATEWAYS_VERIFY_H
 
-#include "adapter.h"
+#include "receiptd/gateways/adapter.h"
 
 struct rcpt_reading;
 

@@ -7,8 +7,8 @@
  * src/intake has fetched (NEEDS_CERTIFICATE until then). rcpt_sns_open() then opens the envelope
  * for the adapters behind it. */
 #include "account.h"
-#include "core/timestamp.h"
 #include "crypto.h"
+#include "receiptd/core/timestamp.h"
 #include "sns.h"
 #include "verify_support.h"
 

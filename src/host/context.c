@@ -1,7 +1,7 @@
 /* The part of the process that each module is handed: time, the owner's callbacks, tickers, the
  * count of handles that have to close, settings of connections. A leaf: calls no module of the
  * daemon. The owner is app/run.c. */
-#include "context.h"
+#include "receiptd/host/context.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* kafka.properties of the configuration, as clients of Kafka get them. Called by everything that
  * has one: consume.c, the readers of folds and actions, their producers, the intake. */
-#include "context.h"
-#include "kafka/consumer.h"
+#include "receiptd/host/context.h"
+#include "receiptd/kafka/consumer.h"
 
 struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *config)
 {

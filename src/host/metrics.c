@@ -1,5 +1,5 @@
 /* The table of receiptd's metrics: limits and buckets here, the rows in metrics_rows.h. */
-#include "metrics.h"
+#include "receiptd/host/metrics.h"
 
 #define COUNTER     .type = RCPT_METRIC_COUNTER
 #define GAUGE       .type = RCPT_METRIC_GAUGE
@@ -34,7 +34,7 @@ static const double event_bounds[] = {1, 10, 50, 100, 250, 500, 1000, 2000, 4000
 
 static const struct rcpt_metric_row rows[] = {
 #define METRIC(name, ...) [RCPT_METRIC_##name] = {__VA_ARGS__},
-#include "metrics_rows.h"
+#include "receiptd/host/metrics_rows.h"
 #undef METRIC
 };
 

@@ -1,6 +1,6 @@
 /* Surveys of a reader's topics (places.h): first Kafka, in a thread, then the positions in
  * PostgreSQL, so that a lag is never too small for long. Made by receipts.c and topics/reader.c. */
-#include "places.h"
+#include "receiptd/host/places.h"
 
 #include <inttypes.h>
 #include <stdio.h>

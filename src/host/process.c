@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "context.h"
+#include "receiptd/host/context.h"
 
 #define BURST_BYTES (1u << 20) /* held by us; what librdkafka holds beside it is not known here */
 #define BURST_PART  4          /* it is over where this part of the most is held … */

@@ -4,7 +4,7 @@
  * A call is in flight from rcpt_client_send until finish(), which calls back and frees it: after
  * its answer, its time-out or its cancellation. Easy handles are used again; libcurl keeps the
  * connections. */
-#include "client.h"
+#include "receiptd/http/client.h"
 
 #include <curl/curl.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #include <strings.h>
 #include <time.h>
 
-#include "base/buffer.h"
-#include "base/network.h"
-#include "base/text.h"
-#include "base/version.h"
+#include "receiptd/base/buffer.h"
+#include "receiptd/base/network.h"
+#include "receiptd/base/text.h"
+#include "receiptd/base/version.h"
 
 /* Bounds of what a receiver may send back and of what is kept for the next call. A Retry-After
  * beyond a year counts as a year. */

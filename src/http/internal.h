@@ -19,11 +19,11 @@
 
 #include <llhttp.h>
 
-#include "base/buffer.h"
-#include "base/log.h"
-#include "base/network.h"
-#include "base/text.h"
-#include "http.h"
+#include "receiptd/base/buffer.h"
+#include "receiptd/base/log.h"
+#include "receiptd/base/network.h"
+#include "receiptd/base/text.h"
+#include "receiptd/http/http.h"
 
 #define HTTP_MAX_HEADERS 100u
 #define HTTP_READ_BYTES  65536u

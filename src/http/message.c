@@ -1,6 +1,6 @@
 /* A request in memory through llhttp, for `receiptd intake try` and the like; see message.h. The
  * server's rules (parse.c) do not apply: samples come from editors, not from the Internet. */
-#include "message.h"
+#include "receiptd/http/message.h"
 
 #include <ctype.h>
 #include <limits.h>

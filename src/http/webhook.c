@@ -1,6 +1,6 @@
 /* Webhooks: endpoints with their secrets and limits, and calls to them, signed as Standard Webhooks
  * says. The client (client.c) makes the calls; this file gives their outcome a class. */
-#include "webhook.h"
+#include "receiptd/http/webhook.h"
 
 #include <openssl/crypto.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <sysexits.h>
 #include <time.h>
 
-#include "client.h"
+#include "receiptd/http/client.h"
 
 #define OWN_HEADERS 5u /* at most: content type, id, time, signature, traceparent */
 

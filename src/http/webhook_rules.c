@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "webhook.h"
+#include "receiptd/http/webhook.h"
 
 /* ---- what an answer means ---- */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "webhook.h"
+#include "receiptd/http/webhook.h"
 
 #define PREFIX          "whsec_"
 #define LEAST_BYTES     24u

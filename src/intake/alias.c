@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "internal.h"
-#include "postgres/statements.h"
+#include "receiptd/base/utf8.h"
+#include "receiptd/postgres/statements.h"
 
 /* In one query; a single request may bring more. */
 #define MAX_LOOKUP_IDS 10000u

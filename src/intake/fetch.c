@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/client.h"
 #include "internal.h"
+#include "receiptd/http/client.h"
 
 #define MAX_BYTES         65536u
 #define TIMEOUT_MS        5000

@@ -4,8 +4,8 @@
  * Its life: started, draining (no new connections, requests in hand are answered), closing (every
  * part reports its end to on_part_closed, the last one frees the intake). request.c has the way of
  * a request. */
-#include "http/client.h"
 #include "internal.h"
+#include "receiptd/http/client.h"
 
 #include <stdio.h>
 #include <stdlib.h>

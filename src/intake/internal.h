@@ -10,14 +10,14 @@
 #ifndef RECEIPTD_INTAKE_INTERNAL_H
 #define RECEIPTD_INTAKE_INTERNAL_H
 
-#include "base/outage.h"
-#include "gateways/aggregate.h"
-#include "gateways/memory.h"
-#include "host/context.h"
-#include "intake.h"
-#include "kafka/producer.h"
-#include "postgres/arrays.h"
-#include "postgres/connection.h"
+#include "receiptd/base/outage.h"
+#include "receiptd/gateways/aggregate.h"
+#include "receiptd/gateways/memory.h"
+#include "receiptd/host/context.h"
+#include "receiptd/intake/intake.h"
+#include "receiptd/kafka/producer.h"
+#include "receiptd/postgres/arrays.h"
+#include "receiptd/postgres/connection.h"
 
 #define INTAKE_TOPIC_EVENTS     0u /* index in the producer's topics */
 #define INTAKE_TOPIC_LETTERS    1u

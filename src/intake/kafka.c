@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/timestamp.h"
 #include "internal.h"
+#include "receiptd/core/timestamp.h"
 
 #define NAMES_BYTES   512u
 #define HIDDEN_DIGITS 7u /* from so many on a number may be a telephone's */

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hash.h"
 #include "internal.h"
+#include "receiptd/core/hash.h"
 
 #define MAX_HEADERS   100u
 #define RETRY_AFTER_S 2u

@@ -2,7 +2,7 @@
  * has been sent (fold_plan.c), or look at single records (positions_proof.c). A client of its own
  * that joins no group and commits nothing; it blocks.
  */
-#include "history.h"
+#include "receiptd/kafka/history.h"
 
 #include <stdlib.h>
 #include <sysexits.h>

@@ -21,10 +21,10 @@
 
 #include <librdkafka/rdkafka.h>
 
-#include "base/backoff.h"
-#include "base/log.h"
-#include "consumer.h"
-#include "producer.h"
+#include "receiptd/base/backoff.h"
+#include "receiptd/base/log.h"
+#include "receiptd/kafka/consumer.h"
+#include "receiptd/kafka/producer.h"
 #include "worker.h"
 
 enum partition_state {

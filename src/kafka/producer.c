@@ -3,7 +3,7 @@
  * records; FAILED waits until all outstanding records are reported, then opens another handle (the
  * broker lost what the idempotent protocol counts on); CLOSING does the same, then ends; ENDING
  * waits for the handle's thread and the loop's handles. Used by intake/kafka.c. */
-#include "producer.h"
+#include "receiptd/kafka/producer.h"
 
 #include <stdlib.h>
 #include <string.h>

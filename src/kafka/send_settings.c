@@ -7,8 +7,8 @@
 #include <sysexits.h>
 
 #include "internal.h"
-#include "producer.h"
-#include "transactor.h"
+#include "receiptd/kafka/producer.h"
+#include "receiptd/kafka/transactor.h"
 
 /* ---- the producer ---- */
 

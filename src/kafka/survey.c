@@ -2,7 +2,7 @@
  * it answers also for partitions that this instance does not have. Called by host/places.c and by
  * the command positions.
  */
-#include "survey.h"
+#include "receiptd/kafka/survey.h"
 
 #include <stdio.h>
 #include <stdlib.h>

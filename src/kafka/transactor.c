@@ -1,7 +1,7 @@
 /* A transactional producer for folds. Each operation is a job in a thread, which owns the client
  * while it runs; on_done returns the client, or destroys it in another job. States: closed (no
  * handle), busy (a job has it), open. Called by folds/shard.c. */
-#include "transactor.h"
+#include "receiptd/kafka/transactor.h"
 
 #include <stdlib.h>
 #include <string.h>

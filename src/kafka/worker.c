@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "base/error.h"
+#include "receiptd/base/error.h"
 
 /* Shared by the loop and every running thread; the last one frees it. */
 struct rcpt_kafka_workers {

@@ -2,7 +2,7 @@
  * client are enum client_state, set_state() is their only setter. Only the owner and root may
  * connect (the file's mode). Made by run.c; its tick ends drains, and closes clients that are
  * late. */
-#include "control.h"
+#include "receiptd/operate/control.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include <sys/un.h>
 #include <sysexits.h>
 #include <unistd.h>
-
 
 #define MOST_CLIENTS   16u
 #define CLIENT_WAIT_MS 5000 /* for its line */

@@ -1,10 +1,10 @@
 /* Metrics, health and status of `receiptd run` over HTTP. An address that is taken must not stop
  * the receipts: the tick tries it again. Made by run.c; reload.c has the certificate read again. */
-#include "endpoints.h"
+#include "receiptd/operate/endpoints.h"
 
 #include <stdlib.h>
 
-#include "operate.h"
+#include "receiptd/operate/operate.h"
 
 #define RETRY_MS 5000
 

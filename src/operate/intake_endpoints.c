@@ -1,8 +1,8 @@
 /* What the pages of `receiptd intake` have beside those of pages_server.c; those of `receiptd run`
  * are in endpoints.c. Called by the command intake. */
-#include "endpoints.h"
+#include "receiptd/operate/endpoints.h"
 
-#include "operate.h"
+#include "receiptd/operate/operate.h"
 
 static void collect(void *context, struct rcpt_metrics *metrics)
 {

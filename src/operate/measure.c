@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/version.h"
-#include "host/places.h"
-#include "kafka/consumer.h"
-#include "operate.h"
 #include "measure_receipts.h"
+#include "receiptd/base/version.h"
+#include "receiptd/host/places.h"
+#include "receiptd/kafka/consumer.h"
+#include "receiptd/operate/operate.h"
 
 #define NS_PER_SECOND 1e9
 /* The delay of the loop is measured against this period. */

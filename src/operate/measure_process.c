@@ -1,7 +1,7 @@
 /* Metrics of the process, its log, its HTTP server, its tracer and its intake, which `receiptd run`
  * and `receiptd intake` share. Everything is read when a page is asked for. Called by measure.c,
  * endpoints.c, intake_endpoints.c and run.c. */
-#include "operate.h"
+#include "receiptd/operate/operate.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "receiptd/base/log.h"
 
 static void set(struct rcpt_metrics *metrics, enum rcpt_metric metric, double value)
 {

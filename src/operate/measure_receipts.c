@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "base/document.h"
-#include "core/outcome.h"
+#include "receiptd/base/document.h"
+#include "receiptd/core/outcome.h"
 
 #define NS_PER_SECOND      1e9
 #define LETTER_ARENA_BYTES 4096u

@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_OPERATE_MEASURE_RECEIPTS_H
 #define RECEIPTD_OPERATE_MEASURE_RECEIPTS_H
 
-#include "receipts/receipts.h"
+#include "receiptd/receipts/receipts.h"
 
 struct measure_receipts {
     struct app_context *context;

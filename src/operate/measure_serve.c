@@ -1,6 +1,6 @@
 /* Figures of the interface for readers become series. Everything is read when a page is asked for.
  * Called by serve_endpoints.c and src/app/readers.c. */
-#include "operate.h"
+#include "receiptd/operate/operate.h"
 
 static void set(struct rcpt_metrics *metrics, enum rcpt_metric metric, double value)
 {

@@ -1,11 +1,11 @@
 /* The HTTP server of /metrics, /statusz, /livez, /readyz, /startupz and /runs: routes, tokens and
  * the form of the answers. The owner writes the content. Called by endpoints.c and
  * intake_endpoints.c. */
-#include "endpoints.h"
+#include "receiptd/operate/endpoints.h"
 
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "receiptd/base/log.h"
 
 /* Largest body of POST /runs. */
 #define RUNS_BYTES (1024u * 1024)

@@ -1,14 +1,14 @@
 /* The server of the pages: metrics and health as all have them, and the timer that tries again
  * where its address is taken. Called by intake_endpoints.c, serve_endpoints.c and their commands.
  */
-#include "endpoints.h"
+#include "receiptd/operate/endpoints.h"
 
 #include <time.h>
 
-#include "base/log.h"
-#include "base/version.h"
-#include "kafka/consumer.h"
-#include "operate.h"
+#include "receiptd/base/log.h"
+#include "receiptd/base/version.h"
+#include "receiptd/kafka/consumer.h"
+#include "receiptd/operate/operate.h"
 
 #define RETRY_MS 5000
 

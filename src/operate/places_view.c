@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "host/places.h"
+#include "receiptd/host/places.h"
 
 /* Names are part of the JSON. */
 static const char *owner_name(enum rcpt_kafka_owner owner)

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "base/json.h"
-#include "host/context.h"
+#include "receiptd/base/json.h"
+#include "receiptd/host/context.h"
 
 #define PLACES_LAG_BYTES 40u
 

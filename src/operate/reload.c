@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/text.h"
-#include "kafka/consumer.h"
-#include "postgres/session.h"
-#include "endpoints.h"
-#include "operate.h"
+#include "receiptd/base/text.h"
+#include "receiptd/kafka/consumer.h"
+#include "receiptd/operate/endpoints.h"
+#include "receiptd/operate/operate.h"
+#include "receiptd/postgres/session.h"
 
 #define KAFKA_MS 10000
 #define WATCH_MS 10000 /* between two looks at the files of secrets */

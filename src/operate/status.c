@@ -7,11 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/version.h"
-#include "kafka/consumer.h"
 #include "places_view.h"
-#include "postgres/session.h"
-#include "operate.h"
+#include "receiptd/base/version.h"
+#include "receiptd/kafka/consumer.h"
+#include "receiptd/operate/operate.h"
+#include "receiptd/postgres/session.h"
 #include "status_store.h"
 
 struct status {

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "host/places.h"
-#include "operate.h"
-#include "postgres/ask.h"
+#include "receiptd/base/json.h"
+#include "receiptd/host/places.h"
+#include "receiptd/operate/operate.h"
+#include "receiptd/postgres/ask.h"
 
 #define EVERY_MS 5000 /* docs/serve.md tells it */
 

@@ -2,7 +2,7 @@
 #ifndef RECEIPTD_OPERATE_STATUS_STORE_H
 #define RECEIPTD_OPERATE_STATUS_STORE_H
 
-#include "operate.h"
+#include "receiptd/operate/operate.h"
 
 struct status;
 struct status_store;

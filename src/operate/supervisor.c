@@ -1,6 +1,6 @@
 /* Messages to the service manager (sd_notify): readiness, reloads, the end, signs of life. A timer
  * sends what is due. Called by run.c, reload.c and the command intake. */
-#include "operate.h"
+#include "receiptd/operate/operate.h"
 
 #include <inttypes.h>
 #include <signal.h>

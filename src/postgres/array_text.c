@@ -2,13 +2,13 @@
  * commands, and a reader for the arrays in answers, which copies an element only where it holds
  * escapes.
  */
-#include "array_text.h"
+#include "receiptd/postgres/array_text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "receiptd/base/error.h"
 
 void rcpt_array_text_init(struct rcpt_array_text *array)
 {

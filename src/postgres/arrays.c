@@ -2,16 +2,16 @@
  * its length, in network byte order. The buffer stays for the next batch, so that a lane in its
  * steady state allocates nothing. Called by encode_batch.c and by all that send statements.
  */
-#include "arrays.h"
+#include "receiptd/postgres/arrays.h"
 
 #include <endian.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
-#include "connection.h"
+#include "receiptd/base/buffer.h"
+#include "receiptd/base/error.h"
+#include "receiptd/postgres/connection.h"
 
 /* Object identifiers of the element types: src/include/catalog/pg_type.dat of PostgreSQL. They
  * never change. */

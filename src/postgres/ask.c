@@ -2,9 +2,9 @@
  * what becomes of a failure. A failed one is logged once and goes again after its interval or back-
  * off. Used by the roll-up, parking, blockers, folds and actions.
  */
-#include "ask.h"
+#include "receiptd/postgres/ask.h"
 
-#include "base/log.h"
+#include "receiptd/base/log.h"
 
 /* `closed`: the owner is about to end and sends nothing more. */
 bool rcpt_asker_is_ready(const struct rcpt_asker *asker)

@@ -3,7 +3,7 @@
  * name. What stands in quotes, comments and dollar quotes is copied as it is. For statements that
  * take no parameters, such as DDL: migrate and the commands call it.
  */
-#include "bind.h"
+#include "receiptd/postgres/bind.h"
 
 #include <ctype.h>
 #include <stdio.h>

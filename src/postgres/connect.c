@@ -8,10 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "conninfo.h"
 #include "failure.h"
 #include "machine.h"
+#include "receiptd/base/log.h"
 
 #define SEND_BUFFER_BYTES (4 * 1024 * 1024)
 

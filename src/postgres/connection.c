@@ -4,15 +4,15 @@
  * owners in the order of sending. Called by the owners of connections (connection.h), by connect.c
  * and setup.c.
  */
-#include "connection.h"
+#include "receiptd/postgres/connection.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "failure.h"
 #include "machine.h"
+#include "receiptd/base/log.h"
 
 /* A READY connection checks for a silent peer and for plans of empty tables this often. */
 #define TICK_MS 1000u

@@ -3,8 +3,8 @@
 #ifndef SRC_POSTGRES_CONNINFO_H
 #define SRC_POSTGRES_CONNINFO_H
 
-#include "connection.h"
 #include "hosts.h"
+#include "receiptd/postgres/connection.h"
 
 #define RCPT_CONNINFO_CAPACITY 96u
 

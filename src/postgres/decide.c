@@ -3,9 +3,9 @@
  */
 #include <string.h>
 
-#include "connection.h"
+#include "receiptd/postgres/connection.h"
 
-#include "sqlstate.h"
+#include "receiptd/postgres/sqlstate.h"
 
 /* The longest matching row wins by order: full codes first, classes (two characters) after them. */
 static const struct {

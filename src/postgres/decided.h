@@ -6,10 +6,10 @@
 #ifndef RECEIPTD_POSTGRES_DECIDED_H
 #define RECEIPTD_POSTGRES_DECIDED_H
 
-#include "connection.h"
-#include "core/count.h"
-#include "core/keys.h"
-#include "core/rules/rules.h"
+#include "receiptd/core/count.h"
+#include "receiptd/core/keys.h"
+#include "receiptd/core/rules/rules.h"
+#include "receiptd/postgres/connection.h"
 
 enum rcpt_fate { /* of a message; the larger one counts where its rows differ */
                  RCPT_FATE_NONE,

@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_POSTGRES_EFFECTS_H
 #define RECEIPTD_POSTGRES_EFFECTS_H
 
-#include "statements.h"
+#include "receiptd/postgres/statements.h"
 
 /* Columns of sql/lane/expire. */
 enum { EXPIRE_ROWS, EXPIRE_GATEWAYS, EXPIRE_RETIRED, EXPIRE_RETIRED_GATEWAYS };

@@ -6,9 +6,9 @@
 #ifndef RECEIPTD_POSTGRES_ENCODE_BATCH_H
 #define RECEIPTD_POSTGRES_ENCODE_BATCH_H
 
-#include "arrays.h"
-#include "core/batch.h"
-#include "core/names.h"
+#include "receiptd/core/batch.h"
+#include "receiptd/core/names.h"
+#include "receiptd/postgres/arrays.h"
 
 void rcpt_encode_fence(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 

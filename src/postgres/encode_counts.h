@@ -3,10 +3,10 @@
 #ifndef RECEIPTD_POSTGRES_ENCODE_COUNTS_H
 #define RECEIPTD_POSTGRES_ENCODE_COUNTS_H
 
-#include "arrays.h"
-#include "core/count.h"
-#include "core/keys.h"
-#include "core/rules/rules.h"
+#include "receiptd/core/count.h"
+#include "receiptd/core/keys.h"
+#include "receiptd/core/rules/rules.h"
+#include "receiptd/postgres/arrays.h"
 
 /* Each resets the encoder and gives it the parameters of the statement of the same name. False:
  * there is nothing to write, and the statement must not be sent. */

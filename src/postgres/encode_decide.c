@@ -4,8 +4,8 @@
  */
 #include "encode_batch.h"
 
-#include "core/ladder.h"
 #include "encode_parameters.h"
+#include "receiptd/core/ladder.h"
 
 #define TIMES 4u
 #define NONE  INT64_MAX

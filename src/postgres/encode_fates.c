@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "core/origin.h"
 #include "encode_parameters.h"
+#include "receiptd/core/origin.h"
 
 #define NAMED_CHARACTERS    100u /* of an organisation in a letter's detail */
 #define DETAIL_BYTES        1000u

@@ -3,9 +3,9 @@
 #ifndef RECEIPTD_POSTGRES_ENCODE_FATES_H
 #define RECEIPTD_POSTGRES_ENCODE_FATES_H
 
-#include "core/origin.h"
 #include "decided.h"
 #include "encode_batch.h"
+#include "receiptd/core/origin.h"
 
 /* Of receipts that are not counted, by what became of their messages. */
 struct rcpt_uncounted {

@@ -1,8 +1,8 @@
 /* The bare rows of `unknown: insert`, from what each event's own JSON says. Called by flights.c.
  */
-#include "core/origin.h"
 #include "encode_batch.h"
 #include "encode_parameters.h"
+#include "receiptd/core/origin.h"
 
 static struct rcpt_origin origin_of(const struct rcpt_batch_event *raw, struct rcpt_arena *arena)
 {

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "arrays.h"
-#include "base/text.h"
-#include "core/record.h"
+#include "receiptd/base/text.h"
+#include "receiptd/core/record.h"
+#include "receiptd/postgres/arrays.h"
 
 /* An array parameter of `count` elements, of which PUT puts the one at `index`. */
 #define COLUMN(TYPE, PUT)                                                                          \

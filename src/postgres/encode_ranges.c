@@ -3,9 +3,9 @@
  */
 #include <string.h>
 
-#include "core/origin.h"
 #include "encode_batch.h"
 #include "encode_parameters.h"
+#include "receiptd/core/origin.h"
 
 /* What the event's own JSON says: account and organisation of each range, in the arena. */
 static struct rcpt_origin *read_origins(const struct rcpt_batch *batch, struct rcpt_arena *arena)

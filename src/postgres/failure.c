@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "connection.h"
+#include "receiptd/postgres/connection.h"
 
 #define SQLSTATE_LENGTH 5u
 #define OLDEST_SERVER   14

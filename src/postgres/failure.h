@@ -7,7 +7,7 @@
 
 #include <libpq-fe.h>
 
-#include "base/error.h"
+#include "receiptd/base/error.h"
 
 /* A failed result: SQLSTATE, primary message, decision and hint. */
 void rcpt_failure_of_result(const PGresult *result, struct rcpt_error *error);

@@ -4,10 +4,10 @@
 #ifndef RECEIPTD_POSTGRES_FLIGHTS_H
 #define RECEIPTD_POSTGRES_FLIGHTS_H
 
-#include "core/count.h"
-#include "core/keys.h"
-#include "core/rules/rules.h"
-#include "statements.h"
+#include "receiptd/core/count.h"
+#include "receiptd/core/keys.h"
+#include "receiptd/core/rules/rules.h"
+#include "receiptd/postgres/statements.h"
 
 /* One for each statement of a submission, since all parameters are alive until it is sent. */
 enum rcpt_lane_encoder {

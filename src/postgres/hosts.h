@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <uv.h>
 
-#include "base/error.h"
+#include "receiptd/base/error.h"
 
 struct rcpt_host {
     char *name;    /* host name, socket directory, or "" */

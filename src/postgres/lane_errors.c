@@ -5,7 +5,7 @@
 
 #include "flights.h"
 
-#include "sqlstate.h"
+#include "receiptd/postgres/sqlstate.h"
 
 /* Codes with which a session ends rather than a statement: the transaction may have been committed
  * just before. */

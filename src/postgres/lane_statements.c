@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array_text.h"
-#include "bind.h"
-#include "sql.h"
-#include "statements.h"
+#include "receiptd/postgres/array_text.h"
+#include "receiptd/postgres/bind.h"
+#include "receiptd/postgres/sql.h"
+#include "receiptd/postgres/statements.h"
 
 #define INBOX "message_inbox"
 

@@ -1,6 +1,6 @@
 /* The servers that the data has been on (lineage.h). Pure; called by setup.c, by the receipts,
  * which remember them in Kafka, and by the command positions. */
-#include "lineage.h"
+#include "receiptd/postgres/lineage.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
 
 #include <libpq-fe.h>
 
-#include "base/backoff.h"
-#include "base/outage.h"
 #include "hosts.h"
+#include "receiptd/base/backoff.h"
+#include "receiptd/base/outage.h"
 #include "submissions.h"
 
 /*                 awaited                        woken by        bounded by */

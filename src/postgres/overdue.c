@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/batch_build.h"
+#include "receiptd/core/batch_build.h"
 
 /* Columns of sql/expiry/candidates. */
 enum { CANDIDATE_MESSAGE_ID, CANDIDATE_STATUS, CANDIDATE_AT };

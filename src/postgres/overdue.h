@@ -3,8 +3,8 @@
 #ifndef RECEIPTD_POSTGRES_OVERDUE_H
 #define RECEIPTD_POSTGRES_OVERDUE_H
 
-#include "connection.h"
-#include "core/batch.h"
+#include "receiptd/core/batch.h"
+#include "receiptd/postgres/connection.h"
 
 /* Copies what it keeps of the answer. The batch has no moves. */
 struct rcpt_batch *rcpt_overdue_batch_new(const struct rcpt_pg_rows *answer);

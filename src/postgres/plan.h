@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "connection.h"
+#include "receiptd/postgres/connection.h"
 
 enum rcpt_plan {
     RCPT_PLAN_INDEXED, /* every scan of the relation has an index condition */

@@ -4,7 +4,7 @@
  * says what was kept. In a worker thread of a daemon signals are the loop's, and a time-out ends a
  * statement. Called by src/commands, src/receipts/redrive.c and src/serve/redrive.c.
  */
-#include "session.h"
+#include "receiptd/postgres/session.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,9 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
-#include "connection.h"
 #include "failure.h"
+#include "receiptd/base/log.h"
+#include "receiptd/postgres/connection.h"
 #include "session_error.h"
 
 /* How long a cancelled statement may take to end before the session is dropped. */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "plan.h"
-#include "session.h"
-#include "statements.h"
+#include "receiptd/postgres/session.h"
+#include "receiptd/postgres/statements.h"
 
 /* PREPARE as a text: libpq would prepare the same, and waits in a way that no signal ends. */
 static bool prepare(struct rcpt_session *session, const struct rcpt_pg_statement *statement,

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "connection.h"
-#include "session.h"
+#include "receiptd/postgres/connection.h"
+#include "receiptd/postgres/session.h"
 
 /* The first prefix that fits. */
 int rcpt_session_exit_code(const char *sqlstate)

@@ -4,7 +4,7 @@
 
 #include <libpq-fe.h>
 
-#include "base/error.h"
+#include "receiptd/base/error.h"
 
 /* False: libpq cannot read the connection string. */
 RCPT_MUST_CHECK bool session_check_dsn(const char *dsn, struct rcpt_error *error);

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "conninfo.h"
 #include "failure.h"
 #include "machine.h"
 #include "plan.h"
+#include "receiptd/base/log.h"
 
 /* The control functions may be forbidden: then this fails alone and the identity stays unknown. The
  * timeline of the last checkpoint lags behind a promotion; where WAL is written its file names say

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bind.h"
-#include "sql.h"
-#include "statements.h"
+#include "receiptd/postgres/bind.h"
+#include "receiptd/postgres/sql.h"
+#include "receiptd/postgres/statements.h"
 
 /* As map_inbox.sql names it: the platform's table, or the view on it. */
 #define INBOX "message_inbox"

@@ -2,7 +2,7 @@
  * or two flights (flights.c), and their answers the result of the batch. Called by
  * receipts/lanes.c.
  */
-#include "statements.h"
+#include "receiptd/postgres/statements.h"
 
 #include <stdlib.h>
 #include <string.h>

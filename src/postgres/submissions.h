@@ -10,7 +10,7 @@
 
 #include <libpq-fe.h>
 
-#include "connection.h"
+#include "receiptd/postgres/connection.h"
 
 struct rcpt_pg_rows {
     PGresult *result;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "core/batch_build.h"
+#include "receiptd/core/batch_build.h"
 
 /* Columns of sql/lane/wake. */
 enum {

@@ -3,9 +3,9 @@
 #ifndef RECEIPTD_POSTGRES_WOKEN_H
 #define RECEIPTD_POSTGRES_WOKEN_H
 
-#include "connection.h"
-#include "core/batch_woken.h"
-#include "statements.h"
+#include "receiptd/core/batch_woken.h"
+#include "receiptd/postgres/connection.h"
+#include "receiptd/postgres/statements.h"
 
 #define RCPT_WOKEN_NAMES    250u /* gateways, reasons: events know them by number */
 #define RCPT_WOKEN_GATEWAYS 64u  /* of figures */

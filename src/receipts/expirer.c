@@ -1,14 +1,14 @@
 /* An expiry on a loop of its own (expirer.h): runs it until the step that was asked for is
  * answered. A signal ends the process as usual; then PostgreSQL sees within seconds that the client
  * is gone (setup.c), and rolls back what has no COMMIT yet. Called by commands/expire.c. */
-#include "expirer.h"
+#include "receiptd/receipts/expirer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "postgres/session.h"
-#include "rules.h"
+#include "receiptd/base/log.h"
+#include "receiptd/postgres/session.h"
+#include "receiptd/receipts/rules.h"
 
 struct expirer {
     struct expirer_settings settings;

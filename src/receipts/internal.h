@@ -2,13 +2,13 @@
 #ifndef RECEIPTD_RECEIPTS_INTERNAL_H
 #define RECEIPTD_RECEIPTS_INTERNAL_H
 
-#include "receipts.h"
+#include "receiptd/receipts/receipts.h"
 
-#include "core/assignment.h"
-#include "host/places.h"
-#include "kafka/consumer.h"
-#include "postgres/ask.h"
-#include "rules.h"
+#include "receiptd/core/assignment.h"
+#include "receiptd/host/places.h"
+#include "receiptd/kafka/consumer.h"
+#include "receiptd/postgres/ask.h"
+#include "receiptd/receipts/rules.h"
 
 #define APP_HASH_VERSION 1 /* of the lane hash; pinned in consumer_topic */
 

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "internal.h"
-#include "layout.h"
-#include "postgres/sql.h"
-#include "postgres/sqlstate.h"
+#include "receiptd/postgres/sql.h"
+#include "receiptd/postgres/sqlstate.h"
+#include "receiptd/receipts/layout.h"
 
 struct connection {
     struct lanes *lanes;

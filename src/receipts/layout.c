@@ -2,7 +2,7 @@
  * id does not lead, and the instance is not ready (layout.h). Batches go on: they are slow, and as
  * exact. Started by receipts.c.
  */
-#include "layout.h"
+#include "receiptd/receipts/layout.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  */
 #include <stdlib.h>
 
-#include "core/id_time.h"
 #include "internal.h"
+#include "receiptd/core/id_time.h"
 
 #define POLL_MS 15000
 

@@ -7,8 +7,8 @@
  */
 #include <stdlib.h>
 
-#include "base/pace.h"
 #include "internal.h"
+#include "receiptd/base/pace.h"
 
 #define PROBE_SHARE       20    /* probes take at most 1/20 of the server's time … */
 #define PROBE_WAIT_MAX_MS 30000 /* … but on a slow server receipts wait no longer than this */

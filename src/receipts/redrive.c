@@ -2,18 +2,18 @@
  * that are valid now; the lanes then apply them like any parked receipt. Page by page, one
  * transaction each; a letter is deleted in the statement that parks its receipts, so a second run
  * does nothing twice. Called by src/commands/dead_letters.c and src/serve/redrive.c. */
-#include "redrive.h"
+#include "receiptd/receipts/redrive.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/origin.h"
-#include "core/record.h"
-#include "core/timestamp.h"
-#include "postgres/array_text.h"
-#include "postgres/sql.h"
+#include "receiptd/core/origin.h"
+#include "receiptd/core/record.h"
+#include "receiptd/core/timestamp.h"
+#include "receiptd/postgres/array_text.h"
+#include "receiptd/postgres/sql.h"
 
 static const char another[] = "there is no such letter, or another redrive was faster";
 

@@ -1,6 +1,6 @@
 /* The rules that the configuration switches on, for the senders and statements of lanes, and what
  * the decoder reads of receipts for them. Called by receipts.c, lanes.c and commands. */
-#include "rules.h"
+#include "receiptd/receipts/rules.h"
 
 #include <inttypes.h>
 #include <stdio.h>

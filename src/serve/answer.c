@@ -7,8 +7,8 @@
 #include <strings.h>
 #include <zlib.h>
 
-#include "base/json.h"
 #include "internal.h"
+#include "receiptd/base/json.h"
 
 #define LEAST_ZIPPED 1024u /* smaller bodies fit in a packet anyway */
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
 #include "internal.h"
+#include "receiptd/base/json.h"
 
 #define PAGE_ROWS   "10000"
 #define MOST_QUEUED (16u * 1024 * 1024) /* a page of the longest ids */

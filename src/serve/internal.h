@@ -24,13 +24,13 @@
 
 #include <stdatomic.h>
 
-#include "base/arena.h"
-#include "base/buffer.h"
-#include "base/log.h"
-#include "base/text.h"
-#include "postgres/connection.h"
-#include "postgres/statements.h"
-#include "serve.h"
+#include "receiptd/base/arena.h"
+#include "receiptd/base/buffer.h"
+#include "receiptd/base/log.h"
+#include "receiptd/base/text.h"
+#include "receiptd/postgres/connection.h"
+#include "receiptd/postgres/statements.h"
+#include "receiptd/serve/serve.h"
 
 #define SERVE_BASE        "/api/v1"
 #define SERVE_MOST_VALUES 6u

@@ -4,11 +4,11 @@
  * view can be read again. Called by serve.c; routes, lists and streams look names up. */
 #include <stdlib.h>
 
-#include "base/log.h"
-#include "base/pace.h"
 #include "internal.h"
-#include "postgres/array_text.h"
-#include "postgres/ask.h"
+#include "receiptd/base/log.h"
+#include "receiptd/base/pace.h"
+#include "receiptd/postgres/array_text.h"
+#include "receiptd/postgres/ask.h"
 
 #define MOST_NAMES 20000 /* docs/serve.md tells both */
 #define EVERY_MS   10000

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
-#include "base/version.h"
 #include "internal.h"
+#include "receiptd/base/json.h"
+#include "receiptd/base/version.h"
 
 static void put_words(struct rcpt_json *json, struct rcpt_text words)
 {

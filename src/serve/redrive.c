@@ -9,11 +9,11 @@
 #include <sysexits.h>
 #include <time.h>
 
-#include "base/json.h"
-#include "base/json_read.h"
-#include "core/record.h"
 #include "internal.h"
-#include "receipts/redrive.h"
+#include "receiptd/base/json.h"
+#include "receiptd/base/json_read.h"
+#include "receiptd/core/record.h"
+#include "receiptd/receipts/redrive.h"
 
 #define MOST_CHOSEN  500u
 #define MOST_TOLD    500 /* letters that stay, one by one */

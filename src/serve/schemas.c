@@ -8,9 +8,9 @@
  * "either": the names of components, of which it is one. */
 #include <stdio.h>
 
-#include "base/json.h"
-#include "core/record.h"
 #include "internal.h"
+#include "receiptd/base/json.h"
+#include "receiptd/core/record.h"
 
 static const struct {
     const char *name, *doc, *members;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <sysexits.h>
 
-#include "base/json.h"
-#include "base/version.h"
 #include "internal.h"
+#include "receiptd/base/json.h"
+#include "receiptd/base/version.h"
 
 #define MOST_CONNECTIONS 2048u
 #define MOST_PROXIES     32u

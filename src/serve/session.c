@@ -1,7 +1,7 @@
 /* Sessions of the interface: whose role they have, and what they may not do. Called by pool.c and
  * names.c. */
-#include "config/rule_columns.h"
 #include "internal.h"
+#include "receiptd/config/rule_columns.h"
 
 /* Without a connection string of its own it reads as the daemon does. */
 const char *serve_dsn(const struct rcpt_config *config)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "receiptd/base/json.h"
 #include "stream.h"
 
 #define POLL_MS       1000

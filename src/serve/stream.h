@@ -3,8 +3,8 @@
 #ifndef RECEIPTD_SERVE_STREAM_H
 #define RECEIPTD_SERVE_STREAM_H
 
-#include "base/pace.h"
 #include "internal.h"
+#include "receiptd/base/pace.h"
 
 #define STREAM_MOST_TEXT (128u * 1024) /* of one tick */
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "receiptd/base/json.h"
 #include "stream.h"
 
 void serve_put_health(char text[160], bool up, const char *behind_s)

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "internal.h"
-#include "postgres/sqlstate.h"
+#include "receiptd/base/log.h"
+#include "receiptd/postgres/sqlstate.h"
 
 /* ---- records in ---- */
 

@@ -7,8 +7,8 @@
 #ifndef RECEIPTD_TOPICS_INTERNAL_H
 #define RECEIPTD_TOPICS_INTERNAL_H
 
-#include "host/places.h"
-#include "topics.h"
+#include "receiptd/host/places.h"
+#include "receiptd/topics/topics.h"
 
 enum topics_state {
     TOPICS_CLOSED,  /* no consumer, until topics_open */

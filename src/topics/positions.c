@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/log.h"
 #include "internal.h"
+#include "receiptd/base/log.h"
 
 #define RETRY_MS  1000
 #define REWIND_MS 10000

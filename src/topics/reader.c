@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "internal.h"
+#include "receiptd/base/log.h"
 
 #define COMMIT_MS 5000
 #define CLOSE_MS  5000

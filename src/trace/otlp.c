@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/json.h"
-#include "base/version.h"
+#include "receiptd/base/error.h"
+#include "receiptd/base/json.h"
+#include "receiptd/base/version.h"
 #include "span.h"
 
 /* STATUS_CODE_ERROR of OTLP's enumeration. */

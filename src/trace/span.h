@@ -2,7 +2,7 @@
 #ifndef RECEIPTD_TRACE_SPAN_H
 #define RECEIPTD_TRACE_SPAN_H
 
-#include "tracer.h"
+#include "receiptd/trace/tracer.h"
 
 #define SPAN_MOST_ATTRIBUTES 12u
 

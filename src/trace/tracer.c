@@ -4,7 +4,7 @@
  * exceeds tracing.queue_bytes meanwhile is dropped and counted. Called by receipts/trace.c, actions
  * and the intake; otlp.c writes the body in a thread.
  */
-#include "tracer.h"
+#include "receiptd/trace/tracer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "base/backoff.h"
-#include "base/error.h"
-#include "base/log.h"
-#include "http/client.h"
+#include "receiptd/base/backoff.h"
+#include "receiptd/base/error.h"
+#include "receiptd/base/log.h"
+#include "receiptd/http/client.h"
 #include "span.h"
 
 #define EXPORT_MS     1000 /* how often; also the shortest back-off */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/record.h"
+#include "receiptd/core/record.h"
 
 #define EVENT_ROOM 256
 #define ROUNDS     7

@@ -30,12 +30,12 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "base/log.h"
-#include "core/batch_build.h"
-#include "core/hash.h"
-#include "postgres/connection.h"
 #include "postgres/encode_batch.h"
-#include "postgres/statements.h"
+#include "receiptd/base/log.h"
+#include "receiptd/core/batch_build.h"
+#include "receiptd/core/hash.h"
+#include "receiptd/postgres/connection.h"
+#include "receiptd/postgres/statements.h"
 
 #define MAX_CONNECTIONS 64
 #define MAX_PARTITIONS  1024

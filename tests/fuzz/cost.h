@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "gateways/adapter.h"
 #include "gateways/crypto.h"
 #include "gateways/gateway.h"
+#include "receiptd/gateways/adapter.h"
 
 #define COST_ARENA_BYTES     65536u
 #define COST_ARENA_PER_BYTE  4u

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/document.h"
-#include "core/record.h"
-#include "gateways/adapter.h"
 #include "gateways/gateway.h"
+#include "receiptd/base/document.h"
+#include "receiptd/core/record.h"
+#include "receiptd/gateways/adapter.h"
 
 #define MAX_GATEWAYS 64u
 

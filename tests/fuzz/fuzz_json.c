@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "core/record.h"
-#include "core/timestamp.h"
+#include "receiptd/base/error.h"
+#include "receiptd/core/record.h"
+#include "receiptd/core/timestamp.h"
 
 #define NOW_MS    1700000000000
 #define LATEST_US INT64_C(253402300799999999)

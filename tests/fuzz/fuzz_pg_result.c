@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "postgres/bind.h"
 #include "postgres/failure.h"
 #include "postgres/plan.h"
 #include "postgres/submissions.h"
+#include "receiptd/postgres/bind.h"
 
 #define MAX_COLUMNS 8
 #define MAX_LINES   64

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "core/hash.h"
-#include "core/record.h"
 #include "core/record_internal.h"
+#include "receiptd/base/error.h"
+#include "receiptd/core/hash.h"
+#include "receiptd/core/record.h"
 
 #define LATEST_US INT64_C(253402300799999999)
 

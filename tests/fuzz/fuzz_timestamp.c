@@ -2,8 +2,8 @@
  * back the same, and refusals leave the result alone. */
 #include <string.h>
 
-#include "base/error.h"
-#include "core/timestamp.h"
+#include "receiptd/base/error.h"
+#include "receiptd/core/timestamp.h"
 
 #define LATEST_US INT64_C(253402300799999999)
 #define UNTOUCHED INT64_C(-7)

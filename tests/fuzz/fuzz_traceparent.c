@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "core/record.h"
+#include "receiptd/base/error.h"
+#include "receiptd/core/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

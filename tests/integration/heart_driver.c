@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/document.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "core/batch_build.h"
-#include "postgres/connection.h"
-#include "postgres/statements.h"
+#include "receiptd/base/document.h"
+#include "receiptd/base/json.h"
+#include "receiptd/base/log.h"
+#include "receiptd/core/batch_build.h"
+#include "receiptd/postgres/connection.h"
+#include "receiptd/postgres/statements.h"
 
 #define MOST_RECORDS 4096u
 #define MOST_MOVES   64u

@@ -5,7 +5,7 @@
 
 #include <librdkafka/rdkafka.h>
 
-#include "kafka/consumer.h"
+#include "receiptd/kafka/consumer.h"
 
 #define MAX_PARTITIONS 32
 

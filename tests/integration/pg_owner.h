@@ -16,9 +16,9 @@
 #include <libpq-fe.h>
 #include <unistd.h>
 
-#include "base/log.h"
-#include "postgres/arrays.h"
-#include "postgres/connection.h"
+#include "receiptd/base/log.h"
+#include "receiptd/postgres/arrays.h"
+#include "receiptd/postgres/connection.h"
 
 #define SCHEMA     "receiptd_test_connection"
 #define MAX_SAID   64u

@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "pg_owner.h"
-#include "postgres/ask.h"
+#include "receiptd/postgres/ask.h"
 
 static void every_type_comes_back_as_it_was_sent(void **state)
 {

@@ -394,7 +394,7 @@ def test_each_configuration_has_a_job_of_its_own_that_migrates(overlays, tmp_pat
 
 def test_every_command_finds_its_configuration_where_it_looks(overlays, tmp_path):
     """So `kubectl exec POD -- receiptd ctl status` works as it is written, and so does every other command."""
-    default = re.search(r'RCPT_CONFIG_DEFAULT_PATH "(.*)"', (ROOT / "src/config/config.h").read_text()).group(1)
+    default = re.search(r'RCPT_CONFIG_DEFAULT_PATH "(.*)"', (ROOT / "include/receiptd/config/config.h").read_text()).group(1)
     templates = [one["spec"].get("jobTemplate", one)["spec"]["template"] for one in
                  composed(tmp_path, "small", ["migrate", "maintain", "intake", "serve"]).objects if one["kind"] in ("Deployment", "Job", "CronJob")]
     assert len(templates) == 5

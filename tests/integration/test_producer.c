@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "kafka/producer.h"
 #include "kafka_harness.h"
+#include "receiptd/kafka/producer.h"
 
 /* wants rdkafka.h before it */
 #include <librdkafka/rdkafka_mock.h>

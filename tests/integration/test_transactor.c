@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "kafka/history.h"
-#include "kafka/transactor.h"
 #include "kafka_harness.h"
+#include "receiptd/kafka/history.h"
+#include "receiptd/kafka/transactor.h"
 
 /* wants rdkafka.h before it */
 #include <librdkafka/rdkafka_mock.h>

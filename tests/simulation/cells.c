@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "receiptd/base/error.h"
 
 /* A place is free while nothing was ever added to it. */
 static bool is_free(const struct sim_cell *cell)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/rules/rules.h"
+#include "receiptd/core/rules/rules.h"
 
 enum sim_cell_kind { /* behind enum rcpt_count_of */
                      CELL_MEMBER = RCPT_COUNT__COUNT,

@@ -10,8 +10,8 @@
 #define SIMULATION_DATABASE_H
 
 #include "cells.h"
-#include "core/engine.h"
-#include "core/keys.h"
+#include "receiptd/core/engine.h"
+#include "receiptd/core/keys.h"
 #include "world.h"
 
 #define SIM_BACKENDS 96u

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/batch_build.h"
-#include "core/batch_woken.h"
 #include "oracle.h"
 #include "postgres/decided.h"
+#include "receiptd/core/batch_build.h"
+#include "receiptd/core/batch_woken.h"
 
 struct sim_sender {
     struct rcpt_count *count;

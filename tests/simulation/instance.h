@@ -3,9 +3,9 @@
 #ifndef SIMULATION_INSTANCE_H
 #define SIMULATION_INSTANCE_H
 
-#include "core/assignment.h"
-#include "core/record.h"
 #include "database.h"
+#include "receiptd/core/assignment.h"
+#include "receiptd/core/record.h"
 
 #define SIM_GROUP_EVENTS 64u
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "core/engine.h"
+#include "receiptd/core/engine.h"
 
 enum sim_fault {
     FAULT_KILL,      /* kill -9 of an instance; its transactions in flight live on at the server */

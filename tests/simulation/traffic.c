@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/hash.h"
-#include "core/record.h"
+#include "receiptd/core/hash.h"
+#include "receiptd/core/record.h"
 
 #define NOTHING     UINT32_MAX
 #define VALUE_BYTES 12000

@@ -1,4 +1,4 @@
-"""The columns of message_inbox, as src/config/inbox_columns.h lists them, for tests that run the files of sql/migrate themselves."""
+"""The columns of message_inbox, as include/receiptd/config/inbox_columns.h lists them, for tests that run the files of sql/migrate themselves."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from support.services import ROOT
 
 def columns():
     """Of each: name, type, constraint, filler, feature."""
-    text = re.sub(r"\\\n", " ", (ROOT / "src/config/inbox_columns.h").read_text())
+    text = re.sub(r"\\\n", " ", (ROOT / "include/receiptd/config/inbox_columns.h").read_text())
     rows = re.findall(r'X\((\w+), "([^"]*)", "((?:\\.|[^"\\])*)", (\w+), "([^"]*)"', text)
     return [(name, type, constraint.replace('\\"', '"'), filler.lower(), feature) for name, type, constraint, filler, feature in rows]
 

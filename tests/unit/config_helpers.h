@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "base/text.h"
 #include "config/table.h"
+#include "receiptd/base/text.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

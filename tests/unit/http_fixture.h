@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "http/http.h"
+#include "receiptd/http/http.h"
 
 #define ANSWER_BYTES 65536
 #define LARGE_BYTES  ((size_t)8 << 20)

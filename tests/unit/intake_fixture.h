@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "base/document.h"
-#include "gateways/adapter.h"
+#include "receiptd/base/document.h"
+#include "receiptd/gateways/adapter.h"
 
 #define NOW_US   INT64_C(1760789445000000) /* 2025-10-18T12:10:45Z, just after most samples */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "core/record.h"
+#include "receiptd/core/record.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define TIMESTAMP_MS INT64_C(1700000000123)

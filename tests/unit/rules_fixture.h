@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "core/hash.h"
-#include "core/rules/rules.h"
+#include "receiptd/core/hash.h"
+#include "receiptd/core/rules/rules.h"
 
 /* A case names what it is about; the rest of a receipt and of a row is 0. */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"

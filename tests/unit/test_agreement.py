@@ -57,7 +57,7 @@ def test_shards_are_as_many_in_c_as_in_sql():
 
 
 def test_the_code_of_the_first_flag_is_the_same_everywhere():
-    first = constant("src/core/ladder.h", "RCPT_LADDER_FIRST_FLAG_CODE")
+    first = constant("include/receiptd/core/ladder.h", "RCPT_LADDER_FIRST_FLAG_CODE")
     for name, text in SQL.items():
         assert {int(code) for code in re.findall(r"\b9\d{3}\b", text)} <= {first, first - 1}, name
 
@@ -97,7 +97,7 @@ def test_each_key_of_the_configuration_stands_in_a_section_of_the_pages():
 
 def test_something_counts_each_metric():
     sources = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.c"))
-    metrics = re.findall(r"^METRIC\((\w+),", read("src/host/metrics_rows.h"), re.MULTILINE)
+    metrics = re.findall(r"^METRIC\((\w+),", read("include/receiptd/host/metrics_rows.h"), re.MULTILINE)
     assert len(metrics) > 100 and [name for name in metrics if not re.search(rf"\bRCPT_METRIC_{name}\b", sources)] == []
 
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "base/arena.h"
+#include "receiptd/base/arena.h"
 
 static void the_bytes_are_those_of_all_chunks(void **state)
 {

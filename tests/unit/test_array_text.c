@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "postgres/array_text.h"
+#include "receiptd/postgres/array_text.h"
 
 static void elements_stand_between_braces_and_commas(void **state)
 {

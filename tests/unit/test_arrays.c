@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "postgres/arrays.h"
-#include "postgres/connection.h"
+#include "receiptd/postgres/arrays.h"
+#include "receiptd/postgres/connection.h"
 
 static struct rcpt_pg_params finish(struct rcpt_pg_encoder *encoder)
 {

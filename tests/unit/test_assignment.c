@@ -1,6 +1,6 @@
 /* The assignment machine: every event in every state, what pins and rows decide, and what is done
  * when Kafka's log lacks what is wanted. Its ports only remember; the engine below it is real. */
-#include "core/assignment.h"
+#include "receiptd/core/assignment.h"
 #include "record_fixture.h"
 
 #define LANES    2u

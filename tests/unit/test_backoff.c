@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "base/backoff.h"
+#include "receiptd/base/backoff.h"
 
 #define SEEDS  200
 #define MIN_MS 10

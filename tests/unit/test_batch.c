@@ -1,7 +1,7 @@
 /* What a batch says of the records that are in it: signatures, flags, moves and their anchors. The
  * engine makes it, its ports only remember. */
-#include "core/batch_build.h"
-#include "core/engine.h"
+#include "receiptd/core/batch_build.h"
+#include "receiptd/core/engine.h"
 #include "record_fixture.h"
 
 #define MAX_LANES 2u

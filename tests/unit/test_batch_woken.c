@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "core/batch_build.h"
-#include "core/batch_woken.h"
+#include "receiptd/core/batch_build.h"
+#include "receiptd/core/batch_woken.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "postgres/bind.h"
+#include "receiptd/postgres/bind.h"
 
 static const struct rcpt_pg_binding bindings[] = {
     {"schema", "receiptd"}, {"odd", "we\"ird 'x' \\"},   {"number", "-42"}, {"nothing", NULL},

@@ -3,7 +3,7 @@
 
 #include "config_helpers.h"
 
-#include "config/value.h"
+#include "receiptd/config/value.h"
 
 static void smallest_file_gives_the_documented_defaults(void **state)
 {

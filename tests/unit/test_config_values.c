@@ -5,8 +5,8 @@
 
 #include "config_helpers.h"
 
-#include "base/utf8.h"
-#include "config/value.h"
+#include "receiptd/base/utf8.h"
+#include "receiptd/config/value.h"
 
 static void numbers_are_read_and_written_with_units(void **state)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/count.h"
+#include "receiptd/core/count.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define MESSAGES      400u

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "base/document.h"
-#include "base/error.h"
+#include "receiptd/base/document.h"
+#include "receiptd/base/error.h"
 
 static const struct rcpt_node *parse(struct rcpt_arena *arena, const char *text,
                                      const char **reason)

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "../../src/postgres/encode_batch.h"
-#include "../../src/postgres/encode_fates.h"
-#include "core/batch_build.h"
-#include "postgres/statements.h"
+#include "postgres/encode_batch.h"
+#include "postgres/encode_fates.h"
+#include "receiptd/core/batch_build.h"
+#include "receiptd/postgres/statements.h"
 
 #define MINUTE INT64_C(60000000)
 #define TOPIC  "dlr-events"

@@ -3,9 +3,9 @@
 #include <endian.h>
 #include <inttypes.h>
 
-#include "../../src/postgres/encode_counts.h"
-#include "postgres/connection.h"
-#include "postgres/sql.h"
+#include "postgres/encode_counts.h"
+#include "receiptd/postgres/connection.h"
+#include "receiptd/postgres/sql.h"
 
 #include "rules_fixture.h"
 

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "../../src/postgres/encode_batch.h"
-#include "core/ladder.h"
-#include "postgres/connection.h"
+#include "postgres/encode_batch.h"
+#include "receiptd/core/ladder.h"
+#include "receiptd/postgres/connection.h"
 
 #define MINUTE INT64_C(60000000)
 #define MOST   6u

@@ -1,6 +1,6 @@
 /* The engine step by step, where the simulator has no eye for it: what is counted, what an end
  * waits for, and what comes too late. The protocol itself is played in tests/simulation. */
-#include "core/engine.h"
+#include "receiptd/core/engine.h"
 #include "record_fixture.h"
 
 #define NOBODY UINT32_MAX

@@ -1,6 +1,6 @@
 /* Turns of the protocol that the model (docs/model.md) found and that are rare in the simulator:
  * the engine alone, the ports write down what was asked for. */
-#include "core/engine.h"
+#include "receiptd/core/engine.h"
 #include "record_fixture.h"
 
 #define NOTHING (-1)

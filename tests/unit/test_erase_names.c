@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "base/document.h"
-#include "base/error.h"
-#include "base/readings.h"
 #include "commands/erase_names.h"
+#include "receiptd/base/document.h"
+#include "receiptd/base/error.h"
+#include "receiptd/base/readings.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -1,5 +1,5 @@
 /* A backlog of one partition and fresh receipts of others: who gets into the next batch. */
-#include "core/engine.h"
+#include "receiptd/core/engine.h"
 #include "record_fixture.h"
 
 #define BATCH  100

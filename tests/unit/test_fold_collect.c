@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "base/error.h"
 #include "folds/collect.h"
+#include "receiptd/base/error.h"
 
 static const char *const keys[] = {"id"};
 static const struct rcpt_fold_match matches[] = {{"type", "a|b"}};

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "base/error.h"
 #include "folds/pending.h"
+#include "receiptd/base/error.h"
 
 #define WINDOW 1000
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "folds/plan.h"
+#include "receiptd/folds/plan.h"
 
 /* Two groups, not in order: 1 at 0 s, 1 s, 9 s; 2 at 0.5 s. */
 static void plan(struct fold_plan_row *rows, size_t count, int64_t hold_ms)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/hash.h"
+#include "receiptd/core/hash.h"
 
 #define X23 "xxxxxxxxxxxxxxxxxxxxxxx"
 

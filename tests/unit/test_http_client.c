@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "base/error.h"
-#include "http/client.h"
-#include "http/http.h"
+#include "receiptd/base/error.h"
+#include "receiptd/http/client.h"
+#include "receiptd/http/http.h"
 
 struct heard {
     unsigned calls;

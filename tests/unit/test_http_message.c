@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "http/message.h"
+#include "receiptd/http/message.h"
 
 static struct rcpt_http_message *parse(const char *text)
 {

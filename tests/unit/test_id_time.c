@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/id_time.h"
+#include "receiptd/core/id_time.h"
 
 static void test_bounds_are_the_texts_of_the_definitions(void **state)
 {

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "config/inbox_columns.h"
-#include "postgres/sql.h"
+#include "receiptd/config/inbox_columns.h"
+#include "receiptd/postgres/sql.h"
 
 /* A column of a feature is set by what the feature adds to the statement. */
 static bool is_moved(const struct rcpt_inbox_column *column)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "gateways/aggregate.h"
+#include "receiptd/gateways/aggregate.h"
 
 struct request {
     struct rcpt_ticket ticket; /* first */

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "gateways/memory.h"
-#include "gateways/stats.h"
+#include "receiptd/gateways/memory.h"
+#include "receiptd/gateways/stats.h"
 
 static const char *get(struct rcpt_alias_cache *cache, uint32_t scope, const char *id)
 {

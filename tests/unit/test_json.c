@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/json.h"
+#include "receiptd/base/json.h"
 
 struct page {
     FILE *out;

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "base/error.h"
-#include "base/json_read.h"
+#include "receiptd/base/error.h"
+#include "receiptd/base/json_read.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

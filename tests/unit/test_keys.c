@@ -1,6 +1,6 @@
 /* Keys of a batch's receipts: in which order they are stored, which receipts are copies, and which
  * keys go again. */
-#include "core/keys.h"
+#include "receiptd/core/keys.h"
 
 #include "rules_fixture.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/ladder.h"
+#include "receiptd/core/ladder.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

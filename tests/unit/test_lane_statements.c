@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "postgres/sql.h"
-#include "postgres/statements.h"
+#include "receiptd/postgres/sql.h"
+#include "receiptd/postgres/statements.h"
 
 static const char *text_of(const struct rcpt_lane_statements *statements, const char *name)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "postgres/lineage.h"
+#include "receiptd/postgres/lineage.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 

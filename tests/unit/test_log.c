@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/log.h"
+#include "receiptd/base/log.h"
 
 /* Standard error is a pipe while the tests run: the log opens it once in a process. */
 struct piped {

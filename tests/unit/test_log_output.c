@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "base/log.h"
+#include "receiptd/base/log.h"
 
 #define TEXT_BYTES ((size_t)4 << 20)
 

@@ -2,7 +2,7 @@
  * receipts nor their repetition matters. */
 #include "record_fixture.h"
 
-#include "core/machine.h"
+#include "receiptd/core/machine.h"
 
 #define HISTORIES 1000000u
 

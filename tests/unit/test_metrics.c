@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "host/metrics.h"
+#include "receiptd/host/metrics.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/network_set.h"
+#include "receiptd/base/network_set.h"
 
 static void test_only_what_can_mean_one_thing_is_a_network(void **state)
 {

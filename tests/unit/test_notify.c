@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/notify.h"
+#include "receiptd/base/notify.h"
 
 /* A manager that listens in the abstract namespace, or at a path. */
 struct manager {

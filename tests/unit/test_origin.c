@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/origin.h"
+#include "receiptd/core/origin.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

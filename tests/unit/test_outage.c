@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "base/outage.h"
+#include "receiptd/base/outage.h"
 
 static bool note(struct rcpt_outage *outage, bool *is_down, int64_t now_ms, const char *text)
 {

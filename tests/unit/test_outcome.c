@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/outcome.h"
+#include "receiptd/core/outcome.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-#include "base/pace.h"
+#include "receiptd/base/pace.h"
 
 #define SHARE 20
 

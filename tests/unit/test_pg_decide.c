@@ -8,9 +8,10 @@
 
 #include <cmocka.h>
 
-#include "postgres/connection.h"
 #include "postgres/failure.h"
-#include "postgres/sql.h"
+#include "receiptd/postgres/connection.h"
+#include "receiptd/postgres/sql.h"
+#include "receiptd/postgres/sqlstate.h"
 
 static void each_sqlstate_has_its_decision(void **state)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "config/pipelines.h"
+#include "receiptd/config/pipelines.h"
 #include "repeated.h"
 
 #define HEAD                                                                                       \

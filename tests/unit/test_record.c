@@ -2,7 +2,7 @@
 
 #include <malloc.h>
 
-#include "core/hash.h"
+#include "receiptd/core/hash.h"
 
 #define WITH(fields)   "{\"message_id\":\"m\"," fields "}"
 #define STATUS(status) "{\"message_id\":\"m\",\"status\":" status "}"

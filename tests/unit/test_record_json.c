@@ -1,4 +1,4 @@
-#include "base/json_read.h"
+#include "receiptd/base/json_read.h"
 #include "record_fixture.h"
 
 static void what_is_not_json_is_one_dead_letter(void **state)

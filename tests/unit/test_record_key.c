@@ -1,7 +1,7 @@
 /* Which receipts of a message are copies of each other: the keys of events are made of what came. */
 #include "record_fixture.h"
 
-#include "core/machine.h"
+#include "receiptd/core/machine.h"
 
 static const struct rcpt_machine_rules *const as_they_come = NULL;
 

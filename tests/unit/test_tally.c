@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "core/paths.h"
-#include "core/tally.h"
+#include "receiptd/core/tally.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/timestamp.h"
+#include "receiptd/core/timestamp.h"
 
 #define LATEST_US INT64_C(253402300799999999)
 

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "core/trace_context.h"
+#include "receiptd/core/trace_context.h"
 
 #define GOOD "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "base/log.h"
-#include "http/http.h"
-#include "trace/tracer.h"
+#include "receiptd/base/log.h"
+#include "receiptd/http/http.h"
+#include "receiptd/trace/tracer.h"
 
 /* Nobody listens at port 1 of the loopback. */
 #define NOBODY "http://127.0.0.1:1/v1/traces"

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "base/network.h"
-#include "http/client.h"
-#include "http/http.h"
-#include "http/webhook.h"
+#include "receiptd/base/network.h"
+#include "receiptd/http/client.h"
+#include "receiptd/http/http.h"
+#include "receiptd/http/webhook.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SECRET       "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

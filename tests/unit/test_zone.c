@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/zone.h"
+#include "receiptd/base/zone.h"
 
 #define FAR (INT64_MAX / 2)
 

@@ -7,9 +7,9 @@
 #ifndef RECEIPTD_CORE_RULES_RULE_H
 #define RECEIPTD_CORE_RULES_RULE_H
 
-#include "base/table.h"
-#include "core/paths.h"
-#include "rules.h"
+#include "../paths.h"
+#include "receiptd/base/table.h"
+#include "receiptd/core/rules/rules.h"
 
 #define RCPT_RULE_MOST_COLUMNS 12u
 

@@ -1,7 +1,7 @@
 /* The rules of a batch (rules.h): hands each row and receipt to those that are on. Called by
  * postgres/flights.c. A new rule is a file, a line in the list below, and a flag of the settings.
  */
-#include "rules.h"
+#include "receiptd/core/rules/rules.h"
 
 #include <stdlib.h>
 #include <string.h>

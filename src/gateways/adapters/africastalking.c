@@ -1,6 +1,6 @@
 /* Africa's Talking, SMS: a form with one receipt. Signs nothing, sends no time.
  * developers.africastalking.com/docs/sms/notifications */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"Success", NULL, "DELIVERED", NULL},

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "gateways/crypto.h"
+#include "../crypto.h"
 
 #define MOST_ENVELOPES 6u /* around one event */
 

@@ -2,8 +2,8 @@
 #ifndef RECEIPTD_GATEWAYS_ADAPTERS_AWS_H
 #define RECEIPTD_GATEWAYS_ADAPTERS_AWS_H
 
-#include "gateways/gateway.h"
-#include "gateways/sns.h"
+#include "../gateway.h"
+#include "../sns.h"
 
 /* `open` of an adapter: the source's root becomes the event, or an array of events. */
 void rcpt_aws_open(struct rcpt_reading *reading);

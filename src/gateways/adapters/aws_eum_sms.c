@@ -2,8 +2,8 @@
  * or several in the records of Firehose (aws.c). `context` carries what the sender put in.
  * docs.aws.amazon.com/sms-voice/latest/userguide/configuration-sets-event-types.html
  */
+#include "../gateways.h"
 #include "aws.h"
-#include "gateways/gateways.h"
 
 /* TEXT_ and MEDIA_ (MMS) have the same words, which stand here without the prefix. */
 static const struct rcpt_mapping statuses[] = {

@@ -1,7 +1,7 @@
 /* Bandwidth, messaging: a JSON array that may hold several receipts. Basic auth. The code's first
  * two digits say who refused: 40 to 44 Bandwidth itself, 47 the carrier; 5… is a failure of
  * service. dev.bandwidth.com/docs/messaging/webhooks, …/errors */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"message-sending", NULL, "SENT", NULL},

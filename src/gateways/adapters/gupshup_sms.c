@@ -1,7 +1,7 @@
 /* Gupshup Enterprise SMS: GET with one receipt (the customer chooses the names; here the documented
  * ones), or POST with up to 20 in the parameter `response`, sometimes as an array in an array.
  * docs.gupshup.io/docs/real-time-delivery-reports */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 /* The code here is the cause, which says more than the status. */
 static const struct rcpt_mapping statuses[] = {

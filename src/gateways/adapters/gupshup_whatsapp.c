@@ -1,6 +1,6 @@
 /* Gupshup WhatsApp. Version 2: one message-event as JSON; `id` changes its meaning on the way,
  * `gsId` does not. Version 3 is Meta's form with `gs_id`. Wants an empty 2xx. docs.gupshup.io */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 #include "meta.h"
 
 static const struct rcpt_mapping statuses[] = {

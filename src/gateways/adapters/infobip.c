@@ -3,7 +3,7 @@
  * reports are webhooks of their own, as are those of opens and clicks in e-mails, each of which
  * comes alone. doneAt is the time of the status; a report on its way has only sentAt.
  * infobip.com/docs/api, …/docs/email/email-over-api/tracking-notifications */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"PENDING_ENROUTE", NULL, "SENT", NULL},

@@ -1,7 +1,7 @@
 /* Jasmin: a form or GET with one receipt. Level 1 is the SMSC's answer (ESME_…), level 2 the
  * handset's (words of SMPP). Everything but 200 with `ACK/Jasmin` is sent again. Its dates have no
  * zone. docs.jasminsms.com */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"ESME_ROK", NULL, "SENT", NULL},

@@ -1,7 +1,7 @@
 /* Kaleyra: GET or POST; the body is a template of the customer's, here with the documented
  * variables. Its times are Indian ones without saying so. A WhatsApp id ends in ":part".
  * developers.kaleyra.io/docs/sms-callback, …/sms-status-and-status-trace-codes */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"sent", NULL, "SENT", NULL},

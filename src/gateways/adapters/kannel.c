@@ -2,7 +2,7 @@
  * the usual ones for %d (status), %T or %t (time, which is UTC) and %A (answer). The status is a
  * set of bits. Put an HMAC of the id in the URL (auth: url-hmac): Kannel itself signs nothing.
  * kannel.org, user guide, "Delivery reports" */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 static const struct {
     unsigned bits;

@@ -1,7 +1,7 @@
 /* LINE: events as JSON; only success is reported, and the message is known by the tag that the
  * sender gave. An empty list is LINE's try of the URL.
  * developers.line.biz/en/docs/partner-docs/line-notification-messages */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"delivery", NULL, "DELIVERED", NULL},

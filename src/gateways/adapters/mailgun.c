@@ -1,8 +1,8 @@
 /* Mailgun: one event as JSON, by some accounts without its wrapper; formerly a form with the user's
  * variables among the fields. `delivered` is never sent twice. The signature covers a timestamp and
  * a token, not the event. documentation.mailgun.com/docs/mailgun/user-manual/events/webhooks */
-#include "gateways/gateways.h"
-#include "gateways/mail.h"
+#include "../gateways.h"
+#include "../mail.h"
 
 /* What Mailgun calls it, then its own codes (602 to 607), then the server's answer. "old" means
  * that Mailgun gave up after eight hours, "espblock" that the provider blocks the sender. */

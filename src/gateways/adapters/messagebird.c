@@ -1,6 +1,6 @@
 /* MessageBird, Bird SMS: GET with one receipt; only for messages that were given a reference.
  * docs.bird.com/connectivity-platform, "Receiving delivery reports" */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"scheduled", NULL, "IN_GTW", NULL},

@@ -7,9 +7,9 @@
  * developers.facebook.com/docs/graph-api/webhooks/reference */
 #include "meta.h"
 
-#include "gateways/account.h"
-#include "gateways/crypto.h"
-#include "gateways/gateways.h"
+#include "../account.h"
+#include "../crypto.h"
+#include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"sent", NULL, "SENT", NULL},

@@ -2,7 +2,7 @@
 #ifndef RECEIPTD_GATEWAYS_ADAPTERS_META_H
 #define RECEIPTD_GATEWAYS_ADAPTERS_META_H
 
-#include "gateways/gateway.h"
+#include "../gateway.h"
 
 #define RCPT_META_STATUSES "/entry/*/changes/*/value/statuses/*" /* path of WhatsApp's receipts */
 

@@ -2,7 +2,7 @@
  * template of the customer's with other names came later. A request goes to many numbers, so the
  * number is part of the id. Times are Indian ones.
  * msg91.com/help/webhooks, msg91.com/help/webhook-new */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 /* "Failed" stands for all of them where the reason has a word of its own. */
 #define FAILURE(word)                                                                              \

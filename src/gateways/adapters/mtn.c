@@ -1,5 +1,5 @@
 /* MTN: one receipt as JSON. The field mixes names of OMA ParlayX with those of SMPP. */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"DeliveredToTerminal", NULL, "DELIVERED", NULL},

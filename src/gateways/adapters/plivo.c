@@ -2,7 +2,7 @@
  * docs.plivo.com/docs/messaging/api/message/message-status-callbacks */
 #include <string.h>
 
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 #define FAILURE(word)                                                                              \
     {word, "30", "BLOCKED", NULL},      /* spam */                                                 \

@@ -1,8 +1,8 @@
 /* Postmark: one event as JSON; times with seven digits. Signs nothing: basic auth in the URL, a
  * header, or its addresses. At 403 it stops forever, so wrong credentials get 401.
  * postmarkapp.com/developer/webhooks/webhooks-overview */
-#include "gateways/gateways.h"
-#include "gateways/mail.h"
+#include "../gateways.h"
+#include "../mail.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"Delivery", NULL, "DELIVERED", NULL},

@@ -2,8 +2,8 @@
  * sg_event_id tells them apart. A bounce after delivery has no sg_message_id, so that only a custom
  * argument of our own (message_id) finds the message. docs.sendgrid.com, "Event Webhook Reference"
  */
-#include "gateways/gateways.h"
-#include "gateways/mail.h"
+#include "../gateways.h"
+#include "../mail.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"processed", NULL, "IN_GTW", NULL},

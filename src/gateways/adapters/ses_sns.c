@@ -2,10 +2,10 @@
  * stands for all recipients, so the address is part of our id; opens and clicks do not say whose
  * they are, and can be attributed only when there is one recipient.
  * docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html */
+#include "../gateways.h"
+#include "../mail.h"
 #include "aws.h"
-#include "core/record.h"
-#include "gateways/gateways.h"
-#include "gateways/mail.h"
+#include "receiptd/core/record.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"Send", NULL, "IN_GTW", NULL},

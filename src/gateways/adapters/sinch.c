@@ -1,7 +1,7 @@
 /* Sinch SMS (formerly mblox, CLX): one recipient as JSON, or a summary of a batch. The key is
  * (batch_id, recipient); a summary without recipients belongs to no message.
  * developers.sinch.com/docs/sms/api-reference/sms/tag/Webhooks */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"Queued", NULL, "IN_GTW", NULL},       {"Dispatched", NULL, "SENT", NULL},

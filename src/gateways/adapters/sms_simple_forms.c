@@ -1,6 +1,6 @@
 /* Ten SMS gateways that send one flat receipt each and differ in names and numbers only. Which one
  * it is shows in the names of its fields. */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 static const struct rcpt_mapping thinq[] = {
     {"DELETED", NULL, "FAILED", NULL},

@@ -2,7 +2,7 @@
  * try of the URL. What a bounce means is in its class. out_of_band is a bounce after delivery.
  * docs.bird.com/api/email-api/webhooks
  * support.sparkpost.com/docs/deliverability/bounce-classification-codes */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 /* By the published table: its category, and what the name says where the category is Admin. */
 #define CLASS(word, class, status)                                                                 \

@@ -1,7 +1,7 @@
 /* Twilio Programmable Messaging: a form with one receipt, in no kept order and without a time; a
  * carrier's date may come, to the minute and without zone. New fields appear without notice.
  * twilio.com/docs/messaging/guides/track-outbound-message-status */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 /* The code says more than the word. What Twilio itself refused (failed) was not sent, unless a
  * code of the recipient's says why. */

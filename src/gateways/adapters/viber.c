@@ -1,6 +1,6 @@
 /* Viber bots: one event as JSON. message_token has 64 bits; each device of a user reports
  * `delivered`. developers.viber.com/docs/api/rest-bot-api/#callbacks */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"delivered", NULL, "DELIVERED", NULL},

@@ -1,7 +1,7 @@
 /* Vonage Messages API, all channels: one receipt as JSON. `rejected` covers several outcomes,
  * which its code tells apart.
  * developer.vonage.com/en/messages/concepts/sms-status-callbacks */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 #define FAILURE(word)                                                                              \
     {word, "1360", "EXPIRED", NULL},                                                               \

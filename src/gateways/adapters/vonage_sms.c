@@ -1,7 +1,7 @@
 /* Vonage (Nexmo) SMS API: GET, form or JSON with one receipt; each part of a long message has an id
  * of its own. `scts` has no zone, `message-timestamp` is UTC.
  * Nexmo/nexmo-developer, "Delivery receipts" */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 /* 50 to 54: Indian DLT. */
 #define FAILURE(word)                                                                              \

@@ -1,6 +1,6 @@
 /* Zenvia: one event as JSON, with an id of its own.
  * zenvia/zenvia-openapi-spec, "Webhooks" */
-#include "gateways/gateways.h"
+#include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"SENT", NULL, "SENT", NULL},          {"DELIVERED", NULL, "DELIVERED", NULL},

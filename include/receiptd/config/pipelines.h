@@ -1,0 +1,32 @@
+/* `pipelines` of the configuration: checked, and turned into the steps that pipelines_store()
+ * (sql/functions) stores. */
+#ifndef RECEIPTD_CONFIG_PIPELINES_H
+#define RECEIPTD_CONFIG_PIPELINES_H
+
+#include "receiptd/config/config.h"
+
+#define PIPELINES_MAX         200u
+#define PIPELINES_MAX_ACTIONS 200u /* of a pipeline */
+#define PIPELINES_MAX_TOPICS  8u   /* that are produced to, and that are read, over all pipelines */
+
+struct pipelines_topics {
+    char *names[PIPELINES_MAX_TOPICS];
+    size_t count;
+};
+
+struct pipelines {
+    char *definitions; /* JSON for pipelines_store() */
+    size_t count;
+    struct pipelines_topics topics;  /* that are produced to */
+    struct pipelines_topics sources; /* whose records begin runs */
+};
+
+/* Those of a configuration, which were compiled when it was loaded; the caller owns them from here
+ * on. NULL: there are none, or they were taken before. */
+struct pipelines *pipelines_take(struct rcpt_config *config);
+/* Whether one of them has that name, before they were taken. The database knows it from the moment
+ * at which receiptd run, which has read the same configuration, has stored it. */
+bool pipelines_have(const struct rcpt_config *config, const char *name);
+void pipelines_free(struct pipelines *pipelines); /* NULL is fine */
+
+#endif

@@ -1,0 +1,34 @@
+/* What an event says beside the status: organisation, campaign, gateway, reason, read from the
+ * event's own JSON text.
+ *
+ * Needed where a receipt is parked, its row has to be created or the timeline is written, so it is
+ * read then and not when the record is decoded. Pure. PostgreSQL's JSON functions cannot do it:
+ * they refuse escapes anywhere in the object that are legal JSON.
+ */
+#ifndef RECEIPTD_CORE_ORIGIN_H
+#define RECEIPTD_CORE_ORIGIN_H
+
+#include "receiptd/base/arena.h"
+#include "receiptd/base/text.h"
+#include "receiptd/core/record.h"
+
+struct rcpt_origin { /* at NULL: absent, neither a string nor a number, or with a NUL */
+    struct rcpt_text org_id, campaign_id;
+    struct rcpt_text gateway;            /* the account, as message_alias names it */
+    struct rcpt_text gateway_message_id; /* the id that the gateway gave */
+    struct rcpt_text reason, reason_class, event_id;
+};
+
+/* `json` is the text of one object that was decoded as an event before. Strings are in `arena` or
+ * in `json`. */
+struct rcpt_origin rcpt_origin_read(const char *json, size_t size, struct rcpt_arena *arena);
+
+/* Whether the event came under the id that the gateway gave: then it waits for an alias. */
+bool rcpt_origin_is_gateways(const struct rcpt_origin *origin, const struct rcpt_event *event);
+
+/* For the organisation of a message: at NULL as long as no event has named one, then the event's,
+ * empty when they differ. Points into the record or into `arena`. */
+void rcpt_origin_join_org(const struct rcpt_record *record, const struct rcpt_event *event,
+                          struct rcpt_text *org, struct rcpt_arena *arena);
+
+#endif

@@ -1,0 +1,250 @@
+/* The pure half of the intake: one HTTP request as plain data in, receipts in our words out.
+ *
+ * An account is one gateway's configured endpoint. rcpt_intake_adapt verifies a request, reads it
+ * with the gateway's adapter and says what to answer. It opens no socket and no file and knows no
+ * clock: the time of receipt comes with the request. What needs the outside (the certificate of an
+ * SNS message, keys that were seen before, the alias table, Kafka) is asked for in the result. An
+ * account is immutable, so any number of threads may use it, each with an arena of its own.
+ * What each gateway sends, and how an adapter is written: docs/gateways.md.
+ */
+#ifndef RECEIPTD_GATEWAYS_ADAPTER_H
+#define RECEIPTD_GATEWAYS_ADAPTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "receiptd/base/arena.h"
+#include "receiptd/base/error.h"
+#include "receiptd/base/network_set.h"
+#include "receiptd/base/text.h"
+#include "receiptd/core/ladder.h"
+
+/* ---- accounts ---- */
+
+enum rcpt_intake_verify {
+    RCPT_INTAKE_VERIFY_REQUIRED, /* a request without valid credentials is refused */
+    RCPT_INTAKE_VERIFY_OPTIONAL, /* … without any is taken, with wrong ones refused */
+    RCPT_INTAKE_VERIFY_OFF,
+};
+
+enum rcpt_intake_auth {
+    RCPT_INTAKE_AUTH_GATEWAY, /* what this gateway does; one that signs nothing: SHARED */
+    RCPT_INTAKE_AUTH_SHARED,  /* BASIC, BEARER, ?token= or the last segment of the path */
+    RCPT_INTAKE_AUTH_BASIC,   /* the secret is user:password, or the password alone */
+    RCPT_INTAKE_AUTH_BEARER,
+    RCPT_INTAKE_AUTH_HEADER,      /* the header auth_name is the secret */
+    RCPT_INTAKE_AUTH_QUERY,       /* the parameter auth_name is the secret */
+    RCPT_INTAKE_AUTH_HMAC_HEX,    /* header auth_name: hex HMAC-SHA256 of the body … */
+    RCPT_INTAKE_AUTH_HMAC_BASE64, /* … or in base64 */
+    RCPT_INTAKE_AUTH_STANDARD,    /* Standard Webhooks and Svix */
+    RCPT_INTAKE_AUTH_TELNYX,      /* Ed25519; the secret is the public key */
+    RCPT_INTAKE_AUTH_URL_HMAC,    /* ?sig= signs the parameter auth_name: the message id */
+    RCPT_INTAKE_AUTH_ADDRESS,     /* `allow` alone */
+};
+
+enum rcpt_intake_time {
+    RCPT_INTAKE_TIME_AUTO,  /* RFC 3339, the same without zone, or epoch in s or ms */
+    RCPT_INTAKE_TIME_SHORT, /* YYMMDDhhmm, YYMMDDhhmmss, YYYYMMDDhhmm or YYYYMMDDhhmmss */
+};
+
+/* Of Vonage's SMS signatures; which one is chosen in Vonage's dashboard. */
+enum rcpt_intake_digest {
+    RCPT_INTAKE_DIGEST_ANY,
+    RCPT_INTAKE_DIGEST_MD5HASH, /* of parameters and secret; the others are HMACs */
+    RCPT_INTAKE_DIGEST_MD5,
+    RCPT_INTAKE_DIGEST_SHA1,
+    RCPT_INTAKE_DIGEST_SHA256,
+    RCPT_INTAKE_DIGEST_SHA512,
+};
+
+/* A pair of the map `custom.statuses`: what the gateway says, what it means. */
+struct rcpt_intake_pair {
+    char *name;
+    char *value;
+    unsigned line, column; /* in the file, for errors */
+};
+
+/* `gateway: custom`: where things stand in a request. The texts are templates, see
+ * docs/gateways.md:
+ * "/a/b" (JSON), "key" (form, query or JSON member), "?key" (query), "@name" (header), or several
+ * of them in braces with text between. NULL: not given. */
+struct rcpt_intake_custom {
+    char *json_in; /* form or query parameter that holds the JSON */
+    char *items;   /* path of what is one receipt each; NULL: the request is one */
+    char *id;
+    char *message_id;
+    char *status;
+    struct rcpt_intake_pair *statuses;
+    unsigned statuses_count;
+    char *at;
+    enum rcpt_intake_time time_format;
+    char *reason, *event_id, *campaign_id, *channel, *part, *parts, *client_ref, *ip;
+    char *recipient, *until; /* of a receipt without an id */
+    unsigned answer_code;
+    char *answer_type, *answer;
+};
+
+/* An entry of intake.accounts, as the configuration holds it. */
+struct rcpt_intake_account_config {
+    char *name;    /* /dlr/NAME */
+    char *gateway; /* an adapter's name, or "custom" */
+    char *org_id;
+    enum rcpt_intake_verify verify;
+    enum rcpt_intake_auth auth;
+    char *auth_name;
+    char **secrets; /* all are valid at once, so that they can be rotated */
+    unsigned secrets_count;
+    char *public_url;    /* what the gateway calls, up to and with /dlr/NAME */
+    char *verify_token;  /* hub.verify_token of Meta; NULL: its challenge is refused */
+    char *topic_arn;     /* SNS: only this topic; NULL: any, with verify: off only */
+    char **certificates; /* SNS: in PEM, instead of those that messages name */
+    unsigned certificates_count;
+    enum rcpt_intake_digest digest; /* Vonage SMS */
+    bool plivo_v2;                  /* also Plivo's V2, which covers no parameter */
+    bool unsigned_ids;              /* URL and headers count, though no signature covers them */
+    char **allow;                   /* addresses or networks (CIDR) that may send; none: all */
+    unsigned allow_count;
+    int64_t max_age_ms; /* signatures that carry a time: older ones are stale; 0: any age */
+    char *message_id, *campaign_id; /* templates: our ids where the request carries them */
+    char **id_forms;                /* message_id_form: what is made of each id, in this order */
+    unsigned id_forms_count;
+    char *channel;   /* instead of the adapter's */
+    char *time_zone; /* "+05:30" or "Europe/Berlin": zone of times that carry none */
+    struct rcpt_intake_custom custom;
+    bool ranges; /* inbox.columns.recipient is set; no key of the account */
+};
+
+struct rcpt_intake_account;
+
+/* Checks the entry and copies what it needs. Errors are FATAL with EX_CONFIG, name the account and
+ * the key, and say what to do; a gateway's name comes with the nearest known one. The ladder is
+ * borrowed for as long as the account lives: every status that can come out is in it. */
+RCPT_MUST_CHECK struct rcpt_intake_account *rcpt_intake_account_new(
+    const struct rcpt_intake_account_config *config, const struct rcpt_ladder *ladder,
+    struct rcpt_error *error);
+void rcpt_intake_account_free(struct rcpt_intake_account *account);
+const char *rcpt_intake_account_name(const struct rcpt_intake_account *account);
+const char *rcpt_intake_account_gateway(const struct rcpt_intake_account *account);
+
+/* Names of the built-in adapters, sorted; "custom" is not among them. */
+const char *const *rcpt_intake_gateways(size_t *count);
+
+/* ---- a request ---- */
+
+struct rcpt_intake_header {
+    struct rcpt_text name; /* any case */
+    struct rcpt_text value;
+};
+
+struct rcpt_intake_request {
+    struct rcpt_text method; /* "POST" */
+    struct rcpt_text tail;   /* what follows /dlr/NAME in the path, as sent: "", "/x/y" */
+    struct rcpt_text query;  /* behind the ?, as sent; at == NULL: there was none */
+    const struct rcpt_intake_header *headers;
+    size_t header_count;
+    struct rcpt_text body;   /* as signed: no longer chunked or zipped */
+    struct rcpt_text source; /* address of the sender as text, without port */
+    int64_t received_us;     /* since 1970 UTC */
+    /* PEM of the certificate that a gateway names by URL, if the caller has it by now; terminated.
+     * NULL function or result: the verdict becomes NEEDS_CERTIFICATE. */
+    const char *(*find_certificate)(void *context, const char *url);
+    void *context;
+    /* Opens and clicks from these networks are of machines, as if the gateway had said so. NULL:
+     * none. */
+    const struct rcpt_network_set *scanners;
+};
+
+/* ---- what comes out ---- */
+
+enum rcpt_intake_verdict {
+    RCPT_INTAKE_VERIFIED,
+    RCPT_INTAKE_UNVERIFIED,        /* and that is allowed: off, optional, or an empty probe */
+    RCPT_INTAKE_MISSING,           /* no credentials: refuse */
+    RCPT_INTAKE_BAD,               /* wrong ones: refuse */
+    RCPT_INTAKE_STALE,             /* right, but older than max_age: refuse */
+    RCPT_INTAKE_NEEDS_CERTIFICATE, /* fetch `certificate_url` (it is the provider's), adapt again */
+    RCPT_INTAKE_VERDICT__COUNT,
+};
+
+const char *rcpt_intake_verdict_name(
+    enum rcpt_intake_verdict verdict); /* "verified", "missing" … */
+
+#define RCPT_INTAKE_MAX_FLAGS 4
+
+struct rcpt_intake_event {
+    /* Ours, when the request carries it; else empty: look gateway_message_id up in the aliases of
+     * this account, and where there is none use it as message id. */
+    struct rcpt_text message_id;
+    struct rcpt_text gateway_message_id; /* may be empty when message_id is there */
+    /* Without both: a range, of all messages to this person up to this time. Else empty. */
+    struct rcpt_text recipient;
+    int64_t until_us;
+    struct rcpt_text gateway_status; /* as sent */
+    struct rcpt_text status;         /* name in the ladder */
+    bool has_at;
+    int64_t at_us;
+    struct rcpt_text gateway_at; /* 2025-10-18T12:10:29, when the zone is unknown */
+    struct rcpt_text campaign_id, channel, reason, event_id, client_ref;
+    const char *reason_class;                      /* of a failure: reason.h; NULL: it is none */
+    struct rcpt_text link, cost;                   /* what was clicked; price as sent */
+    struct rcpt_text flags[RCPT_INTAKE_MAX_FLAGS]; /* names in the ladder */
+    unsigned flag_count;
+    unsigned part, parts; /* which, from 1, of how many; 0: unknown */
+};
+
+enum rcpt_intake_drop_kind {
+    RCPT_INTAKE_IGNORED,  /* no receipt: a ping, an inbound message, a status of no interest */
+    RCPT_INTAKE_UNMAPPED, /* a status that no table knows: count it, keep a sample of `status` */
+    RCPT_INTAKE_REJECTED, /* cannot be understood or attributed: dead letter with `reason` */
+    RCPT_INTAKE_UNKNOWN_FORM, /* may be a receipt, and nothing of one was found: as above */
+    RCPT_INTAKE_DROP__COUNT,
+};
+
+struct rcpt_intake_drop {
+    enum rcpt_intake_drop_kind kind;
+    const char *reason;      /* static: "invalid_json", "missing_id", "unknown_status", … */
+    struct rcpt_text status; /* the gateway's word, where there is one */
+    struct rcpt_text raw;    /* the bytes; may hold personal data */
+};
+
+struct rcpt_intake_answer {
+    unsigned code;
+    const char *content_type;     /* NULL: no body */
+    struct rcpt_text body;        /* in the arena, the account or static */
+    const char *www_authenticate; /* NULL, or the value of that header */
+};
+
+struct rcpt_intake_result {
+    enum rcpt_intake_verdict verdict;
+    const char
+        *verdict_reason; /* static, for logs: "no header X-Twilio-Signature"; never a value */
+    /* To be remembered for max_age once everything is acknowledged by Kafka, scoped by account. A
+     * request whose key is remembered is a copy: send `answer`, take no event. Empty: no key. */
+    struct rcpt_text replay_key;
+    const char *certificate_url; /* for NEEDS_CERTIFICATE */
+    const char *confirm_url;     /* GET this once (SNS subscription); NULL: nothing to confirm */
+
+    const struct rcpt_intake_event *events;
+    size_t event_count;
+    const struct rcpt_intake_drop *drops;
+    size_t drop_count;
+
+    /* Once Kafka has acknowledged all events and dead letters; for refused requests at once. While
+     * Kafka does not: 503 from the caller, whatever stands here. */
+    struct rcpt_intake_answer answer;
+};
+
+/* Never fails: what is wrong stands in the result, which lives in the arena and points into the
+ * request. Refused requests have no events and no drops. */
+void rcpt_intake_adapt(const struct rcpt_intake_account *account,
+                       const struct rcpt_intake_request *request, struct rcpt_arena *arena,
+                       struct rcpt_intake_result *result);
+
+/* The event as one JSON object, the form in which it goes to the topic. `message_id` is what
+ * routing has found. Memory from the arena. */
+struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *account,
+                                        const struct rcpt_intake_event *event,
+                                        struct rcpt_text message_id, struct rcpt_arena *arena);
+
+#endif

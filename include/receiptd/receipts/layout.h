@@ -1,0 +1,24 @@
+/* Whether a partitioned inbox may be used: a receipt says nothing but an id, so it is looked up in
+ * each partition to which the id does not lead. Commands refuse such an inbox with the reason for
+ * which the daemon is not ready. */
+#ifndef RECEIPTD_RECEIPTS_LAYOUT_H
+#define RECEIPTD_RECEIPTS_LAYOUT_H
+
+#include "receiptd/config/config.h"
+
+/* What sql/control/layout.sql has found. */
+struct inbox_layout {
+    const char *key;      /* by what it is partitioned */
+    const char *below;    /* and by what its partitions are again; NULL: they are not */
+    bool leads;           /* the message's id alone leads to the partition */
+    int64_t probes;       /* partitions in which one id may be */
+    bool by_time;         /* partitioned by created_at, so a recent set has few partitions */
+    bool by_id, by_range; /* by the id, which leads nowhere if it is no text; by ranges of it */
+};
+
+/* Whether it may be used; false: `error` (EX_CONFIG) says why not and what to do. Pure. */
+RCPT_MUST_CHECK bool inbox_layout_check(const struct rcpt_config *config,
+                                        const struct inbox_layout *layout,
+                                        struct rcpt_error *error);
+
+#endif

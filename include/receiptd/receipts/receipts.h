@@ -1,0 +1,206 @@
+/* The way of receipts in the running daemon: Kafka → engine → PostgreSQL, with everything that
+ * keeps it going. What stands above sees this header only.
+ *
+ * receipts.c  the whole: engine, control connection, start, reload, stop, what is in the way
+ * consume.c   Kafka → engine: records are decoded and delivered, partitions assigned and revoked
+ * lanes.c     engine → PostgreSQL: batches are sent, positions read, results given back
+ * positions.c what the core's assignment machine asks of PostgreSQL: pins, rows of new partitions
+ * ladders.c   the ladder of the configuration and that of the database
+ * parking.c   receipts that wait for their message: which lanes have some to wake, and the limit
+ * rollup.c    counters are summed up, the timeline is trimmed
+ * layout.c    whether the partitions of the inbox may be used
+ * maintenance.c  what `receiptd maintain` looks after, for the metrics
+ * deltas.c    how long deltas have waited to be rolled up, for the metrics
+ * blockers.c  sessions that stand in the way: blockers of lanes, old snapshots
+ * catch_up.c  larger batches while everything is behind
+ * assigned.c  the partitions that are assigned now
+ * subscribers.c  who subscribes to transitions
+ * trace.c     what batches do becomes spans
+ * redrive.c   dead letters are tried again, for a command or a worker of the interface
+ * expirer.c   messages whose final receipt has not come, for a command
+ *
+ * Two kinds of modules register: subscribers to transitions of messages (folds, actions), and the
+ * observer of lanes (metrics). Both before receipts_start. Private to the daemon.
+ */
+#ifndef RECEIPTD_RECEIPTS_RECEIPTS_H
+#define RECEIPTD_RECEIPTS_RECEIPTS_H
+
+#include "receiptd/core/engine.h"
+#include "receiptd/host/context.h"
+#include "receiptd/postgres/arrays.h"
+#include "receiptd/postgres/statements.h"
+
+struct receipts;
+
+/* ---- transitions ---- */
+
+/* What is written with the transitions of a batch. */
+struct transition_wants {
+    bool folds, fold_columns; /* fold_event; with columns of the inbox */
+    bool actions;             /* intents of pipelines */
+};
+
+/* A module that takes part in the transactions of lanes. */
+struct transition_subscriber {
+    void *context;
+    /* Adds what it wants with the configuration as it is. Asked at the start and by
+     * receipts_apply_subscriptions. */
+    void (*want)(const void *context, struct transition_wants *wants);
+    /* It is told of batches alone that reach what it subscribes to (receipts_set_subscription). */
+    bool selective;
+    /* Whether transitions may happen: nothing is assigned before. NULL: always. */
+    bool (*is_prepared)(const void *context);
+    /* A batch is committed. NULL: no callback. */
+    void (*on_committed)(void *context, uint32_t messages_changed);
+    /* PostgreSQL knows better what it subscribes to: the subscription is dropped until it is set
+     * again. NULL where not selective. */
+    void (*on_outdated)(void *context);
+    struct transition_subscriber *next;
+};
+
+/* Before receipts_start. Borrowed for good. */
+void receipts_subscribe(struct receipts *receipts, struct transition_subscriber *subscriber);
+/* What is wanted may be something else now: then the connections of lanes are made again. */
+void receipts_apply_subscriptions(struct receipts *receipts);
+/* To which statuses the selective subscriber subscribes; NULL: not known, so to all. Copied. */
+void receipts_set_subscription(struct receipts *receipts,
+                               const struct rcpt_lane_subscription *subscription);
+/* A subscriber is prepared now: an assignment that waited for it goes on. */
+void receipts_on_prepared(struct receipts *receipts);
+
+/* ---- the observer of lanes ---- */
+
+struct lane_flight {                /* the batch in flight; a lane has at most one */
+    const struct rcpt_batch *batch; /* the engine's, unchanged until its result */
+    uint64_t number, sent_ns;
+    uint32_t events, messages;
+    bool is_refused;        /* its last batch was rolled back: its part in the outage */
+    bool fenced;            /* rolled back by the fence; why is known with the positions */
+    struct rcpt_span *span; /* of the batch; NULL: not traced */
+};
+
+struct lane_observer {
+    void *context;
+    /* The answer of a transaction, while its batch is still there. */
+    void (*on_result)(void *context, const struct lane_flight *flight,
+                      const struct rcpt_engine_result *result);
+    /* What a committed one did, before its result. */
+    void (*on_effects)(void *context, const struct rcpt_batch *batch,
+                       const struct rcpt_lane_effects *effects);
+};
+
+/* Before receipts_start. Borrowed for good. */
+void receipts_observe(struct receipts *receipts, const struct lane_observer *observer);
+
+/* ---- life ---- */
+
+struct receipts *receipts_new(struct app_context *context);
+/* Connects to PostgreSQL. */
+void receipts_start(struct receipts *receipts);
+/* Joins the consumer group. */
+RCPT_MUST_CHECK bool receipts_consume(struct receipts *receipts, struct rcpt_error *error);
+/* Takes over what a reload has changed; `connections`: how many lanes are to have. */
+void receipts_apply_config(struct receipts *receipts, unsigned connections);
+/* Takes in nothing more. */
+void receipts_stop(struct receipts *receipts);
+/* Nothing is in flight, and no connection is being exchanged. */
+bool receipts_are_settled(const struct receipts *receipts);
+/* Leaves the group within this time, then app_check_drain; false: it has been left already. */
+bool receipts_leave(struct receipts *receipts, int64_t patience_ms);
+/* After all that: closes connections and timers (app_closed says when). */
+void receipts_close(struct receipts *receipts);
+void receipts_free(struct receipts *receipts);
+
+/* ---- what an operator asks for ---- */
+
+enum receipts_hold { /* why nothing more is taken in */
+                     RECEIPTS_HOLD_NONE,
+                     RECEIPTS_HOLD_PAUSED,
+                     RECEIPTS_HOLD_DRAINING, /* until nothing is queued: then DRAINED */
+                     RECEIPTS_HOLD_DRAINED,
+};
+
+void receipts_set_hold(struct receipts *receipts, enum receipts_hold hold);
+enum receipts_hold receipts_hold(const struct receipts *receipts);
+
+/* Whether the ladder of a new configuration can be taken over while running: it only adds to ours,
+ * and the database has it. on_answer comes later, with what is in the way or NULL; false: it does
+ * not come, `error` says why. `fresh` is borrowed until then. */
+typedef void (*ladders_on_answer)(void *context, const struct rcpt_error *error);
+RCPT_MUST_CHECK bool ladders_ask(struct receipts *receipts, const struct rcpt_config *fresh,
+                                 ladders_on_answer on_answer, void *context,
+                                 struct rcpt_error *error);
+
+/* ---- the control connection, for questions before there is a connection of one's own ---- */
+
+/* Called whenever it is connected, with the connection. */
+struct control_listener {
+    void *context;
+    void (*on_ready)(void *context, struct rcpt_pg *pg);
+};
+/* Before receipts_start; one at most. Borrowed for good. */
+void receipts_listen_control(struct receipts *receipts, const struct control_listener *listener);
+
+/* ---- what there is to see ---- */
+
+struct rcpt_engine *receipts_engine(const struct receipts *receipts);
+/* Name of a gateway of the decoder, NULL or "" if it names none; how many events it had,
+ * and how late they came. */
+const char *receipts_gateway(const struct receipts *receipts, uint32_t gateway);
+uint64_t receipts_gateway_events(const struct receipts *receipts, uint32_t gateway);
+const struct rcpt_record_delays *receipts_gateway_delays(const struct receipts *receipts,
+                                                         uint32_t gateway);
+/* Receipts of machines to which the policy was applied. */
+uint64_t receipts_machine_events(const struct receipts *receipts, enum rcpt_machine_kind kind,
+                                 enum rcpt_machine_policy policy);
+/* What is in the way of being ready; returns how many, RECEIPTS_MOST_REASONS at most. */
+#define RECEIPTS_MOST_REASONS 4u
+unsigned receipts_reasons(const struct receipts *receipts,
+                          const char *reasons[RECEIPTS_MOST_REASONS]);
+/* Whether this instance has the partition of the first topic of receipts that this number falls on,
+ * by which work that is not of a partition is shared out. */
+bool receipts_own_share(const struct receipts *receipts, uint32_t number);
+/* Records above the position; -1: not known. Of one partition, and over all that are assigned. */
+int64_t receipts_partition_lag(const struct receipts *receipts, uint32_t slot);
+int64_t receipts_lag(const struct receipts *receipts);
+unsigned receipts_assigned(const struct receipts *receipts); /* partitions */
+
+struct receipts_connection_view {
+    const char *name;
+    bool up;
+    struct rcpt_pg *pg;
+};
+/* The control connection first, then those of lanes; false: there is no such one. */
+bool receipts_view_connection(const struct receipts *receipts, unsigned index,
+                              struct receipts_connection_view *view);
+
+/* The control connection's, for what others have to ask seldom. */
+struct rcpt_asker *receipts_asker(struct receipts *receipts);
+
+struct receipts_view {
+    const char *cluster_id;       /* NULL: not known yet */
+    const char *assignment_state; /* in words */
+    bool kafka_is_healthy;
+    int64_t parked_rows, parked_for_alias, parked_oldest_ms;
+    bool parking_is_full;
+    uint64_t evictions;
+    int64_t snapshot_age_ms, backends, backends_most;
+};
+struct receipts_view receipts_look(const struct receipts *receipts);
+
+/* What `receiptd maintain` has done and left, as the database said some seconds ago. */
+struct receipts_maintenance {
+    bool is_known;         /* the database has answered */
+    bool is_wanted;        /* the configuration leaves something to it */
+    bool has_partitions;   /* of our own inbox, by ids with a time: spans_ahead counts */
+    int64_t walked_ms;     /* since 1970, when it last ended a walk; 0: never */
+    int64_t retired;       /* messages that went, since statistics begin */
+    int64_t recent, other; /* rows of the recent set and of the default partition; -1: none */
+    int64_t unbooked; /* partitions that have left and are not booked; -1: nobody takes any away */
+    double spans_ahead; /* from now to the end of the last partition */
+};
+struct receipts_maintenance receipts_look_at_maintenance(const struct receipts *receipts);
+/* For how long the oldest delta has waited for its roll-up, at least; -1: not known yet. */
+int64_t receipts_oldest_delta_ms(const struct receipts *receipts);
+
+#endif
