@@ -1,7 +1,7 @@
 /* The process begins here; command.c finds the command that the arguments name. */
 #include <openssl/crypto.h>
 
-#include "receiptd/commands/command.h"
+#include "receiptd/commands/commands.h"
 
 int main(int argc, char **argv)
 {

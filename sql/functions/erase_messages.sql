@@ -4,7 +4,7 @@
 -- come early, and in the order in which all transactions lock: a batch that still changes one is waited for, and what
 -- it has stored is found by the statements after that. Aliases are found by the message id: without an index on that,
 -- by reading all of them. accounts, gateway_ids: of these aliases. Dead letters that name the messages, or these, are
--- for the caller: commands/erase_letters.c.
+-- for the caller: commands/inbox/erase_letters.c.
 CREATE OR REPLACE FUNCTION erase_messages(ids text[], customer text, customer_column text, OUT messages int8,
                                           OUT parked int8, OUT timeline int8, OUT aliases int8, OUT runs int8,
                                           OUT folds int8, OUT accounts text[], OUT gateway_ids text[])

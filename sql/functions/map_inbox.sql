@@ -2,7 +2,7 @@
 -- under their own names, except those that are called like one of ours. Where the table is partitioned by ranges of an
 -- id that is shown as text, message_key is the id itself: only a comparison with that leaves partitions out of a plan.
 -- migrate runs this again where this file has changed, or where the table has gained columns. in_schema, in_table: the
--- base table; columns: ours, as src/commands/inbox_place.h has them. Those that receiptd fills and every inbox has are
+-- base table; columns: ours, as src/commands/inbox/place.h has them. Those that receiptd fills and every inbox has are
 -- added where they are missing, without rewriting the table, and get a comment; the others must be there, and those of
 -- a feature are shown under their own names. Raises 42P01 (no such table), 42703 (no such column), 42804 (a column of
 -- another type) and 23502 (status or flags may be NULL).

@@ -1,6 +1,6 @@
 -- What keeps migrate from adding its columns to an existing table: it would take over one of the platform's, it does
 -- not own the table, or PostgreSQL refuses. $1 text schema and $2 text name of the table, $3 jsonb our columns
--- (src/commands/inbox_place.h), $4 text our schema. Columns: as in inbox_problems.sql. A column is receiptd's where its comment says so (map_inbox()), or where the
+-- (src/commands/inbox/place.h), $4 text our schema. Columns: as in inbox_problems.sql. A column is receiptd's where its comment says so (map_inbox()), or where the
 -- view shows it: an inbox that was migrated before there were such comments has the view. The rights are those of the
 -- view's owner; before there is a view, those of the owner of our schema.
 WITH RECURSIVE t AS (

@@ -1,6 +1,6 @@
 -- What else keeps an existing table from being an exact inbox, where its shape is right (inbox_problems.sql): what
 -- hides its rows, changes them or refuses them, and missing rights. $1 text its schema, $2 text its name, $3 jsonb
--- our columns (src/commands/inbox_place.h), $4 text our schema, $5 bool unknown is insert, $6 bool
+-- our columns (src/commands/inbox/place.h), $4 text our schema, $5 bool unknown is insert, $6 bool
 -- inserts are counted. Rows and whose rights: as there.
 WITH t AS (
     SELECT c.*, n.nspname, format('%I.%I', n.nspname, c.relname) AS name

@@ -1,5 +1,5 @@
 -- Why an existing table cannot be the inbox, from the catalogs, which every role may read. $1 text its schema, $2 text
--- its name, $3 jsonb our columns (src/commands/inbox_place.h). One row for each problem, the most important first:
+-- its name, $3 jsonb our columns (src/commands/inbox/place.h). One row for each problem, the most important first:
 -- problem, advice, sql (NULL: no statement mends it). Columns that migrate adds: inbox_additions.sql.
 WITH RECURSIVE named AS (
     SELECT c.*, format('%I.%I', n.nspname, c.relname) AS name

@@ -1,3 +1,3 @@
 -- An existing table as the inbox: map_inbox() makes the view message_inbox over it. Variables: inbox_schema, inbox_table
--- and inbox_columns, JSON (src/commands/inbox_place.h). Can be run again.
+-- and inbox_columns, JSON (src/commands/inbox/place.h). Can be run again.
 SELECT map_inbox(:'inbox_schema', :'inbox_table', :'inbox_columns');

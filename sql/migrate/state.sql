@@ -1,5 +1,5 @@
 -- What is there, from the catalogs, which every role may read. $1 text schema, $2 text inbox schema, $3 text inbox
--- table, $4 jsonb its columns (src/commands/inbox_place.h). One row: schema_exists; versions_exist (schema_version); inbox_kind (r: table, v: view, NULL: none) and
+-- table, $4 jsonb its columns (src/commands/inbox/place.h). One row: schema_exists; versions_exist (schema_version); inbox_kind (r: table, v: view, NULL: none) and
 -- inbox_mapping (its comment, by inbox_view_comment.sql) of message_inbox; fillfactor of our own; unseen (columns of
 -- the inbox table that the view lacks, NULL: none); uncounted (partitions of the inbox whose rows are not counted when
 -- they are inserted directly, although the table's are, NULL: none; those that install_inbox_trigger() would count);

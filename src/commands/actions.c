@@ -9,10 +9,10 @@
 #include <sysexits.h>
 #include <time.h>
 
+#include "command.h"
 #include "csv.h"
 #include "receiptd/base/json.h"
 #include "receiptd/base/text.h"
-#include "receiptd/commands/command.h"
 #include "receiptd/config/pipelines.h"
 #include "receiptd/postgres/sql.h"
 #include "report.h"

@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <sysexits.h>
 
-#include "inbox_check.h"
-#include "migrate.h"
-#include "partitions.h"
-#include "powers.h"
+#include "command.h"
+#include "inbox/check.h"
+#include "inbox/partitions.h"
+#include "inbox/recent.h"
+#include "migrate/migrate.h"
+#include "migrate/powers.h"
 #include "receiptd/base/document.h"
-#include "receiptd/commands/command.h"
 #include "receiptd/config/pipelines.h"
 #include "receiptd/kafka/consumer.h"
 #include "receiptd/postgres/sql.h"
-#include "recent.h"
 
 /* The library knows its properties, the table of keys does not. A mistyped name must not be printed
  * either: by its name alone one knows whether a value is a secret. */

@@ -2,7 +2,7 @@
  * name, an optional argument, options and a function; command.h explains the members. A new command
  * is a row here (docs/contributing.md). Texts have their own line breaks, for a terminal; the
  * manual page fills them again, except where two blanks in a row mark columns. */
-#include "receiptd/commands/command.h"
+#include "command.h"
 
 /* Words separated by | are choices: completion offers them. */
 #define FORMAT_OPTION                                                                              \

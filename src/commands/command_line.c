@@ -10,8 +10,9 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "command.h"
 #include "receiptd/base/text.h"
-#include "receiptd/commands/command.h"
+#include "receiptd/commands/commands.h"
 
 #define OPTION_HELP   'h'
 #define OPTION_CONFIG 'c'

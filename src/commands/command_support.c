@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <sysexits.h>
 
-#include "receiptd/commands/command.h"
+#include "command.h"
 #include "receiptd/config/value.h"
 #include "receiptd/postgres/sql.h"
 

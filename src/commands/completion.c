@@ -2,8 +2,8 @@
  * words of the tables and ask nothing of the system. */
 #include <string.h>
 
+#include "command.h"
 #include "manual.h"
-#include "receiptd/commands/command.h"
 
 /* "table|json|csv" are words to choose from, FILE and PATH are files. */
 static void write_option_values(const struct command *command, FILE *out)

@@ -10,8 +10,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "receiptd/base/buffer.h"
-#include "receiptd/commands/command.h"
 #include "receiptd/operate/control.h"
 
 #define ANSWER_TIMEOUT_S 3700 /* above the longest shutdown.deadline, which bounds a drain */

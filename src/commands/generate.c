@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "command.h"
 #include "manual.h"
-#include "receiptd/commands/command.h"
 #include "receiptd/config/config.h"
 
 int command_generate(const struct command_call *call)

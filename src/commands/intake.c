@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "process.h"
-#include "receiptd/commands/command.h"
 #include "receiptd/host/context.h"
 #include "receiptd/intake/intake.h"
 #include "receiptd/kafka/consumer.h"

@@ -7,8 +7,8 @@
 #include <sysexits.h>
 #include <time.h>
 
+#include "command.h"
 #include "receiptd/base/json.h"
-#include "receiptd/commands/command.h"
 #include "receiptd/core/timestamp.h"
 #include "receiptd/host/context.h"
 #include "receiptd/kafka/history.h"

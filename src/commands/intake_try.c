@@ -7,7 +7,7 @@
 #include <sysexits.h>
 #include <time.h>
 
-#include "receiptd/commands/command.h"
+#include "command.h"
 #include "receiptd/http/message.h"
 
 #define MAX_INPUT_BYTES (64u << 20)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "receiptd/commands/command.h"
+#include "command.h"
 #include "receiptd/config/pipelines.h"
 #include "receiptd/postgres/sql.h"
 #include "report.h"

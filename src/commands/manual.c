@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "command.h"
 #include "receiptd/base/roff.h"
-#include "receiptd/commands/command.h"
 
 /* A text set in columns stays unfilled. */
 static void write_paragraph(const char *text, size_t size, FILE *out)

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "command.h"
 #include "receiptd/base/json.h"
-#include "receiptd/commands/command.h"
 
 enum report_kind {
     REPORT_TEXT,

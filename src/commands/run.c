@@ -1,6 +1,6 @@
 /* `receiptd run`: loads the configuration and hands over to app/run.c. */
 #include "receiptd/app/run.h"
-#include "receiptd/commands/command.h"
+#include "command.h"
 
 int command_run(const struct command_call *call)
 {

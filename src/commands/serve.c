@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "process.h"
 #include "receiptd/base/text.h"
-#include "receiptd/commands/command.h"
 #include "receiptd/host/context.h"
 #include "receiptd/operate/endpoints.h"
 #include "receiptd/postgres/sql.h"

@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_COMMANDS_TURNS_H
 #define RECEIPTD_COMMANDS_TURNS_H
 
-#include "receiptd/commands/command.h"
+#include "command.h"
 
 /* Takes the turn that the table of our schema stands for, up to command_close(), and says in
  * `taken` whether nobody else had it. False: the error is in the context. */

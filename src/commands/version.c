@@ -6,8 +6,8 @@
 #include <uv.h>
 #include <zlib.h>
 
+#include "command.h"
 #include "receiptd/base/version.h"
-#include "receiptd/commands/command.h"
 #include "receiptd/kafka/consumer.h"
 
 /* Clang also defines __VERSION__ and __GNUC__, so it is asked first. */

@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_COMMANDS_WAITS_H
 #define RECEIPTD_COMMANDS_WAITS_H
 
-#include "receiptd/commands/command.h"
+#include "command.h"
 
 /* Runs it, and names on stderr each session that it waits for, by a second connection; where there
  * is none to be had, it runs without. */

@@ -360,7 +360,7 @@ KINDS_OF_TIMES = ("time_to_deliver", "time_to_open", "gateway_time_to_deliver", 
 
 
 def audit_times(session, campaigns, end="audit_dimension/90_list", booked=False):
-    """As src/commands/audit_dimensions.c composes it: the cells that drift, or how many were repaired. booked: the run has booked messages that were missing."""
+    """As src/commands/figures/audit_dimensions.c composes it: the cells that drift, or how many were repaired. booked: the run has booked messages that were missing."""
     found = []
     for kind in KINDS_OF_TIMES:
         text = text_of("command/audit_times") + text_of(f"command/{end}")

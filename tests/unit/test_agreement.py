@@ -71,7 +71,7 @@ def test_the_results_of_actions_have_the_same_words():
 
 def test_each_file_of_tables_is_a_migration_of_its_version():
     """The baseline's files have the names of their subjects, those of a later version its number before that."""
-    text = read("src/commands/migrate_plan.c")
+    text = read("src/commands/migrate/plan.c")
     baseline = int(re.search(r"^#define BASELINE (\d+)$", text, re.MULTILINE)[1])
     rows = [(int(version) if version.isdigit() else baseline, file) for version, file in re.findall(r'\{(\w+), "(tables/\w+)"\}', text)]
     assert sorted(f"{file}.sql" for _, file in rows) == sorted(name for name in SQL if name.startswith("tables/"))

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "commands/erase_names.h"
+#include "commands/inbox/erase_names.h"
 #include "receiptd/base/document.h"
 #include "receiptd/base/error.h"
 #include "receiptd/base/readings.h"

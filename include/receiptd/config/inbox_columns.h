@@ -1,7 +1,7 @@
 /* The columns of message_inbox: the one list of them. The members of struct rcpt_config, the keys
  * inbox.columns.*, what fold rules may not name, the own table, what `receiptd migrate` checks,
  * maps and grants, and the table in docs/configuration.md come from it. SQL takes it as JSON
- * (commands/inbox_place.h).
+ * (commands/inbox/place.h).
  *
  * X(column, type, constraint, filler, feature, doc). filler: who writes it: PLATFORM, which inserts
  * it; RECEIPTD; POSTGRES, by its default. feature: the key that wants it; "": every inbox has it,

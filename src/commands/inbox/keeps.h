@@ -1,0 +1,25 @@
+/* inbox.retention and inbox.retention_overrides as parameters of the statements of sql/retire and
+ * sql/partitions. Private to this folder. */
+#ifndef RECEIPTD_COMMANDS_INBOX_KEEPS_H
+#define RECEIPTD_COMMANDS_INBOX_KEEPS_H
+
+#include "receiptd/config/config.h"
+#include "receiptd/postgres/array_text.h"
+
+#define KEEPS_VALUES 5u
+
+struct keeps {
+    struct rcpt_array_text campaigns, orgs;
+    char *campaign_keeps, *org_keeps; /* array literals */
+    char keep[24];
+    const char
+        *values[KEEPS_VALUES]; /* campaigns, theirs in ms, organisations, theirs, all others */
+};
+
+void keeps_init(struct keeps *keeps, const struct rcpt_config *config);
+void keeps_fini(struct keeps *keeps);
+
+/* The shortest of them in ms; 0: nothing is ever too old. */
+int64_t keeps_shortest(const struct rcpt_config *config);
+
+#endif

@@ -1,0 +1,260 @@
+/* `receiptd parked`: lists receipts that wait for a message. With --why it tries the forms that
+ * gateways and platforms make of one id (base/id_form.h), and says which of them would match. The
+ * forms are computed here and looked up by key in one statement. Reads only. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "../command.h"
+#include "../report.h"
+#include "receiptd/base/id_form.h"
+#include "receiptd/postgres/array_text.h"
+#include "receiptd/postgres/sql.h"
+
+#define LIST_DEFAULT 100
+#define LIST_MOST    10000
+/* The id itself, then its forms. */
+#define LOOK_UPS (1 + RCPT_ID_FORM__COUNT)
+
+enum why {
+    WHY_HELD, /* after the forms: RCPT_ID_FORM__COUNT is the first of these */
+    WHY_RETIRED,
+    WHY_ALIAS_ELSEWHERE,
+    WHY_NOTHING,
+    WHY__COUNT,
+};
+
+/* How many receipts of a source have which answer. */
+struct sum {
+    char *source;
+    bool is_account;
+    int64_t rows, by[RCPT_ID_FORM__COUNT + WHY__COUNT];
+};
+
+struct sums {
+    struct sum *at;
+    size_t count;
+};
+
+/* ---- one receipt ---- */
+
+static const char *why_text(size_t why)
+{
+    static const char *const forms[RCPT_ID_FORM__COUNT] = {
+        [RCPT_ID_FORM_TRIM] = "matches without what stands around it",
+        [RCPT_ID_FORM_LOWER] = "matches in lower case",
+        [RCPT_ID_FORM_UPPER] = "matches in upper case",
+        [RCPT_ID_FORM_STRIP_HYPHENS] = "matches without hyphens",
+        [RCPT_ID_FORM_STRIP_ZEROS] = "matches without leading zeros",
+        [RCPT_ID_FORM_STRIP_SUFFIX] = "matches without its suffix",
+        [RCPT_ID_FORM_HEX_TO_DECIMAL] = "matches as decimal",
+        [RCPT_ID_FORM_DECIMAL_TO_HEX] = "matches as hex",
+    };
+    static const char *const others[WHY__COUNT] = {
+        [WHY_HELD] = "its message is there: it is woken soon",
+        [WHY_RETIRED] = "its message was deleted",
+        [WHY_ALIAS_ELSEWHERE] = "its alias leads to an id without a message",
+        [WHY_NOTHING] = "no form of it is known",
+    };
+    return why < RCPT_ID_FORM__COUNT ? forms[why] : others[why - RCPT_ID_FORM__COUNT];
+}
+
+static size_t why_of(const struct rcpt_session_rows *found, size_t row)
+{
+    size_t first = row * LOOK_UPS;
+    if (rcpt_session_rows_bool(found, first, "known"))
+        return RCPT_ID_FORM__COUNT + WHY_HELD;
+    for (size_t form = 0; form < RCPT_ID_FORM__COUNT; form++) {
+        size_t at = first + 1 + form;
+        if (rcpt_session_rows_bool(found, at, "known") ||
+            rcpt_session_rows_bool(found, at, "alias"))
+            return form;
+    }
+    if (rcpt_session_rows_bool(found, first, "retired"))
+        return RCPT_ID_FORM__COUNT + WHY_RETIRED;
+    if (rcpt_session_rows_bool(found, first, "elsewhere"))
+        return RCPT_ID_FORM__COUNT + WHY_ALIAS_ELSEWHERE;
+    return RCPT_ID_FORM__COUNT + WHY_NOTHING;
+}
+
+/* A form that the id cannot have is NULL, which finds nothing: rows keep their places. */
+static void add_forms(const struct rcpt_session_rows *rows, size_t row, struct rcpt_array_text *ids,
+                      struct rcpt_array_text *accounts)
+{
+    char made[RCPT_ID_FORM_BYTES];
+    const char *account = rcpt_session_rows_text(rows, row, "account");
+    struct rcpt_text id = rcpt_text_of(rcpt_session_rows_text(rows, row, "message_id"));
+    rcpt_array_text_add(ids, id.at, id.size);
+    for (int form = 0; form < RCPT_ID_FORM__COUNT; form++)
+        if (rcpt_id_form_make((enum rcpt_id_form)form, id, made))
+            rcpt_array_text_add(ids, made, strlen(made));
+        else
+            rcpt_array_text_add_null(ids);
+    for (int look_up = 0; look_up < LOOK_UPS; look_up++)
+        if (account != NULL)
+            rcpt_array_text_add(accounts, account, strlen(account));
+        else
+            rcpt_array_text_add_null(accounts);
+}
+
+static struct rcpt_session_rows *look_up(struct command_context *context,
+                                         const struct rcpt_session_rows *rows)
+{
+    struct rcpt_array_text ids, accounts;
+    rcpt_array_text_init(&ids);
+    rcpt_array_text_init(&accounts);
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++)
+        add_forms(rows, row, &ids, &accounts);
+    const char *const values[] = {rcpt_array_text_finish(&ids), rcpt_array_text_finish(&accounts)};
+    struct rcpt_session_rows *found = rcpt_session_query(
+        context->session, rcpt_sql("command/parked_why"), 2, values, &context->error);
+    rcpt_array_text_fini(&ids);
+    rcpt_array_text_fini(&accounts);
+    return found;
+}
+
+/* ---- the sum ---- */
+
+static struct sum *sum_of(struct sums *sums, const char *source, bool is_account)
+{
+    for (size_t index = 0; index < sums->count; index++)
+        if (strcmp(sums->at[index].source, source) == 0)
+            return &sums->at[index];
+    sums->at = rcpt_realloc(sums->at, (sums->count + 1) * sizeof(*sums->at));
+    struct sum *sum = &sums->at[sums->count++];
+    *sum = (struct sum){.source = rcpt_strdup(source), .is_account = is_account};
+    return sum;
+}
+
+/* The line to configure; receipts that others have put into Kafka have no account. */
+static void print_sum(const struct sum *sum)
+{
+    for (size_t why = 0; why < RCPT_ID_FORM__COUNT + WHY__COUNT; why++) {
+        if (sum->by[why] == 0)
+            continue;
+        printf("%s ", sum->is_account ? "account" : "source");
+        report_print_padded(stdout, sum->source, 0, false);
+        printf(": %" PRId64 " of %" PRId64 ": %s\n", sum->by[why], sum->rows, why_text(why));
+        if (why < RCPT_ID_FORM__COUNT && sum->is_account)
+            printf("  intake.accounts, name %s: message_id_form: [%s]\n", sum->source,
+                   rcpt_id_form_name((enum rcpt_id_form)why));
+    }
+}
+
+static void print_sums(struct sums *sums, bool shown)
+{
+    if (shown && sums->count > 0)
+        putchar('\n');
+    for (size_t index = 0; index < sums->count; index++) {
+        if (shown)
+            print_sum(&sums->at[index]);
+        free(sums->at[index].source);
+    }
+    free(sums->at);
+}
+
+/* ---- the whole ---- */
+
+static const struct report_column columns[] = {
+    {"parked_at", REPORT_TEXT}, {"age_s", REPORT_NUMBER}, {"message_id", REPORT_TEXT},
+    {"source", REPORT_TEXT},    {"topic", REPORT_TEXT},   {"partition", REPORT_NUMBER},
+    {"offset", REPORT_NUMBER},  {"index", REPORT_NUMBER}, {"why", REPORT_TEXT}};
+#define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
+
+/* `found` NULL: without --why, which is the last column. */
+static void print(const struct rcpt_session_rows *rows, const struct rcpt_session_rows *found,
+                  enum command_format format)
+{
+    struct sums sums = {NULL, 0};
+    struct report report;
+    size_t count = COLUMN_COUNT - (found == NULL);
+    report_init(&report, columns, count);
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
+        for (size_t column = 0; column < COLUMN_COUNT - 1; column++)
+            report_add(&report, rcpt_session_rows_text(rows, row, columns[column].name));
+        if (found == NULL)
+            continue;
+        size_t why = why_of(found, row);
+        report_add(&report, why_text(why));
+        struct sum *sum = sum_of(&sums, rcpt_session_rows_text(rows, row, "source"),
+                                 rcpt_session_rows_text(rows, row, "account") != NULL);
+        sum->rows++;
+        sum->by[why]++;
+    }
+    report_print(&report, format, "no receipt waits");
+    report_fini(&report);
+    print_sums(&sums, format == COMMAND_FORMAT_TABLE);
+}
+
+/* The person is no column: it may be a phone number. */
+static bool show_ranges(const struct command_call *call, struct command_context *context,
+                        enum command_format format, const char *limit)
+{
+    static const struct report_column range_columns[] = {
+        {"parked_at", REPORT_TEXT},   {"age_s", REPORT_NUMBER},  {"status", REPORT_TEXT},
+        {"until", REPORT_TEXT},       {"source", REPORT_TEXT},   {"topic", REPORT_TEXT},
+        {"partition", REPORT_NUMBER}, {"offset", REPORT_NUMBER}, {"index", REPORT_NUMBER},
+        {"messages", REPORT_NUMBER},  {"next_s", REPORT_NUMBER}};
+    const size_t count = sizeof(range_columns) / sizeof(range_columns[0]);
+    const char *const values[] = {command_option(call, "source"), command_option(call, "topic"),
+                                  limit};
+    struct report report;
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context->session, rcpt_sql("command/ranges_list"), 3, values, &context->error);
+    if (rows == NULL)
+        return false;
+    report_init(&report, range_columns, count);
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++)
+        for (size_t column = 0; column < count; column++)
+            report_add(&report, rcpt_session_rows_text(rows, row, range_columns[column].name));
+    report_print(&report, format, "no range waits");
+    report_fini(&report);
+    rcpt_session_rows_free(rows);
+    return true;
+}
+
+static bool show(const struct command_call *call, struct command_context *context,
+                 enum command_format format, const char *limit)
+{
+    const char *const values[] = {command_option(call, "source"), command_option(call, "topic"),
+                                  limit};
+    struct rcpt_session_rows *found = NULL;
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context->session, rcpt_sql("command/parked_list"), 3, values, &context->error);
+    bool good = rows != NULL;
+    if (good && command_option(call, "why") != NULL)
+        good = (found = look_up(context, rows)) != NULL;
+    if (good)
+        print(rows, found, format);
+    /* Of a source or topic alone it is not known how many there are. */
+    if (good && format == COMMAND_FORMAT_TABLE && values[0] == NULL && values[1] == NULL &&
+        (int64_t)rcpt_session_rows_count(rows) == strtoll(limit, NULL, 10))
+        good = command_print_held(context, "parked", rcpt_session_rows_count(rows));
+    rcpt_session_rows_free(rows);
+    rcpt_session_rows_free(found);
+    return good;
+}
+
+int command_parked(const struct command_call *call)
+{
+    enum command_format format;
+    struct command_context context;
+    int64_t limit;
+    char most[24];
+    int exit_code;
+    if (!command_format(call, &format) ||
+        !command_number(call, "limit", 1, LIST_MOST, LIST_DEFAULT, &limit))
+        return EX_USAGE;
+    if (command_option(call, "why") != NULL && command_option(call, "ranges") != NULL)
+        return command_usage(call, "--why is of receipts that name a message: not with --ranges");
+    if (!command_open(&context, call, true, &exit_code))
+        return exit_code;
+    snprintf(most, sizeof(most), "%" PRId64, limit);
+    bool good = command_option(call, "ranges") != NULL ? show_ranges(call, &context, format, most)
+                                                       : show(call, &context, format, most);
+    exit_code = good ? command_printed(EX_OK) : command_fail(&context.error);
+    command_close(&context);
+    return exit_code;
+}
