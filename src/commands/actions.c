@@ -9,13 +9,12 @@
 #include <sysexits.h>
 #include <time.h>
 
-#include "command.h"
 #include "csv.h"
+#include "list.h"
 #include "receiptd/base/json.h"
 #include "receiptd/base/text.h"
 #include "receiptd/config/pipelines.h"
 #include "receiptd/postgres/sql.h"
-#include "report.h"
 
 #define LIST_DEFAULT 100
 /* Bounds the memory of one answer. */
@@ -30,41 +29,27 @@
 
 /* ---- list, show ---- */
 
-/* `whole`: the last three columns too, which are long. */
-static void print_actions(const struct rcpt_session_rows *rows, bool whole,
-                          enum command_format format)
-{
-    static const struct report_column columns[] = {{"id", REPORT_NUMBER},
-                                                   {"run_id", REPORT_NUMBER},
-                                                   {"pipeline", REPORT_TEXT},
-                                                   {"stage", REPORT_TEXT},
-                                                   {"op", REPORT_TEXT},
-                                                   {"target", REPORT_TEXT},
-                                                   {"org_id", REPORT_TEXT},
-                                                   {"status", REPORT_TEXT},
-                                                   {"attempt", REPORT_NUMBER},
-                                                   {"perform_at", REPORT_TEXT},
-                                                   {"because", REPORT_TEXT},
-                                                   {"subject", REPORT_TEXT},
-                                                   {"answer_status", REPORT_NUMBER},
-                                                   {"answer", REPORT_TEXT}};
-    size_t count = sizeof(columns) / sizeof(columns[0]) - (whole ? 0 : 3);
-    struct report report;
-    report_init(&report, columns, count);
-    report_add_rows(&report, rows);
-    report_print(&report, format, "no actions");
-    report_fini(&report);
-}
+static const struct report_column columns[] = {{"id", REPORT_NUMBER},
+                                               {"run_id", REPORT_NUMBER},
+                                               {"pipeline", REPORT_TEXT},
+                                               {"stage", REPORT_TEXT},
+                                               {"op", REPORT_TEXT},
+                                               {"target", REPORT_TEXT},
+                                               {"org_id", REPORT_TEXT},
+                                               {"status", REPORT_TEXT},
+                                               {"attempt", REPORT_NUMBER},
+                                               {"perform_at", REPORT_TEXT},
+                                               {"because", REPORT_TEXT},
+                                               {"subject", REPORT_TEXT},
+                                               {"answer_status", REPORT_NUMBER},
+                                               {"answer", REPORT_TEXT}};
+#define SHOWN_ALONE 3 /* the last columns are long: only `show` has them */
 
-/* No action of that number is an answer of its own: exit code 66. */
+/* `action` NULL: list. */
 static int query_actions(const struct command_call *call, const char *action, int64_t limit,
                          enum command_format format)
 {
-    struct command_context context;
     char most[24];
-    int exit_code;
-    if (!command_open(&context, call, true, &exit_code))
-        return exit_code;
     snprintf(most, sizeof(most), "%" PRId64, limit);
     const char *const values[] = {command_option(call, "status"),
                                   command_option(call, "org"),
@@ -72,18 +57,12 @@ static int query_actions(const struct command_call *call, const char *action, in
                                   action,
                                   NULL,
                                   most};
-    struct rcpt_session_rows *rows = rcpt_session_query(
-        context.session, rcpt_sql("command/actions_list"), 6, values, &context.error);
-    if (rows == NULL) {
-        exit_code = command_fail(&context.error);
-    } else {
-        print_actions(rows, action != NULL, format);
-        bool missing = action != NULL && rcpt_session_rows_count(rows) == 0;
-        exit_code = command_printed(missing ? EX_NOINPUT : EX_OK);
-    }
-    rcpt_session_rows_free(rows);
-    command_close(&context);
-    return exit_code;
+    struct list list = {.file = "command/actions_list",
+                        .empty = "no actions",
+                        LIST_COLUMNS(columns),
+                        .is_named = action != NULL};
+    list.column_count -= action != NULL ? 0 : SHOWN_ALONE;
+    return list_run(&list, call, format, 6, values);
 }
 
 /* ---- retry, cancel ---- */

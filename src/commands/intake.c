@@ -170,34 +170,18 @@ static int run(struct rcpt_config *config, const char *config_path)
     process->config = config;
     process->config_path = config_path;
     start(process);
-    uv_run(&process->frame.loop, UV_RUN_DEFAULT);
-    RCPT_ASSERT(uv_loop_close(&process->frame.loop) == 0);
-    pages_server_fini(&process->endpoints.server);
-    int exit_code = process->frame.exit_code;
-    rcpt_log_info("commands", "stopped, exit code %d", exit_code);
+    int exit_code = command_process_loop(&process->frame, &process->endpoints.server);
     if (rcpt_kafka_has_threads())
         _exit(exit_code);
     free(process);
     return exit_code;
 }
 
-/* Order: memory limits before anything allocates, the log before the first line, warnings before
- * the first request. */
 int command_intake(const struct command_call *call)
 {
     if (command_option(call, "try") != NULL)
         return command_intake_try(call);
     if (command_option(call, "letters") != NULL)
         return command_intake_letters(call);
-    struct rcpt_error error = {0};
-    struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
-    if (config == NULL)
-        return command_fail(&error);
-    app_limit_memory();
-    rcpt_log_open();
-    rcpt_config_apply_log(config);
-    rcpt_config_warn(config);
-    int exit_code = run(config, call->config_path);
-    rcpt_config_free(config);
-    return exit_code;
+    return command_process_main(call, run);
 }

@@ -6,10 +6,9 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "command.h"
+#include "list.h"
 #include "receiptd/config/pipelines.h"
 #include "receiptd/postgres/sql.h"
-#include "report.h"
 
 #define MINUTE_US 60000000
 /* Bytes of a number's text. */
@@ -48,29 +47,6 @@ static int run_for_pipeline(const struct command_call *call, const char *file, c
         rcpt_error_hint(&context.error, "receiptd ctl pipeline list shows those that there are");
     }
     exit_code = done ? EX_OK : command_fail(&context.error);
-    rcpt_session_rows_free(rows);
-    command_close(&context);
-    return exit_code;
-}
-
-/* Lists read only, in a read-only session. */
-static int list(const struct command_call *call, const char *file,
-                const struct report_column *columns, size_t count, enum command_format format)
-{
-    struct command_context context;
-    struct report report;
-    int exit_code;
-    if (!command_open(&context, call, true, &exit_code))
-        return exit_code;
-    struct rcpt_session_rows *rows =
-        rcpt_session_query(context.session, rcpt_sql(file), 0, NULL, &context.error);
-    report_init(&report, columns, count);
-    if (rows != NULL) {
-        report_add_rows(&report, rows);
-        report_print(&report, format, NULL);
-    }
-    exit_code = rows != NULL ? command_printed(EX_OK) : command_fail(&context.error);
-    report_fini(&report);
     rcpt_session_rows_free(rows);
     command_close(&context);
     return exit_code;
@@ -118,10 +94,10 @@ int command_org(const struct command_call *call, enum command_format format)
         {"weight", REPORT_NUMBER},  {"paused", REPORT_TEXT},
         {"running", REPORT_NUMBER}, {"granted", REPORT_NUMBER},
         {"deferred", REPORT_NUMBER}};
+    static const struct list list = {.file = "command/org_list", LIST_COLUMNS(columns)};
     const char *verb = call->more[0], *org = call->more[1];
     if (verb == NULL || strcmp(verb, "list") == 0)
-        return list(call, "command/org_list", columns, sizeof(columns) / sizeof(columns[0]),
-                    format);
+        return list_run(&list, call, format, 0, NULL);
     if (org == NULL)
         return command_usage(call, "which organisation? * stands for all together");
     if (strcmp(verb, "set") == 0)
@@ -144,10 +120,10 @@ int command_pipeline(const struct command_call *call, enum command_format format
     static const struct report_column columns[] = {
         {"name", REPORT_TEXT},       {"active", REPORT_TEXT},    {"paused", REPORT_TEXT},
         {"wordings", REPORT_NUMBER}, {"started", REPORT_NUMBER}, {"repeated", REPORT_NUMBER}};
+    static const struct list list = {.file = "command/pipeline_list", LIST_COLUMNS(columns)};
     const char *verb = call->more[0], *name = call->more[1];
     if (verb == NULL || strcmp(verb, "list") == 0)
-        return list(call, "command/pipeline_list", columns, sizeof(columns) / sizeof(columns[0]),
-                    format);
+        return list_run(&list, call, format, 0, NULL);
     if (name == NULL)
         return command_usage(call, "which pipeline?");
     if (strcmp(verb, "pause") == 0)

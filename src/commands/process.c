@@ -154,3 +154,30 @@ void command_process_close(struct command_process *process)
     uv_close((uv_handle_t *)&process->deadline, NULL);
     supervisor_close(&process->supervisor, on_nothing);
 }
+
+/* The order matters: memory is bounded before anything allocates, the log is open before its first
+ * line, and warnings come before the first request. */
+int command_process_main(const struct command_call *call,
+                         int (*run)(struct rcpt_config *config, const char *config_path))
+{
+    struct rcpt_error error = {0};
+    struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
+    if (config == NULL)
+        return command_fail(&error);
+    app_limit_memory();
+    rcpt_log_open();
+    rcpt_config_apply_log(config);
+    rcpt_config_warn(config);
+    int exit_code = run(config, call->config_path);
+    rcpt_config_free(config);
+    return exit_code;
+}
+
+int command_process_loop(struct command_process *process, struct pages_server *server)
+{
+    uv_run(&process->loop, UV_RUN_DEFAULT);
+    RCPT_ASSERT(uv_loop_close(&process->loop) == 0);
+    pages_server_fini(server);
+    rcpt_log_info("commands", "stopped, exit code %d", process->exit_code);
+    return process->exit_code;
+}

@@ -8,8 +8,10 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "command.h"
 #include "receiptd/config/config.h"
 #include "receiptd/host/context.h"
+#include "receiptd/operate/endpoints.h"
 #include "receiptd/operate/operate.h"
 
 struct command_process_settings {
@@ -43,9 +45,17 @@ struct command_process { /* embedded */
     int exit_code;
 };
 
+/* The command of a process: reads the configuration, bounds memory, opens the log and warns of weak
+ * settings; then calls `run`, which borrows the configuration. Returns the exit code. */
+int command_process_main(const struct command_call *call,
+                         int (*run)(struct rcpt_config *config, const char *config_path));
+
 /* Also ignores SIGPIPE: a client that closes its connection must not end the process. */
 void command_process_start(struct command_process *process,
                            const struct command_process_settings *settings);
+/* Runs the loop until all handles are closed, the endpoints' server among them. Returns the exit
+ * code. */
+int command_process_loop(struct command_process *process, struct pages_server *server);
 /* A worker reads the configuration, then `apply` is called. One at a time. */
 void command_process_reload(struct command_process *process);
 /* All its handles; when the caller's are closed, too, uv_run() returns. */

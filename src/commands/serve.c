@@ -139,28 +139,13 @@ static void start(struct serve_process *process)
     close_handles(process);
 }
 
-/* Order: memory limits before anything allocates, the log before its first line. */
-static int run(const struct command_call *call)
+static int run(struct rcpt_config *config, const char *config_path)
 {
-    struct rcpt_error error = {0};
     struct serve_process *process = rcpt_calloc(1, sizeof(*process));
-    process->config = rcpt_config_load(call->config_path, &error);
-    process->config_path = call->config_path;
-    if (process->config == NULL) {
-        free(process);
-        return command_fail(&error);
-    }
-    app_limit_memory();
-    rcpt_log_open();
-    rcpt_config_apply_log(process->config);
-    rcpt_config_warn(process->config);
+    process->config = config;
+    process->config_path = config_path;
     start(process);
-    uv_run(&process->frame.loop, UV_RUN_DEFAULT);
-    RCPT_ASSERT(uv_loop_close(&process->frame.loop) == 0);
-    pages_server_fini(&process->endpoints.server);
-    int exit_code = process->frame.exit_code;
-    rcpt_log_info("commands", "stopped, exit code %d", exit_code);
-    rcpt_config_free(process->config);
+    int exit_code = command_process_loop(&process->frame, &process->endpoints.server);
     free(process);
     return exit_code;
 }
@@ -309,7 +294,7 @@ static int make_link(const struct command_call *call)
 int command_serve(const struct command_call *call)
 {
     if (call->argument == NULL)
-        return run(call);
+        return command_process_main(call, run);
     if (strcmp(call->argument, "token") == 0)
         return token(call);
     if (strcmp(call->argument, "link") == 0)

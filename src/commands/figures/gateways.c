@@ -5,9 +5,7 @@
 #include <stdio.h>
 #include <sysexits.h>
 
-#include "../command.h"
-#include "../report.h"
-#include "receiptd/postgres/sql.h"
+#include "../list.h"
 
 #define HOURS_DEFAULT 24
 #define HOURS_MOST    87600
@@ -28,24 +26,12 @@ static const struct report_column columns[] = {
     {"deliver_p99_ms", REPORT_NUMBER},
 };
 
-static void print(const struct command_context *context, const struct rcpt_session_rows *rows,
-                  enum command_format format)
-{
-    struct report report;
-    report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
-    report_add_rows(&report, rows);
-    report_print(&report, format,
-                 context->config->counters.gateways_ms > 0
-                     ? "no gateway has sent a receipt in this time"
-                     : "nothing is counted by gateway: set counters.gateways, such as to 90d");
-    report_fini(&report);
-}
-
 int command_gateways(const struct command_call *call)
 {
     enum command_format format;
     struct command_context context;
     int64_t hours;
+    size_t count;
     char limit[24];
     int exit_code;
     if (!command_format(call, &format) ||
@@ -55,12 +41,16 @@ int command_gateways(const struct command_call *call)
         return exit_code;
     snprintf(limit, sizeof(limit), "%" PRId64, hours);
     const char *const values[] = {limit, command_option(call, "hourly") != NULL ? "t" : "f"};
-    struct rcpt_session_rows *rows = rcpt_session_query(
-        context.session, rcpt_sql("command/gateways"), 2, values, &context.error);
-    if (rows != NULL)
-        print(&context, rows, format);
-    exit_code = rows != NULL ? command_printed(EX_OK) : command_fail(&context.error);
-    rcpt_session_rows_free(rows);
+    const struct list list = {
+        .file = "command/gateways",
+        .empty = context.config->counters.gateways_ms > 0
+                     ? "no gateway has sent a receipt in this time"
+                     : "nothing is counted by gateway: set counters.gateways, such as "
+                       "to 90d",
+        LIST_COLUMNS(columns)};
+    exit_code = list_print(&list, &context, format, 2, values, &count)
+                    ? command_printed(EX_OK)
+                    : command_fail(&context.error);
     command_close(&context);
     return exit_code;
 }

@@ -6,10 +6,8 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "../command.h"
-#include "../report.h"
+#include "../list.h"
 #include "receiptd/core/record.h"
-#include "receiptd/postgres/sql.h"
 #include "receiptd/receipts/redrive.h"
 
 /* Letters may have 64 KiB of payload each, so a list is bounded by default. */
@@ -29,51 +27,27 @@ static int refuse_reason(const struct command_call *call, const char *name)
 
 /* ---- list ---- */
 
-/* Payloads hold personal data; they come only with --payload. */
-static void print_letters(const struct rcpt_session_rows *rows, bool payload,
-                          enum command_format format)
-{
-    static const struct report_column columns[] = {
-        {"topic", REPORT_TEXT},   {"partition", REPORT_NUMBER}, {"offset", REPORT_NUMBER},
-        {"index", REPORT_NUMBER}, {"receipts", REPORT_NUMBER},  {"reason", REPORT_TEXT},
-        {"detail", REPORT_TEXT},  {"dead_at", REPORT_TEXT},     {"size", REPORT_NUMBER},
-        {"payload", REPORT_TEXT}};
-    size_t count = sizeof(columns) / sizeof(columns[0]) - !payload;
-    struct report report;
-    report_init(&report, columns, count);
-    report_add_rows(&report, rows);
-    report_print(&report, format, "no dead letters");
-    report_fini(&report);
-}
+static const struct report_column columns[] = {
+    {"topic", REPORT_TEXT},   {"partition", REPORT_NUMBER}, {"offset", REPORT_NUMBER},
+    {"index", REPORT_NUMBER}, {"receipts", REPORT_NUMBER},  {"reason", REPORT_TEXT},
+    {"detail", REPORT_TEXT},  {"dead_at", REPORT_TEXT},     {"size", REPORT_NUMBER},
+    {"payload", REPORT_TEXT}};
 
-/* Newest first, as the statement orders them. */
-static int list(const struct command_call *call, enum command_format format, int64_t limit)
+/* The newest come first, as the statement orders them. Payloads hold personal data; they come only
+ * with --payload. How many letters have one reason is not known. */
+static int list_letters(const struct command_call *call, enum command_format format, int64_t limit)
 {
-    struct command_context context;
     char most[24];
-    int exit_code;
     bool payload = command_option(call, "payload") != NULL;
-    if (!command_open(&context, call, true, &exit_code))
-        return exit_code;
     snprintf(most, sizeof(most), "%" PRId64, limit);
     const char *const values[] = {command_option(call, "reason"), most, payload ? "true" : "false"};
-    struct rcpt_session_rows *rows = rcpt_session_query(
-        context.session, rcpt_sql("command/dead_letters_list"), 3, values, &context.error);
-    if (rows != NULL) {
-        print_letters(rows, payload, format);
-        /* With one reason alone it is not known how many there are. */
-        size_t shown = rcpt_session_rows_count(rows);
-        bool counts =
-            format == COMMAND_FORMAT_TABLE && values[0] == NULL && (int64_t)shown == limit;
-        exit_code = counts && !command_print_held(&context, "letters", shown)
-                        ? command_fail(&context.error)
-                        : command_printed(EX_OK);
-    } else {
-        exit_code = command_fail(&context.error);
-    }
-    rcpt_session_rows_free(rows);
-    command_close(&context);
-    return exit_code;
+    struct list list = {.file = "command/dead_letters_list",
+                        .empty = "no dead letters",
+                        LIST_COLUMNS(columns),
+                        .held = values[0] == NULL ? "letters" : NULL,
+                        .limit = limit};
+    list.column_count -= payload ? 0 : 1;
+    return list_run(&list, call, format, 3, values);
 }
 
 /* ---- redrive ---- */
@@ -81,9 +55,9 @@ static int list(const struct command_call *call, enum command_format format, int
 /* Letters that were cut when they were stored can never be redriven; the reader has to know. */
 static void print_counts(const struct redrive_counts *counts, enum command_format format)
 {
-    static const struct report_column columns[] = {{"letters_moved", REPORT_NUMBER},
-                                                   {"receipts_parked", REPORT_NUMBER},
-                                                   {"letters_left", REPORT_NUMBER}};
+    static const struct report_column sums[] = {{"letters_moved", REPORT_NUMBER},
+                                                {"receipts_parked", REPORT_NUMBER},
+                                                {"letters_left", REPORT_NUMBER}};
     if (format == COMMAND_FORMAT_TABLE) {
         printf("%" PRId64 " letters moved (%" PRId64 " receipts parked for the daemon), %" PRId64
                " left\n",
@@ -95,7 +69,7 @@ static void print_counts(const struct redrive_counts *counts, enum command_forma
                    counts->cut);
     } else {
         struct report report;
-        report_init(&report, columns, 3);
+        report_init(&report, sums, 3);
         report_add_int(&report, counts->moved);
         report_add_int(&report, counts->receipts);
         report_add_int(&report, counts->left);
@@ -140,5 +114,5 @@ int command_dead_letters(const struct command_call *call)
         return refuse_reason(call, reason);
     if (is_redrive && command_option(call, "payload") != NULL)
         return command_usage(call, "--payload is for the list, not for --redrive");
-    return is_redrive ? move(call, format, limit) : list(call, format, limit);
+    return is_redrive ? move(call, format, limit) : list_letters(call, format, limit);
 }

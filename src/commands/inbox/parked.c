@@ -7,8 +7,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "../command.h"
-#include "../report.h"
+#include "../list.h"
 #include "receiptd/base/id_form.h"
 #include "receiptd/postgres/array_text.h"
 #include "receiptd/postgres/sql.h"
@@ -161,21 +160,26 @@ static const struct report_column columns[] = {
     {"parked_at", REPORT_TEXT}, {"age_s", REPORT_NUMBER}, {"message_id", REPORT_TEXT},
     {"source", REPORT_TEXT},    {"topic", REPORT_TEXT},   {"partition", REPORT_NUMBER},
     {"offset", REPORT_NUMBER},  {"index", REPORT_NUMBER}, {"why", REPORT_TEXT}};
-#define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
+#define COLUMN_COUNT  (sizeof(columns) / sizeof(columns[0]))
+#define NOTHING_WAITS "no receipt waits"
 
-/* `found` NULL: without --why, which is the last column. */
-static void print(const struct rcpt_session_rows *rows, const struct rcpt_session_rows *found,
-                  enum command_format format)
+/* The person is no column: it may be a phone number. */
+static const struct report_column range_columns[] = {
+    {"parked_at", REPORT_TEXT},   {"age_s", REPORT_NUMBER},  {"status", REPORT_TEXT},
+    {"until", REPORT_TEXT},       {"source", REPORT_TEXT},   {"topic", REPORT_TEXT},
+    {"partition", REPORT_NUMBER}, {"offset", REPORT_NUMBER}, {"index", REPORT_NUMBER},
+    {"messages", REPORT_NUMBER},  {"next_s", REPORT_NUMBER}};
+
+/* With --why, the last column: the answers to each receipt, and their sums by source. */
+static void print_why(const struct rcpt_session_rows *rows, const struct rcpt_session_rows *found,
+                      enum command_format format)
 {
     struct sums sums = {NULL, 0};
     struct report report;
-    size_t count = COLUMN_COUNT - (found == NULL);
-    report_init(&report, columns, count);
+    report_init(&report, columns, COLUMN_COUNT);
     for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
         for (size_t column = 0; column < COLUMN_COUNT - 1; column++)
             report_add(&report, rcpt_session_rows_text(rows, row, columns[column].name));
-        if (found == NULL)
-            continue;
         size_t why = why_of(found, row);
         report_add(&report, why_text(why));
         struct sum *sum = sum_of(&sums, rcpt_session_rows_text(rows, row, "source"),
@@ -183,58 +187,49 @@ static void print(const struct rcpt_session_rows *rows, const struct rcpt_sessio
         sum->rows++;
         sum->by[why]++;
     }
-    report_print(&report, format, "no receipt waits");
+    report_print(&report, format, NOTHING_WAITS);
     report_fini(&report);
     print_sums(&sums, format == COMMAND_FORMAT_TABLE);
 }
 
-/* The person is no column: it may be a phone number. */
-static bool show_ranges(const struct command_call *call, struct command_context *context,
-                        enum command_format format, const char *limit)
+static bool show_why(struct command_context *context, enum command_format format,
+                     const char *const *values, size_t *count)
 {
-    static const struct report_column range_columns[] = {
-        {"parked_at", REPORT_TEXT},   {"age_s", REPORT_NUMBER},  {"status", REPORT_TEXT},
-        {"until", REPORT_TEXT},       {"source", REPORT_TEXT},   {"topic", REPORT_TEXT},
-        {"partition", REPORT_NUMBER}, {"offset", REPORT_NUMBER}, {"index", REPORT_NUMBER},
-        {"messages", REPORT_NUMBER},  {"next_s", REPORT_NUMBER}};
-    const size_t count = sizeof(range_columns) / sizeof(range_columns[0]);
-    const char *const values[] = {command_option(call, "source"), command_option(call, "topic"),
-                                  limit};
-    struct report report;
     struct rcpt_session_rows *rows = rcpt_session_query(
-        context->session, rcpt_sql("command/ranges_list"), 3, values, &context->error);
-    if (rows == NULL)
-        return false;
-    report_init(&report, range_columns, count);
-    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++)
-        for (size_t column = 0; column < count; column++)
-            report_add(&report, rcpt_session_rows_text(rows, row, range_columns[column].name));
-    report_print(&report, format, "no range waits");
-    report_fini(&report);
+        context->session, rcpt_sql("command/parked_list"), 3, values, &context->error);
+    struct rcpt_session_rows *found = rows != NULL ? look_up(context, rows) : NULL;
+    if (found != NULL) {
+        *count = rcpt_session_rows_count(rows);
+        print_why(rows, found, format);
+    }
     rcpt_session_rows_free(rows);
-    return true;
+    rcpt_session_rows_free(found);
+    return found != NULL;
 }
 
 static bool show(const struct command_call *call, struct command_context *context,
-                 enum command_format format, const char *limit)
+                 enum command_format format, int64_t limit)
 {
+    static const struct list parked = {.file = "command/parked_list",
+                                       .empty = NOTHING_WAITS,
+                                       .columns = columns,
+                                       .column_count = COLUMN_COUNT - 1};
+    static const struct list ranges = {
+        .file = "command/ranges_list", .empty = "no range waits", LIST_COLUMNS(range_columns)};
+    char most[24];
+    size_t count = 0;
+    snprintf(most, sizeof(most), "%" PRId64, limit);
     const char *const values[] = {command_option(call, "source"), command_option(call, "topic"),
-                                  limit};
-    struct rcpt_session_rows *found = NULL;
-    struct rcpt_session_rows *rows = rcpt_session_query(
-        context->session, rcpt_sql("command/parked_list"), 3, values, &context->error);
-    bool good = rows != NULL;
-    if (good && command_option(call, "why") != NULL)
-        good = (found = look_up(context, rows)) != NULL;
-    if (good)
-        print(rows, found, format);
-    /* Of a source or topic alone it is not known how many there are. */
-    if (good && format == COMMAND_FORMAT_TABLE && values[0] == NULL && values[1] == NULL &&
-        (int64_t)rcpt_session_rows_count(rows) == strtoll(limit, NULL, 10))
-        good = command_print_held(context, "parked", rcpt_session_rows_count(rows));
-    rcpt_session_rows_free(rows);
-    rcpt_session_rows_free(found);
-    return good;
+                                  most};
+    if (command_option(call, "ranges") != NULL)
+        return list_print(&ranges, context, format, 3, values, &count);
+    bool good = command_option(call, "why") != NULL
+                    ? show_why(context, format, values, &count)
+                    : list_print(&parked, context, format, 3, values, &count);
+    /* How many receipts one source or topic has is not known. */
+    bool counts = format == COMMAND_FORMAT_TABLE && values[0] == NULL && values[1] == NULL;
+    return good &&
+           (!counts || (int64_t)count != limit || command_print_held(context, "parked", count));
 }
 
 int command_parked(const struct command_call *call)
@@ -242,7 +237,6 @@ int command_parked(const struct command_call *call)
     enum command_format format;
     struct command_context context;
     int64_t limit;
-    char most[24];
     int exit_code;
     if (!command_format(call, &format) ||
         !command_number(call, "limit", 1, LIST_MOST, LIST_DEFAULT, &limit))
@@ -251,10 +245,8 @@ int command_parked(const struct command_call *call)
         return command_usage(call, "--why is of receipts that name a message: not with --ranges");
     if (!command_open(&context, call, true, &exit_code))
         return exit_code;
-    snprintf(most, sizeof(most), "%" PRId64, limit);
-    bool good = command_option(call, "ranges") != NULL ? show_ranges(call, &context, format, most)
-                                                       : show(call, &context, format, most);
-    exit_code = good ? command_printed(EX_OK) : command_fail(&context.error);
+    exit_code =
+        show(call, &context, format, limit) ? command_printed(EX_OK) : command_fail(&context.error);
     command_close(&context);
     return exit_code;
 }
