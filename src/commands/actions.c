@@ -120,7 +120,7 @@ static bool is_known(const char *title)
     return false;
 }
 
-/* A misspelt title is data too, so a note is all that can be said. */
+/* A misspelt title is a column of data, so it is noted and not refused. */
 static void note_title(const char *title)
 {
     const char *meant = NULL;
@@ -147,8 +147,8 @@ static bool refuse_line(struct import *import, const char *text)
                             text);
 }
 
-/* csv_next() ends with REJECT where the file is not CSV. The import ends then: after a lost quote,
- * lines mean nothing. */
+/* csv_next() ends with REJECT where the file is not CSV. The import ends then: behind a missing
+ * quote the lines cannot be told apart. */
 static bool is_damaged(struct import *import)
 {
     struct rcpt_error *error = &import->context.error;
@@ -159,7 +159,7 @@ static bool is_damaged(struct import *import)
     return true;
 }
 
-/* Without a subject a run would be about nothing. */
+/* A run needs a subject. */
 static bool read_titles(struct import *import)
 {
     struct rcpt_error *error = &import->context.error;
@@ -273,9 +273,10 @@ static int import_open(struct import *import)
     return good ? command_printed(EX_OK) : command_fail(&import->context.error);
 }
 
-/* receiptd run stores its pipelines a moment after it has started or was reloaded. A pipeline that
- * the configuration names is waited for, before the file is read: without one that it does not
- * name, or after STORED_WAIT_S, the first transaction says what there is. */
+/* receiptd run stores its pipelines a moment after it has started or was reloaded. The import waits
+ * up to STORED_WAIT_S for a pipeline that the configuration names, before it reads the file. It
+ * does not wait for another name. If the pipeline is still missing, the first transaction says
+ * which ones there are. */
 static bool await_pipeline(struct import *import)
 {
     struct command_context *context = &import->context;
@@ -359,7 +360,7 @@ static int with_action(const struct command_call *call, const char *verb, const 
     return change(call, "command/actions_cancel", "runs cancelled", argument, limit);
 }
 
-/* Without a verb: list. Arguments are checked before the database is opened. */
+/* The verb is list unless one is given. Arguments are checked before the database is opened. */
 int command_actions(const struct command_call *call)
 {
     enum command_format format;

@@ -16,8 +16,8 @@
 #include "receiptd/kafka/consumer.h"
 #include "receiptd/postgres/sql.h"
 
-/* The library knows its properties, the table of keys does not. A mistyped name must not be printed
- * either: by its name alone one knows whether a value is a secret. */
+/* librdkafka knows its properties, the table of keys does not. A mistyped name is refused also
+ * because --print decides by the name alone whether to hide the value. */
 static bool check_properties(const struct rcpt_config *config, const char *path,
                              struct rcpt_error *error)
 {
@@ -64,8 +64,8 @@ static bool is_part(const struct rcpt_node *part, const struct rcpt_node *whole)
     return theirs->type == RCPT_NODE_ARRAY;
 }
 
-/* What once_per means, and the first pipeline before that counts by the same fields. Both numbers
- * are small: a file has at most 200 pipelines. */
+/* Says what once_per means, and names the first earlier pipeline that counts by the same fields.
+ * Both numbers are small: a file has at most 200 pipelines. */
 static void note_once(const struct rcpt_node *pipeline, const struct rcpt_node *first,
                       bool for_ever)
 {
@@ -88,7 +88,8 @@ static void note_once(const struct rcpt_node *pipeline, const struct rcpt_node *
     fputc('\n', stderr);
 }
 
-/* once_per reads as if a pair of pipelines reached each subject once. */
+/* The note is needed because once_per reads as if two pipelines together reached each subject once.
+ */
 static void note_pipelines(const struct rcpt_config *config)
 {
     const char *reason;
@@ -107,8 +108,8 @@ static void note_pipelines(const struct rcpt_config *config)
 
 /* ---- the database ---- */
 
-/* What `receiptd migrate` would still do to the inbox, as notes; then the statements, if there is
- * an inbox to prepare them on. */
+/* Notes what `receiptd migrate` would still do to the inbox. Then prepares the statements, if there
+ * is an inbox. */
 static bool check_inbox(struct command_context *context)
 {
     struct rcpt_session_rows *state = inbox_read_state(context);
@@ -146,7 +147,7 @@ static bool describe_inbox(struct command_context *context)
     return good && (!there || (recent_describe(context, false) && partitions_note(context)));
 }
 
-/* In a transaction that reads: planning a statement runs nothing. */
+/* The transaction is read-only: planning a statement runs nothing. */
 static bool check_reading(struct command_context *context, struct migrate_plan *plan)
 {
     bool good = rcpt_session_begin(context->session, "READ ONLY", &context->error) &&
@@ -156,8 +157,8 @@ static bool check_reading(struct command_context *context, struct migrate_plan *
     return good;
 }
 
-/* What migrate would say of the rows of a table that becomes the inbox. Nothing is written: the
- * lock keeps away what could run code of the table's owner. */
+/* Checks the rows of a table that becomes the inbox, as migrate would. It writes nothing. The lock
+ * keeps the table's owner from adding code that these reads would run. */
 static bool check_rows(struct command_context *context, struct migrate_plan *plan)
 {
     if (!plan->maps_inbox)

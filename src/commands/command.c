@@ -1,7 +1,7 @@
 /* The table of commands: parsing, help, the manual page and completion come from it. A row has a
  * name, an optional argument, options and a function; command.h explains the members. A new command
- * is a row here (docs/contributing.md). Texts have their own line breaks, for a terminal; the
- * manual page fills them again, except where two blanks in a row mark columns. */
+ * is a row here (docs/contributing.md). Texts have line breaks for a terminal. The manual page
+ * fills their lines again, except where two blanks in a row mark columns. */
 #include "command.h"
 
 /* Words separated by | are choices: completion offers them. */
@@ -14,8 +14,8 @@
         "dsn", "DSN", "the owner's connection string, or file:PATH; default: postgres.dsn"         \
     }
 
-/* The order is that of --help: the two daemons, the schema, the configuration, then the
- * questions. */
+/* --help lists them in this order: processes, schema, configuration, then commands that show or
+ * change data. */
 static const struct command commands[] = {
     {
         .name = "run",
@@ -30,8 +30,7 @@ static const struct command commands[] = {
     {
         .name = "intake",
         .summary = "take webhooks of gateways and send their receipts to Kafka",
-        /* With --try the command is a test of an account and no process of its own:
-         * intake_try.c. */
+        /* --try tests an account and starts no process: intake_try.c. */
         .doc =
             "Runs in the foreground until SIGTERM or SIGINT, which answer what is there and end "
             "within\n"
@@ -54,7 +53,7 @@ static const struct command commands[] = {
         .run = command_intake,
     },
     {
-        /* The words behind it are for who may ask; without one it is a process. */
+        /* An argument manages tokens and links. The process runs if there is none. */
         .name = "serve",
         .argument = "token|link",
         .choices = "token link",
@@ -325,7 +324,7 @@ static const struct command commands[] = {
         .run = command_folds,
     },
     {
-        /* Reads Kafka alone; no rule needs to be in effect. */
+        /* The command reads Kafka alone, so the rule need not be in effect. */
         .name = "fold-plan",
         .summary = "say what a rule of folds would publish with other windows",
         .doc =
@@ -368,7 +367,7 @@ static const struct command commands[] = {
         .run = command_actions,
     },
     {
-        /* Asks Kafka and PostgreSQL itself: a daemon that stands still need not be asked. */
+        /* The command asks Kafka and PostgreSQL itself, since the daemon may have stopped. */
         .name = "positions",
         .argument = "[VERB [TOPIC PARTITION|all [OFFSET]]]",
         .choices = "show set skip-gap accept-database accept-cluster",

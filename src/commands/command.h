@@ -32,14 +32,14 @@ struct command {
     int (*run)(const struct command_call *call);
 };
 
-/* One call, as the command line gives it. */
+/* One call of a command, as the command line gives it. */
 struct command_call {
     const struct command *command;
     const char *config_path;
     const char *argument;               /* NULL: not given */
-    const char *more[COMMAND_MAX_MORE]; /* likewise */
-    const char *
-        values[COMMAND_MAX_OPTIONS]; /* by option; "" where it takes no argument, NULL: not given */
+    const char *more[COMMAND_MAX_MORE]; /* NULL: not given */
+    /* By option; "": given, and takes no argument; NULL: not given. */
+    const char *values[COMMAND_MAX_OPTIONS];
 };
 
 enum command_format { COMMAND_FORMAT_TABLE, COMMAND_FORMAT_JSON, COMMAND_FORMAT_CSV };
@@ -48,23 +48,24 @@ enum command_format { COMMAND_FORMAT_TABLE, COMMAND_FORMAT_JSON, COMMAND_FORMAT_
 const struct command *command_table(size_t *count);
 
 /* ---- command_line.c: from argv to a call ---- */
-/* NULL: the option was not given. Asserts that the command has it. */
+/* The value of an option; NULL: it was not given. The command must have the option. */
 const char *command_option(const struct command_call *call, const char *name);
 /* --format; false after saying what is wrong. */
 RCPT_MUST_CHECK bool command_format(const struct command_call *call, enum command_format *format);
-/* --limit or the like: an integer in [low, high]; `fallback` where it was not given. */
+/* The integer of an option such as --limit, in [low, high]; `fallback` if the option was not given.
+ */
 RCPT_MUST_CHECK bool command_number(const struct command_call *call, const char *name, int64_t low,
                                     int64_t high, int64_t fallback, int64_t *value);
 
 /* ---- command_support.c: what several commands need ---- */
-/* Keeps what the process will hold, secrets and telephone numbers, out of core files, and other
- * processes of its user from reading its memory; not where --core-dumps is given. */
+/* Keeps secrets and telephone numbers inside the process. No core file is written, and other
+ * processes of this user cannot read the memory. The option --core-dumps turns that off. */
 void command_protect(const struct command_call *call);
 /* "receiptd: text" and "HINT: …" on stderr; returns the exit code to end with. */
 int command_fail(const struct rcpt_error *error);
 /* The same without advice to run the command that has just failed. */
 int command_fail_in(const struct command_call *call, struct rcpt_error *error);
-/* The same for a wrong command line; returns EX_USAGE. */
+/* The same for a wrong command line, with the hint to look at --help; returns EX_USAGE. */
 int command_usage(const struct command_call *call, const char *format, ...) RCPT_PRINTF(2, 3);
 /* Loads the configuration and connects; NULL after saying why, with the code to exit with. */
 struct command_context {
@@ -77,24 +78,23 @@ struct command_context {
 };
 RCPT_MUST_CHECK bool command_open(struct command_context *context, const struct command_call *call,
                                   bool read_only, int *exit_code);
-/* The same with another connection string than the configuration's: text or file:PATH; NULL: none.
- */
+/* The same with this connection string, text or file:PATH; NULL: the configuration's. */
 RCPT_MUST_CHECK bool command_open_as(struct command_context *context,
                                      const struct command_call *call, const char *dsn,
                                      bool read_only, int *exit_code);
-/* The second half, where the configuration is loaded; the error is in the context. */
+/* Connects only: the configuration is loaded already. The error is in the context. */
 RCPT_MUST_CHECK bool command_connect(struct command_context *context,
                                      const struct command_call *call, bool read_only);
 /* A second session like the first. */
 RCPT_MUST_CHECK struct rcpt_session *command_open_beside(const struct command_context *context,
                                                          struct rcpt_error *error);
 void command_close(struct command_context *context);
-/* Ends a command that the owner of the schema runs, and closes the context. False for `good`: the
- * error is in there. `grants`: what the owner needs on an inbox.table of another role; NULL: the
- * command is for receiptd's own. Returns the exit code. */
+/* Ends a command that the owner of the schema runs: prints the error of the context unless `good`,
+ * and closes the context. `grants`: the rights that the owner needs on an inbox.table of another
+ * role; NULL: the command works on receiptd's own inbox. Returns the exit code. */
 int command_end_as_owner(const struct command_call *call, struct command_context *context,
                          bool good, const char *grants);
-/* Under a table of `shown` rows: how many there are, if there are more. `what` as in
+/* Prints how many rows there are, if there are more than the `shown` ones. `what` as in
  * views/held_count.sql. False: the count failed. */
 RCPT_MUST_CHECK bool command_print_held(struct command_context *context, const char *what,
                                         size_t shown);
@@ -103,7 +103,7 @@ int command_printed(int exit_code);
 
 /* ---- the commands ---- */
 int command_run(const struct command_call *call);
-/* The second one where --try is given. */
+/* command_intake() calls the other two for --try and --letters. */
 int command_intake(const struct command_call *call);
 int command_intake_try(const struct command_call *call);
 int command_intake_letters(const struct command_call *call);

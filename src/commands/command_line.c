@@ -61,7 +61,7 @@ static void print_help(FILE *out)
           out);
 }
 
-/* Names longer than 26 columns push their text to the right, which no option does today. */
+/* A name longer than 26 columns would push its text to the right. No option has one. */
 static void print_option(FILE *out, const char *name, const char *argument, const char *doc)
 {
     char left[64];
@@ -120,7 +120,7 @@ static int refuse_option(const struct command_call *call, const char *word)
     return command_usage(call, "unknown option %s", name);
 }
 
-/* Options and arguments may stand in any order, as getopt_long permits. */
+/* Options and arguments may come in any order. */
 static int parse(int argc, char **argv, struct command_call *call, bool *help)
 {
     struct option table[COMMAND_MAX_OPTIONS + 3];
@@ -128,8 +128,7 @@ static int parse(int argc, char **argv, struct command_call *call, bool *help)
     /* getopt's own messages are turned off; refuse_option() words them. */
     opterr = 0;
     for (;;) {
-        /* optind moves on only when a whole word is read; `at` finds the word that a refusal is
-         * about. */
+        /* optind moves on only after a whole word, so `at` keeps the word that a refusal names. */
         int at = optind > 0 ? optind : 1;
         int option = getopt_long(argc, argv, ":hc:", table, NULL);
         if (option == -1)

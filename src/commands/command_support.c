@@ -25,8 +25,8 @@
 #define IS_SANITIZED 0
 #endif
 
-/* Without a core file and without ptrace by the same user, no other process can read the secrets in
- * memory. PR_SET_DUMPABLE covers both; the limit holds for children too. */
+/* Other processes could read secrets from a core file, or by ptrace under the same user.
+ * PR_SET_DUMPABLE forbids both. The limit also holds for child processes. */
 void command_protect(const struct command_call *call)
 {
     const struct rlimit none = {0, 0};
@@ -53,7 +53,8 @@ int command_fail(const struct rcpt_error *error)
     return error->exit_code != 0 ? error->exit_code : EX_SOFTWARE;
 }
 
-/* "the role lacks a grant: run receiptd migrate …" keeps its first clause in migrate. */
+/* Inside migrate, the hint "the role lacks a grant: run receiptd migrate …" ends behind its first
+ * clause. */
 int command_fail_in(const struct command_call *call, struct rcpt_error *error)
 {
     char own[64];
@@ -79,8 +80,8 @@ int command_usage(const struct command_call *call, const char *format, ...)
     return EX_USAGE;
 }
 
-/* Another connection string than the configuration's: text, or file:PATH, so that no password
- * stands in the list of processes. The caller frees it; NULL on error. */
+/* Returns the connection string of a text or of file:PATH, which keeps the password out of the list
+ * of processes. The caller frees it; NULL on error. */
 static char *read_dsn(const char *given, struct rcpt_error *error)
 {
     char problem[160];

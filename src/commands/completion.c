@@ -1,5 +1,5 @@
 /* `receiptd generate bash` and `zsh`: completion scripts from the table of commands. They complete
- * words of the tables and ask nothing of the system. */
+ * words of the table of commands, and ask nothing else. */
 #include <string.h>
 
 #include "command.h"
@@ -91,8 +91,8 @@ static void write_zsh_choices(const char *choices, char between, FILE *out)
     fputc(')', out);
 }
 
-/* A value without choices and files still needs a message, a blank, or zsh would complete options
- * there. */
+/* zsh would complete options for a value that has neither choices nor files; a blank message
+ * prevents that. */
 static void write_zsh_option(const struct command_option *option, FILE *out)
 {
     fprintf(out, "            '--%s[", option->name);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Spreadsheets write it in front of UTF-8; it belongs to no field. */
+/* Skips the byte order mark that spreadsheets write in front of UTF-8. */
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 void csv_init(struct csv *csv, FILE *in)
@@ -15,14 +15,14 @@ void csv_init(struct csv *csv, FILE *in)
     csv->count = 0;
 }
 
-/* REJECT says that the file is at fault; the caller turns it into its own exit code. */
+/* The decision REJECT means that the file is not CSV; the caller chooses the exit code. */
 static bool refuse(const struct csv *csv, const char *text, struct rcpt_error *error)
 {
     return rcpt_error_set(error, RCPT_DECISION_REJECT, NULL, "line %u: %s", csv->line, text);
 }
 
-/* Lines end with LF, CR LF, or CR alone, as some spreadsheets write them: a line feed stands for
- * all. */
+/* Lines end with LF, CR LF, or CR alone, which some spreadsheets write. All three are read as a
+ * line feed. */
 static int get_unquoted(struct csv *csv)
 {
     int byte = getc(csv->in);

@@ -39,7 +39,7 @@ static int connect_to(const char *path, struct rcpt_error *error)
     return -1;
 }
 
-/* The protocol is one line of words; a line feed inside would be a second request. */
+/* A request is one line of words, so a line feed inside would begin a second request. */
 static bool send_request(int fd, const struct command_call *call, bool json,
                          struct rcpt_error *error)
 {
@@ -58,7 +58,7 @@ static bool send_request(int fd, const struct command_call *call, bool json,
                             strerror(errno));
 }
 
-/* The whole answer, terminated. */
+/* Reads the whole answer into a string. */
 static char *receive(int fd, struct rcpt_error *error)
 {
     struct rcpt_buffer text = {0};

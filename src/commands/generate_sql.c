@@ -32,7 +32,7 @@ static void write_list(FILE *out, const char *folder,
         write_statement(out, folder, "", &list[index]);
 }
 
-/* By name and by text: only statements that differ are printed again. */
+/* Compares name and text, so that only statements that differ are printed again. */
 static bool is_among(const struct rcpt_lane_statements *statements,
                      const struct rcpt_pg_statement *statement)
 {
@@ -67,8 +67,8 @@ struct variant {
     bool ruled;
 };
 
-/* Those statements that are not as in `plain`, which has no rules; NULL: all. The caller frees the
- * result. */
+/* Prints the statements that differ from those of `plain`, which has no rules; NULL: all. The
+ * caller frees the result. */
 static struct rcpt_lane_statements *write_variant(FILE *out,
                                                   const struct rcpt_lane_statements *plain,
                                                   const struct variant *of)
@@ -113,7 +113,7 @@ static void write_lane(FILE *out)
     rcpt_lane_statements_free(plain);
 }
 
-/* The rest of an expiry are statements of lanes. */
+/* All other statements of an expiry are those of lanes. */
 static void write_expiry(FILE *out)
 {
     static const struct rcpt_pg_binding own[] = {{"part_schema", "receiptd"},
@@ -129,7 +129,7 @@ static void write_expiry(FILE *out)
     free(sql);
 }
 
-/* With a customer and a channel, which are in the column of the dimensions. */
+/* The variant has a customer and a channel, which are in the column of the dimensions. */
 static const struct rcpt_pg_statement *serve_statements(size_t *count)
 {
     const struct rcpt_serve_columns columns = {.customer = DIMENSION_COLUMN,
@@ -141,7 +141,7 @@ static const struct rcpt_pg_statement *serve_statements(size_t *count)
     return rcpt_serve_statements(&columns, count);
 }
 
-/* With a table of receiptd's own in the place of the platform's view. */
+/* The variant has a table of receiptd's own in place of the platform's view. */
 static const struct rcpt_pg_statement *names_statements(size_t *count)
 {
     return rcpt_serve_names_statements("receiptd.action", count);

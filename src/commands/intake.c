@@ -33,7 +33,7 @@ static void on_ready(void *context, bool ready, const char *reason)
     supervisor_set_ready(&process->frame.supervisor, ready);
 }
 
-/* The rate is that since the last line for the service manager. */
+/* The rate is counted since the last line for the service manager. */
 static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
 {
     struct intake_process *process = context;
@@ -69,7 +69,7 @@ static void on_tracer_closed(void *context)
     close_handles(process);
 }
 
-/* The intake is closed; spans on their way go first. */
+/* The intake is closed. Spans that are not sent yet are sent before the handles close. */
 static void close_rest(struct intake_process *process)
 {
     process->intake = process->endpoints.intake = NULL;

@@ -1,6 +1,5 @@
-/* `receiptd intake --letters ACCOUNT`: the dead letters of the intake as JSON lines, from a time
- * on up to the end of the topic as it is now. Reads Kafka alone: joins no group, commits
- * nothing. */
+/* `receiptd intake --letters ACCOUNT`: the dead letters of the intake as JSON lines, from a time on
+ * to the present end of the topic. Reads Kafka alone: joins no group, commits nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

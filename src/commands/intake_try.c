@@ -76,7 +76,7 @@ static void print_events(const struct rcpt_intake_account *account,
     }
 }
 
-/* Returns whether something was lost that a receipt may have been. */
+/* Returns whether a part of the request was dropped that may have been a receipt. */
 static bool report_drops(const struct rcpt_intake_result *result)
 {
     static const char *const kinds[RCPT_INTAKE_DROP__COUNT] = {
@@ -158,7 +158,7 @@ static int try_request(const struct rcpt_intake_account_config *config,
     return command_printed(exit_code);
 }
 
-/* Loads partially: a laptop with accounts only, without brokers and database, is enough. */
+/* Loads a part of the configuration: accounts are enough, without brokers and database. */
 int command_intake_try(const struct command_call *call)
 {
     const char *name = command_option(call, "try");

@@ -69,7 +69,7 @@ static bool read_number(const struct command_call *call, const char *name, int64
     return true;
 }
 
-/* Limits without an option keep their values: their parameters are NULL. */
+/* A limit without an option keeps its value: its parameter is NULL. */
 static int set(const struct command_call *call, const char *org)
 {
     char rate[NUMBER], burst[NUMBER], concurrency[NUMBER], weight[NUMBER];

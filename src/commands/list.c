@@ -1,4 +1,4 @@
-/* Commands that list (list.h). Called by actions.c, limits.c, and files of figures/ and inbox/. */
+/* Lists of rows (list.h). Called by actions.c, limits.c, and files of figures/ and inbox/. */
 #include "list.h"
 
 #include <sysexits.h>

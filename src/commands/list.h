@@ -1,4 +1,5 @@
-/* Commands that list: one statement, whose rows are a table, CSV or JSON. Private to commands. */
+/* Commands that list: they run one statement and print its rows as a table, CSV or JSON. Private to
+ * this folder and those below it. */
 #ifndef RECEIPTD_COMMANDS_LIST_H
 #define RECEIPTD_COMMANDS_LIST_H
 

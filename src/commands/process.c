@@ -19,7 +19,7 @@ struct command_reload {
     struct rcpt_error error;
 };
 
-/* Clients send or ask again what is abandoned. */
+/* Clients repeat the requests that are abandoned. */
 static void on_deadline(uv_timer_t *timer)
 {
     const struct command_process *process = timer->data;
@@ -56,7 +56,7 @@ static void on_signal(uv_signal_t *handle, int number)
 
 /* ---- reloads ---- */
 
-/* In the worker: touches the reload and the settings only. */
+/* Runs in the worker, so it touches the reload and the settings only. */
 static void on_read_work(uv_work_t *work)
 {
     struct command_reload *reload = work->data;
@@ -64,7 +64,7 @@ static void on_read_work(uv_work_t *work)
     reload->fresh = settings->read(settings->config_path, &reload->before, &reload->error);
 }
 
-/* A file with a fault changes nothing. */
+/* A configuration with a fault changes nothing. */
 static void take_over(struct command_process *process, struct command_reload *reload)
 {
     char *text = NULL;

@@ -1,6 +1,6 @@
-/* What the processes of `receiptd intake` and `receiptd serve` share: loop, signals, the deadline
- * of the drain, the service manager's view. `receiptd run` has its own (src/app). Private to this
- * folder; all of it on the loop's thread. */
+/* The frame of the processes `receiptd intake` and `receiptd serve`: start, loop, signals, the
+ * deadline of the drain, reports to the service manager. `receiptd run` has its own (src/app). All
+ * functions run on the loop's thread. Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_PROCESS_H
 #define RECEIPTD_COMMANDS_PROCESS_H
 
@@ -19,14 +19,15 @@ struct command_process_settings {
     const struct rcpt_config *config; /* borrowed; its deadline of the drain may change */
     void (*describe)(void *context, char text[SUPERVISOR_STATUS_BYTES]);
     void (*on_hangup)(void *context); /* SIGHUP, also while the process stops */
-    void (*on_stop)(
-        void *context);      /* the first SIGTERM or SIGINT: drain. The second ends at once */
-    const char *abandoned;   /* what a drain that takes too long abandons, for the log */
+    /* The first SIGTERM or SIGINT: drain. The second ends the process at once. */
+    void (*on_stop)(void *context);
+    const char *abandoned;   /* for the log: what a drain past its deadline abandons */
     const char *config_path; /* borrowed for life */
-    /* In a worker: reads the file, and tries what is new in it. NULL: refused. */
+    /* Called in a worker: reads the file, and tries its new connection strings. NULL: refused. */
     struct rcpt_config *(*read)(const char *path, const struct reload_dsns *before,
                                 struct rcpt_error *error);
-    /* What was read goes into effect; says what has changed. Not called while it stops. */
+    /* Puts the fresh configuration into effect and prints what has changed. Not called while the
+     * process stops. */
     void (*apply)(void *context, struct rcpt_config *fresh, FILE *out);
 };
 
@@ -56,9 +57,9 @@ void command_process_start(struct command_process *process,
 /* Runs the loop until all handles are closed, the endpoints' server among them. Returns the exit
  * code. */
 int command_process_loop(struct command_process *process, struct pages_server *server);
-/* A worker reads the configuration, then `apply` is called. One at a time. */
+/* A worker reads the configuration, then `apply` is called. One reload runs at a time. */
 void command_process_reload(struct command_process *process);
-/* All its handles; when the caller's are closed, too, uv_run() returns. */
+/* Closes all handles of the frame. The loop ends when the caller's are closed as well. */
 void command_process_close(struct command_process *process);
 
 #endif

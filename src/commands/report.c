@@ -1,5 +1,5 @@
-/* Rows for a reader: collected as texts, then printed as an aligned table, as CSV or as JSON.
- * Nothing that others wrote can steer the terminal. Called by commands. */
+/* Rows for a reader: collected as texts, then printed as an aligned table, as CSV or as JSON. Texts
+ * of others cannot steer the terminal. Called by commands. */
 #include "report.h"
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ size_t report_row_count(const struct report *report)
     return report->cell_count / report->column_count;
 }
 
-/* Cells of a row are adjacent. */
+/* The cells of a row stand side by side. */
 static const char *cell(const struct report *report, size_t row, size_t column)
 {
     return report->cells[row * report->column_count + column];
@@ -206,7 +206,7 @@ void report_add_rows(struct report *report, const struct rcpt_session_rows *rows
             report_add(report, rcpt_session_rows_text(rows, row, report->columns[column].name));
 }
 
-/* JSON and CSV stay empty tables without rows; only a reader gets a sentence. */
+/* JSON and CSV are empty if there are no rows; only the table has a sentence in its place. */
 void report_print(const struct report *report, enum command_format format, const char *none)
 {
     struct rcpt_json json;

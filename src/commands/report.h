@@ -36,8 +36,9 @@ void report_add_int(struct report *report, int64_t value);
 
 size_t report_row_count(const struct report *report);
 
-/* With a line of titles. Bytes that would steer a terminal are shown as "?". No row: nothing. In
- * CSV a text that a spreadsheet would take for a formula gets a quote in front. */
+/* Both begin with a line of titles. The table is empty without rows, and shows bytes that would
+ * steer a terminal as "?". In CSV, a text that a spreadsheet would take for a formula gets a quote
+ * in front. */
 void report_print_table(const struct report *report, FILE *out);
 void report_print_csv(const struct report *report, FILE *out);
 /* As an array of objects. */

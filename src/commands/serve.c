@@ -1,5 +1,5 @@
-/* `receiptd serve`: the process of the interface for readers, and the commands for who may ask:
- * tokens and links. Starting → serving → stopping (requests in hand are answered) → closing. */
+/* `receiptd serve`: the process of the interface for readers, and the commands that make tokens and
+ * links for them. Starting → serving → stopping (requests in hand are answered) → closing. */
 #include <inttypes.h>
 #include <openssl/rand.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ static void take_ladder(const struct rcpt_config *config, const struct rcpt_conf
         rcpt_log_failure(RCPT_LOG_ERROR, "commands", &error, "the ladder stays as it was");
 }
 
-/* In a worker. Readers need neither Kafka nor the daemon's connection, so none is tried. */
+/* Runs in a worker. Readers need neither Kafka nor the daemon's connection, so it tries none. */
 static struct rcpt_config *read_config(const char *path, const struct reload_dsns *before,
                                        struct rcpt_error *error)
 {
@@ -180,7 +180,8 @@ static bool scopes_of(const char *text, char array[64])
     return used > 1;
 }
 
-/* 256 bits, in hexadecimal digits behind a prefix by which searches for leaked secrets know it. */
+/* A token is 256 random bits as hexadecimal digits. Scanners for leaked secrets find it by its
+ * prefix. */
 static void make_token(char token[80])
 {
     unsigned char bytes[TOKEN_BYTES];
@@ -213,7 +214,7 @@ static int as_owner(const struct command_call *call, const char *file, size_t co
     return exit_code;
 }
 
-/* The token is printed once, and is nowhere afterwards. */
+/* The token is printed once. Only its hash is stored. */
 static int add_token(const struct command_call *call)
 {
     const char *name = command_option(call, "name"), *scope = command_option(call, "scope");
@@ -256,7 +257,8 @@ static int token(const struct command_call *call)
 
 /* ---- links ---- */
 
-/* Prints the address; the host is the one that the process listens on, since it knows no other. */
+/* Prints the link. Its host is the address that the process listens on, since no other is
+ * configured. */
 static int make_link(const struct command_call *call)
 {
     struct rcpt_error error = {0};

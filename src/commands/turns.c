@@ -1,8 +1,8 @@
-/* Turns of commands (turns.h). A turn is a lock of a table, which needs a right on it: an advisory
- * lock is anybody's who may connect. A table lock ends with its transaction, and the command's
- * session has many of those: so another session holds it, in a transaction that never gets a
- * snapshot or an id, and keeps no dead row alive. Called by partitions_sql.c, recent.c, erase.c,
- * audit*.c. */
+/* Turns of commands (turns.h). A turn is a lock on a table, so it needs a right on that table.
+ * Every role that may connect could take an advisory lock. A table lock ends with its transaction,
+ * and the command's session has many transactions. A second session holds the lock, in a
+ * transaction without a snapshot and an id, which keeps no dead rows alive. Called by
+ * partitions_sql.c, recent.c, erase.c, audit*.c. */
 #include "turns.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #define WAIT "SET LOCAL lock_timeout = '30s'"
 
-/* The mode excludes itself and vacuum, and nothing that reads or writes rows. */
+/* The mode conflicts with itself and with vacuum, but not with reads and writes of rows. */
 #define TAKE                                                                                       \
     "SAVEPOINT turn; SET LOCAL lock_timeout = 0; LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE "    \
     "NOWAIT"

@@ -1,5 +1,5 @@
-/* A statement that may wait long for others, and says for whom (waits.h). Called by recent.c and
- * turns.c. */
+/* Runs a statement that may wait long, and names the sessions that it waits for (waits.h). Called
+ * by recent.c and turns.c. */
 #include "waits.h"
 
 #include <signal.h>
@@ -13,8 +13,8 @@
 
 struct waits {
     struct command_context *context;
-    struct rcpt_session
-        *beside; /* asks while the other one waits; NULL: not yet, or there is none to be had */
+    /* Asks while the other one waits; NULL: not open yet, or cannot be opened. */
+    struct rcpt_session *beside;
     bool alone;
     char pid[16];    /* of the one that waits */
     char named[256]; /* backends that were named already */
@@ -26,7 +26,7 @@ static const char *or_unknown(const struct rcpt_session_rows *rows, size_t row, 
     return text != NULL && *text != '\0' ? text : "unknown";
 }
 
-/* Each is named once, however long it lasts. */
+/* Each session is named once. */
 static void name_one(struct waits *waits, const struct rcpt_session_rows *rows, size_t row)
 {
     char mark[24];
@@ -43,7 +43,7 @@ static void name_one(struct waits *waits, const struct rcpt_session_rows *rows, 
             or_unknown(rows, row, "age"), or_unknown(rows, row, "began"));
 }
 
-/* A signal that came during this query is for the statement that waits. */
+/* A signal during this query is passed on to the statement that waits. */
 static void on_wait(void *context)
 {
     struct waits *waits = context;

@@ -5,8 +5,8 @@
 
 #include "command.h"
 
-/* Runs it, and names on stderr each session that it waits for, by a second connection; where there
- * is none to be had, it runs without. */
+/* Runs the statement and names on stderr each session that it waits for. It asks by a second
+ * connection, and names none if it cannot open one. */
 RCPT_MUST_CHECK bool waits_execute(struct command_context *context, const char *sql);
 
 #endif

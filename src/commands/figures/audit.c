@@ -1,7 +1,7 @@
-/* `receiptd audit`: recounts funnels from the messages, live and retired, some campaigns at a time
- * in short snapshots, and compares with the counters; --repair adds the differences, or books
- * messages that went without their trigger. Works beside a running daemon: a recount and its
- * counters are read in one statement. */
+/* `receiptd audit`: recounts funnels from live and retired messages and compares them with the
+ * counters. It takes some campaigns at a time, in short snapshots. --repair adds the differences,
+ * and books messages that were deleted without the trigger. It works beside a running daemon: one
+ * statement reads a recount and its counters. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,9 +77,8 @@ static void note_drift(struct audit *audit, const char *campaign,
     }
 }
 
-/* Adds the difference and does not overwrite: batches go on counting meanwhile. The lock comes in
- * an earlier statement than the recount, so that of two repairs the second sees what the first has
- * added. */
+/* Adds the difference instead of overwriting, since batches go on counting. The lock is taken in an
+ * earlier statement than the recount, so a second repair sees what the first has added. */
 static bool add_difference(struct audit *audit, const char *campaign)
 {
     struct rcpt_session *session = audit->context->session;
@@ -134,8 +133,7 @@ static bool audit_campaign(struct audit *audit, const char *campaign)
     return good;
 }
 
-/* Most campaigns have no drift, and for those the sums are all there is to say. The others are
- * recounted one by one. */
+/* Most campaigns have no drift: their sums are enough. The others are recounted one by one. */
 static bool take_sums(struct audit *audit, const struct rcpt_session_rows *sums)
 {
     bool good = true;
@@ -150,7 +148,7 @@ static bool take_sums(struct audit *audit, const struct rcpt_session_rows *sums)
     return good;
 }
 
-/* The settings are for one transaction. */
+/* The settings hold for one transaction, so it begins here. */
 static struct rcpt_session_rows *read_all(struct audit *audit, const char *file, size_t count,
                                           const char *const *values)
 {
@@ -168,7 +166,7 @@ static struct rcpt_session_rows *read_all(struct audit *audit, const char *file,
     return NULL;
 }
 
-/* What the audit of dimensions, groups and times has found. */
+/* Adds the findings of the audit of dimensions, groups and times. */
 static void take_found(struct audit *audit, const struct audit_dimensions *found)
 {
     audit->repaired += found->repaired;
@@ -176,8 +174,8 @@ static void take_found(struct audit *audit, const struct audit_dimensions *found
     audit->older += found->older;
 }
 
-/* The counters by dimensions of campaigns whose funnels have been audited, and repaired, before:
- * those are what dimensions are compared with where messages were deleted. */
+/* Audits counters by dimension after the funnels of the same campaigns: where messages were
+ * deleted, dimensions are compared with the funnel. */
 static bool audit_by(struct audit *audit, const char *campaigns)
 {
     struct audit_dimensions by = {.context = audit->context,
@@ -189,7 +187,7 @@ static bool audit_by(struct audit *audit, const char *campaigns)
     return good;
 }
 
-/* Those of gateways go over all campaigns, so an audit of one leaves them out. */
+/* Times by gateway cover all campaigns, so an audit of one campaign leaves them out. */
 static bool audit_gateways(struct audit *audit)
 {
     struct audit_dimensions by = {.context = audit->context,
@@ -201,8 +199,8 @@ static bool audit_gateways(struct audit *audit)
     return good;
 }
 
-/* Many campaigns by one statement: a statement for each would take longer than their recount. Moves
- * `row` on to the first that is left. */
+/* One statement audits many campaigns: a statement for each would take longer than the recount.
+ * Moves `row` to the first campaign that is left. */
 static bool audit_some(struct audit *audit, const struct rcpt_session_rows *campaigns, size_t *row)
 {
     struct rcpt_array_text names;
@@ -255,7 +253,7 @@ static bool audit_one(struct audit *audit, const char *campaign)
 
 /* ---- printing ---- */
 
-/* With CSV the summary goes to stderr, so that stdout stays a table. */
+/* CSV has its summary on stderr, so that stdout is only a table. */
 static void print_summary(const struct audit *audit, FILE *out)
 {
     fprintf(out, "%" PRId64 " campaigns checked, %" PRId64 " cells compared, %zu cells drift",
@@ -271,7 +269,7 @@ static void print_summary(const struct audit *audit, FILE *out)
                 audit->booked);
 }
 
-/* To stderr: it is no drift, and no row of a table. */
+/* The note goes to stderr, since it is no drift and no row of the table. */
 static void note_older(const struct audit *audit)
 {
     if (audit->older > 0)
@@ -300,7 +298,7 @@ static void print_json(const struct audit *audit)
     putchar('\n');
 }
 
-/* A table and its summary go to one stream: both are for the reader. */
+/* A person reads both table and summary, so they go to one stream. */
 static void print(const struct audit *audit, enum command_format format)
 {
     if (format == COMMAND_FORMAT_JSON) {
@@ -333,8 +331,7 @@ static int search_ids(const struct command_call *call)
     return exit_code;
 }
 
-/* Partitions first: their messages are counted where they stand, or the audit says why it cannot.
- */
+/* Partitions come first: the audit counts their messages where they are, or says why it cannot. */
 static bool audit_it(struct audit *audit, const char *campaign)
 {
     if (!audit_partitions_read(&audit->partitions, audit->context, audit->repair) ||
@@ -344,7 +341,7 @@ static bool audit_it(struct audit *audit, const char *campaign)
            audit_partitions_settle(&audit->partitions);
 }
 
-/* Without --repair the session is read-only, so that an audit can change nothing by mistake. */
+/* The session is read-only unless --repair is given, so an audit changes nothing by mistake. */
 int command_audit(const struct command_call *call)
 {
     enum command_format format;

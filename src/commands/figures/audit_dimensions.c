@@ -1,6 +1,6 @@
-/* `receiptd audit`, dimensions (counters.by) and groups (counters.groups): recounts them from the
- * messages, and compares; likewise histograms of times (counters.times) from their rows. Called by
- * audit.c for each set of campaigns, after their funnels. */
+/* `receiptd audit`, dimensions (counters.by), groups (counters.groups) and histograms of times
+ * (counters.times): recounts them from the messages and compares. Called by audit.c for each set of
+ * campaigns, after their funnels. */
 #include "audit_dimensions.h"
 
 #include <stdio.h>
@@ -60,7 +60,7 @@ static struct rcpt_session_rows *ask(const struct recount *recount, const char *
     return rows;
 }
 
-/* In a transaction, for its settings; a repair with the lock in an earlier statement than its
+/* The settings need a transaction. A repair takes its lock in an earlier statement than its
  * snapshot. NULL on error. */
 static struct rcpt_session_rows *run(const struct recount *recount, const char *end,
                                      const char *before)
@@ -81,8 +81,8 @@ static struct rcpt_session_rows *run(const struct recount *recount, const char *
     return NULL;
 }
 
-/* A campaign that is older than its dimension has not drifted: nobody has counted its first
- * messages. */
+/* A campaign that is older than its dimension has not drifted: its first messages were never
+ * counted by it. */
 static int64_t count_drift(const struct rcpt_session_rows *rows, int64_t *older)
 {
     int64_t drift = 0;

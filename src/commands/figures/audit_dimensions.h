@@ -11,12 +11,12 @@ struct audit_dimensions {
     bool repair;
     bool booked;          /* this run has booked messages that went without the trigger */
     struct report *drift; /* as that of audit.c: a row for each cell that is off */
-    /* What it found: cells added to, cells off at the end; and campaigns, once for each dimension,
-     * with messages that were inserted before it was counted. */
+    /* Findings: cells that were added to, cells that are off at the end, and campaigns with
+     * messages that were inserted before a dimension was counted (once for each dimension). */
     int64_t repaired, remaining, older;
 };
 
-/* `campaigns`: an array of SQL. False: the error is in the context. Nothing without any. */
+/* Audits the campaigns of an array of SQL. False: the error is in the context. */
 RCPT_MUST_CHECK bool audit_dimensions(struct audit_dimensions *audit, const char *campaigns);
 /* The histograms of times by gateway, over all campaigns. */
 RCPT_MUST_CHECK bool audit_gateway_times(struct audit_dimensions *audit);

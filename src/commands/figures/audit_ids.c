@@ -26,7 +26,7 @@ static const struct report_column columns[] = {{"message_id", REPORT_TEXT},
                                                {"organisations", REPORT_NUMBER},
                                                {"campaigns", REPORT_NUMBER}};
 
-/* An inbox that is not there has no ids: the walk then says what is missing. */
+/* If there is no inbox, the walk says what is missing. */
 static bool can_be_two(struct command_context *context, bool *answer)
 {
     struct inbox_place place;
@@ -41,7 +41,7 @@ static bool can_be_two(struct command_context *context, bool *answer)
     return good;
 }
 
-/* Each slice that has twins names its first ones: those of the first such slice are shown. */
+/* Each slice with twins names its first ones. The command shows those of the first such slice. */
 static void take(struct walk *walk, const struct rcpt_session_rows *rows)
 {
     const char *last = rcpt_session_rows_text(rows, 0, "last");

@@ -1,6 +1,6 @@
-/* audit, partitions that have left the inbox: those that are detached are counted and named; what
- * was dropped or truncated without its trigger is missing, and only a person can say that it may be
- * booked. Called by audit.c. */
+/* audit, partitions that have left the inbox. Detached ones are counted and named. Messages that
+ * were dropped or truncated without the trigger are missing, and only an operator can decide to
+ * book them. Called by audit.c. */
 #include "audit_partitions.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@ static bool is(const struct audit_partitions *partitions, size_t row, const char
     return strcmp(rcpt_session_rows_text(partitions->rows, row, "state"), state) == 0;
 }
 
-/* With messages that are live and booked a repair would add them to the counters once more. */
+/* A repair would add messages to the counters again that are both live and booked. */
 static bool refuse_returned(const struct audit_partitions *partitions)
 {
     struct rcpt_error *error = &partitions->context->error;
@@ -38,7 +38,7 @@ static bool refuse_returned(const struct audit_partitions *partitions)
     return true;
 }
 
-/* Before the first recount: what was dropped meanwhile is left to the next audit. */
+/* Runs before the first recount. A partition that is dropped later is left to the next audit. */
 bool audit_partitions_read(struct audit_partitions *partitions, struct command_context *context,
                            bool repair)
 {
@@ -53,7 +53,7 @@ void audit_partitions_free(struct audit_partitions *partitions)
     rcpt_session_rows_free(partitions->rows);
 }
 
-/* A partition that was dropped may have been empty: without drift there is nothing to say of it. */
+/* A dropped partition may have been empty, so it is named only if there is drift. */
 static void print_one(const struct audit_partitions *partitions, size_t row, bool drifted)
 {
     const char *name = name_of(partitions, row);
@@ -73,7 +73,7 @@ static void print_one(const struct audit_partitions *partitions, size_t row, boo
                 name);
 }
 
-/* A repair has said itself how many it has booked. */
+/* A repair has already printed how many messages it has booked. */
 void audit_partitions_print(const struct audit_partitions *partitions, int64_t missing,
                             bool drifted, bool repaired)
 {
@@ -88,8 +88,8 @@ void audit_partitions_print(const struct audit_partitions *partitions, int64_t m
                 missing);
 }
 
-/* By the names that were read at the start, so that nothing is forgotten that the audit did not
- * look for. */
+/* Settles the partitions that were read at the start, so partitions that the audit did not see stay
+ * noted. */
 bool audit_partitions_settle(const struct audit_partitions *partitions)
 {
     struct command_context *context = partitions->context;

@@ -30,7 +30,7 @@ static void put(struct rcpt_json *json, const struct rcpt_session_rows *rows, si
     rcpt_json_put_text(json, column, rcpt_session_rows_text(rows, row, column));
 }
 
-/* What most messages or receipts do not have is left out. */
+/* Members that most messages or receipts do not have are left out. */
 static void put_given(struct rcpt_json *json, const struct rcpt_session_rows *rows, size_t row,
                       const char *column)
 {
@@ -117,7 +117,7 @@ static void write_receipt(struct rcpt_json *json, const struct explanation *expl
     rcpt_json_end_object(json);
 }
 
-/* Nothing without counters.groups. */
+/* Writes nothing unless counters.groups is set. */
 static void write_groups(struct rcpt_json *json, const struct explanation *explanation)
 {
     if (explanation->groups[0] == NULL)
@@ -213,8 +213,8 @@ static void print_place(const struct rcpt_session_rows *rows, size_t row)
            rcpt_session_rows_int(rows, row, "offset"), rcpt_session_rows_int(rows, row, "index"));
 }
 
-/* In which statuses the attempts at the same logical message stand, or messages of the same
- * customer. */
+/* Prints the statuses of attempts at the same logical message, or of messages of the same customer.
+ */
 static void print_groups(const struct explanation *explanation)
 {
     for (size_t index = 0; index < RCPT_GROUPS && explanation->groups[index] != NULL; index++) {
@@ -226,7 +226,7 @@ static void print_groups(const struct explanation *explanation)
     }
 }
 
-/* Why, and through whom, on a line of its own: what the receipt says beside its status. */
+/* Prints reason and gateway on a line of their own, which the receipt gives beside its status. */
 static void print_said(const struct rcpt_session_rows *rows, size_t row)
 {
     static const char *const columns[][2] = {{"gateway", "gateway"},
@@ -251,7 +251,8 @@ static void print_said(const struct rcpt_session_rows *rows, size_t row)
         putchar('\n');
 }
 
-/* Without timeline.retention only parked receipts are known; the line says how to keep more. */
+/* Only parked receipts are known unless timeline.retention is set; the line says how to keep more.
+ */
 static void print_receipts(const struct explanation *explanation)
 {
     const struct rcpt_session_rows *rows = explanation->receipts;
@@ -359,7 +360,7 @@ static bool read_all(struct command_context *context, const char *id,
     return good;
 }
 
-/* Nothing known is an answer with its own exit code. */
+/* An unknown message has an exit code of its own. */
 static int print(const struct explanation *explanation, enum command_format format)
 {
     /* A message may be known by its row alone, or by a dead letter alone. */
@@ -379,7 +380,7 @@ static int print(const struct explanation *explanation, enum command_format form
     return command_printed(known > 0 ? EX_OK : EX_NOINPUT);
 }
 
-/* Read-only: nothing here can change the message. */
+/* The session is read-only: nothing here can change the message. */
 int command_explain(const struct command_call *call)
 {
     enum command_format format;

@@ -1,6 +1,5 @@
-/* What a receipt did and why, in words: derived from what the timeline stores (core/outcome.c).
- * Called by explain.c.
- */
+/* Says in words what a receipt did and why. It follows from what the timeline stores
+ * (core/outcome.c). Called by explain.c. */
 #include "explain_why.h"
 
 #include <inttypes.h>
@@ -42,8 +41,8 @@ static bool is_range(const struct rcpt_session_rows *rows, size_t row)
     return rcpt_session_rows_int(rows, row, "index") >= RCPT_RECORD_RANGE_INDEX;
 }
 
-/* What a receipt waits or waited for: `waits` while it does, `after` when it is applied. The
- * first line is for those without a word in the timeline. */
+/* The reasons for waiting: `waits` while the receipt waits, `after` when it is applied. The first
+ * line is for receipts without a word in the timeline. */
 static const struct {
     const char *waited, *effect, *waits, *after;
 } waits[] = {
@@ -74,7 +73,7 @@ static void explain_dead(const char *dead, char why[EXPLAIN_WHY_BYTES])
         snprintf(why, EXPLAIN_WHY_BYTES, "refused (%.40s); it is a dead letter now", dead);
 }
 
-/* The batch did not apply it: it waits, is dead, or was applied later. */
+/* The batch did not apply the receipt: it waits, is dead, or was applied later. */
 static const char *explain_waiting(const struct rcpt_session_rows *rows, size_t row,
                                    char why[EXPLAIN_WHY_BYTES])
 {
@@ -102,7 +101,7 @@ bool explain_is_expiry(const struct rcpt_session_rows *rows, size_t row)
     return rcpt_session_rows_text(rows, row, "topic")[0] == '\0';
 }
 
-/* Without `old` the batch did not apply the receipt. */
+/* If `old` is missing, the batch did not apply the receipt. */
 const char *explain_why(const struct rcpt_ladder *ladder, const struct rcpt_session_rows *rows,
                         size_t row, char why[EXPLAIN_WHY_BYTES])
 {

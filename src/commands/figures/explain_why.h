@@ -1,4 +1,4 @@
-/* What a receipt did and why, from a row of sql/command/explain_receipts. Private to this
+/* Says what a receipt did and why, from a row of sql/command/explain_receipts. Private to this
  * folder. */
 #ifndef RECEIPTD_COMMANDS_FIGURES_EXPLAIN_WHY_H
 #define RECEIPTD_COMMANDS_FIGURES_EXPLAIN_WHY_H
@@ -8,7 +8,7 @@
 
 #define EXPLAIN_WHY_BYTES 160 /* long enough for two names of statuses */
 
-/* A word for tools, and in `why` a sentence for people. */
+/* Returns a word for tools, and puts a sentence for people into `why`. */
 const char *explain_why(const struct rcpt_ladder *ladder, const struct rcpt_session_rows *rows,
                         size_t row, char why[EXPLAIN_WHY_BYTES]);
 

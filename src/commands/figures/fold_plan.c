@@ -73,7 +73,7 @@ static bool on_message(void *context, const struct rcpt_kafka_message *message)
         planning->skipped++;
         return true;
     }
-    /* Doubling keeps copies few; the limit of --limit bounds the whole. */
+    /* Doubling keeps copies few. --limit bounds the number of events. */
     if (planning->count == planning->capacity) {
         planning->capacity = planning->capacity > 0 ? 2 * planning->capacity : 65536;
         planning->events =
@@ -120,7 +120,7 @@ static int write_picture(const char *path, const struct planning *planning)
     return command_fail(&error);
 }
 
-/* Without an event every window would publish nothing, which reads like an answer. */
+/* Without events every window publishes nothing, which would look like a result. */
 static int refuse_empty(const struct planning *planning)
 {
     struct rcpt_error error;

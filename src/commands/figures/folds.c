@@ -39,7 +39,7 @@ static int execute(const struct command_call *call, struct list verb, const char
     return list_run(&verb, call, format, 3, values);
 }
 
-/* Without a verb: list. Arguments are checked before the database is opened. */
+/* The verb is list unless one is given. Arguments are checked before the database is opened. */
 int command_folds(const struct command_call *call)
 {
     enum command_format format;

@@ -1,6 +1,6 @@
 /* `receiptd funnel`: counts and rates of one campaign or of all, as a tree for people, as CSV or
- * JSON. Counts come ordered by campaign; what follows from the ladder is added here: names and
- * `current`. funnel_rates.c adds the rates. */
+ * JSON. Counts come ordered by campaign. Names and `current` follow from the ladder and are added
+ * here. funnel_rates.c adds the rates. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void take_ladder(struct funnel *funnel)
     }
 }
 
-/* Each message stands in one status: those of a status are not those of its parent. A status that
+/* Each message has one status, so messages of a status are not those of its parent. A status that
  * is no longer in the ladder has no place. */
 static void take_counts(struct funnel *funnel, size_t row)
 {
@@ -148,8 +148,8 @@ void funnel_print_number(int64_t value)
     report_print_padded(stdout, at, FUNNEL_NUMBER_WIDTH, true);
 }
 
-/* In tenths of a per cent, a half rounded up. Nothing is printed where the whole is 0, or a counter
- * is below 0. */
+/* In tenths of a per cent, a half rounded up. The cell is empty if the whole is 0 or a counter is
+ * negative. */
 void funnel_print_share(int64_t part, int64_t whole)
 {
     char text[48] = "", *at = text + sizeof(text) - sizeof(" %");
@@ -323,7 +323,7 @@ static void print_all(struct funnel *funnel, enum command_format format, bool on
         print_tables(funnel);
 }
 
-/* In one snapshot, so that they agree. */
+/* All are read in one snapshot, so that they agree. */
 static bool read_funnels(struct command_context *context, const char *campaign, const char *org,
                          struct funnel *funnel)
 {
@@ -365,7 +365,7 @@ static void free_funnels(struct funnel *funnel)
     free(funnel->parts);
 }
 
-/* Why a rate is missing; to stderr, since it is about the ladder and no campaign's. */
+/* Says on stderr why a rate is missing: the reason is the ladder, not a campaign. */
 static void note_undefined(const struct rcpt_session_rows *rows)
 {
     for (size_t row = 0; row < rcpt_session_rows_count(rows); row++)
@@ -374,8 +374,8 @@ static void note_undefined(const struct rcpt_session_rows *rows)
                 rcpt_session_rows_text(rows, row, "because"));
 }
 
-/* Nothing to show: exit code 66. A campaign of several organisations is none of theirs: its counts
- * are of all of them. */
+/* Returns exit code 66: there is nothing to show. A campaign of several organisations belongs to
+ * none of them: its counts cover all of them. */
 static int fail_empty(struct rcpt_error *error, const char *campaign, const char *org)
 {
     if (org == NULL) {
@@ -394,7 +394,7 @@ static int fail_empty(struct rcpt_error *error, const char *campaign, const char
     return command_fail(error);
 }
 
-/* Messages always; duplicates with dedup.window, and the groups of counters.groups. */
+/* Messages are always shown, duplicates with dedup.window, groups with counters.groups. */
 static void choose_measures(const struct rcpt_config *config, struct funnel *funnel)
 {
     struct rcpt_groups groups;

@@ -1,5 +1,5 @@
-/* What funnel.c and funnel_rates.c share: the counts of one campaign, and the rates that are made
- * of them. Private to these two. */
+/* Counts of one campaign and the rates that are made of them. Private to funnel.c and
+ * funnel_rates.c. */
 #ifndef RECEIPTD_COMMANDS_FIGURES_FUNNEL_H
 #define RECEIPTD_COMMANDS_FIGURES_FUNNEL_H
 
@@ -28,13 +28,13 @@ struct funnel_status {
     const char *code, *name, *parent_code; /* parent_code NULL: a root or flag */
     size_t parent;                         /* index, or FUNNEL_NO_STATUS */
     bool is_flag;
-    int64_t counts
-        [FUNNEL_MEASURE__COUNT]; /* of the campaign that is printed; flags have no `current` */
+    /* Of the campaign that is printed; flags have no `current`. */
+    int64_t counts[FUNNEL_MEASURE__COUNT];
 };
 
 struct funnel_part; /* what a rate is made of */
 
-/* What the command reads, and the one campaign that it prints. */
+/* The results that the command reads, and the campaign that it prints. */
 struct funnel {
     struct rcpt_session_rows *counts, *ladder, *kpis, *undefined; /* results */
     struct rcpt_session_rows *pending; /* of one campaign, with inbox.expiry; NULL otherwise */
@@ -53,11 +53,12 @@ void funnel_print_number(int64_t value);
 void funnel_print_share(int64_t part, int64_t whole);
 
 /* ---- funnel_rates.c ---- */
-/* Of receiptd's own rates, or a vendor's (`funnel->vendor`). NULL: the error is in the context. */
+/* Reads receiptd's own rates, or those of a vendor. NULL: the error is in the context. */
 RCPT_MUST_CHECK struct rcpt_session_rows *funnel_query_rates(struct command_context *context,
                                                              const char *vendor);
 void funnel_take_rates(struct funnel *funnel);
-/* As the member `kpis`, or `vendor` and `vendor_kpis`, of an object; as lines for people. */
+/* Writes the member `kpis`, or `vendor` and `vendor_kpis`, of an object; prints lines for people.
+ */
 void funnel_write_rates(const struct funnel *funnel, struct rcpt_json *json);
 void funnel_print_rates(const struct funnel *funnel);
 /* --kpis list: prints the vendors' definitions. Returns the exit code. */

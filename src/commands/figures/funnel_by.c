@@ -1,6 +1,6 @@
 /* `receiptd funnel CAMPAIGN --by DIMENSION`: the funnel of each value of a column (counters.by), of
- * each hour or minute, receipts by reason, duplicates by gateway: a table with a line for each, or
- * every count as CSV or JSON. Called by funnel.c. */
+ * each hour or minute, receipts by reason, duplicates by gateway. The table has a line for each;
+ * CSV and JSON have every count. Called by funnel.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -38,8 +38,8 @@ static bool has_percentiles(const struct by *by)
     return strncmp(by->dimension, "time_to_", strlen("time_to_")) == 0;
 }
 
-/* The key of the bucket, where it ends, up to which so many of a hundred messages are: rows come in
- * the order of the buckets. */
+/* The upper end of the bucket that holds this percentile of the messages. Rows come in the order of
+ * the buckets. */
 static const char *percentile(const struct by *by, int64_t share)
 {
     size_t count = rcpt_session_rows_count(by->rows);
@@ -68,7 +68,7 @@ static void print_percentiles(const struct by *by)
     putchar('\n');
 }
 
-/* NULL where half of the messages and more are negative. */
+/* A percentile is null if its bucket is that of negative times. */
 static void write_percentiles(const struct by *by, struct rcpt_json *json)
 {
     for (size_t index = 0; index < PERCENTILES; index++) {
@@ -120,7 +120,7 @@ static void take_statuses(const struct by *by, struct statuses *statuses)
     }
 }
 
-/* What rules count by these are receipts; messages have no part in them. */
+/* Reasons and duplicates count receipts, not messages. */
 static const char *measure_of(const struct by *by)
 {
     bool receipts = strcmp(by->dimension, "reason") == 0 || strcmp(by->dimension, "duplicate") == 0;

@@ -1,6 +1,6 @@
-/* The rates of `receiptd funnel`: receiptd's own, or a vendor's KPIs (--kpis). What they are made
- * of is in the database (sql/views/campaign_defined_kpi.sql); here it is added up for one campaign.
- * A KPI whose figure would not be the vendor's has none: the reason stands in its place. Called by
+/* The rates of `receiptd funnel`: receiptd's own, or a vendor's KPIs (--kpis). Their parts are in
+ * the database (sql/views/campaign_defined_kpi.sql) and are added up here for one campaign. A KPI
+ * has no figure if receiptd's would differ from the vendor's; the reason takes its place. Called by
  * funnel.c. */
 #include "funnel.h"
 
@@ -79,8 +79,8 @@ static const struct funnel_status *named(const struct funnel *funnel, const char
     return NULL;
 }
 
-/* Whether OPENED or CLICKED has what this kind of machines did, as the KPI wants it. The policies
- * are those of now: what was counted under others cannot be known. */
+/* Whether OPENED or CLICKED has what this kind of machines did, as the KPI wants it. It compares
+ * the present policies: counts under earlier ones cannot be told apart. */
 static void doubt_kind(const struct funnel *funnel, enum rcpt_machine_kind kind, const char *flag,
                        struct rate *rate)
 {
@@ -151,7 +151,7 @@ static bool next_rate(const struct funnel *funnel, size_t *part, struct rate *ra
     return true;
 }
 
-/* Of receiptd's own, those of groups that are not counted are left out. */
+/* receiptd's own rates of groups are left out unless the groups are counted. */
 static bool is_shown(const struct funnel *funnel, const struct rate *rate)
 {
     return funnel->vendor != NULL || funnel->shows[rate->first->measure];
@@ -205,8 +205,8 @@ void funnel_write_rates(const struct funnel *funnel, struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
-/* Of receiptd's own, one without a denominator is not printed at all: a dash would look like a
- * fault. Of a vendor's, a dash comes with its reason. */
+/* Our own rates without a denominator are left out: a dash would look like a fault. A vendor's
+ * prints a dash and the reason. */
 static void print_rate(const struct funnel *funnel, const struct rate *rate)
 {
     if (funnel->vendor == NULL && rate->denominator == 0)

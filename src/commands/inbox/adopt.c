@@ -1,8 +1,8 @@
 /* `receiptd adopt`: the own inbox, a flat table with messages, becomes partitioned beside a running
  * daemon. No row is copied: the table becomes the partition of all ids below a bound some spans
  * ahead. A check of its ids is added and validated first; then one short transaction puts the
- * parent in its place. A run that was killed leaves the check at most, which the next run, or
- * maintain, takes away. */
+ * parent in its place. A killed run leaves at most the check, which the next run or `receiptd
+ * maintain` removes. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sysexits.h>
@@ -64,7 +64,7 @@ static bool check(const struct layout *layout, const char *upper)
     return good;
 }
 
-/* The bound is days ahead, so that no new message meets it meanwhile. */
+/* The bound is days ahead, so no new message reaches it before the change. */
 static bool prove(const struct layout *layout, const char *upper)
 {
     const struct rcpt_pg_binding bindings[] = {

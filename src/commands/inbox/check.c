@@ -1,7 +1,7 @@
-/* An existing table as the inbox: is it exact there? The catalogs are asked for shapes that are
- * known to fail (sql/migrate/inbox_problems.sql, inbox_additions.sql, inbox_hazards.sql). Then the
- * statements of the daemon are prepared, which finds the rest. Called by migrate.c, migrate/plan.c
- * and check_config.c. */
+/* Checks whether receipts would be exact in an existing table. It looks in the catalogs for shapes
+ * that are known to fail (sql/migrate/inbox_problems.sql, inbox_additions.sql, inbox_hazards.sql).
+ * Then it prepares the daemon's statements, which finds all other faults. Called by migrate.c,
+ * migrate/plan.c and check_config.c. */
 #include "check.h"
 
 #include <stdio.h>
@@ -63,7 +63,7 @@ static bool list_dimension_problems(struct command_context *context,
     return good;
 }
 
-/* Their index is looked for when the statements are prepared. */
+/* Preparing the statements finds out whether their index is there. */
 static bool list_range_problems(struct command_context *context, const struct inbox_place *place,
                                 size_t *found)
 {
@@ -135,8 +135,8 @@ static bool check_list(struct command_context *context, bool used,
     return !used || rcpt_session_check_statements(context->session, list, count, &context->error);
 }
 
-/* As receipts/lanes.c composes them, with the same subscribers in the same order, and the same
- * rules. */
+/* The statements are those of receipts/lanes.c: the same subscribers in the same order, and the
+ * same rules. */
 static bool check_lanes(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;
@@ -160,7 +160,7 @@ static bool check_lanes(struct command_context *context)
     return good;
 }
 
-/* Each check says its own error; the first one ends the others. */
+/* The first check that fails ends them all. */
 static bool check_all(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;
@@ -174,7 +174,7 @@ static bool check_all(struct command_context *context)
            check_list(context, config->intake.accounts_count > 0, rcpt_intake_statements);
 }
 
-/* A role of another may be out of reach: then the session's own rights must do. */
+/* If the session cannot take the role, it checks with its own rights. */
 static bool take_role(struct command_context *context, const char *role)
 {
     const struct rcpt_pg_binding binding = {"role", role};
@@ -188,7 +188,8 @@ static bool take_role(struct command_context *context, const char *role)
     return good;
 }
 
-/* The daemon ends with a pipeline whose column is missing; of a rule it says so and goes on. */
+/* A missing column of a pipeline ends the daemon. A missing column of a fold's rule is only noted.
+ */
 bool inbox_check_fields(struct command_context *context)
 {
     const struct rcpt_config *config = context->config;

@@ -1,5 +1,5 @@
-/* `receiptd dead-letters`: lists what could not be applied, or parks it again
- * (src/receipts/redrive.c) where the ladder of today takes it. */
+/* `receiptd dead-letters`: lists receipts that could not be applied, or parks those again that the
+ * present ladder takes (src/receipts/redrive.c). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static int list_letters(const struct command_call *call, enum command_format for
 
 /* ---- redrive ---- */
 
-/* Letters that were cut when they were stored can never be redriven; the reader has to know. */
+/* Letters that were cut when they were stored can never be redriven, so they are counted apart. */
 static void print_counts(const struct redrive_counts *counts, enum command_format format)
 {
     static const struct report_column sums[] = {{"letters_moved", REPORT_NUMBER},

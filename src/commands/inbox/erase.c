@@ -1,7 +1,7 @@
 /* `receiptd erase`: deletes a person's messages and all that the schema stores of them. Each step
  * is one transaction for some hundred messages: erase_messages() deletes, and the record of the
- * erasure counts. The rows of the inbox go in the same transaction as all else, so whoever was
- * interrupted finds in a second run what is left. A dry run rolls each step back. */
+ * erasure counts. A step deletes the rows of the inbox with everything else, so a second run after
+ * an interruption finds what is left. A dry run rolls each step back. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,8 @@
 #define STEP_ROWS 500
 
 enum { KIND_PARKED = 1, KIND_LETTERS = 2, KIND_COUNT = 7 };
-/* Columns of erase/step, and what people call them. It leaves the letters to erase_letters(). */
+/* Columns of erase/step, and what people call them. Dead letters are not among them:
+ * erase_letters() counts those. */
 static const struct {
     const char *column, *name;
 } kinds[KIND_COUNT] = {
@@ -57,8 +58,8 @@ static void drop_ids(struct ids *ids)
 
 /* ---- one step ---- */
 
-/* One statement erases all that is stored of some messages but their letters, and says how many
- * rows of what. It adds the gateways' ids of the messages to `names`. */
+/* One statement erases all that is stored of some messages except their dead letters, and counts
+ * the rows by kind. The gateways' ids of the messages are added to `names`. */
 static bool run_step(struct erasure *erasure, const char *literal, struct erase_names *names)
 {
     struct command_context *context = erasure->context;
@@ -79,7 +80,7 @@ static bool run_step(struct erasure *erasure, const char *literal, struct erase_
     return good;
 }
 
-/* Without a name nothing is read. */
+/* Letters are read only if there is a name to look for. */
 static bool run_letters(struct erasure *erasure, struct erase_names *names)
 {
     if (names->count == 0)
@@ -89,8 +90,7 @@ static bool run_letters(struct erasure *erasure, struct erase_names *names)
     return gone >= 0;
 }
 
-/* What the messages' persons have in ranges is known by columns of the inbox, so while the rows are
- * there. */
+/* Ranges are deleted before the rows: only the inbox's columns tell whose ranges they are. */
 static bool erase_ranges(struct erasure *erasure, const char *literal)
 {
     struct command_context *context = erasure->context;
@@ -110,7 +110,8 @@ static bool erase_ranges(struct erasure *erasure, const char *literal)
     return rows != NULL;
 }
 
-/* A step is a transaction. A dry run rolls it back: so it counts exactly what a real one would. */
+/* A step is one transaction. A dry run rolls it back, so it counts exactly what a real run would.
+ */
 static bool step(struct erasure *erasure, const struct ids *ids)
 {
     struct command_context *context = erasure->context;
@@ -192,7 +193,7 @@ static bool erase_pages(struct erasure *erasure, const char *sql)
             free(after);
             after = rcpt_strdup(ids.at[ids.count - 1]);
         }
-        /* Without messages a step remains for what names the customer alone. */
+        /* A step without messages deletes rows that name only the customer. */
         good = good && ((erasure->gone_before && ids.count == 0) || step(erasure, &ids));
         drop_ids(&ids);
     }
@@ -202,7 +203,7 @@ static bool erase_pages(struct erasure *erasure, const char *sql)
 
 /* ---- groups ---- */
 
-/* Earlier changes are folded first: one that came later would bring the group back. */
+/* Earlier changes are rolled up first: a later roll-up would bring the group back. */
 static bool run_groups(struct erasure *erasure, const char *sql)
 {
     struct command_context *context = erasure->context;
@@ -219,8 +220,8 @@ static bool run_groups(struct erasure *erasure, const char *sql)
     return rows != NULL;
 }
 
-/* After the last message: what has been appended of the person's groups is folded first, or it
- * would bring them back. */
+/* Runs after the last message. Appended changes of the person's groups are rolled up first, or they
+ * would bring the groups back. */
 static bool erase_groups(struct erasure *erasure)
 {
     struct command_context *context = erasure->context;
@@ -240,8 +241,8 @@ static bool erase_groups(struct erasure *erasure)
     return good;
 }
 
-/* Runs say which messages of the customer were deleted before, so these come first: then the runs
- * go. */
+/* Runs name messages of the customer that were deleted earlier. These come first, because the next
+ * step deletes the runs. */
 static bool erase_customer(struct erasure *erasure)
 {
     char *sql = check_column(erasure) ? bind_page(erasure) : NULL;
@@ -308,7 +309,7 @@ static bool erase_file(struct erasure *erasure, const char *path)
     return good;
 }
 
-/* The id need not have a message any more: what else is stored of it goes. */
+/* The message may be gone: everything else that is stored of the id is deleted. */
 static bool erase_one(struct erasure *erasure, const char *id)
 {
     struct ids ids = {.count = 1};
@@ -320,7 +321,7 @@ static bool erase_one(struct erasure *erasure, const char *id)
 
 /* ---- the whole ---- */
 
-/* Without the trigger the counters would be ahead of the messages that are left. */
+/* If the trigger is missing, the counters would be ahead of the messages that are left. */
 static bool check_trigger(const struct erasure *erasure)
 {
     struct command_context *context = erasure->context;
@@ -353,7 +354,7 @@ static bool begin(struct erasure *erasure, const struct command_call *call)
     return good;
 }
 
-/* The record of an erasure without this moment says that the run did not end. */
+/* A record without this time says that the run did not end. */
 static bool finish(struct erasure *erasure)
 {
     struct command_context *context = erasure->context;

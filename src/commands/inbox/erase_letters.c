@@ -1,7 +1,7 @@
-/* Dead letters hold what other programs wrote, in their escapes, so they are read here and not
- * compared in SQL: a cursor hands all of them out, and those that name an erased message are
- * deleted page by page. Called by erase.c in its transaction, when the rows of the message have
- * gone: later letters of it keep nothing. */
+/* Dead letters hold what other programs wrote, in their escapes, so they are compared here and not
+ * in SQL. A cursor reads all of them, and those that name an erased message are deleted page by
+ * page. Called by erase.c in its transaction, after the rows of the message are deleted: later
+ * letters of the message keep nothing of it. */
 #include "erase_letters.h"
 
 #include <stdlib.h>

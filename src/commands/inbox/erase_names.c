@@ -1,6 +1,5 @@
-/* Searches texts for many ids at once: the ids are sorted, and at each place where a word may begin
- * the range of those that agree with the text becomes narrower byte by byte. Called by
- * erase_letters.c. */
+/* Searches texts for many ids at once. The ids are sorted. At each place where a word may begin,
+ * every byte narrows the range of ids that agree with the text. Called by erase_letters.c. */
 #include "erase_names.h"
 
 #include <stdlib.h>
@@ -46,7 +45,7 @@ static int compare(const void *left, const void *right)
                              ((const struct erase_name *)right)->id);
 }
 
-/* What an id may consist of; a character beyond ASCII is a letter. */
+/* The characters of an id; every character beyond ASCII counts as a letter. */
 static bool is_word(char character)
 {
     return (character >= '0' && character <= '9') || (character >= 'A' && character <= 'Z') ||
@@ -115,7 +114,7 @@ static bool is_digit(struct rcpt_text text, size_t at)
     return at < text.size && text.at[at] >= '0' && text.at[at] <= '9';
 }
 
-/* A number with a point or an exponent that is an integer, as that: 880055.0 and 8.80055e5. */
+/* Writes a number with a point or an exponent as the integer that it is: 880055.0 and 8.80055e5. */
 static bool integer_at(struct rcpt_text text, size_t at, char digits[MOST_DIGITS], size_t *size)
 {
     size_t used = 0;
@@ -156,7 +155,7 @@ static bool is_numbered_at(const struct search *search, size_t first)
            is_named_at(search, (struct rcpt_text){digits, size}, 0);
 }
 
-/* False ends the readings: this one names a message. */
+/* Returns false at the first reading that names a message: no other is needed. */
 static bool on_reading(void *context, struct rcpt_text reading)
 {
     struct search *search = context;

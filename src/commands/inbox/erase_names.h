@@ -1,5 +1,5 @@
-/* The ids of messages that are erased, and whether a text names one of them, whichever way its
- * writer escaped it (readings.h). Pure. Private to this folder. */
+/* Finds ids of erased messages in a text, however its writer escaped it (readings.h). Pure. Private
+ * to this folder. */
 #ifndef RECEIPTD_COMMANDS_INBOX_ERASE_NAMES_H
 #define RECEIPTD_COMMANDS_INBOX_ERASE_NAMES_H
 

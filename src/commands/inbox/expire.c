@@ -1,6 +1,6 @@
 /* `receiptd expire`: messages whose final receipt has not come in time get another status, such as
- * UNKNOWN (inbox.expiry). What a step finds goes the way of receipts (receipts/expirer.h). No lane
- * has to own the message: the larger code wins, whoever comes first, and the row's lock orders the
+ * UNKNOWN (inbox.expiry). The messages of a step take the way of receipts (receipts/expirer.h). No
+ * lane has to own the message: the larger code wins in either order, and the row's lock orders the
  * two. So steps may be killed, run again, or run twice at once. Called by `receiptd maintain`, too,
  * and by funnel.c. */
 #include "expire.h"
@@ -20,7 +20,7 @@
 
 /* ---- rules as a parameter ---- */
 
-/* A misspelt column would fit no message, and another rule would be used. */
+/* A misspelt column would match no message, and another rule would apply. */
 static bool check_columns(struct command_context *context, const char *rules)
 {
     struct rcpt_session_rows *rows = rcpt_session_query(

@@ -12,8 +12,8 @@ struct keeps {
     struct rcpt_array_text campaigns, orgs;
     char *campaign_keeps, *org_keeps; /* array literals */
     char keep[24];
-    const char
-        *values[KEEPS_VALUES]; /* campaigns, theirs in ms, organisations, theirs, all others */
+    /* Campaigns and their retentions in ms, organisations and theirs, the retention of all others. */
+    const char *values[KEEPS_VALUES];
 };
 
 void keeps_init(struct keeps *keeps, const struct rcpt_config *config);

@@ -1,6 +1,6 @@
-/* `receiptd parked`: lists receipts that wait for a message. With --why it tries the forms that
- * gateways and platforms make of one id (base/id_form.h), and says which of them would match. The
- * forms are computed here and looked up by key in one statement. Reads only. */
+/* `receiptd parked`: lists receipts that wait for a message. --why tries the forms that gateways
+ * and platforms make of one id (base/id_form.h), and says which of them would match. The forms are
+ * computed here, and one statement looks them up by key. Reads only. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ enum why {
     WHY__COUNT,
 };
 
-/* How many receipts of a source have which answer. */
+/* The receipts of a source, by answer. */
 struct sum {
     char *source;
     bool is_account;
@@ -78,7 +78,7 @@ static size_t why_of(const struct rcpt_session_rows *found, size_t row)
     return RCPT_ID_FORM__COUNT + WHY_NOTHING;
 }
 
-/* A form that the id cannot have is NULL, which finds nothing: rows keep their places. */
+/* A form that the id cannot have is NULL and finds nothing, so rows keep their places. */
 static void add_forms(const struct rcpt_session_rows *rows, size_t row, struct rcpt_array_text *ids,
                       struct rcpt_array_text *accounts)
 {
@@ -170,7 +170,7 @@ static const struct report_column range_columns[] = {
     {"partition", REPORT_NUMBER}, {"offset", REPORT_NUMBER}, {"index", REPORT_NUMBER},
     {"messages", REPORT_NUMBER},  {"next_s", REPORT_NUMBER}};
 
-/* With --why, the last column: the answers to each receipt, and their sums by source. */
+/* The last column has the answer to each receipt. Sums by source follow. */
 static void print_why(const struct rcpt_session_rows *rows, const struct rcpt_session_rows *found,
                       enum command_format format)
 {

@@ -1,9 +1,9 @@
 /* Partitions of the inbox are made ahead (partitions.h). The default partition takes the messages
- * that no other takes: normally none. Where no partition was made in time, or ids have an older
- * time, its messages are moved in the transaction that makes their partition: so each is in the
- * inbox at every moment, with its status, and nothing is counted or booked. Of few messages the
- * rows are moved; of many, the default partition itself becomes their partition, and a new one
- * takes its place. Called by retire.c, migrate.c, check.c and check_config.c. */
+ * that no other takes: normally none. It has some if no partition was made in time, or if ids have
+ * an older time. The transaction that makes their partition moves them: each message is in the
+ * inbox at every moment, with its status, and nothing is counted or booked. If there are few, their
+ * rows are moved. If there are many, the default partition itself becomes their partition, and a
+ * new one takes its place. Called by retire.c, migrate/, check.c and check_config.c. */
 #include "partitions.h"
 
 #include <inttypes.h>
@@ -15,18 +15,18 @@
 #include "receiptd/postgres/sql.h"
 #include "receiptd/receipts/layout.h"
 
-/* As many as are moved while batches wait. */
+/* The most rows that are moved while batches wait. */
 #define FEW_ROWS 2000
 
 #define MOST_RANGES 400u
 
-/* A table that has become a partition leaves a range above it to be made, and a message that comes
- * meanwhile lets one turn change nothing. */
+/* A default partition that has become a partition leaves a range above it for the next turn. A
+ * message that arrives during a turn can make it change nothing. */
 #define MOST_TURNS 3
 
 #define CHECK_VIOLATION "23514"
 
-/* What is in the default partition (partitions/other.sql). */
+/* The content of the default partition (partitions/other.sql). */
 struct other {
     int64_t rows, below, above;
     int64_t least_ms;
@@ -48,7 +48,7 @@ static void bound_of(const struct layout *layout, int64_t ms, char bound[RCPT_ID
     rcpt_id_bound(layout->ids, ms > RCPT_ID_MOST_MS ? RCPT_ID_MOST_MS : ms, bound);
 }
 
-/* Where no partition is there yet, they begin with the span before this one: clocks differ. */
+/* The first partition begins with the span before this one, since clocks differ. */
 static int64_t last_of(const struct layout *layout)
 {
     return layout->last_ms > 0 ? layout->last_ms
@@ -106,8 +106,8 @@ static void add_range(struct ranges *ranges, int64_t from_ms, int64_t to_ms)
     ranges->count++;
 }
 
-/* Older messages get one partition up to the first; so does the time for which none was made. Then
- * span by span. */
+/* Older messages get one partition up to the first, and so does the time for which none was made.
+ * Then each span gets its own. */
 static void plan_ranges(const struct layout *layout, const struct other *other,
                         struct ranges *ranges)
 {
@@ -164,7 +164,7 @@ static void add_other(struct script *script, const char *file, const char *other
     script_add(script, file, &binding, 1);
 }
 
-/* All in one transaction. The tables are made before the inbox is locked. */
+/* One transaction makes all. It makes the tables before it locks the inbox. */
 static bool make_ranges(const struct layout *layout, const struct ranges *ranges, bool moves)
 {
     struct script script;
@@ -242,8 +242,8 @@ static bool swap_other(const struct layout *layout, int64_t from_ms, int64_t to_
     return script_run(&script, "make the default partition one of a time");
 }
 
-/* A message that comes meanwhile and does not fit is refused by the check for these seconds. One
- * that came just before makes it fail (CHECK_VIOLATION), and everything stays as it was. */
+/* For these seconds the check refuses messages that do not fit. A message that came just before
+ * makes the check fail (CHECK_VIOLATION), and nothing changes. */
 static bool turn_other(const struct layout *layout, const struct other *other)
 {
     int64_t from_ms = last_of(layout), to_ms = layout_horizon(layout);
@@ -302,7 +302,8 @@ static void warn_late(const struct layout *layout)
 
 /* ---- commands ---- */
 
-/* Few messages beside are moved, or stay; many that all belong to one range keep their table. */
+/* Few messages of the default partition are moved or stay. Many keep their table if all belong to
+ * one range. */
 static bool make(struct layout *layout)
 {
     struct other other;
@@ -458,8 +459,8 @@ static bool note_other(const struct layout *layout)
     return true;
 }
 
-/* What the catalogs say comes first: a role without rights on the default partition learns that,
- * too. */
+/* The facts from the catalogs come first, so a role without rights on the default partition sees
+ * them too. */
 bool partitions_note(struct command_context *context)
 {
     struct layout layout;

@@ -1,16 +1,16 @@
 /* Partitions of the inbox by the time in message ids (inbox.partitions): made ahead, moved into,
- * booked and dropped. The inbox is never without a partition for a message: those that no other
- * takes are in the default one, message_inbox_other. Private to this folder. */
+ * booked and dropped. Every message has a partition: the default one, message_inbox_other, takes
+ * those that no other takes. Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_INBOX_PARTITIONS_H
 #define RECEIPTD_COMMANDS_INBOX_PARTITIONS_H
 
 #include "../command.h"
 #include "keeps.h"
 
-/* For `receiptd maintain`, with inbox.partitions own: books and drops what a run before has left,
- * and makes the partitions of the next spans; messages of the default partition that belong there
- * are moved. With external: says what somebody else has missed. Prints what it does. The session
- * must be the owner's, and in no transaction. */
+/* For `receiptd maintain`. With inbox.partitions own, it makes the partitions of the next spans,
+ * and moves messages of the default partition that belong there. With external, it warns of
+ * partitions that were not made in time or cannot be booked. Prints what it does. The session must
+ * be the owner's, and in no transaction. */
 RCPT_MUST_CHECK bool partitions_maintain(struct command_context *context);
 
 /* The part of it that makes partitions, for `receiptd migrate`. */
@@ -25,18 +25,18 @@ RCPT_MUST_CHECK bool partitions_retire(struct command_context *context, const st
  * days ago and is not frozen yet; one in a run. In no transaction. */
 RCPT_MUST_CHECK bool partitions_freeze(struct command_context *context);
 
-/* Whether a part of the inbox with these bounds (NULL: none) can have no message past its
- * retention, or will soon be dropped as a whole: then retire need not read it. */
+/* Whether retire need not read a part of the inbox with these bounds (NULL: none): it can have no
+ * message past its retention, or it will soon be dropped as a whole. */
 bool partitions_is_young(const struct rcpt_config *config, int64_t now_ms, const char *lower,
                          const char *upper);
 
-/* Refuses (EX_CONFIG) an inbox in too many partitions to which the message's id does not lead
- * (receipts/layout.h), or which is not as inbox.partitions says. Reads catalogs only; nothing where
- * there is no inbox. */
+/* Refuses (EX_CONFIG) an inbox that is not as inbox.partitions says, or that has too many
+ * partitions which the message's id does not lead to (receipts/layout.h). Reads catalogs only.
+ * Passes if there is no inbox. */
 RCPT_MUST_CHECK bool partitions_check(struct command_context *context);
 
-/* Says what is in the default partition, and until when there are partitions, where something is
- * amiss; for check-config and migrate. Nothing where this role may not read it. */
+/* Warns of messages in the default partition, and of partitions that end soon. For check-config and
+ * migrate. The default partition is left out if this role may not read it. */
 RCPT_MUST_CHECK bool partitions_note(struct command_context *context);
 
 #endif

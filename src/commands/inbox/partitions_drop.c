@@ -1,8 +1,7 @@
-/* Partitions are dropped late (partitions.h): one all of whose messages are past their retention
- * leaves the inbox in a short transaction, and becomes a child of inbox_detached in it. Then it is
- * booked and dropped, in one transaction, too. So at each moment a message is live, detached or
- * retired: audits count all three, and a run that was killed is ended by the next. Called by
- * retire.c. */
+/* A partition is dropped when all of its messages are past their retention (partitions.h). A short
+ * transaction takes it out of the inbox and makes it a child of inbox_detached. A second one books
+ * and drops it. At each moment a message is live, detached or retired, and audits count all three.
+ * The next run finishes what a killed run has left. Called by retire.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +65,7 @@ static bool tell(const struct leaving *part, const char *file)
     return good;
 }
 
-/* Whether it has a message that may not go; reads the partition. */
+/* Reads the partition: `young` is true if it has a message that must stay. */
 static bool ask_young(const struct leaving *part, bool *young)
 {
     struct rcpt_session_rows *rows = ask(part, "partitions/young", KEEPS_VALUES);
@@ -105,7 +104,8 @@ static bool take_back(const struct leaving *part)
 
 /* ---- booked and dropped ---- */
 
-/* An audit may read it just now. What is booked is kept meanwhile. */
+/* An audit may be reading the partition, so the lock is tried again. The booking is kept until
+ * then. */
 static bool drop(const struct leaving *part)
 {
     struct command_context *context = part->context;
@@ -140,7 +140,7 @@ static bool book_and_drop(const struct leaving *part)
     return true;
 }
 
-/* `asks`: whether all of it may go is asked again. */
+/* `asks`: the partition is read again for messages that must stay. */
 static bool finish(const struct leaving *part, bool asks)
 {
     struct command_context *context = part->context;
@@ -155,7 +155,8 @@ static bool finish(const struct leaving *part, bool asks)
     return good && (!young || take_back(part));
 }
 
-/* What a run before has left, and what somebody else has handed over: that goes in any case. */
+/* Finishes partitions that an earlier run has detached, and those that an operator has put under
+ * inbox_detached, which are dropped in any case. */
 static bool finish_all(struct command_context *context, const struct keeps *keeps, bool dry_run)
 {
     struct rcpt_session_rows *rows = rcpt_session_query(
@@ -188,7 +189,8 @@ static bool retire_part(const struct leaving *part, bool dry_run)
     return detach(part) && finish(part, true);
 }
 
-/* By its bounds a partition is past the shortest retention; whether all of it is, its rows say. */
+/* The bounds show which partitions are past the shortest retention. Their rows show whether all
+ * messages are. */
 static bool retire_own(struct command_context *context, const struct keeps *keeps, bool dry_run)
 {
     struct layout layout;

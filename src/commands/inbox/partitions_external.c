@@ -1,8 +1,8 @@
-/* Partitions that somebody else makes and takes away (inbox.partitions: external), in receiptd's
- * own inbox or in a table of the platform: each that has been seen is noted (inbox_partition), so
- * one that leaves is noticed. It is booked where it stands, and dropped only with
- * inbox.drop_detached: not before every audit that began when it was not booked has ended. Until
- * then audits count it (detached_messages()). Called by partitions.c and partitions_drop.c. */
+/* Partitions that another program makes and takes away (inbox.partitions: external), in receiptd's
+ * own inbox or in a table of the platform. Every partition is noted (inbox_partition), so receiptd
+ * notices when one leaves. It is booked where it is, and dropped only with inbox.drop_detached,
+ * after every audit has ended that began before it was booked. Until it is booked, audits count it
+ * (detached_messages()). Called by partitions.c and partitions_drop.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,8 @@ struct left {
     struct rcpt_pg_binding bindings[MOST_BINDINGS];
 };
 
-/* Names of columns are those that were noted: the mapping may have changed since the partition
- * left, and its columns have not. */
+/* The columns have the names that were noted: the mapping may have changed since the partition
+ * left. */
 static struct left left_of(struct command_context *context, const struct rcpt_session_rows *rows,
                            size_t row)
 {
@@ -35,7 +35,7 @@ static struct left left_of(struct command_context *context, const struct rcpt_se
                      {"flags", rcpt_session_rows_text(rows, row, "flags")}}};
 }
 
-/* Catalogs and the notes alone: no partition is read. */
+/* Reads only catalogs and notes, no partition. */
 static struct rcpt_session_rows *read_left(struct command_context *context, const char *states)
 {
     return rcpt_session_query(context->session, rcpt_sql("partitions/external_left"), 1, &states,
@@ -62,8 +62,8 @@ static bool tell(const struct left *part, const char *file)
 
 /* ---- noted ---- */
 
-/* A partition that was made and taken away between two runs is never noted, so it cannot be booked.
- * Rights are given with it, while the partition still is one of the inbox. */
+/* A partition that was made and taken away between two runs is never noted and cannot be booked.
+ * Rights on a partition are given with its note, while it is part of the inbox. */
 bool external_note(struct command_context *context)
 {
     struct inbox_place place;
@@ -84,9 +84,8 @@ bool external_note(struct command_context *context)
 
 /* ---- booked ---- */
 
-/* One transaction: what has left is unbooked or booked at each moment. The lock comes first, and in
- * a statement of its own: whether the partition is still away is asked in a snapshot that is
- * younger than it. */
+/* One transaction books the partition as a whole. The lock is taken first, by a statement of its
+ * own, so the next snapshot shows whether the partition is still away. */
 static bool book_held(const struct left *part)
 {
     struct command_context *context = part->context;
@@ -105,7 +104,7 @@ static bool book_held(const struct left *part)
     return good;
 }
 
-/* Nothing of it stays if it fails: the next run begins again. */
+/* A failure leaves nothing; the next run begins again. */
 static bool book(const struct left *part)
 {
     struct command_context *context = part->context;
@@ -118,7 +117,7 @@ static bool book(const struct left *part)
     return false;
 }
 
-/* What was booked stays booked, whenever this fails; so it needs no transaction with it. */
+/* The booking holds if this fails, so the two need no common transaction. */
 static bool drop(const struct left *part)
 {
     struct script script;
@@ -132,8 +131,8 @@ static bool drop(const struct left *part)
 
 /* ---- those that have come ---- */
 
-/* The triggers of the inbox, for statements that name the partition. A trigger waits for the
- * writers of the partition. */
+/* Puts the triggers of the inbox on the partition, for statements that name it. The statement waits
+ * for writers of the partition. */
 static bool cover(struct command_context *context, const struct rcpt_session_rows *rows, size_t row)
 {
     const char *name = rcpt_session_rows_text(rows, row, "name");
@@ -151,8 +150,8 @@ static bool cover(struct command_context *context, const struct rcpt_session_row
     return true;
 }
 
-/* Each is a transaction of its own, so one that others hold keeps none of the rest from its
- * triggers for longer than its attempts. */
+/* Each partition has a transaction of its own, so a locked one delays the others only by its
+ * attempts. */
 static bool cover_all(struct command_context *context)
 {
     struct inbox_place place;
@@ -169,8 +168,7 @@ static bool cover_all(struct command_context *context)
 
 /* ---- all that have left ---- */
 
-/* One that fails keeps the others from their turn: its reason, a right that is missing, is theirs,
- * too. */
+/* The first failure ends the run: a missing right stops all of them. */
 static bool book_all(struct command_context *context, bool dry_run)
 {
     struct rcpt_session_rows *rows = read_left(context, "{detached}");
@@ -186,8 +184,7 @@ static bool book_all(struct command_context *context, bool dry_run)
     return good;
 }
 
-/* Somebody else may have dropped it already: then there is no name, and the next note forgets it.
- */
+/* A partition without a name was dropped already; the next note forgets it. */
 static bool drop_booked(struct command_context *context, bool dry_run)
 {
     struct rcpt_session_rows *rows = read_left(context, "{booked}");
@@ -215,7 +212,7 @@ bool external_retire(struct command_context *context, bool dry_run)
 
 /* ---- what is amiss ---- */
 
-/* A line for each: what is the case, what it means for the counters, what to do. */
+/* Prints one warning: the state, what it means for the counters, what to do. */
 static void warn(const struct rcpt_session_rows *rows, size_t row)
 {
     const char *name = rcpt_session_rows_text(rows, row, "noted");
@@ -241,7 +238,7 @@ static void warn(const struct rcpt_session_rows *rows, size_t row)
             name, name);
 }
 
-/* Those that are detached and not booked are no fault: the run that says this books them. */
+/* Detached partitions are no fault before they are booked: the same run books them. */
 bool external_warn(struct command_context *context)
 {
     struct rcpt_session_rows *rows = read_left(context, "{leaving,dropped,returned}");

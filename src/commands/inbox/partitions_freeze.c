@@ -1,6 +1,6 @@
-/* A partition whose messages change no longer is frozen once (partitions.h), in its own time:
- * otherwise PostgreSQL freezes all days of months in one go when their transactions have become too
- * old. A comment on the table notes it. Called by retire.c. */
+/* A partition whose messages no longer change is frozen once (partitions.h). Otherwise PostgreSQL
+ * would freeze months of partitions at once, when their transactions become too old. A comment on
+ * the table notes it. Called by retire.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static bool run(const struct layout *layout, const char *file, size_t row)
     return good;
 }
 
-/* Batches go on; the delay leaves them the disk. */
+/* Batches go on beside it: the delay leaves them the disk. */
 static bool freeze(const struct layout *layout, size_t row)
 {
     struct command_context *context = layout->context;

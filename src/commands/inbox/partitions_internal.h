@@ -1,5 +1,5 @@
-/* What the files that change partitions share: the layout as it is, scripts of SQL, and the way in
- * which they are run. Private to partitions*.c and adopt.c. */
+/* The layout of the partitions as it is, and scripts of SQL that change it. Private to
+ * partitions*.c and adopt.c. */
 #ifndef RECEIPTD_COMMANDS_INBOX_PARTITIONS_INTERNAL_H
 #define RECEIPTD_COMMANDS_INBOX_PARTITIONS_INTERNAL_H
 
@@ -8,7 +8,7 @@
 #include "receiptd/core/id_time.h"
 #include "receiptd/postgres/bind.h"
 
-/* What is found of the inbox. The texts belong to the rows. */
+/* The inbox and its partitions, as found. The texts belong to the rows. */
 struct layout {
     struct command_context *context;
     struct inbox_place place;
@@ -19,16 +19,16 @@ struct layout {
     int64_t first_ms, last_ms; /* bounds of all partitions; first > last: there is none */
 };
 
-/* False with an empty error: there is no inbox yet. Forget it in any case. */
+/* False with an empty error: there is no inbox yet. Call layout_forget() in any case. */
 RCPT_MUST_CHECK bool layout_read(struct layout *layout, struct command_context *context);
 void layout_forget(struct layout *layout);
 bool layout_is(const struct layout *layout, const char *column); /* of state.sql */
 
 /* The end of the span that the time is in. */
 int64_t layout_span_end(const struct layout *layout, int64_t ms);
-/* Up to where partitions are to be there: a week from now, or some spans. */
+/* The time up to which partitions are made: a week from now, or some spans. */
 int64_t layout_horizon(const struct layout *layout);
-/* Where an adopted table ends: the horizon, or sooner, a week ahead. */
+/* The end of an adopted table: the horizon, but at most a week ahead. */
 int64_t layout_adopted_end(const struct layout *layout);
 /* message_inbox_p20261124, or with the hour where spans are not whole days. */
 void layout_name(const struct layout *layout, int64_t start_ms, char name[64]);
@@ -45,9 +45,9 @@ struct script {
 void script_begin(struct script *script, struct command_context *context);
 void script_add(struct script *script, const char *file, const struct rcpt_pg_binding *bindings,
                 size_t count);
-/* In one transaction that waits at most LOCK_WAIT_MS for each lock, so that no batch waits for it
- * longer; repeated while others hold the lock, for a minute. `what` is what does not work
- * otherwise. Frees the script. */
+/* Runs the script in one transaction that waits at most LOCK_WAIT_MS for each lock, so that no
+ * batch waits longer. Repeats it for a minute while others hold the lock. `what` names the task in
+ * the error. Frees the script. */
 RCPT_MUST_CHECK bool script_run(struct script *script, const char *what);
 /* Frees the script. */
 RCPT_MUST_CHECK bool script_run_at_length(
@@ -55,21 +55,22 @@ RCPT_MUST_CHECK bool script_run_at_length(
 
 #define LOCK_WAIT_MS 40
 
-/* Whether the last statement met a lock that others held too long; if so, waits a while for the
- * next attempt; false after the last. */
+/* True if the last statement failed because of a lock of others: waits a moment, and the caller
+ * tries again. False after the last attempt. */
 bool script_again(struct command_context *context, unsigned *attempts, const char *what);
 
-/* One run at a time. False with an empty error: another run is at it, which is said. */
+/* Lets one run work at a time. False with an empty error: another run works on the partitions,
+ * which is printed. */
 RCPT_MUST_CHECK bool partitions_lock(struct command_context *context);
 
 /* ---- partitions_external.c ---- */
 
 /* Notes the partitions that are there, as the owner. */
 RCPT_MUST_CHECK bool external_note(struct command_context *context);
-/* Books those that have left, and drops those that were booked before where inbox.drop_detached
- * says so; `dry_run`: says which. */
+/* Books partitions that have left. Drops those that an earlier run booked, if inbox.drop_detached
+ * is set. `dry_run`: prints which. */
 RCPT_MUST_CHECK bool external_retire(struct command_context *context, bool dry_run);
-/* Says which ones cannot be booked, on stderr. */
+/* Names on stderr the partitions that cannot be booked. */
 RCPT_MUST_CHECK bool external_warn(struct command_context *context);
 
 #endif

@@ -19,8 +19,8 @@
 
 /* ---- the layout ---- */
 
-/* Partitions whose bounds are no times of this kind of ids count nothing: somebody else made them.
- */
+/* Partitions whose bounds are no times of this kind of ids are left out: receiptd did not make
+ * them. */
 static bool read_parts(struct layout *layout)
 {
     const char *const values[] = {layout->place.schema, layout->place.table};
@@ -44,7 +44,7 @@ static bool read_parts(struct layout *layout)
     return true;
 }
 
-/* No row of the state: there is no such table. Then the error is empty. */
+/* There is no such table if the state has no row. Then the error is empty. */
 bool layout_read(struct layout *layout, struct command_context *context)
 {
     *layout = (struct layout){.context = context,
@@ -81,8 +81,8 @@ int64_t layout_span_end(const struct layout *layout, int64_t ms)
     return (ms / layout->span_ms + 1) * layout->span_ms;
 }
 
-/* Partitions that are made ahead are among those that batches may look in: seven short ones, or a
- * week of longer ones. */
+/* Batches may look in partitions that are made ahead, so they are few: seven short ones, or a week
+ * of longer ones. */
 int64_t layout_horizon(const struct layout *layout)
 {
     int64_t week_ms = 7 * DAY_MS, ahead_ms = SPANS_AHEAD * layout->span_ms;
@@ -97,7 +97,7 @@ int64_t layout_adopted_end(const struct layout *layout)
     return horizon_ms < week_ms ? horizon_ms : week_ms;
 }
 
-/* By the day where spans are whole days, else by the minute: unique for each start. */
+/* The name has the day if spans are whole days, else the minute, so each start has its own. */
 void layout_name(const struct layout *layout, int64_t start_ms, char name[64])
 {
     time_t start = (time_t)(start_ms / 1000);
@@ -127,8 +127,7 @@ void script_add(struct script *script, const char *file, const struct rcpt_pg_bi
     free(sql);
 }
 
-/* With a short lock_timeout, so that batches that queue behind a lock of ours do not wait either.
- */
+/* lock_timeout is short, so that batches that queue behind our lock do not wait long either. */
 static bool run_once(const struct script *script, bool waits)
 {
     struct rcpt_session *session = script->context->session;

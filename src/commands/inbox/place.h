@@ -14,7 +14,7 @@ enum { /* INBOX_message_id … */
            INBOX_COLUMNS
 };
 
-/* The table of the configuration: `columns` has its names for ours. For an inbox of our own:
+/* The table of the configuration, with its names for our columns; or, for an inbox of our own,
  * message_inbox in our schema, with our names. */
 struct inbox_place {
     bool mapped;
@@ -26,14 +26,15 @@ struct inbox_place {
 
 void inbox_place_of(const struct rcpt_config *config, struct inbox_place *place);
 
-/* A JSON array for the files of sql/migrate, an object for each column. n: from 1. ours and theirs:
- * its names; theirs is null where the table has none. filler: platform, receiptd or postgres.
- * feature: the key that wants it, or empty. wanted: this configuration does. named: this
- * configuration names it. The others: type and definition. The caller frees it. */
+/* A JSON array for the files of sql/migrate, an object for each column. Its names are ours and
+ * theirs; theirs is null if the table has none. Its number n counts from 1. Its filler is platform,
+ * receiptd or postgres. Its feature is the key that wants the column, or empty. This configuration
+ * wants the column (wanted), or names it (named). The others are type and definition. The caller
+ * frees the text. */
 char *inbox_columns_json(const struct rcpt_config *config);
 /* For CREATE TABLE: "message_id text PRIMARY KEY, org_id …". The caller frees it. */
 char *inbox_columns_definitions(void);
-/* For GRANT: the names of those that the filler writes and this configuration wants: "status,
+/* For GRANT: the names of the columns that the filler writes and this configuration wants: "status,
  * flags". The caller frees it. */
 char *inbox_columns_filled_by(const struct rcpt_config *config, enum rcpt_inbox_filler filler);
 

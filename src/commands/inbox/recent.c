@@ -26,10 +26,10 @@
 /* Above this correlation with the time of their messages, ids are in its order. */
 #define ORDERED 0.9
 
-/* Up to so many ranges of ids, finding the partition costs nothing that can be measured. */
+/* With at most this many ranges of ids, finding the partition costs nothing measurable. */
 #define FEW_RANGES 30
 
-/* From so many on, a batch costs less with the newest of them as a recent set, also where one
+/* Above this number of ranges, a batch costs less with the newest ones as a recent set, even if one
  * receipt in a hundred is for an older message (docs/performance.md). */
 #define MANY_RANGES 60
 
@@ -43,7 +43,7 @@ enum way {
     BY_KEY_LARGE
 };
 
-/* What was found of the inbox; the texts belong to the rows. */
+/* The inbox as it was found. The texts belong to the rows. */
 struct inbox {
     struct command_context *context;
     struct inbox_place place;
@@ -91,7 +91,7 @@ static bool take_sample(struct inbox *inbox)
     return true;
 }
 
-/* Which partitions would be the recent set; from catalogs alone. */
+/* Finds the partitions that would be the recent set, from catalogs alone. */
 static bool take_newest(struct inbox *inbox)
 {
     char most[24];
@@ -111,7 +111,7 @@ static bool take_newest(struct inbox *inbox)
     return inbox->newest != NULL;
 }
 
-/* What a sample shows, or else inbox.ids says; NULL: no known form. */
+/* The form of the ids: that of the sample, or else inbox.ids; NULL: no known form. */
 static const char *kind_of(const struct inbox *inbox)
 {
     enum rcpt_id_kind ids = inbox->context->config->inbox.ids;
@@ -121,8 +121,8 @@ static const char *kind_of(const struct inbox *inbox)
     return kind != NULL || compared || ids == RCPT_ID_ANY ? kind : rcpt_id_name(ids);
 }
 
-/* UUIDv7 and ULID begin with the time by definition. Of others, the sample decides where it shows
- * the time, and inbox.ids where it does not. */
+/* UUIDv7 and ULID begin with the time by definition. Other ids are judged by the sample if it has
+ * times, else by inbox.ids. */
 static bool is_ordered(const struct inbox *inbox)
 {
     const char *kind = kind_of(inbox);
@@ -132,8 +132,8 @@ static bool is_ordered(const struct inbox *inbox)
            strtod(rcpt_session_rows_text(inbox->sample, 0, "in_order"), NULL) > ORDERED;
 }
 
-/* Ranges of ids in no order of time have no newest ones. Where the id leads to its range, the
- * second stage costs more than finding it among few. */
+/* Ranges of unordered ids have no newest ones. If the id leads to its range and there are few
+ * ranges, finding it costs less than a second stage. */
 static bool can_have_newest(const struct inbox *inbox)
 {
     if (inbox->newest == NULL || is(inbox, "by_time"))
@@ -143,15 +143,16 @@ static bool can_have_newest(const struct inbox *inbox)
             rcpt_session_rows_int(inbox->state, 0, "partitions") > MANY_RANGES);
 }
 
-/* Where the id leads to the partition anyway, they are only worth a name once they are a set. */
+/* If the id leads to the partition anyway, the newest partitions count only after they were made a
+ * set. */
 static bool is_by_newest(const struct inbox *inbox)
 {
     return can_have_newest(inbox) &&
            (is(inbox, "by_time") || inbox->since != NULL || !is(inbox, "by_key"));
 }
 
-/* Partitions decide first, then the order of the ids, then the size: a set costs an index, and is
- * only worth it where the key of a large table is touched all over. */
+/* Partitions decide first, then the order of the ids, then the size. A set costs an index. It pays
+ * only if batches touch the key of a large table all over. */
 static enum way way_of(const struct inbox *inbox)
 {
     if (is_by_newest(inbox))
@@ -177,7 +178,7 @@ static bool look(struct inbox *inbox, struct command_context *context)
     const char *const values[] = {inbox->place.schema, inbox->place.table,
                                   inbox->place.columns[INBOX_message_id], inbox->place.created_at};
     context->error = (struct rcpt_error){0};
-    /* A policy of the table would run as this role: then it shall fail. */
+    /* A policy of the table would run as this role, so it must fail instead. */
     if (!rcpt_session_execute(context->session, "SET row_security = off", &context->error))
         return false;
     inbox->state = rcpt_session_query(context->session, rcpt_sql("command/recent_state"), 4, values,
@@ -259,7 +260,7 @@ static void describe_newest(const struct inbox *inbox)
                text_of(inbox, "partitions"));
 }
 
-/* One line for each way: what batches do, and what it costs or what would be better. */
+/* Each way has a line: what batches do, and its cost or what would be better. */
 static void describe(const struct inbox *inbox)
 {
     const char *kind = kind_of(inbox);
@@ -324,7 +325,7 @@ bool recent_describe(struct command_context *context, bool if_it_matters)
 
 /* ---- what is done ---- */
 
-/* Indexes of earlier boundaries, and what a run that did not end has left. */
+/* Drops indexes of earlier boundaries, and what an interrupted run has left. */
 static bool drop_unused(struct inbox *inbox)
 {
     struct command_context *context = inbox->context;
@@ -372,7 +373,7 @@ static bool store(const struct inbox *inbox, const char *boundary, const char *n
     return stored != NULL;
 }
 
-/* The boundary is noted when its index is there: daemons that read it find the index. */
+/* The boundary is noted after its index is built, so daemons that read it find the index. */
 static bool make(const struct inbox *inbox, const char *boundary)
 {
     struct command_context *context = inbox->context;
@@ -409,7 +410,7 @@ static bool move(struct inbox *inbox)
     return drop_unused(inbox);
 }
 
-/* Daemons that still have the old boundary find the same messages by the key. */
+/* Daemons with the old boundary find the same messages by the key. */
 static bool remove_set(struct inbox *inbox)
 {
     if (inbox->since != NULL)
@@ -435,7 +436,7 @@ static bool keep_newest(struct inbox *inbox)
     return store(inbox, boundary, inbox->place.table);
 }
 
-/* What is needed no longer goes; a set stays until the table is small. */
+/* Unneeded indexes are dropped. A set stays until the table is small. */
 static bool maintain(struct inbox *inbox)
 {
     describe(inbox);

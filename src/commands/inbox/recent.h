@@ -6,9 +6,9 @@
 
 #include "../command.h"
 
-/* Prints how batches find their messages in this inbox, and what would make it faster; with
- * `if_it_matters` only of a large one, or one that is slow at any size. Reads a sample. False: the
- * error is in the context. Nothing where there is no inbox. */
+/* Prints how batches find their messages in this inbox, and what would make that faster. Reads a
+ * sample. `if_it_matters`: prints only if the inbox is large, or slow at any size. Prints nothing
+ * if there is no inbox. False: the error is in the context. */
 RCPT_MUST_CHECK bool recent_describe(struct command_context *context, bool if_it_matters);
 
 /* Makes, moves or drops the recent set, as inbox.recent_rows says, and prints what it does. The

@@ -1,9 +1,9 @@
 /* `receiptd retire`: deletes messages that are older than inbox.retention, and aliases that lead to
  * none of them any longer. Whole partitions go first (partitions_drop.c). The tables are walked
  * page by page (walk.c): each step is one statement and one transaction, and the trigger books in
- * it what goes. So it may be ended at any time, run again, or run twice at once. `receiptd
- * maintain` is what a timer calls: partitions.c, those of remembered receipts, once a day expire.c
- * and this, then recent.c. */
+ * it what goes. So it may be ended at any time, run again, or run twice at once. A timer calls
+ * `receiptd maintain`, which runs partitions.c, the partitions of remembered receipts, once a day
+ * expire.c and this file, then recent.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,7 +97,7 @@ static bool retire_parts(struct command_context *context, bool dry_run)
     return command_walk(&walk, dry_run);
 }
 
-/* Until a step finds nothing more. */
+/* Repeats the step until it finds nothing. */
 static bool repeat(struct command_context *context, const char *file)
 {
     const char *const values[] = {"1000"};
@@ -118,7 +118,7 @@ static bool compact(struct command_context *context)
     return repeat(context, "retire/compact") && repeat(context, "retire/groups");
 }
 
-/* Whole partitions first: what they held need not be deleted row by row. */
+/* Whole partitions go first, so their messages need not be deleted row by row. */
 static bool retire(struct command_context *context, bool dry_run)
 {
     return retire_partitions(context, dry_run) && retire_messages(context, dry_run) &&
@@ -138,7 +138,7 @@ int command_retire(const struct command_call *call)
 
 /* ---- maintain ---- */
 
-/* A task that fails does not keep the next ones from their work; the first error is reported. */
+/* The next tasks run even if one fails; the first error is reported. */
 static bool note(struct command_context *context, bool done, struct rcpt_error *first)
 {
     if (!done && first->text[0] == '\0')
@@ -155,7 +155,7 @@ static bool note_end(struct command_context *context)
     return rows != NULL;
 }
 
-/* A walk reads the whole inbox, so there is one a day, however often a timer calls. */
+/* A walk reads the whole inbox, so it runs once a day, however often the timer calls. */
 static void walk_if_due(struct command_context *context, struct rcpt_error *first)
 {
     struct rcpt_session_rows *last =
@@ -175,8 +175,8 @@ static void walk_if_due(struct command_context *context, struct rcpt_error *firs
     rcpt_session_rows_free(last);
 }
 
-/* Partitions of the receipts that are remembered. Where the rule is off, none is made: those that
- * are there go after the longest window. */
+/* Maintains partitions of remembered receipts. If the rule is off, none is made, and existing ones
+ * go after the longest window. */
 static bool maintain_dedup(struct command_context *context)
 {
     char window[24];

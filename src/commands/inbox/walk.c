@@ -11,9 +11,10 @@
 #include "partitions.h"
 #include "receiptd/postgres/sql.h"
 
-/* A batch may wait for a step, so a step is short: it takes twice as many pages where it took less
- * than STEP_SHORT, and half as many where it took longer than STEP_LONG. On a busy server a step of
- * one page takes as long, so there is a least number, or a walk would take as many times longer. */
+/* A batch may wait for a step, so steps are short. The next one takes twice as many pages after a
+ * step below STEP_SHORT, and half as many after one above STEP_LONG. On a busy server even a step
+ * of one page takes long, so a step has at least PAGES_MIN pages; otherwise a walk would take many
+ * times longer. */
 #define PAGES_MIN      32
 #define PAGES_START    PAGES_MIN
 #define PAGES_MAX      512
@@ -69,7 +70,7 @@ static int64_t now_ns(void)
     return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* As long as the step took: receipts have the server at least half of the time. */
+/* Pauses as long as the step took, so that receipts have the server at least half of the time. */
 static void pause_after(int64_t took_ns)
 {
     int64_t pause = took_ns < PAUSE_MOST ? took_ns : PAUSE_MOST;
@@ -84,8 +85,8 @@ static int64_t next_size(int64_t size, int64_t took_ns)
     return took_ns < STEP_SHORT && size < PAGES_MAX ? size * 2 : size;
 }
 
-/* Rows that come meanwhile are young: the pages are those that there are at the start. A step that
- * changes nothing holds nothing that a batch waits for, so no pause follows. */
+/* The walk covers the pages that exist at its start: later rows are young. A step that changes
+ * nothing makes no batch wait, so no pause follows. */
 static bool walk_part(struct command_walk *walk, const struct rcpt_session_rows *parts, size_t part)
 {
     char *sql = bind_part(walk, walk->step, parts, part);
@@ -106,7 +107,7 @@ static bool walk_part(struct command_walk *walk, const struct rcpt_session_rows 
     return sql != NULL && gone >= 0;
 }
 
-/* What would go: one read of the part. */
+/* Counts the rows that would go, by one read of the part. */
 static bool print_due(struct command_walk *walk, const struct rcpt_session_rows *parts, size_t part)
 {
     char *sql = bind_part(walk, walk->due, parts, part);

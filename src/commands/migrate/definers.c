@@ -1,7 +1,6 @@
 /* migrate, functions with rights of their own (SECURITY DEFINER): they belong to roles that cannot
  * log in and have only the rights of sql/migrate/definer_*.sql. They never belong to the owner of
- * the schema: a way to run code in one of them would be a way to all his rights. Called by
- * plan.c. */
+ * the schema: a fault in one of them would give all of the owner's rights. Called by plan.c. */
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -33,7 +32,7 @@ static bool refuse_problem(struct migrate_plan *plan, const struct rcpt_session_
     return false;
 }
 
-/* The statements stand on lines of their own, to be copied. */
+/* Prints each statement on its own line, to be copied. */
 static bool refuse_creation(struct migrate_plan *plan, const struct rcpt_session_rows *state)
 {
     struct rcpt_error *error = &plan->context->error;
@@ -113,7 +112,7 @@ static bool plan_definer(struct migrate_plan *plan, const struct rcpt_session_ro
     return !plan->hands_over[row] || plan_role(plan, state, row);
 }
 
-/* Before the functions exist: roles. migrate_definers_plan() hands the functions over
+/* The roles are made before the functions. migrate_definers_plan() hands the functions over
  * afterwards. */
 bool migrate_definers_prepare(struct migrate_plan *plan)
 {
@@ -132,8 +131,8 @@ bool migrate_definers_prepare(struct migrate_plan *plan)
     return good;
 }
 
-/* A trigger that books first times reads them, also where its function belongs to the role already.
- */
+/* The counter's role may read first times if its trigger books them, even if it owns the function
+ * already. */
 static bool plan_times(struct migrate_plan *plan)
 {
     return !plan->has_times || !(plan->hands_over[MIGRATE_COUNTER] || plan->installs_triggers) ||

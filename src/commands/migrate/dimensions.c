@@ -63,7 +63,7 @@ static struct rcpt_session_rows *read_ranges(struct migrate_plan *plan,
     return rows;
 }
 
-/* Columns and index in one step: without the index, no connection of a lane comes up. */
+/* One step adds columns and index: without the index, no connection of a lane is set up. */
 static bool plan_ranges(struct migrate_plan *plan)
 {
     struct rcpt_ranges ranges;
@@ -99,7 +99,7 @@ bool migrate_dimensions_plan(struct migrate_plan *plan)
     return good && plan_ranges(plan);
 }
 
-/* The time of insertion is PostgreSQL's own. */
+/* created_at is left out: PostgreSQL fills it. */
 static void add_ranges(const struct rcpt_config *config, struct counted *counted)
 {
     struct rcpt_ranges ranges;

@@ -1,6 +1,6 @@
-/* migrate, the ladder: fills, extends or replaces its tables. A ladder that only grows is taken
- * while daemons run; any other change is checked against the rows in use, and raises generations so
- * that daemons with the old ladder stop. Called by plan.c. */
+/* migrate, the ladder: fills, extends or replaces its tables. Daemons go on while a ladder grows.
+ * Any other change is checked against the rows in use, and raises generations, so that daemons with
+ * the old ladder stop. Called by plan.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void add_text(struct rcpt_array_text *array, const char *text)
     rcpt_array_text_add(array, text, strlen(text));
 }
 
-/* Parents of roots, bits of statuses and implied statuses of most flags do not exist: null. */
+/* Roots have no parent, statuses have no bit, and most flags imply no status: these are null. */
 static void add_int_or_null(struct rcpt_array_text *array, bool is_null, int64_t value)
 {
     if (is_null)
@@ -79,7 +79,7 @@ void migrate_ladder_bind(struct migrate_plan *plan)
 
 /* ---- contradictions ---- */
 
-/* The list is cut where it would be too long to read; the hint has the count. */
+/* A long list is cut; the hint has the count. */
 static void refuse(struct migrate_plan *plan, const struct rcpt_session_rows *rows)
 {
     char list[400] = "";
@@ -112,7 +112,7 @@ static bool inbox_is_own(struct migrate_plan *plan, bool *own)
     return rows != NULL;
 }
 
-/* A dry run reads only what it may read anyway, so it takes no lock. */
+/* Takes a lock on the inbox. A dry run takes none. */
 static bool lock_inbox(struct migrate_plan *plan, const char *statement)
 {
     struct rcpt_error *error = &plan->context->error;
@@ -157,7 +157,7 @@ bool migrate_check_callers(struct migrate_plan *plan)
                    check_callers(plan));
 }
 
-/* A schema that is about to get the table has retired nothing. */
+/* If the table does not exist yet, nothing was retired. */
 static struct rcpt_session_rows *read_retired(struct migrate_plan *plan)
 {
     struct rcpt_session *session = plan->context->session;
@@ -218,8 +218,8 @@ bool migrate_ladder_try(struct migrate_plan *plan)
 
 /* ---- steps ---- */
 
-/* Batches of a running daemon are waited for first: one of them could bring a status that is about
- * to go. */
+/* The migration first waits for batches of running daemons: one of them could write a status that
+ * is about to go. */
 static bool check_in_use(struct migrate_plan *plan)
 {
     if (!plan->dry_run &&
@@ -229,8 +229,8 @@ static bool check_in_use(struct migrate_plan *plan)
     return migrate_ladder_check(plan);
 }
 
-/* They would end with 78 at their next look at the pins, and again at each restart. A dry run only
- * notes it. */
+/* Running daemons would end with exit code 78 when they next read the pins, and again at each
+ * restart. A dry run only notes it. */
 static bool spare_daemons(struct migrate_plan *plan)
 {
     struct rcpt_error *error = &plan->context->error;
@@ -264,8 +264,8 @@ struct ladder_state { /* columns of ladder_state.sql */
     int64_t pins;
 };
 
-/* Where the ladder only grows, running daemons stay right: the migration waits for no batch and
- * fences off no daemon. */
+/* A ladder that only grows keeps running daemons correct: the migration waits for no batch and
+ * stops no daemon. */
 static bool plan_change(struct migrate_plan *plan, const struct ladder_state *state)
 {
     size_t entries = rcpt_ladder_entry_count(plan->context->config->ladder);

@@ -1,6 +1,6 @@
-/* `receiptd migrate`: one transaction under a lock: a plan is made from what the database has
- * (plan.c), and its steps are run; or, with --dry-run, listed, with --sql behind a script
- * for psql. A second run has nothing to do. */
+/* `receiptd migrate`: one transaction under a lock makes a plan from the state of the database
+ * (plan.c) and runs its steps. With --dry-run it lists the steps. With --sql it prints a script for
+ * psql before them. A second run has nothing to do. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@
 
 /* ---- dry run ---- */
 
-/* The output with --sql is a script, thousands of lines long: the words are comments, and what it
- * does comes last, where it is read. */
+/* --sql prints a script of thousands of lines. The summary follows as comments at its end, where it
+ * is read. */
 static void print_summary(const struct migrate_plan *plan, const char *before)
 {
     if (plan->step_count == 0)
@@ -32,7 +32,7 @@ static void print_summary(const struct migrate_plan *plan, const char *before)
         printf("%s%s\n", before, plan->note);
 }
 
-/* It can be read, kept and run by psql. */
+/* psql can run the script. */
 static bool print_script(struct migrate_plan *plan)
 {
     static const char prologue[] =
@@ -70,7 +70,7 @@ static bool dry_run(struct migrate_plan *plan)
 #define LOCK                                                                                       \
     "LOCK TABLE schema_version IN SHARE ROW EXCLUSIVE MODE" /* excludes itself, reads go on */
 
-/* Whether a migration has been here: there is something to lock, which needs a right. */
+/* `there`: an earlier migration has made the table that is locked. */
 static bool look_for_versions(struct migrate_plan *plan, bool *there)
 {
     struct rcpt_session_rows *rows = rcpt_session_query(
@@ -82,8 +82,8 @@ static bool look_for_versions(struct migrate_plan *plan, bool *there)
     return rows != NULL;
 }
 
-/* A second migration waits and says so. Of two first ones, the second fails when it makes the
- * schema: see migrate(). */
+/* A second migration waits and says so. If two first migrations run at once, the second fails when
+ * it makes the schema: see migrate(). */
 static bool lock(struct migrate_plan *plan)
 {
     struct rcpt_session *session = plan->context->session;
@@ -143,8 +143,8 @@ static bool apply(struct migrate_plan *plan, bool *has_rows)
            rcpt_session_commit(session, error);
 }
 
-/* At the end, so that it is the last that is read: roles exist now, and nothing later needs the
- * right to make some. */
+/* Comes last, so that it is read: the roles exist now, and the right to make roles is not needed
+ * any longer. */
 static bool describe_powers(struct migrate_plan *plan)
 {
     const char *const roles[] = {migrate_option(plan, "role"), migrate_option(plan, "intake-role"),
@@ -152,8 +152,8 @@ static bool describe_powers(struct migrate_plan *plan)
     return powers_describe(plan->context, roles, sizeof(roles) / sizeof(roles[0]));
 }
 
-/* Another first migration may have made what this one was about to make: then this is the second,
- * and begins again. */
+/* Another first migration may have made the same schema at the same time. Then this one begins
+ * again. */
 static bool was_overtaken(struct migrate_plan *plan)
 {
     const char *code = plan->context->error.code;
@@ -199,7 +199,7 @@ static bool migrate(struct migrate_plan *plan)
            partitions_note(plan->context) && describe_powers(plan);
 }
 
-/* A dry run's session is read-only, so it needs fewer rights. */
+/* A dry run has a read-only session, so it needs fewer rights. */
 int command_migrate(const struct command_call *call)
 {
     struct command_context context;

@@ -19,8 +19,8 @@ struct migrate_step {
 
 struct migrate_plan {
     struct command_context *context;
-    const struct command_call
-        *call;      /* NULL: of another command, which asks what a migration would do */
+    /* NULL: another command asks what a migration would do. */
+    const struct command_call *call;
     bool dry_run;   /* reads without locks */
     bool was_there; /* an earlier migration's tables, when this one began */
     struct rcpt_pg_binding bindings[MIGRATE_MAX_BINDINGS];
@@ -39,11 +39,11 @@ struct migrate_plan {
 void migrate_plan_init(struct migrate_plan *plan, struct command_context *context,
                        const struct command_call *call, bool dry_run);
 void migrate_plan_fini(struct migrate_plan *plan);
-/* As after migrate_plan_init(). */
+/* Empties the plan, as after migrate_plan_init(). */
 void migrate_plan_again(struct migrate_plan *plan);
 
-/* Reads the database's state and fills the steps. Within the migration's transaction, after its
- * lock; for a dry run within a read-only one. False with the error in the context. */
+/* Reads the database's state and fills the steps, in the migration's transaction after its lock, or
+ * in a read-only one for a dry run. False: the error is in the context. */
 RCPT_MUST_CHECK bool migrate_plan_make(struct migrate_plan *plan);
 
 /* ---- for the parts of the plan ---- */
@@ -72,13 +72,14 @@ void migrate_inbox_bind(struct migrate_plan *plan);
 RCPT_MUST_CHECK bool migrate_parts_plan(struct migrate_plan *plan, bool fresh);
 /* Whether the plan replaces this one: "functions/map_inbox". */
 bool migrate_part_changes(const struct migrate_plan *plan, const char *name);
-/* Adds the step that takes functions from PUBLIC, where there is need: a new function starts with
- * EXECUTE for PUBLIC. `state`: the row of state.sql. */
+/* Adds the step that takes EXECUTE from PUBLIC, which every new function has, if a function needs
+ * it. `state`: the row of state.sql. */
 RCPT_MUST_CHECK bool migrate_parts_plan_private(struct migrate_plan *plan,
                                                 const struct rcpt_session_rows *state);
 /* ---- definers.c ---- */
-/* Adds the steps that make the roles of functions with rights of their own, before those functions
- * are made; refuses (EX_NOPERM, the SQL on stderr) where only an administrator can. */
+/* Adds the steps that make the roles of functions with rights of their own, before the functions
+ * are made. Refuses (EX_NOPERM) if only an administrator can make them, and prints the SQL on
+ * stderr. */
 RCPT_MUST_CHECK bool migrate_definers_prepare(struct migrate_plan *plan);
 /* Adds the steps that give them the functions. */
 RCPT_MUST_CHECK bool migrate_definers_plan(struct migrate_plan *plan);
@@ -90,8 +91,8 @@ RCPT_MUST_CHECK bool migrate_dimensions_plan(struct migrate_plan *plan);
 RCPT_MUST_CHECK bool migrate_dimensions_grant(struct migrate_plan *plan, const char *platform_role);
 
 /* ---- roles.c ---- */
-/* Adds the steps for --role, --platform-role and --intake-role, after all others: they grant what
- * those made. */
+/* Adds the steps for --role, --platform-role, --intake-role and --serve-role. They come last, since
+ * they grant rights on what the others make. */
 RCPT_MUST_CHECK bool migrate_roles_plan(struct migrate_plan *plan);
 
 /* ---- ladder.c ---- */
@@ -99,13 +100,13 @@ RCPT_MUST_CHECK bool migrate_roles_plan(struct migrate_plan *plan);
 void migrate_ladder_bind(struct migrate_plan *plan);
 /* Adds the steps for the ladder; `fresh`: its tables are not there yet. */
 RCPT_MUST_CHECK bool migrate_ladder_plan(struct migrate_plan *plan, bool fresh);
-/* Before any query of the inbox: refuses (EX_NOPERM) a mapped table whose owner could have
- * functions of his run with our rights. */
+/* Refuses (EX_NOPERM) a mapped table whose owner could have functions run with our rights. Called
+ * before any query of the inbox. */
 RCPT_MUST_CHECK bool migrate_check_callers(struct migrate_plan *plan);
 /* Refuses (EX_CONFIG, each status with its rows) a ladder that contradicts rows in use. */
 RCPT_MUST_CHECK bool migrate_ladder_check(struct migrate_plan *plan);
-/* The same for a table that is not the inbox yet, in a transaction that may lock and is rolled
- * back. */
+/* The same for a table that is not the inbox yet. The transaction must be able to lock, and is
+ * rolled back. */
 RCPT_MUST_CHECK bool migrate_ladder_try(struct migrate_plan *plan);
 
 #endif

@@ -1,11 +1,9 @@
-/* migrate, functions and views: each is one file of sql/functions or sql/views, which is run where
- * its hash differs from the one that the schema has noted. plan.c calls this behind the
- * tables, since functions and views name them.
+/* migrate, functions and views: each is one file of sql/functions or sql/views. A file is run if
+ * its hash differs from the one that the schema has noted. plan.c calls this after the tables,
+ * since functions and views name them.
  *
- * A file replaces what is there, so instances of the release before go on beside it: a function
- * that they call keeps its parameters and its result. One whose signature changes gets another
- * name.
- */
+ * A file replaces the function while instances of the previous release still call it. It keeps
+ * parameters and result: a function with another signature gets another name. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

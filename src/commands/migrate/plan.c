@@ -1,7 +1,7 @@
-/* migrate, the plan: compares what the database has with what this version needs, and collects
- * steps: each a sentence and its SQL, a file of sql/ with its variables bound. Order: schema,
- * tables, functions and views, ladder, inbox, trigger, owners of functions, roles. Nothing is
- * changed here. Called by migrate.c. */
+/* migrate, the plan: compares the database with what this version needs, and collects steps. A step
+ * is a sentence and its SQL, a file of sql/ with its variables bound. Order: schema, tables,
+ * functions and views, ladder, inbox, trigger, owners of functions, roles. Nothing is changed here.
+ * Called by migrate.c and check_config.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static bool refuse_kind(struct migrate_plan *plan, bool is_view)
     return false;
 }
 
-/* A table with messages is not partitioned by a migration: that would keep batches waiting. */
+/* A migration does not partition a table with messages: batches would wait. */
 static bool refuse_filled(struct migrate_plan *plan)
 {
     struct rcpt_error *error = &plan->context->error;
@@ -92,8 +92,8 @@ static bool refuse_filled(struct migrate_plan *plan)
     return false;
 }
 
-/* The flat table is made first, as it always is, so that its columns stand in one place. Triggers
- * go with it. */
+/* The flat table is made first, so that one file has its columns, and is dropped with its triggers.
+ */
 static bool plan_partitioned_inbox(struct migrate_plan *plan, bool exists)
 {
     if (!rcpt_id_has_bounds(config_of(plan)->inbox.ids)) {
@@ -244,8 +244,8 @@ void migrate_plan_again(struct migrate_plan *plan)
     migrate_plan_init(plan, context, call, dry_run);
 }
 
-/* A newer schema is refused: this version does not know what it promises. So is one from before the
- * baseline. */
+/* A newer schema is refused, since this version does not know it. A schema from before the baseline
+ * is refused as well. */
 static bool read_version(struct migrate_plan *plan, int64_t *version)
 {
     struct rcpt_error *error = &plan->context->error;
@@ -317,7 +317,8 @@ static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows 
            migrate_roles_plan(plan);
 }
 
-/* Tables of others may run code (triggers, policies); a superuser would run it with all rights. */
+/* Tables of other roles may run code (triggers, policies), which a superuser would run with all
+ * rights. */
 static bool check_session(struct migrate_plan *plan, const struct rcpt_session_rows *state)
 {
     struct rcpt_error *error = &plan->context->error;
@@ -337,8 +338,8 @@ static bool check_session(struct migrate_plan *plan, const struct rcpt_session_r
     return false;
 }
 
-/* A policy is a function of the table's owner: an error is better than running it. The same holds
- * for a check of a partition. */
+/* A policy is code of the table's owner: with row_security off a query fails instead of running it.
+ * Checks of partitions are not evaluated either. */
 bool migrate_plan_make(struct migrate_plan *plan)
 {
     if (!rcpt_session_execute(plan->context->session,

@@ -1,6 +1,6 @@
-/* What roles of ours may do beyond their work, from the catalogs (sql/migrate/powers.sql). The
- * owner's password lies on disk for the timer, so an owner who can act as a superuser puts the
- * whole server there. Called by migrate.c and check_config.c. */
+/* Finds rights of our roles beyond their work, in the catalogs (sql/migrate/powers.sql). The
+ * owner's password lies on disk for the timer. If the owner can act as a superuser, that file opens
+ * the whole server. Called by migrate.c and check_config.c. */
 #include "powers.h"
 
 #include <stdio.h>

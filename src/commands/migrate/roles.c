@@ -1,6 +1,6 @@
-/* migrate --role, --platform-role, --intake-role and --serve-role: the role is made where it is
- * missing, and gets exactly the rights that sql/migrate/role.sql, platform_role.sql and
- * intake_role.sql say. */
+/* migrate --role, --platform-role, --intake-role and --serve-role. Makes the role if it is missing.
+ * Gives it exactly the rights of its file: sql/migrate/role.sql, platform_role.sql, intake_role.sql
+ * or serve_role.sql. */
 #include <string.h>
 #include <sysexits.h>
 
@@ -22,7 +22,8 @@ static const struct {
     {"serve-role", "serve_role", "migrate/serve_role"},
 };
 
-/* Rights given to a shared role would go to all its members; rights taken away could be needed. */
+/* A role with another purpose is refused: its members would get the rights, or it would lose rights
+ * that it needs. */
 static bool check_name(struct migrate_plan *plan, const char *option, const char *name)
 {
     size_t size = strlen(name);
@@ -122,7 +123,7 @@ static bool grant_read(struct migrate_plan *plan)
     return migrate_append(plan, "migrate/serve_role_columns");
 }
 
-/* Roles without an option are left alone, also their rights. */
+/* Roles without an option keep their rights. */
 bool migrate_roles_plan(struct migrate_plan *plan)
 {
     bool good = true;

@@ -1,5 +1,5 @@
-/* Storage parameters of the inbox (settings.h). They are set after the migration, each by itself:
- * an ALTER TABLE of this kind waits for a vacuum at most and keeps no batch waiting. Called by
+/* Storage parameters of the inbox (settings.h). They are set after the migration, each in its own
+ * statement: such an ALTER TABLE waits at most for a vacuum, and no batch waits for it. Called by
  * migrate.c. */
 #include "settings.h"
 
@@ -8,7 +8,7 @@
 #include "../inbox/place.h"
 #include "receiptd/postgres/sql.h"
 
-/* A table of the platform's is its owner's: the statement is printed for him. */
+/* A table of the platform belongs to its owner, so the statement is printed for the owner. */
 static void print_advice(const struct rcpt_session_rows *rows, size_t row)
 {
     printf("%s: recommended, and left to its owner: %s: %s\n",
@@ -16,7 +16,7 @@ static void print_advice(const struct rcpt_session_rows *rows, size_t row)
            rcpt_session_rows_text(rows, row, "why"));
 }
 
-/* What is set shows its reason, since it is no error that would be looked up. */
+/* The line has the reason, since it is no error that one looks up. */
 static bool set(struct command_context *context, const struct rcpt_session_rows *rows, size_t row)
 {
     printf("set for %s (%s): %s: %s\n", rcpt_session_rows_text(rows, row, "name"),
@@ -27,7 +27,7 @@ static bool set(struct command_context *context, const struct rcpt_session_rows 
                                 &context->error);
 }
 
-/* As a part of the script of a dry run. */
+/* Prints the statement as part of a dry run's script. */
 static void print_sql(const struct rcpt_session_rows *rows, size_t row)
 {
     printf("-- %s: %s%s\n%s%s;\n", rcpt_session_rows_text(rows, row, "name"),

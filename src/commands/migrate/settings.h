@@ -5,9 +5,9 @@
 
 #include "../command.h"
 
-/* Sets those that are missing and says why; one that is set stays as it is. On a table of the
- * platform's nothing is set: with `advises`, what is recommended is printed. As the owner, in no
- * transaction. `dry_run`: prints the SQL instead, if the table is there already. */
+/* Sets those that are missing and says why; one that is set stays as it is. A table of the platform
+ * keeps its parameters: `advises` prints recommendations for it. The session must be the owner's,
+ * in no transaction. `dry_run`: prints the SQL instead, if the table is there already. */
 RCPT_MUST_CHECK bool settings_apply(struct command_context *context, bool dry_run, bool advises);
 
 #endif

@@ -1,5 +1,5 @@
-/* migrate, what the parts of the plan share: variables of the SQL files, and steps. A step is a
- * sentence and its SQL. Called by all other files of this folder. */
+/* migrate, the steps of the plan and the variables of their SQL files. A step is a sentence and its
+ * SQL. Called by all other files of this folder. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ const char *migrate_binding(const struct migrate_plan *plan, const char *name)
 
 /* ---- steps ---- */
 
-/* The text joins the last step: both succeed or fail together. */
+/* The text joins the last step, so both succeed or fail together. */
 bool migrate_append(struct migrate_plan *plan, const char *file)
 {
     struct migrate_step *step = &plan->steps[plan->step_count - 1];

@@ -1,5 +1,5 @@
-/* migrate, variables of the SQL files, those of the inbox among them: its place, its columns and
- * what is counted by them. Called by the parts of the plan. */
+/* migrate, variables of the SQL files for the inbox: its place, its columns and what is counted by
+ * them. Called by the parts of the plan. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void bind_dimensions(struct migrate_plan *plan, char *mapping, size_t siz
     rcpt_array_text_fini(&columns);
 }
 
-/* counters.groups likewise. */
+/* Binds counters.groups in the same way. */
 static void bind_groups(struct migrate_plan *plan, char *mapping, size_t size)
 {
     struct rcpt_groups groups;
@@ -61,8 +61,8 @@ static void bind_columns(struct migrate_plan *plan)
     }
 }
 
-/* The inbox as variables of the SQL files, and the whole mapping as one text, which is stored as a
- * comment: a different text later means another mapping. */
+/* Binds the inbox, and the whole mapping as one text. The text is stored as a comment: if it
+ * differs later, the mapping has changed. */
 void migrate_inbox_bind(struct migrate_plan *plan)
 {
     static const char *const ours[] = {

@@ -1,7 +1,7 @@
-/* `receiptd positions accept-database`: lets the database of postgres.dsn follow the servers that
- * the notes beside Kafka's group offsets name, where the daemon refuses it as an old primary or as
- * another database. Written into that database, so it holds for it alone. Called by positions.c.
- */
+/* `receiptd positions accept-database`: accepts the database of postgres.dsn as successor of the
+ * servers that the notes beside Kafka's group offsets name. The daemon refuses it before as an old
+ * primary or as another database. The acceptance is written into that database, so it holds for it
+ * alone. Called by positions.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "positions.h"
 #include "receiptd/postgres/sql.h"
 
-/* On the server that the dsn leads to: with several hosts that is the first one that can be written
- * to, so its address is said. */
+/* Prints the address of the server: with several hosts in the dsn, it is the first that can be
+ * written to. */
 static bool find_server(struct positions *positions, struct rcpt_pg_server *now)
 {
     struct rcpt_session_rows *rows = positions_query(positions, "command/server_identity");
@@ -74,7 +74,7 @@ static bool accept_one(struct positions *positions, struct rcpt_pg_server before
     return true;
 }
 
-/* Only what contradicts is accepted: what follows anyway needs no row. */
+/* Only contradicting servers get a row: the others are accepted anyway. */
 int positions_accept(struct positions *positions)
 {
     struct rcpt_pg_lineage remembered = {0}, accepted = {0};

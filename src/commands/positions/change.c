@@ -1,7 +1,6 @@
-/* `receiptd positions set` and `skip-gap`: whether positions may be moved, and moving them, those
- * of all partitions in one transaction. The log itself is asked whether it is the one that was
- * consumed (proof.c). Called by positions.c.
- */
+/* `receiptd positions set` and `skip-gap`: checks that positions may be moved, and moves them, all
+ * in one transaction. The file proof.c checks that the log is the one that was consumed. Called by
+ * positions.c. */
 #include "positions.h"
 
 #include <errno.h>
@@ -15,7 +14,8 @@
 
 #define NUMBER 24 /* bytes of a number's text */
 
-/* A log that the daemon stands still before is nobody's work; otherwise nobody may have it. */
+/* No daemon works on a log that does not fit. Otherwise no instance of the group may own the
+ * partition. */
 static bool check_owner(struct positions *positions, const struct standing *standing)
 {
     struct rcpt_error *error = &positions->context.error;
@@ -98,7 +98,7 @@ static bool has_no_gap(struct positions *positions, const struct change *change)
                             change->standing.place->low);
 }
 
-/* In the log that was consumed, going back counts receipts once more. */
+/* Going back in the log that was consumed counts receipts again. */
 static bool goes_back(const struct change *change)
 {
     return (change->standing.fit == LOG_FITS || change->standing.fit == LOG_GAP) &&
@@ -222,7 +222,7 @@ static bool write_change(struct positions *positions, const struct change *chang
            run(positions, "command/positions_note", 6, note, NULL);
 }
 
-/* What `all` leaves as it is. */
+/* True for a partition that `all` leaves as it is. */
 static bool is_nothing(const struct change *change)
 {
     return change->standing.fit == LOG_FITS && change->to == change->standing.position;
@@ -268,7 +268,7 @@ static bool check_standing(struct positions *positions, const struct standing *s
     return true;
 }
 
-/* As PostgreSQL and Kafka have them. */
+/* Reads the partitions from PostgreSQL and Kafka. */
 static bool find_standings(struct positions *positions, const char *partition,
                            struct changes *changes)
 {
@@ -298,8 +298,8 @@ static bool find_standings(struct positions *positions, const char *partition,
     return good;
 }
 
-/* One refusal refuses all. Of `all`, those with nothing to do are left out, whoever works on
- * them. */
+/* One refusal refuses all. `all` leaves out partitions with nothing to do, even if a daemon works
+ * on them. */
 static bool plan(struct positions *positions, const struct positions_target *target, bool all,
                  struct changes *changes)
 {

@@ -1,8 +1,7 @@
-/* `receiptd positions accept-cluster`: lets the topics go on in the cluster that kafka.brokers lead
- * to, where the daemon ends because they were consumed from another one. Positions stay as they
- * are: the log there has to have the same records at the same offsets, which the daemon checks at
- * its start. Called by positions.c.
- */
+/* `receiptd positions accept-cluster`: accepts the cluster of kafka.brokers for topics that were
+ * consumed from another one, at which the daemon ends. Positions stay as they are: the cluster must
+ * have the same records at the same offsets, which the daemon checks at its start. Called by
+ * positions.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
-/* `receiptd positions`: shows where each partition stands against Kafka's log, and moves positions
- * on purpose, of one partition or of all of a topic. That is the way out where the daemon stands
- * still because the log is not the one that it knows. The command asks Kafka and PostgreSQL itself,
- * so it needs no daemon. It refuses while a daemon works on the partition.
- */
+/* `receiptd positions`: compares each partition's position with Kafka's log, and moves positions on
+ * purpose, of one partition or of a whole topic. An operator needs it when the daemon stops before
+ * a log that it does not know. The command asks Kafka and PostgreSQL itself, so it needs no daemon.
+ * Moves are refused while a daemon works on the partition. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +59,7 @@ static const char **topics_of(const struct rcpt_session_rows *rows, size_t *coun
     return topics;
 }
 
-/* The records of one topic. Where they cannot be read, the other columns are worth showing. */
+/* Compares the records of one topic. If they cannot be read, the other columns are still shown. */
 static void show_topic(struct positions *positions, const char *topic, struct standing *standings,
                        size_t count, struct report *report)
 {
@@ -108,7 +107,7 @@ static bool show_reader(struct positions *positions, const char *reader, struct 
     return good;
 }
 
-/* Without an option: those of all readers. */
+/* All readers are shown unless --reader names one. */
 static int show(struct positions *positions, enum command_format format)
 {
     static const struct report_column columns[] = {
@@ -157,7 +156,7 @@ static bool read_time(const char *text, int64_t *at_ms)
     return true;
 }
 
-/* An offset or a time, one of them. */
+/* The target is either an offset or a time. */
 static int check_target(const struct command_call *call)
 {
     const char *at = command_option(call, "at");
@@ -170,7 +169,7 @@ static int check_target(const struct command_call *call)
     return EX_OK;
 }
 
-/* 0, or the exit code after saying what is wrong. */
+/* Returns 0, or the exit code after printing what is wrong. */
 static int check_arguments(const struct command_call *call, const char *verb)
 {
     const char *reader = command_option(call, "reader");

@@ -1,6 +1,5 @@
-/* What the files of `receiptd positions` share: positions.c reads and shows, change.c
- * moves, proof.c compares records, accept.c and cluster.c accept.
- * Private to this folder. */
+/* The files of `receiptd positions`: standing.c reads, positions.c shows, change.c moves, proof.c
+ * compares records, accept.c and cluster.c accept. Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_POSITIONS_POSITIONS_H
 #define RECEIPTD_COMMANDS_POSITIONS_POSITIONS_H
 
@@ -8,8 +7,7 @@
 #include "receiptd/kafka/survey.h"
 #include "receiptd/postgres/lineage.h"
 
-/* Between a position and the log. All but the first stop the daemon; LOG_UNREAD is of `show`
- * alone. */
+/* How a position fits the log. All but the first stop the daemon; only `show` uses LOG_UNREAD. */
 enum log_fit {
     LOG_FITS,
     LOG_MISSING, /* rows of lanes were deleted */
@@ -45,14 +43,14 @@ struct standing {                         /* of one partition */
 extern const char *const positions_fit_texts[];
 
 /* ---- standing.c ---- */
-/* Asks Kafka about the topics, for the reader's group: `survey`. With the first record of a time,
- * unless `at_ms` is negative. */
+/* Asks Kafka about the topics for the reader's group, and fills `survey`. Finds the first record of
+ * the time `at_ms`, unless it is negative. */
 RCPT_MUST_CHECK bool positions_survey(struct positions *positions, const char *const *topics,
                                       size_t count, int64_t at_ms);
 /* Rows of positions_read.sql; partition NULL: all. */
 RCPT_MUST_CHECK struct rcpt_session_rows *positions_read(struct positions *positions,
                                                          const char *partition);
-/* A row against the survey. */
+/* Compares a row with the survey. */
 struct standing positions_standing(const struct positions *positions,
                                    const struct rcpt_session_rows *rows, size_t row);
 
@@ -63,8 +61,8 @@ RCPT_MUST_CHECK struct rcpt_session_rows *positions_query(struct positions *posi
 struct rcpt_pg_server positions_server_in(const struct rcpt_session_rows *rows, size_t row);
 
 /* ---- proof.c ---- */
-/* Reads the record just below each position, as the daemon does at each assignment: LOG_OTHER where
- * it is another one than was consumed. All are of this topic. */
+/* Reads the record just below each position, as the daemon does at each assignment. A record that
+ * differs from the consumed one gives LOG_OTHER. All standings are of this topic. */
 RCPT_MUST_CHECK bool positions_prove(struct positions *positions, const char *topic,
                                      struct standing *standings, size_t count);
 

@@ -1,6 +1,5 @@
-/* Whether the log is the one that was consumed: the record just below each position is read and
- * compared, as the daemon does at each assignment. Called by positions.c and change.c.
- */
+/* Checks that the log is the one that was consumed: it reads and compares the record just below
+ * each position, as the daemon does at each assignment. Called by positions.c and change.c. */
 #include <stdlib.h>
 
 #include "positions.h"

@@ -1,5 +1,5 @@
-/* positions, what all verbs read: the database's rows, Kafka's log, and how they fit. Called by the
- * other files of this folder. */
+/* positions, reading: rows of the database, Kafka's log, and how they fit. Called by the other
+ * files of this folder. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ const char *const positions_fit_texts[] = {
     [LOG_UNREAD] = "ends fit, records not compared",
 };
 
-/* The readers' groups have their name behind it. */
+/* Readers other than receipts have a group of their own, with their name as suffix. */
 bool positions_survey(struct positions *positions, const char *const *topics, size_t count,
                       int64_t at_ms)
 {
@@ -69,7 +69,7 @@ static enum log_fit fit_of(const struct standing *standing, const char *cluster_
     return LOG_FITS;
 }
 
-/* Texts belong to the rows. */
+/* Texts of the result belong to the rows. */
 struct standing positions_standing(const struct positions *positions,
                                    const struct rcpt_session_rows *rows, size_t row)
 {
