@@ -20,9 +20,10 @@ static const struct command commands[] = {
     {
         .name = "run",
         .summary = "read receipts from Kafka and keep statuses and funnels in PostgreSQL",
-        .doc = "Runs in the foreground until SIGTERM or SIGINT, which drain and leave the group "
-               "within\n"
-               "shutdown.deadline; a second one ends it at once. Logs go to stderr.",
+        .doc =
+            "Runs in the foreground until SIGTERM or SIGINT. The first one drains, and leaves\n"
+            "the group within shutdown.deadline; a second one ends the process at once. Logs go\n"
+            "to stderr.",
         /* command_protect() finds this option by its name. */
         .options = {{"core-dumps", NULL, "let a crash leave a core file, which holds secrets"}},
         .run = command_run,
@@ -31,21 +32,16 @@ static const struct command commands[] = {
         .name = "intake",
         .summary = "take webhooks of gateways and send their receipts to Kafka",
         /* --try tests an account and starts no process: intake_try.c. */
-        .doc =
-            "Runs in the foreground until SIGTERM or SIGINT, which answer what is there and end "
-            "within\n"
-            "shutdown.deadline. SIGHUP reads the TLS certificate again. Each request is "
-            "answered after\n"
-            "Kafka has acknowledged all that it held.\n\n"
-            "With --try: reads one HTTP/1.1 request from the standard input, prints its events "
-            "as JSON lines,\n"
-            "or says on the standard error output why there are none. Exit code 65: something "
-            "in it is not\n"
-            "understood; 77: refused. The age of the signature is not checked. Connects to "
-            "nothing.\n\n"
-            "With --letters: prints the dead letters of an account as JSON lines, and ends: what\n"
-            "could not be read, or whose status no table knows, with its bytes. They hold\n"
-            "personal data unless intake.dead_letters says otherwise.",
+        .doc = "Runs in the foreground until SIGTERM or SIGINT: open requests are then answered\n"
+               "within shutdown.deadline. SIGHUP reads the configuration and the TLS certificate\n"
+               "again. A request is answered after Kafka has acknowledged all of its receipts.\n\n"
+               "--try reads one HTTP/1.1 request from the standard input. It prints the request's\n"
+               "events as JSON lines, or says on stderr why there are none. Exit code 65: a part\n"
+               "of the request was not understood; 77: refused. The age of the signature is not\n"
+               "checked. Connects to nothing.\n\n"
+               "--letters prints the dead letters of an account as JSON lines, with their bytes,\n"
+               "and ends. These are receipts that could not be read, or whose status is in no\n"
+               "table. They hold personal data unless intake.dead_letters says otherwise.",
         .options = {{"try", "ACCOUNT", "read a request for this entry of intake.accounts"},
                     {"letters", "ACCOUNT", "print the dead letters of this account, or of all"},
                     {"since", "TIME", "letters from then on (RFC 3339); else of the last hour"},
@@ -59,14 +55,15 @@ static const struct command commands[] = {
         .choices = "token link",
         .more = 1,
         .summary = "answer readers: funnels and messages as JSON over HTTP, and a page",
-        .doc = "Runs in the foreground until SIGTERM or SIGINT. It reads and changes nothing.\n\n"
+        .doc = "Runs in the foreground until SIGTERM or SIGINT. The only request that writes is a\n"
+               "redrive of dead letters.\n\n"
                "  serve token add --name N [--scope S] [--org O] [--expires 30d]\n"
                "  serve token list\n"
                "  serve token revoke --name N\n"
                "  serve link CAMPAIGN [--expires 7d]\n\n"
-               "A token is printed once; what is stored is its hash. Run these as the owner of the "
-               "schema.\n"
-               "A link shows one campaign's funnel to whoever has it (docs/serve.md).",
+               "A token is printed once; only its hash is stored. Run these commands as the owner\n"
+               "of the schema. A link shows one campaign's funnel to everyone who has it\n"
+               "(docs/serve.md).",
         .options = {{"name", "NAME", "whose token it is"},
                     {"scope", "SCOPES",
                      "read, support, operate, separated by commas (default: read)"},
@@ -80,20 +77,15 @@ static const struct command commands[] = {
         /* Changes the database; --dry-run prints the same steps as SQL. */
         .name = "migrate",
         .summary = "create or update the schema, the inbox and the ladder in PostgreSQL",
-        .doc =
-            "Does what is missing in one transaction and says each step; a second run has "
-            "nothing to do.\n"
-            "A ladder that contradicts rows in use is refused with their count (exit code 78), and "
-            "so is one\n"
-            "that would stop running daemons, with their names, unless --force is given.\n\n"
-            "With --role it also makes the role, unless it is there, and gives it the rights that "
-            "the daemon\n"
-            "needs and takes away all others in the schema; --platform-role likewise for who "
-            "inserts messages,\n"
-            "--intake-role for the intake, --serve-role for receiptd serve.\n"
-            "Run it as the owner of the schema (--dsn), who is no superuser, and the daemon as the "
-            "other role\n"
-            "(docs/security.md).",
+        .doc = "Makes what is missing in one transaction and prints each step; a second run has\n"
+               "nothing to do. A ladder that contradicts rows in use is refused with their count\n"
+               "(exit code 78). A ladder that would stop running daemons is refused with their\n"
+               "names, unless --force is given.\n\n"
+               "--role makes the daemon's role if it is missing, gives it the rights that it\n"
+               "needs, and takes away all others in the schema. --platform-role does the same for\n"
+               "the role that inserts messages, --intake-role for the intake, --serve-role for\n"
+               "receiptd serve. Run migrate as the owner of the schema (--dsn), who is no\n"
+               "superuser, and the daemon as its own role (docs/security.md).",
         .options = {{"dry-run", NULL, "list the steps that would run; write nothing"},
                     {"sql", NULL, "with --dry-run: a script for psql before the list"},
                     OWNER_OPTION,
@@ -107,13 +99,13 @@ static const struct command commands[] = {
     },
     {
         .name = "check-config",
-        .summary = "say whether the configuration is valid",
+        .summary = "check the configuration, and the database with --connect",
         .doc =
             "Reads the file, checks every key and says where an error is. Connects to nothing.\n\n"
-            "With --connect it also says, from the database, whether receipts can be exact in\n"
-            "the inbox table, with the SQL that mends what is not, and prepares each statement\n"
-            "that run would prepare. It changes nothing there.",
-        .options = {{"connect", NULL, "check the inbox table in the database, too"},
+            "--connect also checks in the database whether receipts can be exact in the inbox\n"
+            "table, and prints the SQL that mends it. Then it prepares each statement of run.\n"
+            "It changes nothing there.",
+        .options = {{"connect", NULL, "also check the inbox table in the database"},
                     {"print", NULL, "print the effective configuration, secrets redacted"},
                     {"reference", NULL,
                      "print the reference of all keys (Markdown); reads no file"},
@@ -125,18 +117,14 @@ static const struct command commands[] = {
         .argument = "CAMPAIGN",
         .summary = "show the funnel of a campaign, or of all",
         .doc =
-            "messages: distinct messages that reached the status; events: receipts that named it;\n"
-            "current: messages that stand in it now. --org shows campaigns whose messages are all "
-            "of\n"
-            "that organisation. --by shows a campaign's messages by the variant, channel or "
-            "gateway\n"
-            "that they were inserted with (counters.by). --kpis shows the rates as a vendor "
-            "defines them\n"
-            "(mailchimp, braze, sparkpost, clevertap, capillary), with the reason where there is "
-            "no such\n"
-            "figure; --kpis list shows the definitions. --by takes a column of counters.by,\n"
-            "hour, minute, reason, duplicate, time_to_deliver or time_to_open. Exit code 66 if\n"
-            "there is no such campaign.",
+            "messages: distinct messages that reached the status; events: receipts that named\n"
+            "it; current: messages that have it now. --org shows only campaigns all of whose\n"
+            "messages belong to that organisation. --by shows a campaign's messages by a column\n"
+            "of counters.by, such as the variant, channel or gateway that they were inserted\n"
+            "with; or by hour, minute, reason, duplicate, time_to_deliver or time_to_open.\n"
+            "--kpis shows the rates as a vendor defines them (mailchimp, braze, sparkpost,\n"
+            "clevertap, capillary), with the reason where there is no such figure; --kpis list\n"
+            "shows the definitions. Exit code 66 if there is no such campaign.",
         .options = {{"org", "ORG", "only campaigns of this organisation"},
                     {"by", "WHAT",
                      "by variant, channel, gateway, hour, minute, reason ...: see above"},
@@ -149,13 +137,10 @@ static const struct command commands[] = {
         /* Exit code 1 is for scripts: drift is an answer and no failure. */
         .name = "audit",
         .summary = "recount the funnels from the messages and compare",
-        .doc =
-            "Goes campaign by campaign in short snapshots, while the daemon works. Exit code 0: "
-            "no drift,\n"
-            "or all of it repaired and a recount clean; 1: drift. With --ids it recounts nothing, "
-            "but\n"
-            "reads all ids of an inbox in partitions whose key is not the id alone; 1: some are\n"
-            "there twice.",
+        .doc = "Recounts campaign by campaign in short snapshots, while the daemon works. Exit\n"
+               "code 0: no drift, or all drift was repaired and a recount is clean; 1: drift.\n"
+               "--ids recounts nothing: it reads all ids of an inbox in partitions whose key is\n"
+               "not the id alone. Exit code 1 then means that some ids are there twice.",
         .options = {{"campaign", "C", "only this campaign"},
                     {"repair", NULL, "add the difference, or book messages that went unbooked"},
                     {"ids", NULL, "find ids that stand in several rows of a partitioned inbox"},
@@ -164,13 +149,10 @@ static const struct command commands[] = {
     },
     {
         .name = "expire",
-        .summary = "give messages whose receipts never came another status, such as UNKNOWN",
-        .doc =
-            "Does what inbox.expiry says, in short transactions beside the daemon: funnels, folds "
-            "and\n"
-            "actions see it like a receipt, and a late receipt still corrects it. It may be "
-            "interrupted and\n"
-            "run again. Run it as the owner of the schema (--dsn).",
+        .summary = "give messages without a final receipt another status, such as UNKNOWN",
+        .doc = "Applies inbox.expiry in short transactions beside the daemon. Funnels, folds and\n"
+               "actions see it like a receipt, and a late receipt still corrects it. It may be\n"
+               "interrupted and run again. Run it as the owner of the schema (--dsn).",
         .options = {{"dry-run", NULL, "say how many messages would expire; change nothing"},
                     OWNER_OPTION},
         .run = command_expire,
@@ -178,14 +160,12 @@ static const struct command commands[] = {
     {
         .name = "retire",
         .summary = "delete messages that are older than their retention; counters stay",
-        .doc = "Deletes messages by inbox.retention and inbox.retention_overrides, and aliases by\n"
-               "inbox.alias_retention, in short transactions beside the daemon. Partitions of the "
-               "inbox go\n"
-               "as a whole. What goes is booked, so that funnels and audits stay exact. It may be "
-               "interrupted\n"
-               "and run again. Run it as the owner of the schema (--dsn): the daemon's role may "
-               "not delete\n"
-               "messages.",
+        .doc =
+            "Deletes messages by inbox.retention and inbox.retention_overrides, and aliases by\n"
+            "inbox.alias_retention, in short transactions beside the daemon. Partitions of the\n"
+            "inbox are dropped as a whole. Deletions are booked, so that funnels and audits\n"
+            "stay exact. It may be interrupted and run again. Run it as the owner of the schema\n"
+            "(--dsn): the daemon's role may not delete messages.",
         .options = {{"dry-run", NULL, "say what would go; delete nothing"}, OWNER_OPTION},
         .run = command_retire,
     },
@@ -193,33 +173,27 @@ static const struct command commands[] = {
         .name = "maintain",
         .summary = "what a timer runs: partitions, expire, retire, the recent set of a large inbox",
         .doc =
-            "Makes the inbox's partitions of the next spans and drops those that are past their "
-            "retention,\n"
-            "where inbox.partitions is own; likewise those of receipts that dedup.window "
-            "remembers.\n"
-            "Expires and deletes messages, as `expire` and `retire` "
-            "do, once a\n"
-            "day. Then it makes the recent set of a large inbox, or makes it again where it has "
-            "grown by a\n"
-            "quarter: an index over the newest messages, in which batches look first "
-            "(inbox.recent_rows).\n"
-            "Instances follow within seconds; batches wait some 40 ms where partitions change.\n"
-            "Run it every hour as the owner of the schema and of the table (--dsn). Two at once do "
-            "no harm.\n"
-            "What an interrupted run leaves, the next one mends.",
+            "Makes the inbox's partitions of the next spans and drops those past their\n"
+            "retention, if inbox.partitions is own. Makes and drops partitions of the receipts\n"
+            "that dedup.window remembers. Expires and deletes messages once a day, as expire\n"
+            "and retire do. Makes the recent set of a large inbox, an index over the newest\n"
+            "messages in which batches look first (inbox.recent_rows), and makes it again when\n"
+            "it has grown by a quarter. Instances follow within seconds. Batches wait some 40\n"
+            "ms while partitions change.\n\n"
+            "Run it every hour as the owner of the schema and of the table (--dsn). Two runs at\n"
+            "once do no harm. The next run finishes what an interrupted one has left.",
         .options = {OWNER_OPTION},
         .run = command_maintain,
     },
     {
         .name = "adopt",
         .summary = "partition an inbox that has messages, beside the daemon",
-        .doc = "For inbox.partitions: own. The table becomes the partition of all ids up to seven "
-               "spans from\n"
-               "now; nothing is copied. Reads the table twice, then changes it in a short "
-               "transaction. Refused\n"
-               "where ids have another form, with an example. It may be interrupted and run again. "
-               "Run it as\n"
-               "the owner of the schema (--dsn).",
+        .doc =
+            "For inbox.partitions: own. The table becomes the partition of all ids up to seven\n"
+            "spans from now; nothing is copied. The command reads the table twice, then changes\n"
+            "it in a short transaction. If ids have another form, it refuses and prints an\n"
+            "example. It may be interrupted and run again. Run it as the owner of the schema\n"
+            "(--dsn).",
         .options = {{"dry-run", NULL, "say what would be done, or why not; change nothing"},
                     OWNER_OPTION},
         .run = command_adopt,
@@ -228,15 +202,12 @@ static const struct command commands[] = {
         .name = "erase",
         .summary = "erase a person: messages and all that is stored of them; counters stay",
         .doc =
-            "Deletes the messages of a customer (inbox.columns.customer_id), or those that are "
-            "named, with their\n"
-            "parked receipts, dead letters, timeline, aliases, runs and actions, and what folds "
-            "collected of\n"
-            "them, in transactions of some hundred messages beside the daemon. Counters and "
-            "audits stay exact.\n"
-            "It may be interrupted: run it again. The table erasure records that it was done, "
-            "without an id.\n"
-            "Run it as the owner of the schema (--dsn). What it cannot reach: docs/retention.md.",
+            "Deletes the messages of a customer (inbox.columns.customer_id), or the named ones,\n"
+            "with their parked receipts, dead letters, timeline, aliases, runs and actions, and\n"
+            "what folds collected of them. Each transaction takes some hundred messages, beside\n"
+            "the daemon. Counters and audits stay exact. If it is interrupted, run it again.\n"
+            "The table erasure records the erasure without an id. Run it as the owner of the\n"
+            "schema (--dsn). docs/retention.md says what it cannot reach.",
         .options = {{"customer", "ID", "whose messages go"},
                     {"message", "ID", "this message goes"},
                     {"messages-from", "FILE", "these go, one id in a line; -: standard input"},
@@ -249,14 +220,13 @@ static const struct command commands[] = {
     {
         /* One command lists and moves, since both choose by the same options. */
         .name = "dead-letters",
-        .summary = "list what could not be applied, or give it another chance",
-        .doc = "Lists the newest first. --redrive decodes the stored payloads again with the "
-               "ladder of today\n"
-               "and parks what is valid now, so that the daemon applies it; each receipt once, "
-               "also when\n"
-               "interrupted or run twice.",
+        .summary = "list receipts that could not be applied, or apply them again",
+        .doc = "Lists the newest first. --redrive decodes the stored payloads again with the\n"
+               "present ladder and parks the receipts that are valid now, so that the daemon\n"
+               "applies them. Each receipt is parked once, even if the command is interrupted or\n"
+               "run twice.",
         .options = {{"reason", "R", "only letters with this reason"},
-                    {"limit", "N", "at most so many (default: list 100, redrive all)"},
+                    {"limit", "N", "at most N (default: list 100, redrive all)"},
                     {"payload", NULL, "list the payloads too; they hold personal data"},
                     {"redrive", NULL, "decode again and park what is valid"},
                     FORMAT_OPTION},
@@ -265,31 +235,28 @@ static const struct command commands[] = {
     {
         .name = "parked",
         .summary = "list receipts that wait for a message, and why they find none",
-        .doc = "Lists the oldest first. --why tries each id in other case, without leading zeros, "
-               "as hex and as\n"
-               "decimal, without hyphens, a suffix, or what stands around it, and says which of "
-               "these has a message\n"
-               "or an alias, and what to configure (message_id_form). --ranges lists receipts of "
-               "all messages\n"
-               "to a person up to a time, while these are looked for. Reads only.",
+        .doc =
+            "Lists the oldest first. --why tries other forms of each id: in other case, without\n"
+            "leading zeros, as hex and as decimal, without hyphens, without a suffix or the\n"
+            "characters around it. It says which form has a message or an alias, and what to\n"
+            "configure (message_id_form). --ranges lists receipts of all messages to a person\n"
+            "up to a time, while these messages are looked for. Reads only.",
         .options = {{"why", NULL, "try other forms of each id, and sum up"},
                     {"ranges", NULL, "receipts of all messages to a person up to a time"},
                     {"source", "NAME", "only of this account or gateway"},
                     {"topic", "TOPIC", "only of this topic"},
-                    {"limit", "N", "at most so many (default: 100)"},
+                    {"limit", "N", "at most N (default: 100)"},
                     FORMAT_OPTION},
         .run = command_parked,
     },
     {
         .name = "gateways",
         .summary = "show how clean each gateway's receipts are",
-        .doc = "Duplicates, receipts out of order, contradictions, unknown messages, the share of "
-               "SENT with a final\n"
-               "status, and how long receipts took, by the hour in which they were applied. Needs "
-               "counters.gateways.\n"
-               "deliver_p50_ms and deliver_p99_ms: from SENT to DELIVERED, of all messages that "
-               "counters.times\n"
-               "has counted, whatever the hours.",
+        .doc = "Shows duplicates, receipts out of order, contradictions, unknown messages, the\n"
+               "share of SENT with a final status, and how long receipts took, by the hour in\n"
+               "which they were applied. Needs counters.gateways. deliver_p50_ms and\n"
+               "deliver_p99_ms are times from SENT to DELIVERED, of all messages that\n"
+               "counters.times has counted, in any hour.",
         .options = {{"hours", "N", "of the last N hours (default: 24)"},
                     {"hourly", NULL, "hour by hour"},
                     FORMAT_OPTION},
@@ -299,10 +266,10 @@ static const struct command commands[] = {
         .name = "explain",
         .argument = "MESSAGE",
         .summary = "show a message's row and what each known receipt did to it",
-        .doc = "The row, the path of its status, receipts that wait for it, dead letters that name "
-               "it, and, where\n"
-               "timeline.retention is set, every receipt with what it did and why. Exit code 66 if "
-               "nothing is known.",
+        .doc =
+            "Shows the row, the path of its status, receipts that wait for it, and dead letters\n"
+            "that name it. With timeline.retention it also shows every receipt, what it did and\n"
+            "why. Exit code 66 if nothing is known.",
         .options = {{"format", "table|json", "how to print (default: table)"}},
         .run = command_explain,
     },
@@ -311,14 +278,14 @@ static const struct command commands[] = {
         .argument = "[VERB [ARGUMENT]]",
         .choices = "list retry",
         .more = 1,
-        .summary = "show and mend publications by webhook that were given up",
+        .summary = "list publications by webhook that were given up, or call them again",
         .doc = "list                 what was given up, when and why\n"
                "retry ID|all         call their webhooks again, once the cause is mended; a second "
                "run\n"
                "                     changes nothing\n"
                "Exit code 66 if no such publication was given up.",
         .options = {{"rule", "NAME", "only of this rule"},
-                    {"limit", "N", "at most so many (default: list 100, retry all)"},
+                    {"limit", "N", "at most N (default: list 100, retry all)"},
                     {"dry-run", NULL, "retry: print what would be called again; write nothing"},
                     FORMAT_OPTION},
         .run = command_folds,
@@ -326,20 +293,18 @@ static const struct command commands[] = {
     {
         /* The command reads Kafka alone, so the rule need not be in effect. */
         .name = "fold-plan",
-        .summary = "say what a rule of folds would publish with other windows",
+        .summary = "compute what a rule of folds would publish with other windows",
         .doc =
-            "Reads the history of a topic and prints for each window: publications, the share of "
-            "events that\n"
-            "were folded, the delay that it adds, the most publications within a second, and "
-            "groups that\n"
-            "opened again within the window. max_hold is the rule's. Joins no group, changes "
-            "nothing.",
+            "Reads the history of a topic and prints for each window: publications, the share\n"
+            "of events that were folded, the delay that it adds, the most publications within a\n"
+            "second, and groups that opened again within the window. max_hold is the rule's.\n"
+            "Joins no group and changes nothing.",
         .options = {{"rule", "NAME", "one of folds"},
                     {"topic", "TOPIC",
                      "of JSON events with the rule's fields (default: the rule's)"},
                     {"windows", "LIST", "durations (default: 1s,10s,1m,5m)"},
                     {"svg", "FILE", "draw ratio and delay too"},
-                    {"limit", "N", "at most so many events"}},
+                    {"limit", "N", "at most N events"}},
         .run = command_fold_plan,
     },
     {
@@ -348,11 +313,12 @@ static const struct command commands[] = {
         .argument = "[VERB [ARGUMENT]]",
         .choices = "list show retry cancel import",
         .more = 1,
-        .summary = "show, mend, end or begin what pipelines do",
-        .doc = "list                 what is not over or dead, and why it does not run now\n"
+        .summary = "list, show, retry, cancel or import what pipelines do",
+        .doc = "list                 pending, held, running and dead actions, and why they do not "
+               "run\n"
                "show ACTION          with the subject and the last answer\n"
                "retry ACTION|all     another chance for dead ones\n"
-               "cancel ACTION|all    end their runs; a call under way changes nothing any more\n"
+               "cancel ACTION|all    end their runs; the answer to a call under way is ignored\n"
                "import FILE          begin a run for each line of a CSV file (- reads the standard "
                "input); the\n"
                "                     first line names the columns: subject, org_id, campaign_id,\n"
@@ -362,7 +328,7 @@ static const struct command commands[] = {
                     {"org", "ORG", "only of this organisation; for import: where none is named"},
                     {"status", "S",
                      "list only these: pending, held, running, done, dead, cancelled"},
-                    {"limit", "N", "at most so many (default: list 100, others all)"},
+                    {"limit", "N", "at most N (default: list 100, others all)"},
                     FORMAT_OPTION},
         .run = command_actions,
     },
@@ -383,9 +349,9 @@ static const struct command commands[] = {
             "                                it is not the server that Kafka remembers\n"
             "accept-cluster                  the cluster of kafka.brokers is the right one, and\n"
             "                                the topics have the same records there\n"
-            "Refused while a receiptd works on the partition. One that stands still before it\n"
-            "does not count, and goes on within seconds. Each change is recorded in the table\n"
-            "position_change. Exit code 75: refused for now; 66: there is no such partition.",
+            "Refused while a receiptd works on the partition. A daemon that has stopped before\n"
+            "it does not count, and goes on within seconds. Each change is recorded in the\n"
+            "table position_change. Exit code 75: refused for now; 66: no such partition.",
         .options = {{"reader", "READER",
                      "receipts, folds or actions (default: show all, change receipts)"},
                     {"at", "TIME", "set: to the first record that Kafka dates at TIME or later"},
@@ -401,7 +367,7 @@ static const struct command commands[] = {
         .argument = "VERB [ARGUMENT]…",
         .choices = "status lanes pause resume drain log-level resync reload org pipeline",
         .more = 2,
-        .summary = "ask the running daemon, or tell it what to do",
+        .summary = "ask or steer the running daemon, set limits and pauses",
         .doc = "status               what it does, and why it is not ready\n"
                "lanes                what each lane does\n"
                "pause, resume        take in nothing more; take in again\n"

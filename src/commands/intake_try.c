@@ -95,7 +95,7 @@ static bool report_drops(const struct rcpt_intake_result *result)
         fputc('\n', stderr);
     }
     if (result->event_count == 0 && result->drop_count == 0)
-        fputs("receiptd: the request asks for something else than to take receipts\n", stderr);
+        fputs("receiptd: the request does not bring receipts\n", stderr);
     return lost;
 }
 

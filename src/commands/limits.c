@@ -44,7 +44,7 @@ static int run_for_pipeline(const struct command_call *call, const char *file, c
     bool done = rows != NULL;
     if (done && rcpt_session_rows_int(rows, 0, "known") == 0) {
         done = rcpt_error_fatal(&context.error, EX_USAGE, "there is no pipeline %.100s", pipeline);
-        rcpt_error_hint(&context.error, "receiptd ctl pipeline list shows those that there are");
+        rcpt_error_hint(&context.error, "receiptd ctl pipeline list shows all pipelines");
     }
     exit_code = done ? EX_OK : command_fail(&context.error);
     rcpt_session_rows_free(rows);

@@ -84,7 +84,7 @@ static const char ending[] =
     ".TP\n.BR SIGTERM \", \" SIGINT\n"
     "end run and intake in order, within shutdown.deadline; a second one ends them at once.\n"
     ".TP\n.B SIGHUP\n"
-    "run reads its configuration again, intake its TLS certificate.\n"
+    "run, intake and serve read their configuration and TLS certificates again.\n"
     ".SH ENVIRONMENT\n"
     "Variables that the configuration names as ${NAME}, those of libpq, and:\n"
     ".TP\n.BR NOTIFY_SOCKET \", \" WATCHDOG_USEC\n"

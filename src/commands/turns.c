@@ -56,8 +56,7 @@ bool turns_wait(struct command_context *context, const char *file)
         return false;
     bool good = waits_execute(context, rcpt_sql(file));
     if (!good && is_busy(&context->error))
-        rcpt_error_hint(&context->error,
-                        "the session that is named above has held the lock for half a "
-                        "minute; end it, then repeat the command");
+        rcpt_error_hint(&context->error, "the session above has held the lock for half a minute; "
+                                         "end it, then repeat the command");
     return good;
 }

@@ -37,7 +37,7 @@ static void name_one(struct waits *waits, const struct rcpt_session_rows *rows, 
     memcpy(waits->named + used, mark, strlen(mark) + 1);
     fprintf(stderr,
             "waiting for backend %s (user %s, application %s), %s, transaction open for %s s, last "
-            "query begun at %s: it has to end first\n",
+            "query begun at %s: it must end first\n",
             rcpt_session_rows_text(rows, row, "pid"), or_unknown(rows, row, "usename"),
             or_unknown(rows, row, "application_name"), or_unknown(rows, row, "state"),
             or_unknown(rows, row, "age"), or_unknown(rows, row, "began"));

@@ -70,7 +70,7 @@ static bool refuse_probes(const struct rcpt_config *config, const struct inbox_l
         " partitions%s, and inbox.probe_partitions is %u",
         table_of(config), layout->key, below != NULL ? ", and each partition by " : "",
         below != NULL   ? below
-        : layout->by_id ? ", but receipts bring the id as a text, and its column is none"
+        : layout->by_id ? ", but receipts bring the id as a text, and its column has another type"
                         : ", which does not follow from a message's id",
         layout->probes, below != NULL ? " below one" : "", config->inbox.probe_partitions);
     rcpt_error_hint(error,

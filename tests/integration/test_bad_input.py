@@ -243,7 +243,7 @@ def check_cut(world, expected):
         assert int(re.search(r"the first of (\d+) bytes$", detail)[1]) > LETTER_BYTES
     moved = world.installation.command("dead-letters", "--redrive").stdout
     assert f"0 letters moved (0 receipts parked for the daemon), {len(found)} left" in moved
-    assert f"{len(found)} of those left are cut" in moved
+    assert f"{len(found)} of those left hold only the first 64 KiB" in moved
     assert world.installation.command("dead-letters").stdout.count("the first of ") == len(found)
 
 

@@ -470,7 +470,7 @@ def test_migrations_started_together_on_an_empty_database_all_succeed(empty):
 def test_a_schema_of_a_newer_receiptd_is_refused(installed):
     installed.do("INSERT INTO receiptd.schema_version (version) VALUES (99)")
     refused = installed.run("migrate", code=CONFIG).err
-    assert "version 99" in refused and "HINT: a newer receiptd, or an unreleased one, has migrated it" in refused
+    assert "version 99" in refused and "HINT: a newer or unreleased receiptd has migrated it" in refused
 
 
 @pytest.mark.parametrize("versions", [(), (1,), (1, 2, 3, 4, 5, 6, 7)])
@@ -484,7 +484,7 @@ def test_a_schema_from_before_the_baseline_is_refused_and_the_error_says_what_to
     for options in ((), ("--dry-run",)):
         refused = empty.run("migrate", *options, code=CONFIG).err
         assert f"schema receiptd has version {max(versions, default=0)}, from before the first release" in refused and "brings forward version 8" in refused
-        assert 'HINT: copy what you want to keep of it, then DROP SCHEMA "receiptd" CASCADE' in refused
+        assert 'HINT: copy what you want to keep, then DROP SCHEMA "receiptd" CASCADE' in refused
     assert empty.everything() == before
     empty.do('DROP SCHEMA "receiptd" CASCADE')
     assert "committed" in empty.migrate().out

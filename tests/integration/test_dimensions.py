@@ -203,7 +203,7 @@ def test_a_dimension_that_comes_later_is_noted_and_counted_by_repair(create_worl
     world.installation.migrate()
     insert(world, [f"m{n}" for n in range(20, 40)])
     code, found, _, said = audit(world)
-    assert (code, found) == (0, set()) and "1 campaigns have messages that were inserted before they were counted by a column" in said
+    assert (code, found) == (0, set()) and "1 campaigns have messages from before a column of counters.by was counted" in said
     code, found, _, said = audit(world, "--repair")
     assert (code, found, said) == (0, set(), "") and audit(world)[3] == ""
     assert sums(funnels(world, "variant")) == whole(world) == {0: (40, 0)}

@@ -288,7 +288,7 @@ def test_who_keeps_a_command_waiting_is_named(people, command):
 def test_an_erasure_that_others_hold_up_ends_and_says_so(people):
     other = hold(people, "SELECT FROM turn WHERE task = 'groups' FOR UPDATE")
     refused = people.run("erase", "--customer", "customer-anna", code=75)
-    assert "lock timeout" in refused.err and "HINT: the session that is named above" in refused.err
+    assert "lock timeout" in refused.err and "HINT: the session above" in refused.err
     other.close()
     people.run("erase", "--customer", "customer-anna")
     assert "anna" not in dump(people)

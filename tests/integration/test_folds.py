@@ -705,7 +705,7 @@ def test_a_mistake_in_a_plan_is_said(create_folder, tmp_path):
     # Receipts have no org_id, and are no transitions: zeros for every window would read like an answer.
     produce_json(world, world.topic, [("k", {"message_id": "a", "status": "DELIVERED"})])
     refused = plan("--rule", "changes", "--topic", str(world.topic), code=65)
-    assert "none of the 1 records of topic" in refused.stderr and "over transitions" in refused.stderr and refused.stdout == ""
+    assert "none of the 1 records of topic" in refused.stderr and "folds transitions" in refused.stderr and refused.stdout == ""
     missing = plan("--rule", "r", "--topic", "no-such-topic", code=69)
     assert "no-such-topic" in missing.stderr
     for picture, code in ((tmp_path / "none" / "plan.svg", 73), ("/dev/full", 74)):

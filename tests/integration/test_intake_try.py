@@ -94,7 +94,7 @@ def test_a_request_that_asks_for_something_else_than_to_take_receipts_says_what_
     asked = "/dlr/wa?hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=s3cret-token"
     status, events, said = attempt("wa", request(b"", target=asked, method="GET", length=False))
     assert (status, events) == (0, []) and "answer 200 with 10 bytes of text/plain" in said
-    assert "the request asks for something else than to take receipts" in said
+    assert "the request does not bring receipts" in said
 
 
 def test_a_configuration_that_cannot_be_read_is_said(tmp_path):

@@ -94,7 +94,7 @@ def test_audit_finds_the_ids_that_stand_in_several_rows(create_world, type):
     found = audit()
     assert found.returncode == 1 and "150060 messages, 30 ids stand in several rows, in 90; the first 20 are above\n" in found.stdout
     assert [line.split() for line in found.stdout.splitlines()[1:21]] == [[id, "3", "3", "1"] for id in twins[:20]]
-    assert "delete those that should not be there" in found.stderr
+    assert "delete the rows that are wrong" in found.stderr
     found = json.loads(audit("--format", "json").stdout)
     assert {name: found[name] for name in ("messages", "ids", "rows")} == {"messages": 150060, "ids": 30, "rows": 90} and found["first"][0]["message_id"] == twins[0]
 

@@ -143,7 +143,7 @@ SHAPES = {
     "uuid, in many partitions by hash": Shape(
         f"CREATE TABLE public.t (message_id uuid PRIMARY KEY, {REST}) PARTITION BY HASH (message_id); CREATE INDEX ON public.t ((message_id::text));"
         + "".join(f"CREATE TABLE t_{n} PARTITION OF t FOR VALUES WITH (MODULUS 9, REMAINDER {n});" for n in range(9)), uuid, mends=False,
-        said="receipts bring the id as a text, and its column is none: each receipt would be looked up in all 9"),
+        said="receipts bring the id as a text, and its column has another type: each receipt would be looked up in all 9"),
     "uuid, in many partitions by ranges": Shape(
         f"CREATE TABLE public.t (message_id uuid PRIMARY KEY, {REST}) PARTITION BY RANGE (message_id); CREATE INDEX ON public.t ((message_id::text));"
         "CREATE TABLE t_other PARTITION OF t DEFAULT;" + "".join(f"CREATE TABLE t_{n} PARTITION OF t FOR VALUES FROM ('{n}0000000-0000-0000-0000-000000000000') TO"

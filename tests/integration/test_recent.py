@@ -165,7 +165,7 @@ def test_messages_of_one_time_have_no_boundary(installed, database):
     """As right after the upgrade that adds created_at."""
     fill(database)
     database.execute("UPDATE receiptd.message_inbox SET created_at = '2026-01-01'")
-    assert "have one created_at" in maintain(installed) and recent_set(database) == ([], [])
+    assert "have the same created_at" in maintain(installed) and recent_set(database) == ([], [])
     database.execute("UPDATE receiptd.message_inbox SET created_at = '2026-02-01' WHERE message_id < '1'")
     maintain(installed)
     assert database.value("SELECT since FROM receiptd.inbox_recent").month == 2
@@ -178,7 +178,7 @@ def test_while_it_waits_for_a_transaction_it_says_for_whose(installed, database)
         (pid, _), = holder.execute("SELECT pg_backend_pid(), count(*) FROM receiptd.message_inbox WHERE message_id <> 'a secret'").fetchall()
         process = installed.start("maintain", command="maintain")
         process.wait_for_log(rf"waiting for backend {pid} \(user \w+, application nightly report\), idle in transaction, transaction open for \d+ s,"
-                             r" last query begun at 20\d\d-\S+Z: it has to end first")
+                             r" last query begun at 20\d\d-\S+Z: it must end first")
     assert process.wait(60) == 0
     assert "secret" not in process.log() and process.log().count("waiting for backend") == 1
     assert recent_set(database) == ([recent_index(1)], [(recent_index(1),)])
@@ -274,7 +274,7 @@ def test_an_inbox_in_partitions_that_an_id_does_not_lead_to_is_named_with_what_i
         CREATE TABLE receiptd.message_inbox (message_id text COLLATE "C" PRIMARY KEY, org_id text COLLATE "C", campaign_id text COLLATE "C",
             status smallint NOT NULL DEFAULT 0, prev_status smallint, flags integer NOT NULL DEFAULT 0, prev_flags integer, status_at timestamptz,
             updated_at timestamptz, created_at timestamptz NOT NULL DEFAULT now()) PARTITION BY HASH (message_id)""")
-    assert "partitioned by HASH (message_id): a message's id leads to its partition, and all of them together cost" in maintain(installed)
+    assert "partitioned by HASH (message_id): a message's id leads to its partition, and together they cost" in maintain(installed)
 
 
 # ---- a table that is partitioned by the time of its messages
@@ -404,7 +404,7 @@ def test_the_newest_ranges_of_uuids_are_the_recent_set(receiptd, database):
     receiptd.configure(inbox=BY_ID | {"recent_rows": 500})
     for command in (["migrate"], ["check-config", "--connect"]):
         refused = receiptd.command(*command, check=False)
-        assert "app.sent is partitioned by RANGE (id), but receipts bring the id as a text, and its column is none: each receipt would be looked up in all 13" in refused.stderr
+        assert "app.sent is partitioned by RANGE (id), but receipts bring the id as a text, and its column has another type: each receipt would be looked up in all 13" in refused.stderr
         assert "say so in inbox.ids" in refused.stderr
     receiptd.configure(inbox=BY_ID | {"recent_rows": 500, "ids": "uuidv7"})
     receiptd.migrate()

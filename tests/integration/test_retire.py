@@ -40,9 +40,9 @@ def test_messages_that_are_too_old_go_and_the_funnel_stays(installed):
     assert rows(installed) == 3000 - expected and funnel(installed) == before
     assert installed.run("audit").out.endswith(", 0 cells drift\n")
     assert "messages: 0 deleted" in installed.run("maintain").out
-    assert "the tables were walked until" in installed.run("maintain").out
+    assert "the tables were last walked at" in installed.run("maintain").out
     installed.do(f"UPDATE receiptd.maintained SET ended_at = ended_at - {DAY}")
-    assert "messages: 0 deleted" in installed.run("maintain").out and "walked until" in installed.run("maintain").out
+    assert "messages: 0 deleted" in installed.run("maintain").out and "last walked at" in installed.run("maintain").out
     # What was booked step by step is added together: one row for each kind.
     assert installed.query("SELECT count(*) = count(DISTINCT (campaign_id, status, flags)), sum(messages)::int FROM receiptd.campaign_retired") == [
         (True, expected)]

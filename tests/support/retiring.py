@@ -124,7 +124,7 @@ class Retiring:
             said = log.read_bytes()[begun:].decode(errors="replace")
             self.figures["partitions made"] += said.count("partitions: made") + said.count("become partition")
             self.figures["partitions dropped"] += said.count(" and dropped")
-            self.figures["partitions that came back"] += said.count("so it stays")
+            self.figures["partitions that came back"] += said.count("so the partition stays")
             if point:
                 self.note(point, status, said)
             elif status == 0:

@@ -264,8 +264,8 @@ static void print_summary(const struct audit *audit, FILE *out)
     fputc('\n', out);
     if (audit->booked > 0)
         fprintf(out,
-                "%" PRId64 " messages went without the trigger that books them: they are booked as "
-                "retired, and the counters stay\n",
+                "%" PRId64 " messages were deleted without the trigger that books them: they are "
+                "booked as retired now, and the counters stay\n",
                 audit->booked);
 }
 
@@ -274,8 +274,8 @@ static void note_older(const struct audit *audit)
 {
     if (audit->older > 0)
         fprintf(stderr,
-                "receiptd: %" PRId64 " campaigns have messages that were inserted before they "
-                "were counted by a column of counters.by\nHINT: receiptd audit --repair counts "
+                "receiptd: %" PRId64 " campaigns have messages from before a column of counters.by "
+                "was counted\nHINT: receiptd audit --repair counts "
                 "them\n",
                 audit->older);
 }

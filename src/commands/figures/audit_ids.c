@@ -100,7 +100,7 @@ static void print(const struct walk *walk, const struct report *report, enum com
     fputc('\n', out);
     if (walk->ids > 0)
         fputs("HINT: each of these rows counts as a message, and takes the receipts of its id: "
-              "delete those that should not be there, and send ids that are unique\n",
+              "delete the rows that are wrong, and send unique ids\n",
               stderr);
 }
 

@@ -81,10 +81,11 @@ void audit_partitions_print(const struct audit_partitions *partitions, int64_t m
         print_one(partitions, row, drifted);
     if (missing > 0 && !repaired)
         fprintf(stderr,
-                "receiptd: the counters have %" PRId64 " messages that are gone without being "
-                "booked: by DROP or TRUNCATE of a partition, or while a trigger was off\n"
-                "HINT: if they were meant to go, run receiptd audit --repair: it books them as "
-                "retired, and subtracts nothing from the funnel\n",
+                "receiptd: the counters have %" PRId64
+                " messages that were deleted and not booked: by DROP or TRUNCATE of a partition, "
+                "or while a trigger was off\n"
+                "HINT: if the deletion was intended, run receiptd audit --repair: it books them as "
+                "retired and leaves the funnel as it is\n",
                 missing);
 }
 

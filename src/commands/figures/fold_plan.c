@@ -131,12 +131,11 @@ static int refuse_empty(const struct planning *planning)
     if (planning->skipped == 0)
         rcpt_error_hint(&error, "the topic is empty");
     else if (fold->source == RCPT_FOLD_TRANSITIONS)
-        rcpt_error_hint(
-            &error,
-            "the rule is over transitions, which no topic of receipts holds: with "
-            "--topic name one whose JSON objects have the fields of match and group_key "
-            "(%.60s …), such as an export of the rule's events",
-            fold->group_key[0]);
+        rcpt_error_hint(&error,
+                        "the rule folds transitions, which are in no topic of receipts: name with "
+                        "--topic one whose JSON objects have the fields of match and group_key "
+                        "(%.60s …), such as an export of the rule's events",
+                        fold->group_key[0]);
     else
         rcpt_error_hint(&error,
                         "an event is a JSON object that fits match and has the fields of group_key "

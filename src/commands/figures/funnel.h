@@ -28,7 +28,7 @@ struct funnel_status {
     const char *code, *name, *parent_code; /* parent_code NULL: a root or flag */
     size_t parent;                         /* index, or FUNNEL_NO_STATUS */
     bool is_flag;
-    /* Of the campaign that is printed; flags have no `current`. */
+    /* Counts of the campaign that is printed; flags have no `current`. */
     int64_t counts[FUNNEL_MEASURE__COUNT];
 };
 

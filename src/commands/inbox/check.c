@@ -205,15 +205,15 @@ bool inbox_check_fields(struct command_context *context)
     const char *columns = rcpt_session_rows_text(rows, 0, "rules");
     if (columns != NULL)
         fprintf(stderr,
-                "note: folds: the inbox has no such column: %s; it is null in every event, so "
-                "nothing matches it\n",
+                "note: folds: the inbox has no such column: %s; it is null in every event and "
+                "matches nothing\n",
                 columns);
     if (pipelines != NULL) {
         rcpt_error_fatal(&context->error, EX_CONFIG, "pipelines: the inbox has no such column: %s",
                          pipelines);
         rcpt_error_hint(&context->error,
-                        "org, subject and once_per name columns of message_inbox; where its table "
-                        "has just got the column, run receiptd migrate");
+                        "org, subject and once_per name columns of message_inbox; if its table has "
+                        "just got the column, run receiptd migrate");
     }
     bool good = pipelines == NULL;
     rcpt_session_rows_free(rows);

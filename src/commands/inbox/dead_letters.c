@@ -63,9 +63,8 @@ static void print_counts(const struct redrive_counts *counts, enum command_forma
                " left\n",
                counts->moved, counts->receipts, counts->left);
         if (counts->cut > 0)
-            printf("%" PRId64
-                   " of those left are cut: they hold the first 64 KiB only; produce the "
-                   "receipts again from their source\n",
+            printf("%" PRId64 " of those left hold only the first 64 KiB; produce the receipts "
+                   "again from their source\n",
                    counts->cut);
     } else {
         struct report report;

@@ -394,9 +394,9 @@ static bool run(const struct command_call *call, struct erasure *erasure)
 {
     struct rcpt_error *error = &erasure->context->error;
     if (erasure->customer != NULL && erasure->context->config->inbox.customer_id == NULL) {
-        rcpt_error_fatal(error, EX_CONFIG,
-                         "inbox.columns.customer_id is not set: nothing says "
-                         "whose messages these are");
+        rcpt_error_fatal(
+            error, EX_CONFIG,
+            "inbox.columns.customer_id is not set: the customer of a message is unknown");
         rcpt_error_hint(error, "name the column of the inbox that holds the customer's id, or the "
                                "messages with --messages-from");
         return false;
@@ -419,7 +419,8 @@ int command_erase(const struct command_call *call)
     int given = (erasure.customer != NULL) + (command_option(call, "message") != NULL) +
                 (command_option(call, "messages-from") != NULL);
     if (given != 1)
-        return command_usage(call, "whose? one of --customer, --message and --messages-from");
+        return command_usage(
+            call, "whose messages? Give one of --customer, --message and --messages-from");
     if (erasure.customer != NULL && *erasure.customer == '\0')
         return command_usage(call, "--customer is empty");
     if (!command_open_as(&context, call, command_option(call, "dsn"), false, &exit_code))

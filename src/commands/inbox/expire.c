@@ -29,9 +29,8 @@ static bool check_columns(struct command_context *context, const char *rules)
     if (names != NULL) {
         rcpt_error_fatal(&context->error, EX_CONFIG,
                          "inbox.expiry: the inbox has no such column: %s", names);
-        rcpt_error_hint(&context->error,
-                        "entries name columns of message_inbox; where its table has just got the "
-                        "column, run receiptd migrate");
+        rcpt_error_hint(&context->error, "entries name columns of message_inbox; if its table has "
+                                         "just got the column, run receiptd migrate");
     }
     bool good = rows != NULL && names == NULL;
     rcpt_session_rows_free(rows);

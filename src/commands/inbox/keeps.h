@@ -12,7 +12,7 @@ struct keeps {
     struct rcpt_array_text campaigns, orgs;
     char *campaign_keeps, *org_keeps; /* array literals */
     char keep[24];
-    /* Campaigns and their retentions in ms, organisations and theirs, the retention of all others. */
+    /* Campaigns, their retentions in ms, organisations, theirs, and that of all others. */
     const char *values[KEEPS_VALUES];
 };
 

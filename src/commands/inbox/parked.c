@@ -242,7 +242,8 @@ int command_parked(const struct command_call *call)
         !command_number(call, "limit", 1, LIST_MOST, LIST_DEFAULT, &limit))
         return EX_USAGE;
     if (command_option(call, "why") != NULL && command_option(call, "ranges") != NULL)
-        return command_usage(call, "--why is of receipts that name a message: not with --ranges");
+        return command_usage(call,
+                             "--why is for receipts that name a message, so not with --ranges");
     if (!command_open(&context, call, true, &exit_code))
         return exit_code;
     exit_code =

@@ -275,29 +275,27 @@ static void warn_other(const struct layout *layout, const struct other *other)
         fflush(stdout);
     if (other->below + other->above > 0)
         fprintf(stderr,
-                "warning: %" PRId64 " messages are in the default partition %s, since there was no "
-                "partition of their time; receiptd maintain moves them\n",
+                "warning: %" PRId64 " messages are in the default partition %s because no "
+                "partition had their time; receiptd maintain moves them\n",
                 other->below + other->above, layout->other);
     if (strange > 0)
-        fprintf(stderr,
-                "warning: %" PRId64
-                " messages are in the default partition %s with ids that are no "
-                "%s of a time that is partitioned, for example %s: they take receipts like others, "
-                "and stay there until receiptd retire deletes them one by one\n",
-                strange, layout->other, rcpt_id_name(layout->ids), other->example);
+        fprintf(
+            stderr,
+            "warning: %" PRId64
+            " messages in the default partition %s have ids that are no %s of a partitioned time, "
+            "for example %s: receipts reach them, and receiptd retire deletes them one by one\n",
+            strange, layout->other, rcpt_id_name(layout->ids), other->example);
 }
 
 static void warn_late(const struct layout *layout)
 {
     fflush(stdout);
     if (layout->last_ms <= layout->now_ms)
-        fprintf(
-            stderr,
-            "warning: message_inbox has no partition for messages of now: they go to the default "
-            "one; run receiptd maintain, and see why nobody did\n");
+        fprintf(stderr, "warning: message_inbox has no partition for the present, so messages go "
+                        "to the default one; run receiptd maintain, and check its timer\n");
     else if (layout->last_ms < layout->now_ms + layout->span_ms)
-        fprintf(stderr, "warning: the partitions of message_inbox end within a span of now; run "
-                        "receiptd maintain, and see why nobody did\n");
+        fprintf(stderr, "warning: the partitions of message_inbox end within one span; run "
+                        "receiptd maintain, and check its timer\n");
 }
 
 /* ---- commands ---- */
@@ -324,8 +322,8 @@ static bool make(struct layout *layout)
                          "batches would wait while they are moved, so no partition is made",
                          layout->other, other.rows);
         rcpt_error_hint(&layout->context->error,
-                        "ids have to be %ss of the present; delete those that are not (above), at "
-                        "most %d messages may be left",
+                        "ids must be %ss of the present; delete messages with other ids (above) "
+                        "until at most %d are left",
                         rcpt_id_name(layout->ids), FEW_ROWS);
         return false;
     }
@@ -354,7 +352,7 @@ static bool forget_adoption(const struct layout *layout)
         return true;
     script_begin(&script, layout->context);
     add_other(&script, "partitions/bounds_drop", "message_inbox");
-    puts("partitions: what an interrupted receiptd adopt has left is taken away; run it again");
+    puts("partitions: removed the check of an interrupted receiptd adopt; run adopt again");
     return script_run(&script, "drop a check of message_inbox");
 }
 
@@ -364,16 +362,16 @@ static bool is_outdated(struct command_context *context, int turn)
     if (strcmp(context->error.code, CHECK_VIOLATION) != 0)
         return false;
     if (turn + 1 < MOST_TURNS) {
-        puts("partitions: a message of another time came meanwhile, so nothing was changed; the "
-             "default partition is read again");
+        puts("partitions: nothing was changed, since a message of another time came; the default "
+             "partition is read again");
         rcpt_error_clear(&context->error);
         return true;
     }
     rcpt_error_fatal(&context->error, EX_TEMPFAIL,
-                     "messages of other times came into the default partition whenever it was to "
-                     "become the partition of one, so no partition was made");
-    rcpt_error_hint(&context->error, "see who inserts messages with ids of an older time; the next "
-                                     "run tries again");
+                     "no partition was made: each time, messages of other times came into the "
+                     "default partition before it could become one");
+    rcpt_error_hint(&context->error, "find the program that inserts messages with ids of an older "
+                                     "time; the next run tries again");
     return false;
 }
 

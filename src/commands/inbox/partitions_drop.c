@@ -90,7 +90,7 @@ static bool detach(const struct leaving *part)
 static bool take_back(const struct leaving *part)
 {
     struct script script;
-    printf("partition %s: a message came in that is within its retention, so it stays\n",
+    printf("partition %s: a new message is within its retention, so the partition stays\n",
            name_of(part));
     script_begin(&script, part->context);
     script_add(&script, "partitions/back_check", part->bindings, MOST_BINDINGS);

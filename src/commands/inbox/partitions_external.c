@@ -222,8 +222,8 @@ static void warn(const struct rcpt_session_rows *rows, size_t row)
         fprintf(
             stderr,
             "warning: partition %s was dropped before its messages were booked: if it had any, the "
-            "counters are ahead of the inbox; receiptd audit --repair books what is missing and "
-            "ends this warning. Let partitions be detached instead, receiptd maintain books them\n",
+            "counters are ahead of the inbox; receiptd audit --repair books them and ends this "
+            "warning. Detach partitions instead of dropping them: receiptd maintain books those\n",
             name);
     else if (strcmp(state, "returned") == 0)
         fprintf(stderr,

@@ -158,9 +158,8 @@ bool script_again(struct command_context *context, unsigned *attempts, const cha
                      "%s: other transactions have held the lock for a minute, and batches do not "
                      "wait longer than %d ms for this one",
                      what, LOCK_WAIT_MS);
-    rcpt_error_hint(&context->error,
-                    "a long query, a dump or a vacuum of the inbox holds it: the next run goes on "
-                    "from here");
+    rcpt_error_hint(&context->error, "a long query, a dump or a vacuum of the inbox holds the "
+                                     "lock; the next run continues from here");
     return false;
 }
 

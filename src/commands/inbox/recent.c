@@ -225,7 +225,7 @@ static void describe_partitions(const struct inbox *inbox)
     printf("partitioned by %s: a message's id leads to its partition, ",
            text_of(inbox, "partition_key"));
     if (strncmp(text_of(inbox, "partition_key"), "HASH", 4) == 0)
-        puts("and all of them together cost what one table of their size costs");
+        puts("and together they cost as much as one table of their size");
     else if (count <= FEW_RANGES)
         puts("at about the rate of a small table");
     else
@@ -283,8 +283,9 @@ static void describe(const struct inbox *inbox)
                "batches have 0.15 of their rate; partition it by ranges of time-ordered ids, by "
                "created_at with a recent set, or not at all\n",
                text_of(inbox, "partition_key"),
-               is(inbox, "by_id") ? "but receipts bring the id as a text, and its column is none"
-                                  : "which does not follow from a message's id",
+               is(inbox, "by_id")
+                   ? "but receipts bring the id as a text, and its column has another type"
+                   : "which does not follow from a message's id",
                text_of(inbox, "partitions"));
         break;
     case BY_NEWEST_PARTITIONS:
@@ -396,8 +397,7 @@ static bool move(struct inbox *inbox)
     }
     if (boundary == NULL) {
         printf("more than %" PRId64
-               " of the newest messages have one created_at: no boundary parts "
-               "them yet\n",
+               " of the newest messages have the same created_at: no boundary separates them yet\n",
                inbox->most);
         return true;
     }

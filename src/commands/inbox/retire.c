@@ -163,8 +163,8 @@ static void walk_if_due(struct command_context *context, struct rcpt_error *firs
     if (!note(context, last != NULL, first))
         return;
     if (rcpt_session_rows_count(last) > 0) {
-        printf("messages and aliases: the tables were walked until %s, and are again a day later; "
-               "receiptd expire and receiptd retire walk them at once\n",
+        printf("messages and aliases: the tables were last walked at %s, and are walked again a "
+               "day later; receiptd expire and receiptd retire walk them at once\n",
                rcpt_session_rows_text(last, 0, "ended"));
     } else {
         bool expired = note(context, expire_messages(context, false), first);

@@ -134,12 +134,12 @@ bool command_check_booked(struct command_context *context, const char *schema, c
 {
     if (rcpt_session_rows_count(parts) == 0 || rcpt_session_rows_bool(parts, 0, "booked"))
         return true;
-    rcpt_error_fatal(&context->error, EX_CONFIG,
-                     "table %s.%s has no trigger receiptd_count_deleted that is enabled: what is "
-                     "deleted would not be booked",
-                     schema, table);
-    rcpt_error_hint(&context->error, "run receiptd migrate, or ALTER TABLE … ENABLE TRIGGER; with "
-                                     "inbox.targeted: none there is none");
+    rcpt_error_fatal(
+        &context->error, EX_CONFIG,
+        "table %s.%s has no enabled trigger receiptd_count_deleted: deletions would not be booked",
+        schema, table);
+    rcpt_error_hint(&context->error, "run receiptd migrate, or ALTER TABLE … ENABLE TRIGGER; "
+                                     "inbox.targeted: none has no trigger");
     return false;
 }
 

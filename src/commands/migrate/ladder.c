@@ -94,9 +94,9 @@ static void refuse(struct migrate_plan *plan, const struct rcpt_session_rows *ro
     }
     rcpt_error_fatal(&plan->context->error, EX_CONFIG, "the ladder contradicts rows in use: %s",
                      list);
-    rcpt_error_hint(&plan->context->error,
-                    "%zu in all; keep code and parent of what is in use, add new ones beside it",
-                    count);
+    rcpt_error_hint(
+        &plan->context->error,
+        "%zu in all; keep code and parent of statuses in use, and add new ones beside them", count);
 }
 
 /* Our own table belongs to the owner of the schema, so no foreign code runs when it is read. */
@@ -134,12 +134,11 @@ static bool check_callers(struct migrate_plan *plan)
     bool good = rows != NULL && rcpt_session_rows_count(rows) == 0;
     if (rows != NULL && !good) {
         const char *object = rcpt_session_rows_text(rows, 0, "object");
-        rcpt_error_fatal(
-            error, EX_NOPERM,
-            "%s calls %s of role \"%s\": a session that reads the inbox table runs it, "
-            "with all its own rights",
-            object, rcpt_session_rows_text(rows, 0, "function"),
-            rcpt_session_rows_text(rows, 0, "owner"));
+        rcpt_error_fatal(error, EX_NOPERM,
+                         "%s calls %s of role \"%s\": a session that reads the inbox table runs it "
+                         "with the session's rights",
+                         object, rcpt_session_rows_text(rows, 0, "function"),
+                         rcpt_session_rows_text(rows, 0, "owner"));
         rcpt_error_hint(error, "drop the %s, or check the function and give it to a superuser",
                         object);
     }
@@ -247,13 +246,12 @@ static bool spare_daemons(struct migrate_plan *plan)
                  "refused unless --force: this ladder stops running daemons: %.160s", instances);
     if (!good) {
         rcpt_error_fatal(error, EX_CONFIG,
-                         "this ladder is not the one before with something added, and would stop "
-                         "running daemons: %.300s",
+                         "this ladder changes the previous one instead of adding to it, and would "
+                         "stop running daemons: %.300s",
                          instances);
-        rcpt_error_hint(error,
-                        "add statuses beside the old ones, which needs a reload only; or stop "
-                        "these daemons, migrate, and start them with this configuration; or, "
-                        "knowing that they end with exit code 78, add --force");
+        rcpt_error_hint(error, "only add statuses, which needs just a reload; or stop these "
+                               "daemons, migrate, and start them with this configuration; or add "
+                               "--force: these daemons end with exit code 78");
     }
     rcpt_session_rows_free(rows);
     return good;
@@ -283,8 +281,8 @@ static bool plan_change(struct migrate_plan *plan, const struct ladder_state *st
                      entries, hash))
         return false;
     if (state->extends && !migrate_add(plan, "migrate/ladder_extend",
-                                       "pin ladder %s for the topics of the one before; daemons "
-                                       "with that one go on, reload them",
+                                       "pin ladder %s for the topics of the previous one; daemons "
+                                       "with that one go on until a reload",
                                        hash))
         return false;
     if (!state->same &&

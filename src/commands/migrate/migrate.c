@@ -178,7 +178,7 @@ static bool migrate(struct migrate_plan *plan)
     if (!apply(plan, &has_rows)) {
         rcpt_session_rollback(plan->context->session);
         if (was_overtaken(plan)) {
-            puts("another migration has just ended: this one begins again");
+            puts("another migration has just ended, so this one begins again");
             migrate_plan_again(plan);
             return migrate(plan);
         }
@@ -192,7 +192,7 @@ static bool migrate(struct migrate_plan *plan)
     if (plan->note[0] != '\0')
         puts(plan->note);
     if (has_rows)
-        puts("the inbox has rows that no counter knows yet: receiptd audit --repair counts them");
+        puts("the inbox has rows that are not counted yet: receiptd audit --repair counts them");
     return settings_apply(plan->context, false, plan->step_count > 0) &&
            partitions_make(plan->context) &&
            recent_describe(plan->context, plan->step_count == 0) &&

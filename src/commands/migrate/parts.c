@@ -76,6 +76,8 @@ bool migrate_parts_plan_private(struct migrate_plan *plan, const struct rcpt_ses
     bool is_open = rcpt_session_rows_bool(state, 0, "functions_open");
     for (size_t index = 0; index < plan->step_count; index++)
         is_open = is_open || plan->steps[index].part != NULL;
-    return !is_open || migrate_add(plan, "migrate/functions_private",
-                                   "leave no function to those who were not given it by name");
+    return !is_open ||
+           migrate_add(
+               plan, "migrate/functions_private",
+               "take functions from PUBLIC: only roles that were given one by name may call it");
 }

@@ -99,7 +99,7 @@ static bool plan_partitioned_inbox(struct migrate_plan *plan, bool exists)
     if (!rcpt_id_has_bounds(config_of(plan)->inbox.ids)) {
         rcpt_error_fatal(&plan->context->error, EX_CONFIG,
                          "inbox.partitions is external, and message_inbox is not partitioned yet: "
-                         "inbox.ids has to say what its ids are: uuidv7, ulid or ksuid");
+                         "set inbox.ids to uuidv7, ulid or ksuid");
         return false;
     }
     if (exists && !refuse_filled(plan))
@@ -259,8 +259,7 @@ static bool read_version(struct migrate_plan *plan, int64_t *version)
         rcpt_error_fatal(error, EX_CONFIG,
                          "schema %s has version %" PRId64 ", this receiptd knows %d",
                          config_of(plan)->postgres.schema, *version, NEWEST);
-        rcpt_error_hint(
-            error, "a newer receiptd, or an unreleased one, has migrated it: install that one");
+        rcpt_error_hint(error, "a newer or unreleased receiptd has migrated it: install that one");
         return false;
     }
     if (*version < BASELINE) {
@@ -269,8 +268,8 @@ static bool read_version(struct migrate_plan *plan, int64_t *version)
                          "receiptd brings forward version %d and later ones",
                          config_of(plan)->postgres.schema, *version, BASELINE);
         rcpt_error_hint(error,
-                        "copy what you want to keep of it, then DROP SCHEMA \"%s\" CASCADE, which "
-                        "drops an inbox of receiptd's own, too, and migrate again",
+                        "copy what you want to keep, then DROP SCHEMA \"%s\" CASCADE, which also "
+                        "drops an inbox of receiptd's own, and migrate again",
                         config_of(plan)->postgres.schema);
         return false;
     }
@@ -330,11 +329,12 @@ static bool check_session(struct migrate_plan *plan, const struct rcpt_session_r
         "role \"%s\" is a superuser: what a migration makes, or runs in another role's "
         "table, would work with all rights",
         rcpt_session_rows_text(state, 0, "session"));
-    rcpt_error_hint(error,
-                    "make an owner and run it as him: CREATE ROLE receiptd_owner LOGIN CREATEROLE; "
-                    "GRANT CREATE ON DATABASE \"%s\" TO receiptd_owner; afterwards ALTER ROLE "
-                    "receiptd_owner NOCREATEROLE; or, knowing that, add --as-superuser",
-                    rcpt_session_rows_text(state, 0, "database"));
+    rcpt_error_hint(
+        error,
+        "make an owner and run it as that role: CREATE ROLE receiptd_owner LOGIN CREATEROLE; "
+        "GRANT CREATE ON DATABASE \"%s\" TO receiptd_owner; afterwards ALTER ROLE "
+        "receiptd_owner NOCREATEROLE; or accept that with --as-superuser",
+        rcpt_session_rows_text(state, 0, "database"));
     return false;
 }
 

@@ -89,7 +89,7 @@ int positions_accept(struct positions *positions)
         any = true;
     }
     if (good && !any)
-        printf("nothing to accept: it follows what Kafka remembers\n");
+        printf("nothing to accept: the database follows the servers that Kafka remembers\n");
     rcpt_kafka_survey_free(&positions->survey);
     return good ? command_printed(EX_OK) : command_fail(&positions->context.error);
 }

@@ -30,7 +30,7 @@ static bool check_owner(struct positions *positions, const struct standing *stan
         rcpt_error_hint(error, "stop the instances of the group first, then try again");
     } else {
         rcpt_error_fatal(error, EX_TEMPFAIL,
-                         "it is not known who works on topic %s partition %" PRId32 ": %.200s",
+                         "the owner is unknown of topic %s partition %" PRId32 ": %.200s",
                          positions->topic, standing->partition,
                          positions->survey.error.text[0] != '\0' ? positions->survey.error.text
                                                                  : "the group rebalances");
@@ -147,7 +147,7 @@ static void print_change(const struct positions *positions, const struct change 
     if (standing->fit == LOG_MISSING)
         printf(" for %" PRId64 " rows that are missing\n", standing->missing);
     else if (change->set_aside)
-        printf(", and what is parked or dead of the former topic gets negative offsets\n");
+        printf(", and parked receipts and dead letters of the former topic get negative offsets\n");
     else if (change->to > standing->position)
         printf(", records %" PRId64 "…%" PRId64 " are not applied\n", standing->position,
                change->to - 1);
