@@ -2,8 +2,8 @@
 -- snapshot; the statement is this file and audit_dimension/90_list.sql or audit_times_repair.sql. $1 text[] campaigns,
 -- $2 bool: this run has booked messages that went without being booked. Variable: kind (in campaign_tally). Detached
 -- messages count as live ones, as in campaign_recount(). The kinds of gateways go over all campaigns and have '' for
--- one. A time that neither a row nor a counter has is not found (docs/semantics.md says why). So none may get lost beside
--- a deletion: test_sql_races.py has batches meet deletions in either order.
+-- one. A time that neither a row nor a counter has is not found, since no counter says how many messages should have
+-- one. So none may get lost beside a deletion: test_sql_races.py has batches meet deletions in either order.
 WITH
 -- Time to deliver counts messages that are delivered alone (src/core/rules/times.c).
 delivered AS MATERIALIZED (

@@ -17,7 +17,7 @@ static const struct rcpt_config_section sections[] = {
     {"inbox", "The table of messages: receiptd's own, or one that exists."},
     {"machine",
      "What opens and clicks count as that do not come from people: receipts with the flag "
-     "MACHINE_OPEN or BOT_CLICK. docs/semantics.md."},
+     "MACHINE_OPEN or BOT_CLICK. docs/rules.md."},
     {"intake",
      "Webhooks of gateways come in here and go to Kafka: `receiptd intake`, or beside `run` "
      "where it is enabled."},

@@ -8,7 +8,7 @@
 
 #include "receiptd/base/text.h"
 
-/* Name, and what it says for docs/semantics.md. */
+/* Name, and what it says for docs/gateways.md. */
 #define RCPT_REASON_CLASSES(X)                                                                     \
     X(UNKNOWN, "unknown")     /* no code, or one that no table knows */                            \
     X(ABSENT, "absent")       /* the recipient cannot be reached now: off, busy, mailbox full */   \
