@@ -1,6 +1,6 @@
 /* Signatures that are some gateway's own: Twilio, Vonage SMS, Plivo, SendGrid, Mailgun, Meta,
- * Viber, LINE. The recipes are the gateways'; docs/gateways.md names their sources. Each function
- * sets the verdict and says what it covers.
+ * Viber, LINE. The recipes are the gateways'; their adapters name the sources. Each function sets
+ * the verdict and says what it covers.
  *
  * Many recipes join texts without marking their borders, so that a part could be moved over one
  * without changing the signature: the checks of names, digits and dots below are against that. */
