@@ -27,7 +27,7 @@ ROOT = HERE.parents[1]
 OUT = ROOT / "build" / "proof"
 sys.path.insert(0, str(ROOT / "tests"))
 
-from support.record import commit_of, write_section  # noqa: E402
+from support import records  # noqa: E402
 
 LAYERS = ("unit", "simulation", "integration-c", "integration")
 FAST_LAYERS = LAYERS[:2]
@@ -253,13 +253,13 @@ def show(results):
     return " ".join(found), results[found[0]]
 
 
-def record(rows, arguments):
-    lines = [f"Commit {commit_of(ROOT)}: {len(rows)} defects, {sum(how != '-' for _, how, _ in rows)} caught. "
-             f"Each was planted alone; the layers were run from left (unit tests, simulation with {arguments.seeds} seeds, "
-             "C programs against the real servers, the whole against the real servers) and the first that fails is named.",
-             "", "| defect | what it does | caught by | first |", "|---|---|---|---|"]
-    lines += [f"| {mutant.name} | {mutant.defect} | {how} | {what} |" for mutant, how, what in rows]
-    write_section(ROOT, "Mutants", "\n".join(lines))
+def record(rows, layers, arguments):
+    """Each defect was planted alone; the first layer that failed is named."""
+    survived = sum(how == "-" for _, how, _ in rows)
+    records.add("mutants", {"commit": records.commit(), "command": "scripts/campaign mutants", "host": records.host(),
+                            "setting": {"layers": ", ".join(layers), "seeds": arguments.seeds}, "anomalies": survived,
+                            "figures": {"defects": len(rows), "caught": len(rows) - survived},
+                            "rows": [{"case": mutant.name, "defect": mutant.defect, "caught by": how, "first": what} for mutant, how, what in rows]})
 
 
 def check(mutants):
@@ -281,7 +281,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=10000, help="of the simulation")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trees that work at once")
     parser.add_argument("--check", action="store_true", help="only whether every patch still fits the tree")
-    parser.add_argument("--record", action="store_true", help="write the table into docs/proof.md")
+    parser.add_argument("--record", action="store_true", help="add the result to tests/records, and to the pages that show it")
     arguments = parser.parse_args()
     mutants = [Mutant(path) for path in sorted(HERE.glob("*.patch"))]
     if arguments.only:
@@ -302,7 +302,7 @@ def main():
     rows.sort(key=lambda row: row[0].name)
     survived = sum(how == "-" for _, how, _ in rows)
     if arguments.record:
-        record(rows, arguments)
+        record(rows, layers, arguments)
     print(f"{len(rows)} mutants, {len(rows) - survived} caught, {survived} survived")
     return 1 if survived else 0
 
