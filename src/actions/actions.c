@@ -12,6 +12,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "receiptd/base/states.h"
 #include "receiptd/postgres/sql.h"
 
 /* At most this long between two renewals of the shards' lease. */
@@ -34,13 +35,13 @@ static void enter(struct app_actions *actions, enum actions_state state, const c
         [ACTIONS_STOPPING] = "STOPPING", [ACTIONS_LEFT] = "LEFT",
         [ACTIONS_CLOSING] = "CLOSING",
     };
-    static const bool legal[ACTIONS_STATE__COUNT][ACTIONS_STATE__COUNT] = {
-        [ACTIONS_STORING] = {[ACTIONS_RUNNING] = true, [ACTIONS_STOPPING] = true},
-        [ACTIONS_RUNNING] = {[ACTIONS_STOPPING] = true},
-        [ACTIONS_STOPPING] = {[ACTIONS_LEFT] = true, [ACTIONS_CLOSING] = true},
-        [ACTIONS_LEFT] = {[ACTIONS_CLOSING] = true},
+    static const unsigned successors[ACTIONS_STATE__COUNT] = {
+        [ACTIONS_STORING] = RCPT_TO(ACTIONS_RUNNING) | RCPT_TO(ACTIONS_STOPPING),
+        [ACTIONS_RUNNING] = RCPT_TO(ACTIONS_STOPPING),
+        [ACTIONS_STOPPING] = RCPT_TO(ACTIONS_LEFT) | RCPT_TO(ACTIONS_CLOSING),
+        [ACTIONS_LEFT] = RCPT_TO(ACTIONS_CLOSING),
     };
-    RCPT_ASSERT(legal[actions->state][state]);
+    RCPT_ASSERT_FOLLOWS(successors, actions->state, state);
     rcpt_log_debug("actions", "actions %s: %s -> %s: %s", actions->me, names[actions->state],
                    names[state], reason);
     actions->state = state;

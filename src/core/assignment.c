@@ -9,23 +9,27 @@
 #include "assignment_internal.h"
 #include "engine_internal.h"
 
-#define RETRY_MS 1000 /* after a question that failed */
+#include "receiptd/base/states.h"
 
-#define TO(state) (1u << RCPT_ASSIGNMENT_##state)
+#define RETRY_MS 1000 /* after a question that failed */
 
 /* Which states may follow: a new assignment and the end of one are possible at any time. */
 static const unsigned successors[RCPT_ASSIGNMENT_STATE__COUNT] = {
-    [RCPT_ASSIGNMENT_IDLE] = TO(IDLE) | TO(WAITING),
-    [RCPT_ASSIGNMENT_WAITING] = TO(IDLE) | TO(WAITING) | TO(READING),
-    [RCPT_ASSIGNMENT_READING] = TO(IDLE) | TO(WAITING) | TO(QUERYING) | TO(REFUSED),
-    [RCPT_ASSIGNMENT_QUERYING] = TO(IDLE) | TO(WAITING) | TO(INSERTING),
-    [RCPT_ASSIGNMENT_INSERTING] = TO(IDLE) | TO(WAITING),
-    [RCPT_ASSIGNMENT_REFUSED] = TO(IDLE) | TO(WAITING),
+    [RCPT_ASSIGNMENT_IDLE] = RCPT_TO(RCPT_ASSIGNMENT_IDLE) | RCPT_TO(RCPT_ASSIGNMENT_WAITING),
+    [RCPT_ASSIGNMENT_WAITING] = RCPT_TO(RCPT_ASSIGNMENT_IDLE) | RCPT_TO(RCPT_ASSIGNMENT_WAITING) |
+                                RCPT_TO(RCPT_ASSIGNMENT_READING),
+    [RCPT_ASSIGNMENT_READING] = RCPT_TO(RCPT_ASSIGNMENT_IDLE) | RCPT_TO(RCPT_ASSIGNMENT_WAITING) |
+                                RCPT_TO(RCPT_ASSIGNMENT_QUERYING) |
+                                RCPT_TO(RCPT_ASSIGNMENT_REFUSED),
+    [RCPT_ASSIGNMENT_QUERYING] = RCPT_TO(RCPT_ASSIGNMENT_IDLE) | RCPT_TO(RCPT_ASSIGNMENT_WAITING) |
+                                 RCPT_TO(RCPT_ASSIGNMENT_INSERTING),
+    [RCPT_ASSIGNMENT_INSERTING] = RCPT_TO(RCPT_ASSIGNMENT_IDLE) | RCPT_TO(RCPT_ASSIGNMENT_WAITING),
+    [RCPT_ASSIGNMENT_REFUSED] = RCPT_TO(RCPT_ASSIGNMENT_IDLE) | RCPT_TO(RCPT_ASSIGNMENT_WAITING),
 };
 
 static void enter(struct rcpt_assignment *assignment, enum rcpt_assignment_state state)
 {
-    RCPT_ASSERT((successors[assignment->state] & 1u << state) != 0);
+    RCPT_ASSERT_FOLLOWS(successors, assignment->state, state);
     bool was_refused = assignment->state == RCPT_ASSIGNMENT_REFUSED;
     assignment->state = state;
     if (was_refused)

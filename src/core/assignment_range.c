@@ -12,20 +12,22 @@
 #include "assignment_internal.h"
 #include "engine_internal.h"
 
+#include "receiptd/base/states.h"
+
 #define RETRY_MS  1000 /* between two readings while the log lacks the offset */
 #define LACKED_MS 5000 /* Kafka has not said for so long that the log lacks it */
 
-static const bool legal[RANGE_STATE__COUNT][RANGE_STATE__COUNT] = {
+static const unsigned successors[RANGE_STATE__COUNT] = {
     [RANGE_FOLLOWED] =
-        {[RANGE_FOLLOWED] = true, [RANGE_WAITING] = true, [RANGE_STANDS_STILL] = true},
+        RCPT_TO(RANGE_FOLLOWED) | RCPT_TO(RANGE_WAITING) | RCPT_TO(RANGE_STANDS_STILL),
     [RANGE_WAITING] =
-        {[RANGE_FOLLOWED] = true, [RANGE_WAITING] = true, [RANGE_STANDS_STILL] = true},
-    [RANGE_STANDS_STILL] = {[RANGE_FOLLOWED] = true, [RANGE_STANDS_STILL] = true},
+        RCPT_TO(RANGE_FOLLOWED) | RCPT_TO(RANGE_WAITING) | RCPT_TO(RANGE_STANDS_STILL),
+    [RANGE_STANDS_STILL] = RCPT_TO(RANGE_FOLLOWED) | RCPT_TO(RANGE_STANDS_STILL),
 };
 
 static void enter(struct range *range, enum range_state state)
 {
-    RCPT_ASSERT(legal[range->state][state]);
+    RCPT_ASSERT_FOLLOWS(successors, range->state, state);
     range->state = state;
 }
 

@@ -12,19 +12,21 @@
 
 #include "engine_internal.h"
 
-/* Which states may follow: legal[from][to]. */
-static const bool legal[LANE_STATE__COUNT][LANE_STATE__COUNT] = {
-    [LANE_DOWN] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true},
-    [LANE_UNSYNCED] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READING] = true},
-    [LANE_READING] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READY] = true},
-    [LANE_READY] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_IN_FLIGHT] = true},
-    [LANE_IN_FLIGHT] = {[LANE_UNSYNCED] = true, [LANE_READY] = true, [LANE_WAITING] = true},
-    [LANE_WAITING] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READY] = true},
+#include "receiptd/base/states.h"
+
+/* Which states may follow. */
+static const unsigned successors[LANE_STATE__COUNT] = {
+    [LANE_DOWN] = RCPT_TO(LANE_DOWN) | RCPT_TO(LANE_UNSYNCED),
+    [LANE_UNSYNCED] = RCPT_TO(LANE_DOWN) | RCPT_TO(LANE_UNSYNCED) | RCPT_TO(LANE_READING),
+    [LANE_READING] = RCPT_TO(LANE_DOWN) | RCPT_TO(LANE_UNSYNCED) | RCPT_TO(LANE_READY),
+    [LANE_READY] = RCPT_TO(LANE_DOWN) | RCPT_TO(LANE_UNSYNCED) | RCPT_TO(LANE_IN_FLIGHT),
+    [LANE_IN_FLIGHT] = RCPT_TO(LANE_UNSYNCED) | RCPT_TO(LANE_READY) | RCPT_TO(LANE_WAITING),
+    [LANE_WAITING] = RCPT_TO(LANE_DOWN) | RCPT_TO(LANE_UNSYNCED) | RCPT_TO(LANE_READY),
 };
 
 void lane_set_state(struct lane *lane, enum lane_state state)
 {
-    RCPT_ASSERT(legal[lane->state][state]);
+    RCPT_ASSERT_FOLLOWS(successors, lane->state, state);
     lane->state = state;
 }
 

@@ -22,18 +22,20 @@
 
 #include "engine_internal.h"
 
-#define TO(state) (1u << SEARCH_##state)
+#include "receiptd/base/states.h"
 
 static const unsigned successors[SEARCH_STATE__COUNT] = {
-    [SEARCH_IDLE] = TO(IDLE) | TO(CONFIRM),  [SEARCH_CONFIRM] = TO(IDLE) | TO(BISECT),
-    [SEARCH_BISECT] = TO(IDLE) | TO(ALONE),  [SEARCH_ALONE] = TO(IDLE) | TO(DOUBT),
-    [SEARCH_DOUBT] = TO(IDLE) | TO(CONFIRM),
+    [SEARCH_IDLE] = RCPT_TO(SEARCH_IDLE) | RCPT_TO(SEARCH_CONFIRM),
+    [SEARCH_CONFIRM] = RCPT_TO(SEARCH_IDLE) | RCPT_TO(SEARCH_BISECT),
+    [SEARCH_BISECT] = RCPT_TO(SEARCH_IDLE) | RCPT_TO(SEARCH_ALONE),
+    [SEARCH_ALONE] = RCPT_TO(SEARCH_IDLE) | RCPT_TO(SEARCH_DOUBT),
+    [SEARCH_DOUBT] = RCPT_TO(SEARCH_IDLE) | RCPT_TO(SEARCH_CONFIRM),
 };
 
 /* The one setter. Every search may end at any time: a commit or a resync answers its question. */
 static void enter(struct search *search, enum search_state state)
 {
-    RCPT_ASSERT((successors[search->state] & 1u << state) != 0);
+    RCPT_ASSERT_FOLLOWS(successors, search->state, state);
     search->state = state;
 }
 

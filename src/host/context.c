@@ -2,6 +2,7 @@
  * count of handles that have to close, settings of connections. A leaf: calls no module of the
  * daemon. The owner is app/run.c. */
 #include "receiptd/host/context.h"
+#include "receiptd/base/states.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -38,22 +39,20 @@ void app_add_ticker(struct app_context *context, struct app_ticker *ticker)
 
 /* ---- the process's life ---- */
 
-#define TO(phase) (1u << (phase))
-
 static const char *const phase_names[APP_PHASE__COUNT] = {"starting", "running", "stopping",
                                                           "closing", "closed"};
 
 /* Phases only go forward. A module that cannot start stops a process that never ran. */
 static const unsigned successors[APP_PHASE__COUNT] = {
-    [APP_STARTING] = TO(APP_RUNNING) | TO(APP_STOPPING),
-    [APP_RUNNING] = TO(APP_STOPPING),
-    [APP_STOPPING] = TO(APP_CLOSING),
-    [APP_CLOSING] = TO(APP_CLOSED),
+    [APP_STARTING] = RCPT_TO(APP_RUNNING) | RCPT_TO(APP_STOPPING),
+    [APP_RUNNING] = RCPT_TO(APP_STOPPING),
+    [APP_STOPPING] = RCPT_TO(APP_CLOSING),
+    [APP_CLOSING] = RCPT_TO(APP_CLOSED),
 };
 
 void app_enter(struct app_context *context, enum app_phase phase, const char *reason)
 {
-    RCPT_ASSERT((successors[context->phase] & TO(phase)) != 0);
+    RCPT_ASSERT_FOLLOWS(successors, context->phase, phase);
     rcpt_log_debug("app", "process: %s -> %s: %s", phase_names[context->phase], phase_names[phase],
                    reason);
     context->phase = phase;

@@ -376,11 +376,24 @@ void rcpt_kafka_assign(struct rcpt_kafka *kafka, const struct rcpt_kafka_partiti
 
 /* ---- moving ---- */
 
+void rcpt_kafka_set_partition(struct partition *partition, enum partition_state state)
+{
+    enum { ANY = RCPT_TO(PARTITION_STATE__COUNT) - 1 };
+    static const unsigned successors[PARTITION_STATE__COUNT] = {
+        [PARTITION_ACTIVE] = ANY,
+        [PARTITION_BACKING_OFF] = ANY,
+        [PARTITION_OUT_OF_RANGE] = ANY,
+        [PARTITION_MOVING] = RCPT_TO(PARTITION_MOVING) | RCPT_TO(PARTITION_ACTIVE),
+    };
+    RCPT_ASSERT_FOLLOWS(successors, partition->state, state);
+    partition->state = state;
+}
+
 /* Asked for inside the owner's callbacks, done by the next turn: after the control events, so that
  * no answer crosses a rebalance that is on its way. */
 static void move(struct rcpt_kafka *kafka, struct partition *partition, int64_t offset)
 {
-    partition->state = PARTITION_MOVING;
+    rcpt_kafka_set_partition(partition, PARTITION_MOVING);
     partition->next = offset;
     partition->end = 0;
     partition->oversized.searching = false;
@@ -398,7 +411,7 @@ void rcpt_kafka_seek_now(struct rcpt_kafka *kafka, struct partition *partition, 
     /* Time-out 0: what was fetched before is void at once, and the loop waits for nothing. */
     check(kafka, "seek", rd_kafka_seek_partitions(kafka->handle, list, 0));
     rd_kafka_topic_partition_list_destroy(list);
-    partition->state = PARTITION_ACTIVE;
+    rcpt_kafka_set_partition(partition, PARTITION_ACTIVE);
     partition->next = offset;
     partition->end = 0;
     partition->oversized.searching = false;
@@ -462,7 +475,7 @@ static void prepare_moves(struct rcpt_kafka *kafka, bool all)
         if (all || partition->state == PARTITION_MOVING)
             bind_queue(kafka, partition);
         if (partition->state == PARTITION_MOVING)
-            partition->state = PARTITION_ACTIVE;
+            rcpt_kafka_set_partition(partition, PARTITION_ACTIVE);
     }
 }
 

@@ -13,6 +13,7 @@
 
 #include "internal.h"
 
+
 /* The tick also bounds what a wake-up costs that librdkafka did not send: delays of 250 ms were
  * seen in the 99th percentile. */
 #define TICK_MS          10
@@ -379,10 +380,22 @@ static void on_handle_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
+static void enter(struct rcpt_kafka *kafka, enum kafka_life life)
+{
+    static const unsigned successors[LIFE__COUNT] = {
+        [LIFE_OPEN] = RCPT_TO(LIFE_CLOSE_ASKED),
+        [LIFE_CLOSE_ASKED] = RCPT_TO(LIFE_LEAVING),
+        [LIFE_LEAVING] = RCPT_TO(LIFE_DESTROYING) | RCPT_TO(LIFE_ENDING),
+        [LIFE_DESTROYING] = RCPT_TO(LIFE_ENDING),
+    };
+    RCPT_ASSERT_FOLLOWS(successors, kafka->life, life);
+    kafka->life = life;
+}
+
 /* Four parts close; the last one frees. */
 static void end(struct rcpt_kafka *kafka)
 {
-    kafka->life = LIFE_ENDING;
+    enter(kafka, LIFE_ENDING);
     kafka->open_handles = 4;
     uv_close((uv_handle_t *)&kafka->wake.poll, on_handle_closed);
     uv_close((uv_handle_t *)&kafka->again, on_handle_closed);
@@ -411,7 +424,7 @@ static void destroy(struct rcpt_kafka *kafka)
     int64_t left = kafka->close_deadline_ms - rcpt_kafka_now_ms(kafka);
     rd_kafka_t *handle = kafka->handle;
     kafka->handle = NULL;
-    kafka->life = LIFE_DESTROYING;
+    enter(kafka, LIFE_DESTROYING);
     rcpt_kafka_destroy_handle(kafka->workers, handle,
                               left > DESTROY_FLOOR_MS ? left : DESTROY_FLOOR_MS, on_destroyed,
                               kafka);
@@ -420,7 +433,7 @@ static void destroy(struct rcpt_kafka *kafka)
 /* Leaving is asynchronous: rebalance events go on until rd_kafka_consumer_closed(). */
 static void leave(struct rcpt_kafka *kafka)
 {
-    kafka->life = LIFE_LEAVING;
+    enter(kafka, LIFE_LEAVING);
     if (kafka->handle == NULL) {
         end(kafka);
         return;
@@ -458,7 +471,7 @@ void rcpt_kafka_close(struct rcpt_kafka *kafka, int64_t deadline_ms)
 {
     if (kafka->life != LIFE_OPEN)
         return;
-    kafka->life = LIFE_CLOSE_ASKED;
+    enter(kafka, LIFE_CLOSE_ASKED);
     kafka->polling = false;
     kafka->close_deadline_ms = rcpt_kafka_now_ms(kafka) + deadline_ms;
     if (kafka->survey_handle != NULL)

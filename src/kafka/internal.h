@@ -23,6 +23,7 @@
 
 #include "receiptd/base/backoff.h"
 #include "receiptd/base/log.h"
+#include "receiptd/base/states.h"
 #include "receiptd/kafka/consumer.h"
 #include "receiptd/kafka/producer.h"
 #include "worker.h"
@@ -32,6 +33,16 @@ enum partition_state {
     PARTITION_BACKING_OFF,  /* a damaged batch: fetched again from `next` at `retry_at_ms` (tick) */
     PARTITION_OUT_OF_RANGE, /* nothing comes until the owner seeks or re-assigns */
     PARTITION_MOVING,       /* to be re-assigned at `next`, by the next turn */
+    PARTITION_STATE__COUNT,
+};
+
+enum kafka_life {
+    LIFE_OPEN,
+    LIFE_CLOSE_ASKED, /* the next turn leaves the group */
+    LIFE_LEAVING,     /* until librdkafka says closed, or the deadline */
+    LIFE_DESTROYING,  /* a worker destroys the handle */
+    LIFE_ENDING,      /* handles of the loop close; the last one frees */
+    LIFE__COUNT,
 };
 
 struct oversized { /* the search for the end of a batch that is not inflated */
@@ -138,7 +149,7 @@ struct rcpt_kafka {
     char committed_note[128];
     bool subscribe_requested;
     bool polling;
-    enum { LIFE_OPEN, LIFE_CLOSE_ASKED, LIFE_LEAVING, LIFE_DESTROYING, LIFE_ENDING } life;
+    enum kafka_life life; /* consumer.c sets it */
     int64_t close_deadline_ms;
 };
 
@@ -218,6 +229,8 @@ void rcpt_kafka_advise(const struct rcpt_kafka_settings *settings, struct rcpt_e
 void rcpt_producer_advise(const struct rcpt_producer_settings *settings, struct rcpt_error *error);
 
 /* assignment.c */
+/* Any state may follow any other but MOVING: a move that was asked for is carried out. */
+void rcpt_kafka_set_partition(struct partition *partition, enum partition_state state);
 struct partition *rcpt_kafka_find(const struct rcpt_kafka *kafka, const char *topic,
                                   int32_t number);
 void rcpt_kafka_on_rebalance(struct rcpt_kafka *kafka, rd_kafka_event_t *event);

@@ -77,7 +77,7 @@ static void deliver(struct rcpt_kafka *kafka, struct partition *partition,
 /* The partition stands still until the owner has decided where to go on. */
 static void on_out_of_range(struct rcpt_kafka *kafka, struct partition *partition, int64_t offset)
 {
-    partition->state = PARTITION_OUT_OF_RANGE;
+    rcpt_kafka_set_partition(partition, PARTITION_OUT_OF_RANGE);
     rcpt_kafka_query_range(kafka, partition, offset >= 0 ? offset : partition->next);
 }
 
@@ -90,7 +90,7 @@ static void back_off(struct rcpt_kafka *kafka, struct partition *partition)
     for (unsigned i = 0; i < partition->retries && wait < RETRY_MAX_MS; i++)
         wait *= 2;
     partition->retries++;
-    partition->state = PARTITION_BACKING_OFF;
+    rcpt_kafka_set_partition(partition, PARTITION_BACKING_OFF);
     partition->retry_at_ms = rcpt_kafka_now_ms(kafka) + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
 }
 

@@ -4,6 +4,7 @@
  * broker lost what the idempotent protocol counts on); CLOSING does the same, then ends; ENDING
  * waits for the handle's thread and the loop's handles. Used by intake/kafka.c. */
 #include "receiptd/kafka/producer.h"
+#include "receiptd/base/states.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@ enum producer_life {
     PRODUCER_OPEN,
     PRODUCER_FAILED,  /* what is outstanding fails first, then a new handle comes */
     PRODUCER_CLOSING, /* the same, then the end */
-    PRODUCER_ENDING,
+    PRODUCER_ENDING,  /* the handle is destroyed, then the loop's handles close */
+    PRODUCER_LIFE__COUNT,
 };
 
 struct rcpt_producer {
@@ -55,6 +57,19 @@ static int64_t now_ms(const struct rcpt_producer *producer)
     return (int64_t)uv_now(producer->loop);
 }
 
+static void enter(struct rcpt_producer *producer, enum producer_life life)
+{
+    static const unsigned successors[PRODUCER_LIFE__COUNT] = {
+        [PRODUCER_OPEN] =
+            RCPT_TO(PRODUCER_OPEN) | RCPT_TO(PRODUCER_FAILED) | RCPT_TO(PRODUCER_CLOSING),
+        [PRODUCER_FAILED] = RCPT_TO(PRODUCER_OPEN) | RCPT_TO(PRODUCER_CLOSING),
+        [PRODUCER_CLOSING] = RCPT_TO(PRODUCER_ENDING),
+        [PRODUCER_ENDING] = RCPT_TO(PRODUCER_ENDING),
+    };
+    RCPT_ASSERT_FOLLOWS(successors, producer->life, life);
+    producer->life = life;
+}
+
 /* False with the error where librdkafka refuses the properties. */
 static bool open_handle(struct rcpt_producer *producer, struct rcpt_error *error)
 {
@@ -74,7 +89,7 @@ static bool open_handle(struct rcpt_producer *producer, struct rcpt_error *error
             rd_kafka_topic_new(producer->handle, producer->settings.topics[i], NULL);
     producer->queue = rd_kafka_queue_get_main(producer->handle);
     rcpt_kafka_wake_by(&producer->wake, producer->queue);
-    producer->life = PRODUCER_OPEN;
+    enter(producer, PRODUCER_OPEN);
     return true;
 }
 
@@ -106,7 +121,7 @@ static void on_fatal(struct rcpt_producer *producer)
         return;
     rd_kafka_resp_err_t code = rd_kafka_fatal_error(producer->handle, text, sizeof(text));
     rcpt_kafka_describe(&error, code, "the client has failed for good and is replaced", text);
-    producer->life = PRODUCER_FAILED;
+    enter(producer, PRODUCER_FAILED);
     producer->logged_at_ms = now_ms(producer) - LOG_AGAIN_MS;
     report_health(producer, false, &error);
     rd_kafka_purge(producer->handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
@@ -301,7 +316,7 @@ static void on_handle_closed(uv_handle_t *handle)
 /* Three parts close; the last one frees. */
 static void end(struct rcpt_producer *producer)
 {
-    producer->life = PRODUCER_ENDING;
+    enter(producer, PRODUCER_ENDING);
     producer->open_handles = 3;
     uv_close((uv_handle_t *)&producer->wake.poll, on_handle_closed);
     uv_close((uv_handle_t *)&producer->tick, on_handle_closed);
@@ -331,7 +346,7 @@ static void destroy_later(struct rcpt_producer *producer)
         rd_kafka_topic_destroy(producer->topics[i]);
     abandon_handle(producer);
     if (closing)
-        producer->life = PRODUCER_ENDING;
+        enter(producer, PRODUCER_ENDING);
     int64_t left = producer->close_deadline_ms - now_ms(producer);
     int64_t allowance = !closing ? DESTROY_MS : left > 1000 ? left : 1000;
     rcpt_kafka_destroy_handle(producer->workers, handle, allowance, closing ? on_destroyed : NULL,
@@ -487,7 +502,7 @@ void rcpt_producer_close(struct rcpt_producer *producer, int64_t deadline_ms)
 {
     if (producer->life == PRODUCER_CLOSING || producer->life == PRODUCER_ENDING)
         return;
-    producer->life = PRODUCER_CLOSING;
+    enter(producer, PRODUCER_CLOSING);
     producer->close_deadline_ms = now_ms(producer) + deadline_ms;
     if (producer->handle == NULL) {
         end(producer);

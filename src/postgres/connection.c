@@ -5,6 +5,7 @@
  * and setup.c.
  */
 #include "receiptd/postgres/connection.h"
+#include "receiptd/base/states.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,18 +31,17 @@ static const char *const state_names[RCPT_PG_STATE__COUNT] = {
     [RCPT_PG_CLOSING] = "closing",
 };
 
-#define TO(state) (1u << (state))
-#define GIVING_UP (TO(RCPT_PG_LOSING) | TO(RCPT_PG_CLOSING))
+#define GIVING_UP (RCPT_TO(RCPT_PG_LOSING) | RCPT_TO(RCPT_PG_CLOSING))
 
 /* Which states may follow. */
 static const unsigned successors[RCPT_PG_STATE__COUNT] = {
-    [RCPT_PG_IDLE] = TO(RCPT_PG_RESOLVING) | TO(RCPT_PG_CLOSING),
-    [RCPT_PG_RESOLVING] = TO(RCPT_PG_CONNECTING) | GIVING_UP,
-    [RCPT_PG_CONNECTING] = TO(RCPT_PG_SETTING_UP) | GIVING_UP,
-    [RCPT_PG_SETTING_UP] = TO(RCPT_PG_READY) | GIVING_UP,
+    [RCPT_PG_IDLE] = RCPT_TO(RCPT_PG_RESOLVING) | RCPT_TO(RCPT_PG_CLOSING),
+    [RCPT_PG_RESOLVING] = RCPT_TO(RCPT_PG_CONNECTING) | GIVING_UP,
+    [RCPT_PG_CONNECTING] = RCPT_TO(RCPT_PG_SETTING_UP) | GIVING_UP,
+    [RCPT_PG_SETTING_UP] = RCPT_TO(RCPT_PG_READY) | GIVING_UP,
     [RCPT_PG_READY] = GIVING_UP,
-    [RCPT_PG_LOSING] = TO(RCPT_PG_WAITING) | TO(RCPT_PG_CLOSING),
-    [RCPT_PG_WAITING] = TO(RCPT_PG_RESOLVING) | TO(RCPT_PG_CLOSING),
+    [RCPT_PG_LOSING] = RCPT_TO(RCPT_PG_WAITING) | RCPT_TO(RCPT_PG_CLOSING),
+    [RCPT_PG_WAITING] = RCPT_TO(RCPT_PG_RESOLVING) | RCPT_TO(RCPT_PG_CLOSING),
     [RCPT_PG_CLOSING] = 0,
 };
 
@@ -84,7 +84,7 @@ static void arm_for_state(struct rcpt_pg *pg)
 
 void rcpt_pg_enter(struct rcpt_pg *pg, enum rcpt_pg_state state, const char *reason)
 {
-    RCPT_ASSERT((successors[pg->state] & TO(state)) != 0);
+    RCPT_ASSERT_FOLLOWS(successors, pg->state, state);
     rcpt_log_debug("postgres", "connection %s: %s -> %s: %s", pg->settings.name,
                    state_names[pg->state], state_names[state], reason);
     pg->state = state;

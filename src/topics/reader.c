@@ -6,6 +6,7 @@
 
 #include "internal.h"
 #include "receiptd/base/log.h"
+#include "receiptd/base/states.h"
 
 #define COMMIT_MS 5000
 #define CLOSE_MS  5000
@@ -18,20 +19,20 @@ void topics_set_state(struct topics_reader *reader, enum topics_state state, con
         [TOPICS_CLOSED] = "CLOSED", [TOPICS_WAITING] = "WAITING", [TOPICS_READING] = "READING",
         [TOPICS_READY] = "READY",   [TOPICS_LEAVING] = "LEAVING", [TOPICS_CLOSING] = "CLOSING",
     };
-    static const bool legal[TOPICS_STATE__COUNT][TOPICS_STATE__COUNT] = {
-        [TOPICS_CLOSED] = {[TOPICS_WAITING] = true},
+    static const unsigned successors[TOPICS_STATE__COUNT] = {
+        [TOPICS_CLOSED] = RCPT_TO(TOPICS_WAITING),
         [TOPICS_WAITING] =
-            {[TOPICS_READING] = true, [TOPICS_READY] = true, [TOPICS_LEAVING] = true},
+            RCPT_TO(TOPICS_READING) | RCPT_TO(TOPICS_READY) | RCPT_TO(TOPICS_LEAVING),
         [TOPICS_READING] =
-            {[TOPICS_WAITING] = true, [TOPICS_READY] = true, [TOPICS_LEAVING] = true},
+            RCPT_TO(TOPICS_WAITING) | RCPT_TO(TOPICS_READY) | RCPT_TO(TOPICS_LEAVING),
         [TOPICS_READY] =
-            {[TOPICS_WAITING] = true, [TOPICS_READING] = true, [TOPICS_LEAVING] = true},
-        [TOPICS_LEAVING] = {[TOPICS_CLOSING] = true},
-        [TOPICS_CLOSING] = {[TOPICS_CLOSED] = true},
+            RCPT_TO(TOPICS_WAITING) | RCPT_TO(TOPICS_READING) | RCPT_TO(TOPICS_LEAVING),
+        [TOPICS_LEAVING] = RCPT_TO(TOPICS_CLOSING),
+        [TOPICS_CLOSING] = RCPT_TO(TOPICS_CLOSED),
     };
     if (state == reader->state)
         return;
-    RCPT_ASSERT(legal[reader->state][state]);
+    RCPT_ASSERT_FOLLOWS(successors, reader->state, state);
     rcpt_log_debug(reader->settings.name, "%s: reader of topics %s -> %s: %s",
                    reader->settings.name, names[reader->state], names[state], reason);
     reader->state = state;
