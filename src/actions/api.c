@@ -8,6 +8,7 @@
 
 #include "internal.h"
 #include "receiptd/base/document.h"
+#include "receiptd/base/error.h"
 
 #define MOST_RUNS     1000u /* of one request, so that a transaction stays short */
 #define MOST_WAITING  16u   /* requests in flight */
@@ -53,7 +54,7 @@ static const char *fault_of_text(const struct rcpt_node *node)
 }
 
 static const char *const members[] = {"subject", "org_id", "campaign_id", "message_id", "data"};
-#define MEMBERS (sizeof(members) / sizeof(members[0]))
+#define MEMBERS RCPT_COUNT_OF(members)
 
 /* A member that nobody would read may be a misspelt one that somebody should. */
 static const char *fault_of_member(struct rcpt_text key, char *text, size_t size)

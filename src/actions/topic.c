@@ -54,8 +54,7 @@ static void on_message(void *owner, const struct rcpt_kafka_message *message)
                    rcpt_utf8_is_text(value, message->value_size) &&
                    memchr(value, '\0', message->value_size) == NULL;
     if (topic->count == topic->capacity) {
-        topic->capacity = topic->capacity == 0 ? BATCH_RECORDS : 2 * topic->capacity;
-        topic->records = rcpt_realloc(topic->records, topic->capacity * sizeof(*topic->records));
+        RCPT_GROW(topic->records, topic->capacity, BATCH_RECORDS);
     }
     topic->records[topic->count++] =
         (struct record){.topic = rcpt_strdup(message->topic),

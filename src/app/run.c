@@ -2,6 +2,7 @@
  * process is ready, and ends it in order. Its life is enum app_phase (host/context.h). Modules
  * reach this file by the callbacks of their context only; commands/run.c calls rcpt_app_run(). */
 #include "receiptd/app/run.h"
+#include "receiptd/base/error.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -123,7 +124,7 @@ static void close_tracer(struct app *app)
 static void close_signals(struct app *app)
 {
     supervisor_signals_hold();
-    for (size_t index = 0; index < sizeof(app->signals) / sizeof(app->signals[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(app->signals); index++)
         app_close_handle(&app->context, (uv_handle_t *)&app->signals[index]);
     supervisor_signals_leave(app->exit_code);
 }
@@ -238,7 +239,7 @@ static void on_signal(uv_signal_t *handle, int number)
 static int start_signals(struct app *app)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    for (size_t index = 0; index < sizeof(numbers) / sizeof(numbers[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(numbers); index++) {
         int failure = uv_signal_init(&app->loop, &app->signals[index]);
         if (failure != 0)
             return failure;

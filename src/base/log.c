@@ -2,6 +2,7 @@
  * page. Called from every thread; one lock keeps lines whole. log_output.c writes them and never
  * waits. */
 #include "receiptd/base/log.h"
+#include "receiptd/base/clock.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -274,9 +275,7 @@ static void emit(enum rcpt_log_level level, const char *component,
 
 static int64_t monotonic_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return rcpt_monotonic_ns() / RCPT_NS_PER_MS;
 }
 
 /* At the end of a window one line says how many were suppressed, with a sample. */

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "csv.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/json.h"
 #include "receiptd/base/text.h"
 #include "receiptd/commands/command.h"
@@ -48,7 +49,7 @@ static void print_actions(const struct rcpt_session_rows *rows, bool whole,
                                                    {"subject", REPORT_TEXT},
                                                    {"answer_status", REPORT_NUMBER},
                                                    {"answer", REPORT_TEXT}};
-    size_t count = sizeof(columns) / sizeof(columns[0]) - (whole ? 0 : 3);
+    size_t count = RCPT_COUNT_OF(columns) - (whole ? 0 : 3);
     struct report report;
     report_init(&report, columns, count);
     report_add_rows(&report, rows);
@@ -131,7 +132,7 @@ struct import {
 
 /* Columns with a meaning of their own; all others go along as data. */
 static const char *const known[] = {"org_id", "subject", "campaign_id", "message_id"};
-#define KNOWN (sizeof(known) / sizeof(known[0]))
+#define KNOWN RCPT_COUNT_OF(known)
 
 static bool is_known(const char *title)
 {

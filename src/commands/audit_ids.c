@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "inbox_check.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/json.h"
 #include "receiptd/postgres/sql.h"
 #include "report.h"
@@ -116,7 +117,7 @@ static bool show(const struct walk *walk, enum command_format format)
         if (rows == NULL)
             return false;
     }
-    report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
+    report_init(&report, columns, RCPT_COUNT_OF(columns));
     if (rows != NULL)
         report_add_rows(&report, rows);
     print(walk, &report, format);

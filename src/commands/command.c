@@ -3,6 +3,7 @@
  * is a row here (docs/contributing.md). Texts have their own line breaks, for a terminal; the
  * manual page fills them again, except where two blanks in a row mark columns. */
 #include "receiptd/commands/command.h"
+#include "receiptd/base/error.h"
 
 /* Words separated by | are choices: completion offers them. */
 #define FORMAT_OPTION                                                                              \
@@ -447,6 +448,6 @@ static const struct command commands[] = {
 
 const struct command *command_table(size_t *count)
 {
-    *count = sizeof(commands) / sizeof(commands[0]);
+    *count = RCPT_COUNT_OF(commands);
     return commands;
 }

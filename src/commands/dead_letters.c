@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/commands/command.h"
 #include "receiptd/core/record.h"
 #include "receiptd/postgres/sql.h"
@@ -38,7 +39,7 @@ static void print_letters(const struct rcpt_session_rows *rows, bool payload,
         {"index", REPORT_NUMBER}, {"receipts", REPORT_NUMBER},  {"reason", REPORT_TEXT},
         {"detail", REPORT_TEXT},  {"dead_at", REPORT_TEXT},     {"size", REPORT_NUMBER},
         {"payload", REPORT_TEXT}};
-    size_t count = sizeof(columns) / sizeof(columns[0]) - !payload;
+    size_t count = RCPT_COUNT_OF(columns) - !payload;
     struct report report;
     report_init(&report, columns, count);
     report_add_rows(&report, rows);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sysexits.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/commands/command.h"
 #include "receiptd/postgres/sql.h"
 #include "report.h"
@@ -32,7 +33,7 @@ static void print(const struct command_context *context, const struct rcpt_sessi
                   enum command_format format)
 {
     struct report report;
-    report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
+    report_init(&report, columns, RCPT_COUNT_OF(columns));
     report_add_rows(&report, rows);
     report_print(&report, format,
                  context->config->counters.gateways_ms > 0

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/commands/command.h"
 #include "receiptd/config/pipelines.h"
 #include "receiptd/postgres/sql.h"
@@ -120,8 +121,7 @@ int command_org(const struct command_call *call, enum command_format format)
         {"deferred", REPORT_NUMBER}};
     const char *verb = call->more[0], *org = call->more[1];
     if (verb == NULL || strcmp(verb, "list") == 0)
-        return list(call, "command/org_list", columns, sizeof(columns) / sizeof(columns[0]),
-                    format);
+        return list(call, "command/org_list", columns, RCPT_COUNT_OF(columns), format);
     if (org == NULL)
         return command_usage(call, "which organisation? * stands for all together");
     if (strcmp(verb, "set") == 0)
@@ -146,8 +146,7 @@ int command_pipeline(const struct command_call *call, enum command_format format
         {"wordings", REPORT_NUMBER}, {"started", REPORT_NUMBER}, {"repeated", REPORT_NUMBER}};
     const char *verb = call->more[0], *name = call->more[1];
     if (verb == NULL || strcmp(verb, "list") == 0)
-        return list(call, "command/pipeline_list", columns, sizeof(columns) / sizeof(columns[0]),
-                    format);
+        return list(call, "command/pipeline_list", columns, RCPT_COUNT_OF(columns), format);
     if (name == NULL)
         return command_usage(call, "which pipeline?");
     if (strcmp(verb, "pause") == 0)

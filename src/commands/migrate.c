@@ -10,6 +10,7 @@
 #include "migrate.h"
 #include "partitions.h"
 #include "powers.h"
+#include "receiptd/base/error.h"
 #include "receiptd/commands/command.h"
 #include "receiptd/postgres/sql.h"
 #include "recent.h"
@@ -149,7 +150,7 @@ static bool describe_powers(struct migrate_plan *plan)
 {
     const char *const roles[] = {migrate_option(plan, "role"), migrate_option(plan, "intake-role"),
                                  migrate_option(plan, "serve-role")};
-    return powers_describe(plan->context, roles, sizeof(roles) / sizeof(roles[0]));
+    return powers_describe(plan->context, roles, RCPT_COUNT_OF(roles));
 }
 
 /* Another first migration may have made what this one was about to make: then this is the second,

@@ -6,6 +6,7 @@
 
 #include "inbox_place.h"
 #include "migrate.h"
+#include "receiptd/base/error.h"
 #include "receiptd/config/rule_columns.h"
 #include "receiptd/postgres/array_text.h"
 
@@ -78,7 +79,7 @@ static void bind_columns(struct migrate_plan *plan)
                             inbox_columns_filled_by(config, RCPT_INBOX_RECEIPTD)};
     static const char *const names[] = {"inbox_columns", "=inbox_definitions", "=platform_columns",
                                         "=receiptd_columns"};
-    for (size_t index = 0; index < sizeof(names) / sizeof(names[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(names); index++) {
         migrate_bind(plan, names[index], values[index]);
         free(values[index]);
     }

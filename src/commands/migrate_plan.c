@@ -12,6 +12,7 @@
 #include "inbox_check.h"
 #include "migrate.h"
 #include "partitions.h"
+#include "receiptd/base/error.h"
 #include "receiptd/postgres/sql.h"
 
 /* In order; a database that knows fewer gets the rest. The tables of the baseline are the oldest
@@ -31,7 +32,7 @@ static const struct {
     {BASELINE, "tables/erasure"},   {BASELINE, "tables/turns"},      {BASELINE, "tables/status"},
     {BASELINE, "tables/packing"},
 };
-#define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
+#define NEWEST (migrations[RCPT_COUNT_OF(migrations) - 1].version)
 
 /* ---- bindings and steps ---- */
 
@@ -339,7 +340,7 @@ static bool read_version(struct migrate_plan *plan, int64_t *version)
 static bool plan_versions(struct migrate_plan *plan, int64_t version)
 {
     bool good = true;
-    for (size_t index = 0; good && index < sizeof(migrations) / sizeof(migrations[0]); index++) {
+    for (size_t index = 0; good && index < RCPT_COUNT_OF(migrations); index++) {
         if (migrations[index].version > version)
             good = migrate_add(plan, migrations[index].file, "create %s, version %d",
                                migrations[index].file, migrations[index].version);

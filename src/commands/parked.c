@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/base/id_form.h"
 #include "receiptd/commands/command.h"
 #include "receiptd/postgres/array_text.h"
@@ -161,7 +162,7 @@ static const struct report_column columns[] = {
     {"parked_at", REPORT_TEXT}, {"age_s", REPORT_NUMBER}, {"message_id", REPORT_TEXT},
     {"source", REPORT_TEXT},    {"topic", REPORT_TEXT},   {"partition", REPORT_NUMBER},
     {"offset", REPORT_NUMBER},  {"index", REPORT_NUMBER}, {"why", REPORT_TEXT}};
-#define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
+#define COLUMN_COUNT RCPT_COUNT_OF(columns)
 
 /* `found` NULL: without --why, which is the last column. */
 static void print(const struct rcpt_session_rows *rows, const struct rcpt_session_rows *found,
@@ -197,7 +198,7 @@ static bool show_ranges(const struct command_call *call, struct command_context 
         {"until", REPORT_TEXT},       {"source", REPORT_TEXT},   {"topic", REPORT_TEXT},
         {"partition", REPORT_NUMBER}, {"offset", REPORT_NUMBER}, {"index", REPORT_NUMBER},
         {"messages", REPORT_NUMBER},  {"next_s", REPORT_NUMBER}};
-    const size_t count = sizeof(range_columns) / sizeof(range_columns[0]);
+    const size_t count = RCPT_COUNT_OF(range_columns);
     const char *const values[] = {command_option(call, "source"), command_option(call, "topic"),
                                   limit};
     struct report report;

@@ -3,6 +3,8 @@
  * templates and statuses must be compiled for it. */
 #include "rows.h"
 
+#include "receiptd/base/error.h"
+
 #define FIELD(member)       MEMBER(struct rcpt_intake_account_config, member)
 #define LIST(member, count) MEMBER_LIST(struct rcpt_intake_account_config, member, count)
 /* A text that gateways/template.c compiles: it says where in a request a value stands. The limit of
@@ -57,7 +59,7 @@ static const struct rcpt_config_row mapping_rows[] = {
     {"column", RCPT_CONFIG_INTEGER, RCPT_CONFIG_REQUIRED, PAIR(column)},
 };
 #undef PAIR
-static const struct rcpt_config_table mapping_record = {mapping_rows, COUNT_OF(mapping_rows),
+static const struct rcpt_config_table mapping_record = {mapping_rows, RCPT_COUNT_OF(mapping_rows),
                                                         sizeof(struct rcpt_intake_pair)};
 
 /* The order is that of the reference page. Each row is REQUIRED or NULLABLE, or has a default;
@@ -159,7 +161,7 @@ static const struct rcpt_config_row rows[] = {
     {"custom.answer", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(custom.answer), .min = 1,
      .max = 1000, .doc = "body of the answer"},
 };
-_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
+_Static_assert(RCPT_COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
 
 const struct rcpt_config_table rcpt_config_account_record = {
-    rows, COUNT_OF(rows), sizeof(struct rcpt_intake_account_config)};
+    rows, RCPT_COUNT_OF(rows), sizeof(struct rcpt_intake_account_config)};

@@ -4,6 +4,7 @@
  * and by a reload in a worker thread: no state outlives the call. The result belongs to the caller.
  * Only rcpt_config_take_over() and pipelines_take() change it later. */
 #include "receiptd/config/config.h"
+#include "receiptd/base/error.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -78,7 +79,7 @@ static void note_named_columns(struct loading *loading)
         RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
     };
-    for (size_t index = 0; index < sizeof(paths) / sizeof(paths[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(paths); index++)
         if (loading->file.nodes[rcpt_config_find(rcpt_config_table(), paths[index])] != NULL)
             loading->config->inbox.named |= 1u << index;
 }

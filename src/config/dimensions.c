@@ -1,5 +1,6 @@
 /* counters.by: which columns of the inbox are dimensions, and the variables by which statements
  * name them. Called by receipts/rules.c and by commands. */
+#include "receiptd/base/error.h"
 #include "receiptd/config/rule_columns.h"
 
 #include <stdio.h>
@@ -65,7 +66,7 @@ bool rcpt_config_is_inbox_column(const char *column)
         RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
             "created_at"};
-    for (size_t index = 0; index < sizeof(ours) / sizeof(ours[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(ours); index++)
         if (strcmp(ours[index], column) == 0)
             return true;
     return false;

@@ -2,6 +2,8 @@
  * headers, time-out against the lease); src/actions uses them. */
 #include "rows.h"
 
+#include "receiptd/base/error.h"
+
 #define FIELD(member)       MEMBER(struct rcpt_config_endpoint, member)
 #define LIST(member, count) MEMBER_LIST(struct rcpt_config_endpoint, member, count)
 
@@ -26,7 +28,7 @@ static const struct rcpt_config_row rows[] = {
     {"concurrency", RCPT_CONFIG_INTEGER, 0, FIELD(concurrency), .initial = "32", .min = 1,
      .max = 10000, .doc = "calls of one instance at a time"},
 };
-_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
+_Static_assert(RCPT_COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
 
-const struct rcpt_config_table rcpt_config_endpoint_record = {rows, COUNT_OF(rows),
+const struct rcpt_config_table rcpt_config_endpoint_record = {rows, RCPT_COUNT_OF(rows),
                                                               sizeof(struct rcpt_config_endpoint)};

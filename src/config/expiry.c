@@ -2,6 +2,7 @@
  * src/commands/expire.c and src/serve use them. An expiry acts like a receipt: every status between
  * `status` and `to` becomes `to`, so the order of receipts does not matter. Hence nothing may stand
  * between them where a message can rightly stay. */
+#include "receiptd/base/error.h"
 #include "receiptd/config/config.h"
 
 #include <string.h>
@@ -26,9 +27,9 @@ static const struct rcpt_config_row rows[] = {
     {"after", RCPT_CONFIG_DURATION, REQUIRED, FIELD(after_ms), .min = 0, .max = 3650 * DAY,
      .doc = "how long after their last change; 0s: never"},
 };
-_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
+_Static_assert(RCPT_COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
 
-const struct rcpt_config_table rcpt_config_expiry_record = {rows, COUNT_OF(rows),
+const struct rcpt_config_table rcpt_config_expiry_record = {rows, RCPT_COUNT_OF(rows),
                                                             sizeof(struct rcpt_config_expiry)};
 
 /* NULL, and the error says so: no status of the ladder has this name. */

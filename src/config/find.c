@@ -5,6 +5,8 @@
 
 #include "table.h"
 
+#include "receiptd/base/error.h"
+
 int rcpt_config_find(const struct rcpt_config_table *where, const char *path)
 {
     for (size_t index = 0; index < where->count; index++)
@@ -35,7 +37,7 @@ bool rcpt_config_is_ladder(const struct rcpt_config_row *row)
 bool rcpt_config_is_secret_property(const char *name)
 {
     static const char *const words[] = {"password", "secret", "key", "token", "jaas", "oauth"};
-    for (size_t index = 0; index < sizeof(words) / sizeof(words[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(words); index++)
         if (strcasestr(name, words[index]) != NULL)
             return true;
     return false;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/config/value.h"
 #include "receiptd/http/webhook.h"
 #include "rows.h"
@@ -35,7 +36,7 @@ static const struct rcpt_config_row collect_rows[] = {
     {"kind", RCPT_CONFIG_CHOICE, RCPT_CONFIG_REQUIRED, COLLECT(kind), CHOICES(kinds),
      .doc = "what is kept of its values"},
 };
-static const struct rcpt_config_table collect_record = {collect_rows, COUNT_OF(collect_rows),
+static const struct rcpt_config_table collect_record = {collect_rows, RCPT_COUNT_OF(collect_rows),
                                                         sizeof(struct rcpt_fold_collect_config)};
 
 static const struct rcpt_config_row rows[] = {
@@ -90,7 +91,7 @@ static const struct rcpt_config_row rows[] = {
      .doc = "whether its address may be one that is not public"},
 };
 
-const struct rcpt_config_table rcpt_config_fold_record = {rows, COUNT_OF(rows),
+const struct rcpt_config_table rcpt_config_fold_record = {rows, RCPT_COUNT_OF(rows),
                                                           sizeof(struct rcpt_fold_config)};
 
 /* ---- what they mean together ---- */
@@ -134,14 +135,14 @@ static enum field transition_field(const char *name)
 #undef COLUMN
     };
     size_t prefix = strlen(RCPT_FOLD_COLUMN_PREFIX);
-    if (is_one_of(name, known, COUNT_OF(known)))
+    if (is_one_of(name, known, RCPT_COUNT_OF(known)))
         return FIELD_KNOWN;
-    if (is_one_of(name, receipt, COUNT_OF(receipt)))
+    if (is_one_of(name, receipt, RCPT_COUNT_OF(receipt)))
         return FIELD_OF_RECEIPT;
     if (strncmp(name, RCPT_FOLD_COLUMN_PREFIX, prefix) != 0 || name[prefix] == '\0')
         return FIELD_UNKNOWN;
-    return is_one_of(name + prefix, columns + 1, COUNT_OF(columns) - 1) ? FIELD_MOVING
-                                                                        : FIELD_KNOWN;
+    return is_one_of(name + prefix, columns + 1, RCPT_COUNT_OF(columns) - 1) ? FIELD_MOVING
+                                                                             : FIELD_KNOWN;
 }
 
 /* Three similar mistakes need different answers. */

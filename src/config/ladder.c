@@ -3,6 +3,8 @@
  * a record of its own, since flags get their codes by their place. */
 #include "rows.h"
 
+#include "receiptd/base/error.h"
+
 #define FIELD(member) MEMBER(struct rcpt_status_definition, member)
 static const struct rcpt_config_row status_rows[] = {
     {"name", RCPT_CONFIG_TEXT, REQUIRED, FIELD(name), .min = 1, .max = RCPT_LADDER_MAX_NAME,
@@ -16,7 +18,7 @@ static const struct rcpt_config_row status_rows[] = {
      .doc = "for readers: nothing more is expected"},
 };
 #undef FIELD
-const struct rcpt_config_table rcpt_config_status_record = {status_rows, COUNT_OF(status_rows),
+const struct rcpt_config_table rcpt_config_status_record = {status_rows, RCPT_COUNT_OF(status_rows),
                                                             sizeof(struct rcpt_status_definition)};
 
 #define FIELD(member) MEMBER(struct rcpt_flag_definition, member)
@@ -27,7 +29,7 @@ static const struct rcpt_config_row flag_rows[] = {
      .doc = "status that a receipt of this flag brings with it"},
 };
 #undef FIELD
-const struct rcpt_config_table rcpt_config_flag_record = {flag_rows, COUNT_OF(flag_rows),
+const struct rcpt_config_table rcpt_config_flag_record = {flag_rows, RCPT_COUNT_OF(flag_rows),
                                                           sizeof(struct rcpt_flag_definition)};
 
 #define FIELD(member) MEMBER(struct rcpt_override_definition, member)
@@ -41,4 +43,4 @@ static const struct rcpt_config_row override_rows[] = {
 };
 #undef FIELD
 const struct rcpt_config_table rcpt_config_override_record = {
-    override_rows, COUNT_OF(override_rows), sizeof(struct rcpt_override_definition)};
+    override_rows, RCPT_COUNT_OF(override_rows), sizeof(struct rcpt_override_definition)};

@@ -1,6 +1,7 @@
 /* The fields of an entry of machine.rules, what a rule needs of the ladder, and the file of
  * machine.networks. src/core/machine.c applies the rules, src/gateways/draft.c asks the networks.
  */
+#include "receiptd/base/error.h"
 #include "receiptd/config/config.h"
 
 #include <stdlib.h>
@@ -33,9 +34,9 @@ static const struct rcpt_config_row rows[] = {
     {"policy", RCPT_CONFIG_CHOICE, REQUIRED, FIELD(policy), CHOICES(policies),
      .doc = "what they count as: `flag`, `count` or `ignore`"},
 };
-_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
+_Static_assert(RCPT_COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
 
-const struct rcpt_config_table rcpt_config_machine_record = {rows, COUNT_OF(rows),
+const struct rcpt_config_table rcpt_config_machine_record = {rows, RCPT_COUNT_OF(rows),
                                                              sizeof(struct rcpt_machine_rule)};
 
 /* A rule that can never apply is a mistake; the defaults are harmless in any ladder. */

@@ -9,6 +9,8 @@
 
 #include "print.h"
 
+#include "receiptd/base/error.h"
+
 /* libpq's two keywords that hold a secret. */
 static bool is_secret_keyword(const char *name, size_t size)
 {
@@ -16,7 +18,7 @@ static bool is_secret_keyword(const char *name, size_t size)
     /* A name in percent-encoding could be any. */
     if (memchr(name, '%', size) != NULL)
         return true;
-    for (size_t index = 0; index < sizeof(keywords) / sizeof(keywords[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(keywords); index++)
         if (size == strlen(keywords[index]) && strncasecmp(name, keywords[index], size) == 0)
             return true;
     return false;
@@ -135,7 +137,7 @@ char *rcpt_config_redact_dsn(const char *dsn)
     const char *authority = NULL;
     char *text = NULL;
     size_t size = 0;
-    for (size_t index = 0; index < sizeof(schemes) / sizeof(schemes[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(schemes); index++)
         if (strncmp(dsn, schemes[index], strlen(schemes[index])) == 0)
             authority = dsn + strlen(schemes[index]);
     FILE *out = rcpt_open_memory(&text, &size);

@@ -2,6 +2,8 @@
  * the inbox. The commands retire and maintain use them. */
 #include "rows.h"
 
+#include "receiptd/base/error.h"
+
 #define FIELD(member) MEMBER(struct rcpt_config_retention, member)
 
 static const struct rcpt_config_row rows[] = {
@@ -12,10 +14,10 @@ static const struct rcpt_config_row rows[] = {
     {"keep", RCPT_CONFIG_DURATION, REQUIRED, FIELD(keep_ms), .min = 0, .max = 3650 * DAY,
      .doc = "how long they are kept; 0s: without limit"},
 };
-_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
+_Static_assert(RCPT_COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
 
 const struct rcpt_config_table rcpt_config_retention_record = {
-    rows, COUNT_OF(rows), sizeof(struct rcpt_config_retention)};
+    rows, RCPT_COUNT_OF(rows), sizeof(struct rcpt_config_retention)};
 
 /* NULL: all is well. */
 const char *rcpt_config_retention_problem(const struct rcpt_config *config)

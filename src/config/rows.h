@@ -5,14 +5,14 @@
 
 #include "table.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#include "receiptd/base/error.h"
 
 #define MEMBER(type, member)                                                                       \
     .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
 #define MEMBER_LIST(type, member, count)                                                           \
     MEMBER(type, member), .count_offset = offsetof(type, count),                                   \
                           .count_size = sizeof(((type *)NULL)->count)
-#define CHOICES(array) .choices = (array), .choice_count = COUNT_OF(array)
+#define CHOICES(array) .choices = (array), .choice_count = RCPT_COUNT_OF(array)
 
 #define SECOND 1000LL
 #define MINUTE (60 * SECOND)
@@ -39,7 +39,7 @@ static const struct rcpt_config_row pair_rows[] = {
     {"line", RCPT_CONFIG_INTEGER, REQUIRED, MEMBER(struct rcpt_config_pair, line)},
     {"column", RCPT_CONFIG_INTEGER, REQUIRED, MEMBER(struct rcpt_config_pair, column)},
 };
-static const struct rcpt_config_table pair_record = {pair_rows, COUNT_OF(pair_rows),
+static const struct rcpt_config_table pair_record = {pair_rows, RCPT_COUNT_OF(pair_rows),
                                                      sizeof(struct rcpt_config_pair)};
 
 #endif

@@ -2,6 +2,8 @@
  * section needs a row here. */
 #include "table.h"
 
+#include "receiptd/base/error.h"
+
 /* The order of sections on the pages. "" holds the keys without a section. */
 static const struct rcpt_config_section sections[] = {
     {"kafka", "Where the receipts come from."},
@@ -39,6 +41,6 @@ static const struct rcpt_config_section sections[] = {
 
 const struct rcpt_config_section *rcpt_config_sections(size_t *count)
 {
-    *count = sizeof(sections) / sizeof(sections[0]);
+    *count = RCPT_COUNT_OF(sections);
     return sections;
 }

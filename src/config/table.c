@@ -6,6 +6,8 @@
 #include "rows.h"
 #include "rows_sections.h"
 
+#include "receiptd/base/error.h"
+
 #define AT(member)            MEMBER(struct rcpt_config, member)
 #define LIST_AT(member, size) MEMBER_LIST(struct rcpt_config, member, size)
 
@@ -483,9 +485,10 @@ static const struct rcpt_config_row rows[] = {
      .max = RCPT_LADDER_MAX_OVERRIDES, .record = &rcpt_config_override_record,
      .doc = "statuses that mean another one on some channel"},
 };
-static const struct rcpt_config_table table = {rows, COUNT_OF(rows), sizeof(struct rcpt_config)};
+static const struct rcpt_config_table table = {rows, RCPT_COUNT_OF(rows),
+                                               sizeof(struct rcpt_config)};
 
-_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
+_Static_assert(RCPT_COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
 
 const struct rcpt_config_table *rcpt_config_table(void)
 {

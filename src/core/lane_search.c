@@ -81,9 +81,7 @@ struct rcpt_batch_range search_ask(struct search *search)
 static struct refusal *add_refusal(struct search *search)
 {
     if (search->refusal_count == search->refusal_capacity) {
-        search->refusal_capacity = search->refusal_capacity > 0 ? search->refusal_capacity * 2 : 8;
-        search->refusals =
-            rcpt_realloc(search->refusals, search->refusal_capacity * sizeof(*search->refusals));
+        RCPT_GROW(search->refusals, search->refusal_capacity, 8);
     }
     return &search->refusals[search->refusal_count++];
 }

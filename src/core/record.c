@@ -79,9 +79,7 @@ struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
                                            size_t payload, size_t payload_size)
 {
     if (decoder->reject_count == decoder->reject_capacity) {
-        decoder->reject_capacity = decoder->reject_capacity > 0 ? decoder->reject_capacity * 2 : 16;
-        decoder->rejects =
-            rcpt_realloc(decoder->rejects, decoder->reject_capacity * sizeof(*decoder->rejects));
+        RCPT_GROW(decoder->rejects, decoder->reject_capacity, 16);
     }
     struct rcpt_reject *reject = &decoder->rejects[decoder->reject_count++];
     memset(reject, 0, sizeof(*reject));

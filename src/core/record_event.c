@@ -258,9 +258,7 @@ static void take_range(struct rcpt_decoder *decoder, const struct rcpt_record_fi
 static struct rcpt_event *add_event(struct rcpt_decoder *decoder)
 {
     if (decoder->event_count == decoder->event_capacity) {
-        decoder->event_capacity = decoder->event_capacity > 0 ? decoder->event_capacity * 2 : 64;
-        decoder->events =
-            rcpt_realloc(decoder->events, decoder->event_capacity * sizeof(*decoder->events));
+        RCPT_GROW(decoder->events, decoder->event_capacity, 64);
         if (decoder->keys)
             decoder->event_keys = rcpt_realloc(
                 decoder->event_keys, decoder->event_capacity * sizeof(*decoder->event_keys));

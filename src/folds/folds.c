@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/postgres/sql.h"
 
 /* Shards wait at most this long for their next step; answers of PostgreSQL and Kafka do not wait
@@ -99,7 +100,7 @@ static void show_rule(struct app_folds *folds, const struct rcpt_pg_rows *rows, 
     show(folds, RCPT_METRIC_FOLD_GROUPS, RCPT_LABELS(rule), rows, row, TOTAL_GROUPS);
     show(folds, RCPT_METRIC_FOLD_AVOIDABLE, RCPT_LABELS(rule), rows, row, TOTAL_AVOIDABLE);
     show(folds, RCPT_METRIC_FOLD_OPEN, RCPT_LABELS(rule), rows, row, TOTAL_OPEN);
-    for (size_t index = 0; index < sizeof(causes) / sizeof(causes[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(causes); index++) {
         show(folds, RCPT_METRIC_FOLD_PUBLISHED, RCPT_LABELS(rule, causes[index].cause), rows, row,
              causes[index].column);
         published += rcpt_pg_rows_int(rows, row, causes[index].column);

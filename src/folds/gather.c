@@ -196,10 +196,7 @@ static int64_t take_in(struct folds_gatherer *gatherer, const struct rcpt_pg_row
     int64_t id, count = folds_sums_read(gatherer->pending, &gatherer->arena, rows, row, &id);
     rcpt_arena_reset(&gatherer->arena, GATHER_MOST_READ);
     if (gatherer->row_count == gatherer->row_capacity) {
-        gatherer->row_capacity =
-            gatherer->row_capacity == 0 ? MOST_ROWS : 2 * gatherer->row_capacity;
-        gatherer->rows =
-            rcpt_realloc(gatherer->rows, gatherer->row_capacity * sizeof(*gatherer->rows));
+        RCPT_GROW(gatherer->rows, gatherer->row_capacity, MOST_ROWS);
     }
     gatherer->rows[gatherer->row_count++] = id;
     return count;

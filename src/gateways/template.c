@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/core/record.h"
 #include "verify.h"
 
@@ -50,7 +51,7 @@ static bool read_steps(struct field *field, struct rcpt_text path, const char **
         struct rcpt_text step = path;
         step.size = rcpt_text_find(path, "/");
         path = rcpt_text_part(path, step.size, path.size);
-        if (field->step_count == sizeof(field->steps) / sizeof(field->steps[0])) {
+        if (field->step_count == RCPT_COUNT_OF(field->steps)) {
             *reason = "a path has too many steps";
             return false;
         }

@@ -2,6 +2,7 @@
  * count of handles that have to close, settings of connections. A leaf: calls no module of the
  * daemon. The owner is app/run.c. */
 #include "receiptd/host/context.h"
+#include "receiptd/base/clock.h"
 #include "receiptd/base/states.h"
 
 #include <stdio.h>
@@ -23,9 +24,7 @@ int64_t app_now(const struct app_context *context)
 
 int64_t app_wall_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return rcpt_wall_ns() / RCPT_NS_PER_MS;
 }
 
 /* New tickers go to the end: they run in the order of registration. */

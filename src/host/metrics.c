@@ -1,5 +1,6 @@
 /* The table of receiptd's metrics: limits and buckets here, the rows in metrics_rows.h. */
 #include "receiptd/host/metrics.h"
+#include "receiptd/base/error.h"
 
 #define COUNTER     .type = RCPT_METRIC_COUNTER
 #define GAUGE       .type = RCPT_METRIC_GAUGE
@@ -38,7 +39,7 @@ static const struct rcpt_metric_row rows[] = {
 #undef METRIC
 };
 
-_Static_assert(sizeof(rows) / sizeof(rows[0]) == RCPT_METRIC__COUNT, "one row per metric");
+_Static_assert(RCPT_COUNT_OF(rows) == RCPT_METRIC__COUNT, "one row per metric");
 
 const struct rcpt_metric_row *rcpt_metrics_table(void)
 {

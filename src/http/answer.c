@@ -11,6 +11,8 @@
 
 #include "internal.h"
 
+#include "receiptd/base/error.h"
+
 #define SLIM_KERNEL_BYTES 16384 /* that a slim client may leave unread in this machine's kernel */
 
 static const char *reason_phrase(int status)
@@ -44,7 +46,7 @@ static const char *reason_phrase(int status)
         {503, "Service Unavailable"},
         {505, "HTTP Version Not Supported"},
     };
-    for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(phrases); i++)
         if (phrases[i].status == status)
             return phrases[i].phrase;
     return "Other";
@@ -206,7 +208,7 @@ void rcpt_http_allow(unsigned methods, char line[96])
     if (methods & RCPT_HTTP_GET)
         methods |= RCPT_HTTP_HEAD;
     size_t used = (size_t)snprintf(line, 96, "Allow: OPTIONS");
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(names); i++)
         if (methods & names[i].method)
             used += (size_t)snprintf(line + used, 96 - used, "%s", names[i].name);
     snprintf(line + used, 96 - used, "\r\n");
@@ -238,7 +240,7 @@ static const char *refusal_detail(int status)
         {503, "the server has no room now: the header Retry-After says when to come again"},
         {505, "the server speaks HTTP/1.0 and HTTP/1.1"},
     };
-    for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(details); i++)
         if (details[i].status == status)
             return details[i].detail;
     return "the server refused the request";

@@ -5,6 +5,8 @@
 
 #include "internal.h"
 
+#include "receiptd/base/error.h"
+
 /* The register of HTTP content codings, and what servers offer beside it; gzip and deflate are
  * undone. */
 static const struct {
@@ -27,7 +29,7 @@ static const struct {
 /* "UTF-8" is a charset: it, and whatever else is no coding, leaves the body as it is. */
 static enum http_coding coding_of(const char *word, size_t size)
 {
-    for (size_t index = 0; index < sizeof(codings) / sizeof(codings[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(codings); index++)
         if (strlen(codings[index].name) == size &&
             strncasecmp(codings[index].name, word, size) == 0)
             return codings[index].coding;

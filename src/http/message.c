@@ -1,6 +1,7 @@
 /* A request in memory through llhttp, for `receiptd intake try` and the like; see message.h. The
  * server's rules (parse.c) do not apply: samples come from editors, not from the Internet. */
 #include "receiptd/http/message.h"
+#include "receiptd/base/error.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -248,7 +249,7 @@ static int find_refusal(const struct rcpt_http_message *message, enum http_codin
 static bool is_method(const struct rcpt_http_message *message)
 {
     static const char *const methods[] = {"GET", "HEAD", "POST"};
-    for (size_t index = 0; index < sizeof(methods) / sizeof(methods[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(methods); index++)
         if (strcmp(message->method, methods[index]) == 0)
             return true;
     return false;

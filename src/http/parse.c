@@ -13,6 +13,8 @@
 
 #include "internal.h"
 
+#include "receiptd/base/error.h"
+
 /* Of a head, or of one chunk's lines with the trailer: llhttp itself has no limit, and blanks
  * around values do not count in max_header_bytes. */
 #define MAX_LINE_BYTES    (80u * 1024)
@@ -148,7 +150,7 @@ static size_t unknown_method(const struct connection *connection, const char *by
         size++;
     if (size == piece || bytes[size] != ' ')
         return 0;
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(known); i++)
         if (strlen(known[i]) == size && memcmp(known[i], bytes, size) == 0)
             return 0;
     return size;

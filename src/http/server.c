@@ -12,6 +12,8 @@
 
 #include "internal.h"
 
+#include "receiptd/base/error.h"
+
 /* Connections that the kernel accepts while the loop is busy. */
 #define BACKLOG           1024
 #define SPARE_DESCRIPTORS 64u /* for everything but clients */
@@ -37,10 +39,10 @@ static void fill_defaults(struct rcpt_http_settings *settings)
         {&settings->idle_timeout_ms, 75000},
         {&settings->write_timeout_ms, 20000},
     };
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(sizes); i++)
         if (*sizes[i].value == 0)
             *sizes[i].value = sizes[i].initial;
-    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(times); i++)
         if (*times[i].value == 0)
             *times[i].value = times[i].initial;
     if (settings->max_pipelined == 0)

@@ -8,6 +8,8 @@
 
 #include "internal.h"
 
+#include "receiptd/base/error.h"
+
 #define SETS    4096u /* a power of two */
 #define WAYS    8u
 #define BURST_S 2
@@ -132,7 +134,7 @@ bool source_is_near(const struct rcpt_http_server *server, const struct rcpt_add
 #undef FOUR
     if (is_trusted(server, address))
         return false;
-    return rcpt_networks_have(near, sizeof(near) / sizeof(near[0]), address);
+    return rcpt_networks_have(near, RCPT_COUNT_OF(near), address);
 }
 
 /* ---- the table ---- */

@@ -1,7 +1,9 @@
 /* Webhooks: endpoints with their secrets and limits, and calls to them, signed as Standard Webhooks
  * says. The client (client.c) makes the calls; this file gives their outcome a class. */
 #include "receiptd/http/webhook.h"
+#include "receiptd/base/clock.h"
 
+#include <inttypes.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,17 +216,16 @@ static size_t make_headers(const struct rcpt_webhook_endpoint *endpoint,
                            const struct rcpt_webhook_call *request, const char **lines)
 {
     size_t count = 0;
-    struct timespec now;
     char text[24];
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(text, sizeof(text), "%lld", (long long)now.tv_sec);
+    const int64_t now = rcpt_wall_ns() / RCPT_NS_PER_S;
+    snprintf(text, sizeof(text), "%" PRId64, now);
     const char *type = request->content_type != NULL ? request->content_type : "application/json";
     lines[count++] = header("Content-Type", type);
     lines[count++] = header("webhook-id", request->id);
     lines[count++] = header("webhook-timestamp", text);
     if (endpoint->secret_count > 0) {
         char *signature = rcpt_webhook_sign(endpoint->secrets, endpoint->secret_count, request->id,
-                                            now.tv_sec, request->body, request->size);
+                                            now, request->body, request->size);
         lines[count++] = header("webhook-signature", signature);
         free(signature);
     }

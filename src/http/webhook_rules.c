@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/http/webhook.h"
 
 /* ---- what an answer means ---- */
@@ -78,7 +79,7 @@ bool rcpt_webhook_header_is_ours(const char *header)
         "receiptd-attempt", "traceparent",       "content-type",      "content-length",
         "transfer-encoding"};
     size_t name = strcspn(header, ":");
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(ours); i++)
         if (strlen(ours[i]) == name && strncasecmp(header, ours[i], name) == 0)
             return true;
     return false;

@@ -5,6 +5,7 @@
  * part reports its end to on_part_closed, the last one frees the intake). request.c has the way of
  * a request. */
 #include "internal.h"
+#include "receiptd/base/error.h"
 #include "receiptd/http/client.h"
 
 #include <stdio.h>
@@ -220,7 +221,7 @@ static void close_all(struct rcpt_intake *intake)
     intake->closing = true;
     /* Held by this function itself: no part that closes at once may free the intake below it. */
     intake->open = 1;
-    for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
+    for (size_t i = 0; i < RCPT_COUNT_OF(handles); i++) {
         intake->open++;
         uv_close(handles[i], on_handle_closed);
     }

@@ -376,19 +376,6 @@ void rcpt_kafka_assign(struct rcpt_kafka *kafka, const struct rcpt_kafka_partiti
 
 /* ---- moving ---- */
 
-void rcpt_kafka_set_partition(struct partition *partition, enum partition_state state)
-{
-    enum { ANY = RCPT_TO(PARTITION_STATE__COUNT) - 1 };
-    static const unsigned successors[PARTITION_STATE__COUNT] = {
-        [PARTITION_ACTIVE] = ANY,
-        [PARTITION_BACKING_OFF] = ANY,
-        [PARTITION_OUT_OF_RANGE] = ANY,
-        [PARTITION_MOVING] = RCPT_TO(PARTITION_MOVING) | RCPT_TO(PARTITION_ACTIVE),
-    };
-    RCPT_ASSERT_FOLLOWS(successors, partition->state, state);
-    partition->state = state;
-}
-
 /* Asked for inside the owner's callbacks, done by the next turn: after the control events, so that
  * no answer crosses a rebalance that is on its way. */
 static void move(struct rcpt_kafka *kafka, struct partition *partition, int64_t offset)

@@ -13,7 +13,6 @@
 
 #include "internal.h"
 
-
 /* The tick also bounds what a wake-up costs that librdkafka did not send: delays of 250 ms were
  * seen in the 99th percentile. */
 #define TICK_MS          10
@@ -380,6 +379,7 @@ static void on_handle_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
+/* A consumer without a handle skips its destruction. */
 static void enter(struct rcpt_kafka *kafka, enum kafka_life life)
 {
     static const unsigned successors[LIFE__COUNT] = {

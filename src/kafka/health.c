@@ -11,6 +11,8 @@
 
 #include "internal.h"
 
+#include "receiptd/base/error.h"
+
 /* Of one code; the number of lines that were suppressed follows with the next one. */
 #define LOG_AGAIN_MS 30000
 
@@ -77,7 +79,7 @@ static const struct known_error known_errors[] = {
 /* NULL: librdkafka's own text has to do. */
 static const struct known_error *known_error(rd_kafka_resp_err_t code)
 {
-    for (size_t i = 0; i < sizeof(known_errors) / sizeof(known_errors[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(known_errors); i++)
         if (known_errors[i].code == code)
             return &known_errors[i];
     return NULL;

@@ -229,8 +229,6 @@ void rcpt_kafka_advise(const struct rcpt_kafka_settings *settings, struct rcpt_e
 void rcpt_producer_advise(const struct rcpt_producer_settings *settings, struct rcpt_error *error);
 
 /* assignment.c */
-/* Any state may follow any other but MOVING: a move that was asked for is carried out. */
-void rcpt_kafka_set_partition(struct partition *partition, enum partition_state state);
 struct partition *rcpt_kafka_find(const struct rcpt_kafka *kafka, const char *topic,
                                   int32_t number);
 void rcpt_kafka_on_rebalance(struct rcpt_kafka *kafka, rd_kafka_event_t *event);
@@ -243,6 +241,9 @@ void rcpt_kafka_seek_now(struct rcpt_kafka *kafka, struct partition *partition, 
 void rcpt_kafka_forget_partitions(struct rcpt_kafka *kafka);
 bool rcpt_kafka_is_cooperative(const struct rcpt_kafka *kafka);
 
+/* messages.c */
+/* Any state may follow any other but MOVING: a move that was asked for is carried out. */
+void rcpt_kafka_set_partition(struct partition *partition, enum partition_state state);
 /* messages.c: one round; true: it stopped before the queues were empty. */
 bool rcpt_kafka_round(struct rcpt_kafka *kafka);
 /* Fetches damaged batches again whose time has come. */

@@ -2,6 +2,7 @@
  * while it runs; on_done returns the client, or destroys it in another job. States: closed (no
  * handle), busy (a job has it), open. Called by folds/shard.c. */
 #include "receiptd/kafka/transactor.h"
+#include "receiptd/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,7 @@ struct job {
 /* Not the loop's clock, which threads may not read. */
 static int64_t now_ms(void)
 {
-    return (int64_t)(uv_hrtime() / 1000000);
+    return rcpt_monotonic_ns() / RCPT_NS_PER_MS;
 }
 
 /* A blocking call never lasts longer than CALL_MS, so that deadlines hold where librdkafka's own do

@@ -3,6 +3,7 @@
  * connect (the file's mode). Made by run.c; its tick ends drains, and closes clients that are
  * late. */
 #include "receiptd/operate/control.h"
+#include "receiptd/base/error.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -301,7 +302,7 @@ static void run(struct client *client)
     for (const char *word;
          request.count < CONTROL_MAX_WORDS && (word = strtok_r(NULL, " ", &rest)) != NULL;)
         request.words[request.count++] = word;
-    for (size_t index = 0; request.count > 0 && index < sizeof(verbs) / sizeof(verbs[0]); index++) {
+    for (size_t index = 0; request.count > 0 && index < RCPT_COUNT_OF(verbs); index++) {
         if (strcmp(verbs[index].name, request.words[0]) == 0) {
             verbs[index].run(&request);
             return;

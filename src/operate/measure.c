@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "measure_receipts.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/version.h"
 #include "receiptd/host/places.h"
 #include "receiptd/kafka/consumer.h"
@@ -275,7 +276,7 @@ static void collect_partitions(struct measure *measure)
     int64_t now_ms = app_wall_ms();
     double oldest = 0;
     unsigned assigned = 0;
-    for (size_t index = 0; index < sizeof(each) / sizeof(each[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(each); index++)
         rcpt_metrics_begin(measure->context->metrics, each[index]);
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts_engine(measure->receipts));
          slot++) {
@@ -285,7 +286,7 @@ static void collect_partitions(struct measure *measure)
         oldest = seconds > oldest ? seconds : oldest;
         assigned++;
     }
-    for (size_t index = 0; index < sizeof(each) / sizeof(each[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(each); index++)
         rcpt_metrics_end(measure->context->metrics, each[index]);
     set(measure, RCPT_METRIC_OLDEST_UNAPPLIED, oldest);
     set(measure, RCPT_METRIC_PARTITIONS_ASSIGNED, assigned);

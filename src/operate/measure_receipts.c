@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "receiptd/base/document.h"
+#include "receiptd/base/error.h"
 #include "receiptd/core/outcome.h"
 
 #define NS_PER_SECOND      1e9
@@ -191,7 +192,7 @@ static void add_outcomes(struct measure_receipts *measured, const struct outcome
         const char *gateway = measure_gateway_name(measured, index);
         if (!sums->used[index])
             continue;
-        for (size_t at = 0; at < sizeof(plain) / sizeof(plain[0]); at++)
+        for (size_t at = 0; at < RCPT_COUNT_OF(plain); at++)
             rcpt_metrics_add(metrics, plain[at].metric, RCPT_LABELS(gateway),
                              (double)counts->receipts[plain[at].outcome]);
         rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_CONTRADICTION, RCPT_LABELS(gateway, "won"),

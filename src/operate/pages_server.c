@@ -1,6 +1,8 @@
 /* The server of the pages: metrics and health as all have them, and the timer that tries again
  * where its address is taken. Called by intake_endpoints.c, serve_endpoints.c and their commands.
  */
+#include "receiptd/base/clock.h"
+#include "receiptd/base/error.h"
 #include "receiptd/operate/endpoints.h"
 
 #include <time.h>
@@ -126,8 +128,6 @@ static void try_to_open(struct pages_server *server, bool again)
 /* The pages can be asked for as soon as it listens, so everything that they show stands before. */
 void pages_server_start(struct pages_server *server, const struct pages_server_settings *settings)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     *server = (struct pages_server){.settings = *settings, .reason = "starting"};
     /* No begin_runs: these processes have no pipelines, so /runs does not exist here. */
     server->pages = (struct pages){.context = server,
@@ -136,10 +136,10 @@ void pages_server_start(struct pages_server *server, const struct pages_server_s
                                    .live = write_live,
                                    .ready = write_ready,
                                    .started = write_started};
-    server->started_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    server->started_ms = rcpt_wall_ns() / RCPT_NS_PER_MS;
     rcpt_config_hash(settings->config, server->config_hash);
     server->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
-    for (size_t index = 0; index < sizeof(settings->hide) / sizeof(settings->hide[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(settings->hide); index++)
         rcpt_metrics_hide(server->metrics, settings->hide[index]);
     uv_timer_init(settings->loop, &server->retry);
     server->retry.data = server;

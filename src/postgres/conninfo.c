@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "receiptd/base/error.h"
+
 /* Used where the dsn is silent. The client's keep-alives find a dead peer in 25 s, unsent data in
  * 15 s. */
 static const struct {
@@ -38,7 +40,7 @@ static const struct {
     {"timezone", "UTC"},
     {"row_security", "off"}, /* an error, where a policy would hide rows of the inbox */
 };
-#define SESSION_SETTINGS (sizeof(session_settings) / sizeof(session_settings[0]))
+#define SESSION_SETTINGS RCPT_COUNT_OF(session_settings)
 
 /* The message that PQconninfoParse writes may quote a piece of the password, so it is dropped. */
 static PQconninfoOption *parse(const char *dsn, struct rcpt_error *error)
@@ -290,7 +292,7 @@ bool rcpt_conninfo_init(struct rcpt_conninfo *info, const struct rcpt_pg_setting
     for (const PQconninfoOption *option = options; option->keyword != NULL; option++)
         if (option->val != NULL && option->val[0] != '\0')
             set_take(info, option->keyword, rcpt_strdup(option->val));
-    for (size_t index = 0; index < sizeof(defaults) / sizeof(defaults[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(defaults); index++)
         set_default(info, defaults[index].keyword, defaults[index].value);
     set_take(info, "client_encoding", rcpt_strdup("UTF8"));
     set_application_name(info, settings);

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/postgres/connection.h"
 
 #include "receiptd/postgres/sqlstate.h"
@@ -111,7 +112,7 @@ static bool starts_with(const char *text, const char *prefix)
  */
 enum rcpt_decision rcpt_pg_decide(const char *sqlstate)
 {
-    for (size_t index = 0; index < sizeof(decisions) / sizeof(decisions[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(decisions); index++)
         if (starts_with(sqlstate, decisions[index].prefix))
             return decisions[index].decision;
     return RCPT_DECISION_RECONNECT;
@@ -120,7 +121,7 @@ enum rcpt_decision rcpt_pg_decide(const char *sqlstate)
 /* Empty where there is nothing to advise. */
 const char *rcpt_pg_hint(const char *sqlstate)
 {
-    for (size_t index = 0; index < sizeof(hints) / sizeof(hints[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(hints); index++)
         if (starts_with(sqlstate, hints[index].prefix))
             return hints[index].hint;
     return "";
@@ -129,7 +130,7 @@ const char *rcpt_pg_hint(const char *sqlstate)
 /* libpq's own failures have no SQLSTATE, so parts of their texts are searched first. */
 const char *rcpt_pg_hint_of_message(const char *sqlstate, const char *message)
 {
-    for (size_t index = 0; index < sizeof(message_hints) / sizeof(message_hints[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(message_hints); index++)
         if (strstr(message, message_hints[index].part) != NULL)
             return message_hints[index].hint;
     return rcpt_pg_hint(sqlstate);

@@ -20,6 +20,9 @@
 #include "encode_counts.h"
 #include "flights_internal.h"
 
+#include "receiptd/base/clock.h"
+#include "receiptd/base/error.h"
+
 /* Answers of the first flight; a probe has no fence. */
 enum { FIRST_BEGIN, FIRST_FENCE };
 /* Columns of sql/lane/fence. */
@@ -261,9 +264,7 @@ static void on_overdue(void *context, struct rcpt_pg_rows *const *rows, size_t r
 /* Of a probe, which is rolled back. */
 static int64_t own_clock_us(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    return rcpt_wall_ns() / RCPT_NS_PER_US;
 }
 
 /* The fence comes first: its locks on positions are taken before those on messages. The batch stays
@@ -314,5 +315,5 @@ void rcpt_lane_expire(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                                 .context = context,
                                 .names = sender->settings.names,
                                 .result = {.outcome = RCPT_ENGINE_COMMITTED}};
-    rcpt_pg_submit(pg, queries, sizeof(queries) / sizeof(queries[0]), on_overdue, flights);
+    rcpt_pg_submit(pg, queries, RCPT_COUNT_OF(queries), on_overdue, flights);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/postgres/array_text.h"
 #include "receiptd/postgres/bind.h"
 #include "receiptd/postgres/sql.h"
@@ -60,7 +61,7 @@ static const struct source {
      WITH_RANGES},
 };
 
-#define MOST_STATEMENTS (sizeof(sources) / sizeof(sources[0]))
+#define MOST_STATEMENTS RCPT_COUNT_OF(sources)
 #define MOST_BINDINGS   16
 #define OWN_BINDINGS    7 /* of decide */
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "receiptd/base/error.h"
+
 /* Sequential scans are switched off for these sessions, so the planner reads a whole index only
  * where the table is a page or two; more rows than this mean that the key's index cannot be used.
  */
@@ -31,7 +33,7 @@ static bool names_relation(const char *after_on, const char *relation)
 static bool is_part(const char *node)
 {
     static const char *const parts[] = {"CTE ", "Subquery ", "Function ", "Values "};
-    for (size_t index = 0; index < sizeof(parts) / sizeof(parts[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(parts); index++)
         if (strncmp(node, parts[index], strlen(parts[index])) == 0)
             return true;
     return false;

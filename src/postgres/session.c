@@ -5,6 +5,7 @@
  * statement. Called by src/commands, src/receipts/redrive.c and src/serve/redrive.c.
  */
 #include "receiptd/postgres/session.h"
+#include "receiptd/base/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -42,9 +43,7 @@ struct rcpt_session_rows {
 
 static int64_t now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return rcpt_monotonic_ns() / RCPT_NS_PER_MS;
 }
 
 /* Signals that end a command are taken from a descriptor while a statement runs. */

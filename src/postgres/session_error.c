@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/postgres/connection.h"
 #include "receiptd/postgres/session.h"
 
@@ -25,7 +26,7 @@ int rcpt_session_exit_code(const char *sqlstate)
     };
     if (sqlstate[0] == '\0')
         return EX_UNAVAILABLE;
-    for (size_t index = 0; index < sizeof(rows) / sizeof(rows[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(rows); index++) {
         if (strncmp(sqlstate, rows[index].prefix, strlen(rows[index].prefix)) == 0)
             return rows[index].exit_code;
     }
@@ -36,7 +37,7 @@ int rcpt_session_exit_code(const char *sqlstate)
 static void first_line(const char *message, char *line, size_t capacity)
 {
     static const char *const beginnings[] = {"ERROR:  ", "FATAL:  "};
-    for (size_t index = 0; index < sizeof(beginnings) / sizeof(beginnings[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(beginnings); index++) {
         const char *found = strstr(message, beginnings[index]);
         if (found != NULL)
             message = found + strlen(beginnings[index]);

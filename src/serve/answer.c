@@ -8,6 +8,7 @@
 #include <zlib.h>
 
 #include "internal.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/json.h"
 
 #define LEAST_ZIPPED 1024u /* smaller bodies fit in a packet anyway */
@@ -37,7 +38,7 @@ static const char *title_of(int status)
         {501, "That is not available here"},
         {503, "Not now"},
     };
-    for (size_t index = 0; index < sizeof(titles) / sizeof(titles[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(titles); index++)
         if (titles[index].status == status)
             return titles[index].title;
     return "The server is at fault";

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "internal.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/json.h"
 
 #define PAGE_ROWS   "10000"
@@ -60,7 +61,7 @@ static bool is_sign(const char *text)
     static const char *const blocks[] = {"\xC2",         "\xD8\x9C", "\xE1\xA0\x8E",
                                          "\xE2\x80",     "\xE2\x81", "\xE3\x80\x80",
                                          "\xEF\xBB\xBF", "\xEF\xBF", "\xF3\xA0"};
-    for (size_t index = 0; index < sizeof(blocks) / sizeof(blocks[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(blocks); index++)
         if (strncmp(text, blocks[index], strlen(blocks[index])) == 0)
             return true;
     return false;

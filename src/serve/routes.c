@@ -8,6 +8,8 @@
 
 #include "internal.h"
 
+#include "receiptd/base/error.h"
+
 #define CAMPAIGN                                                                                   \
     {                                                                                              \
         .name = "campaign", .in_path = true, .required = true, .doc = "id of the campaign"         \
@@ -187,7 +189,7 @@ static const struct serve_route routes[] = {
 /* For all that is made from the table: OpenAPI, figures, tests. */
 const struct serve_route *serve_routes(size_t *count)
 {
-    *count = sizeof(routes) / sizeof(routes[0]);
+    *count = RCPT_COUNT_OF(routes);
     return routes;
 }
 
@@ -276,7 +278,7 @@ int serve_routes_find(struct serve_request *request, enum rcpt_http_method metho
     /* A slash at the end is a segment without a name. */
     if (path.size == 0 || path.bytes[path.size - 1] == '/')
         return status;
-    for (size_t index = 0; index < sizeof(routes) / sizeof(routes[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(routes); index++) {
         if (!fits(&routes[index], (struct rcpt_text){path.bytes, path.size}))
             continue;
         request->methods |= (unsigned)routes[index].method;

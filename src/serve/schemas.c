@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "internal.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/json.h"
 #include "receiptd/core/record.h"
 
@@ -220,7 +221,7 @@ static void put_component(struct rcpt_json *json, struct rcpt_text name, bool or
 /* One value: neither a list nor a map. */
 static void put_single(struct rcpt_json *json, struct rcpt_text type, bool or_null)
 {
-    for (size_t index = 0; index < sizeof(words) / sizeof(words[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(words); index++)
         if (rcpt_text_is(type, words[index].word)) {
             put_word(json, index, or_null);
             return;
@@ -317,7 +318,7 @@ static void put_object(struct rcpt_json *json, const char *members)
 void serve_schemas_put(struct rcpt_json *json)
 {
     rcpt_json_begin_object(json);
-    for (size_t index = 0; index < sizeof(schemas) / sizeof(schemas[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(schemas); index++) {
         rcpt_json_key(json, schemas[index].name);
         rcpt_json_begin_object(json);
         rcpt_json_put_text(json, "description", schemas[index].doc);

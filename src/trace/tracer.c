@@ -5,6 +5,7 @@
  * and the intake; otlp.c writes the body in a thread.
  */
 #include "receiptd/trace/tracer.h"
+#include "receiptd/base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -319,19 +320,12 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- the queue ---- */
 
-static uint64_t wall_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* The distance of the two clocks changes when the wall clock is set, and not otherwise: a kept one
  * leaves spans of one trace in the order in which they were. A comparison that was interrupted is
  * not used. */
 static void compare_clocks(struct rcpt_tracer *tracer)
 {
-    uint64_t before_ns = uv_hrtime(), ahead_ns = wall_ns() - before_ns;
+    uint64_t before_ns = uv_hrtime(), ahead_ns = (uint64_t)rcpt_wall_ns() - before_ns;
     int64_t moved_ns = (int64_t)(ahead_ns - tracer->wall_ahead_ns);
     bool is_exact = uv_hrtime() - before_ns < CLOCKS_APART_NS / 10;
     if (tracer->wall_ahead_ns == 0 ||
@@ -384,7 +378,7 @@ struct rcpt_tracer *rcpt_tracer_new(const struct rcpt_tracer_settings *settings)
     struct rcpt_tracer *tracer = rcpt_calloc(1, sizeof(*tracer));
     tracer->settings = *settings;
     if (getrandom(&tracer->random, sizeof(tracer->random), GRND_NONBLOCK) != sizeof(tracer->random))
-        tracer->random = uv_hrtime() ^ wall_ns();
+        tracer->random = uv_hrtime() ^ (uint64_t)rcpt_wall_ns();
     tracer->client = rcpt_client_new(settings->loop, NULL);
     if (settings->token != NULL) {
         static const char name[] = "Authorization: Bearer ";

@@ -6,6 +6,8 @@
 
 #include "rule.h"
 
+#include "receiptd/base/error.h"
+
 struct fold {
     const struct rcpt_word *org, *campaign, *columns;
     struct rcpt_rules_fold result;
@@ -33,7 +35,7 @@ static uint64_t hash_of(const struct fold *fold)
                                fold->columns->number,      (uint16_t)fold->result.old,
                                (uint16_t)fold->result.new, fold->result.gained};
     uint64_t hash = 0;
-    for (size_t index = 0; index < sizeof(values) / sizeof(values[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(values); index++)
         hash = ((hash ^ values[index]) * UINT64_C(0x9e3779b97f4a7c15)) ^ hash >> 32;
     return hash ^ hash >> 32;
 }

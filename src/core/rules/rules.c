@@ -2,6 +2,7 @@
  * postgres/flights.c. A new rule is a file, a line in the list below, and a flag of the settings.
  */
 #include "receiptd/core/rules/rules.h"
+#include "receiptd/base/error.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ static const struct rcpt_rule *const all[] = {
     &rcpt_rule_dedup,  &rcpt_rule_reasons, &rcpt_rule_gateways,
     &rcpt_rule_times,  &rcpt_rule_groups,  &rcpt_rule_folds,
 };
-#define RULES (sizeof(all) / sizeof(all[0]))
+#define RULES RCPT_COUNT_OF(all)
 
 struct rcpt_rules {
     struct rcpt_rule_state state;
