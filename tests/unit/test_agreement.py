@@ -2,6 +2,7 @@
 import json
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -147,6 +148,12 @@ def test_each_secret_stands_in_the_table_of_secrets_with_the_way_to_rotate_it():
     secrets = {key: reload for key, kind, reload in keys_of_the_reference() if "secret" in kind}
     assert len(secrets) > 10 and properties and told == secrets
     assert all(len(row) == 4 and all(row) for row in rows)
+
+
+def test_the_table_of_rights_is_made_of_the_sql_that_grants():
+    """docs/security.md, by scripts/update-docs; tests/integration/test_rights.py compares it with the catalogs."""
+    result = subprocess.run([ROOT / "scripts/rights", "--check"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_no_work_waits_for_a_lock_that_needs_no_right():
