@@ -156,6 +156,12 @@ def test_the_table_of_rights_is_made_of_the_sql_that_grants():
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_the_picture_of_the_folders_is_that_of_their_headers():
+    """docs/architecture.md, by scripts/update-docs."""
+    picture = subprocess.run([ROOT / "scripts/structure", "--picture"], capture_output=True, text=True, check=True).stdout
+    assert picture == re.search(r"<!-- public headers.*?-->\n(.*?)<!-- end -->", read("docs/architecture.md"), re.DOTALL)[1]
+
+
 def test_no_work_waits_for_a_lock_that_needs_no_right():
     """Every role that may connect may take an advisory lock: turns are rows and tables (sql/tables/turns.sql)."""
     sources = SQL | {str(path): path.read_text() for path in (ROOT / "src").rglob("*.c")}
