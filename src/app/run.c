@@ -148,7 +148,8 @@ static void close_rest(struct app *app)
     folds_close(app->folds);
 }
 
-/* Of the rest of shutdown.deadline, for the group; at least 1, since 0 would mean no limit. */
+/* Time left of shutdown.deadline, for leaving the group; at least 1, since 0 would mean no limit.
+ */
 static int64_t patience_ms(const struct app *app)
 {
     uint64_t due = uv_timer_get_due_in(&app->deadline);
@@ -250,7 +251,7 @@ static int start_signals(struct app *app)
     return 0;
 }
 
-/* The system may refuse the loop or the signals' descriptors: nothing is open yet then. */
+/* The system may refuse the loop or the signals' descriptors. Then nothing is open yet. */
 static bool open_loop(struct app *app)
 {
     int failure = uv_loop_init(&app->loop);
@@ -264,8 +265,8 @@ static bool open_loop(struct app *app)
     return failure == 0;
 }
 
-/* Where the intake runs in this process, the instance is ready only if the intake is, although it
- * may apply receipts meanwhile. */
+/* If the intake runs in this process, the instance is ready only when the intake is ready, although
+ * it may apply receipts meanwhile. */
 static void on_intake_ready(void *context, bool ready, const char *reason)
 {
     struct app *app = context;
@@ -441,7 +442,7 @@ static void start(struct app *app)
     receipts_start(app->receipts);
     folds_start(app->folds);
     start_operation(app);
-    /* Consumption begins last: by then all exists that a first receipt may reach. */
+    /* Consumption begins last: by then every module that a first receipt may reach exists. */
     if (!receipts_consume(app->receipts, &error) || !start_intake(app, &error) ||
         !readers_start(&app->readers, context, app->measure, &error) ||
         !actions_start(app->actions, &error))
@@ -455,7 +456,7 @@ static void finish(struct app *app)
 {
     RCPT_ASSERT(app->context.open == 0);
     app_enter(&app->context, APP_CLOSED, "all handles are closed");
-    /* A handle that is open here is a bug; the process ends all the same. */
+    /* An open handle here is a bug; the process ends anyway. */
     int busy = uv_loop_close(&app->loop);
     if (busy != 0)
         rcpt_log_warn("app", "the event loop still has open handles: %s", uv_strerror(busy));

@@ -221,7 +221,7 @@ static void format_fields(char out[FIELD_BYTES], const struct rcpt_log_fields *f
         snprintf(text, sizeof(text), "%llu", (unsigned long long)fields->batch);
         used = add_field(out, used, "batch", text, false);
     }
-    /* Of a traceparent "00-<32 digits>-<16 digits>-01" the trace's id alone. */
+    /* A traceparent is "00-<32 digits>-<16 digits>-01"; only the trace's id is shown. */
     if (fields->trace != NULL && strlen(fields->trace) > 35) {
         snprintf(text, sizeof(text), "%.32s", fields->trace + 3);
         used = add_field(out, used, "trace", text, true);
@@ -268,7 +268,7 @@ static void emit(enum rcpt_log_level level, const char *component,
     if (log_output_write(line, (size_t)size))
         state.counts.lines[level]++;
     else
-        state.counts.dropped++; /* said when lines get through again */
+        state.counts.dropped++; /* reported when lines get through again */
 }
 
 /* ---- how many ---- */

@@ -32,7 +32,7 @@ static const unsigned successors[SEARCH_STATE__COUNT] = {
     [SEARCH_DOUBT] = RCPT_TO(SEARCH_IDLE) | RCPT_TO(SEARCH_CONFIRM),
 };
 
-/* The one setter. Every search may end at any time: a commit or a resync answers its question. */
+/* The one setter. A search may end at any time: a commit or a resync answers its question. */
 static void enter(struct search *search, enum search_state state)
 {
     RCPT_ASSERT_FOLLOWS(successors, search->state, state);
@@ -96,8 +96,8 @@ static struct rcpt_event *suspect_of(struct rcpt_engine *engine, struct lane *la
     return event;
 }
 
-/* Found: the first `bad` events are refused and the first `bad - 1` are not, so the last of them is
- * the cause. It becomes a dead letter of the next batch. */
+/* The cause is found: the first `bad` events are refused and the first `bad - 1` are not, so the
+ * last of them is the cause. It becomes a dead letter of the next batch. */
 static void refuse_culprit(struct rcpt_engine *engine, struct lane *lane)
 {
     struct search *search = &lane->search;

@@ -128,7 +128,7 @@ static void read_totals(struct app_folds *folds)
 
 /* ---- the connection ---- */
 
-/* Nothing is gathered or claimed before the rules are stored on this connection. */
+/* The rules must be stored on this connection before anything is gathered or claimed. */
 static void on_ready(void *context, struct rcpt_pg *pg)
 {
     struct app_folds *folds = context;
@@ -218,7 +218,7 @@ void folds_start(struct folds *folds)
         start(folds);
 }
 
-/* Work of rules that are not configured any more: groups, outbox or calls. */
+/* Earlier rules, which are no longer configured, have left groups, outbox rows or calls. */
 static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                     const struct rcpt_error *error)
 {
@@ -228,8 +228,7 @@ static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     RCPT_ASSERT(row_count == 1);
     if (!rcpt_pg_rows_bool(rows[0], 0, 0))
         return;
-    rcpt_log_info("folds",
-                  "folds: no rule is configured; what is left of earlier ones is published");
+    rcpt_log_info("folds", "folds: no rule is configured; the rest of earlier rules is published");
     start(folds);
 }
 
@@ -329,7 +328,7 @@ bool folds_are_settled(const struct folds *folds)
     return running == NULL || !topics_is_open(running->topics.reader);
 }
 
-/* Counts down to the last of the parts that folds_close() has begun to close. */
+/* Counts the parts that folds_close() has begun to close; the last one ends the folds. */
 static void on_part_closed(void *context)
 {
     struct app_folds *folds = context;
@@ -349,7 +348,7 @@ static void on_tick_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
-/* Five kinds of things close by themselves; the last one frees all. */
+/* Five kinds of parts close by themselves; the last one frees everything. */
 void folds_close(struct folds *folds)
 {
     struct app_folds *running = folds->running;

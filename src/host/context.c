@@ -9,7 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-/* An outage would count each attempt of each connection otherwise, and look like many of them. */
+/* Counts an outage once for each connection; counting every attempt would make it look like many
+ * outages. */
 void app_count_lost(const struct app_context *context, const char *connection, bool was_up)
 {
     if (was_up)
@@ -64,7 +65,7 @@ void app_fail(const struct app_context *context, const struct rcpt_error *error)
     context->host.fail(context->host.owner, error);
 }
 
-/* Halted: the process lives, and says why until an operator acts. */
+/* While halted, the process lives, and says why until an operator acts. */
 void app_halt(struct app_context *context, const struct rcpt_error *error)
 {
     context->halted++;
@@ -73,7 +74,7 @@ void app_halt(struct app_context *context, const struct rcpt_error *error)
     app_update_readiness(context);
 }
 
-/* The reason stays that of the last halt until all have ended. */
+/* The reason of the last halt stays until all halts have ended. */
 void app_go_on(struct app_context *context)
 {
     context->halted -= context->halted > 0;
@@ -138,8 +139,8 @@ void app_close_handle(struct app_context *context, uv_handle_t *handle)
 
 /* ---- connections ---- */
 
-/* Positions make asynchronous commit safe, so it is the default; who writes without them sets it
- * back. */
+/* Positions make asynchronous commit safe, so it is the default; modules that write without them
+ * switch it off. */
 struct rcpt_pg_settings app_pg_settings(struct app_context *context, const char *name)
 {
     const struct rcpt_config *config = context->config;

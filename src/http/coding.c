@@ -1,5 +1,6 @@
 /* Content-Encoding as clients write it: codings that we undo, codings that we cannot undo, and
- * words that are none. Called for the server's requests (request.c) and for samples (message.c). */
+ * words that are no coding. Called for the server's requests (request.c) and for samples
+ * (message.c). */
 #include <string.h>
 #include <strings.h>
 
@@ -26,7 +27,7 @@ static const struct {
     {"snappy", HTTP_CODING_UNKNOWN},   {"brotli", HTTP_CODING_UNKNOWN},
 };
 
-/* "UTF-8" is a charset: it, and whatever else is no coding, leaves the body as it is. */
+/* A charset such as "UTF-8", or any other word that is not a coding, leaves the body unchanged. */
 static enum http_coding coding_of(const char *word, size_t size)
 {
     for (size_t index = 0; index < RCPT_COUNT_OF(codings); index++)
@@ -36,7 +37,7 @@ static enum http_coding coding_of(const char *word, size_t size)
     return HTTP_CODING_NONE;
 }
 
-/* Of several in a row, at most one may be a coding. */
+/* If there are several in a row, at most one may be a coding. */
 enum http_coding http_coding_add(enum http_coding before, const char *value, size_t size)
 {
     while (size > 0) {

@@ -1,6 +1,6 @@
 /* The states of a connection (internal.h has the table of what each awaits): one setter, which arms
- * the state's deadline, and what the server asks when it has too many. A leaf: the files around it
- * do the work. */
+ * the state's deadline, and the questions of a server that has too many connections. A leaf: the
+ * files around it do the work. */
 #include "internal.h"
 
 #include "receiptd/base/states.h"
@@ -53,7 +53,7 @@ void connection_set_state(struct connection *connection, enum connection_state s
     connection->deadline_ms = deadline_of(connection, state);
 }
 
-/* Its answer lies here, and its client takes nothing of it. */
+/* Whether an answer lies here and the client takes nothing of it. */
 static bool is_stuck(const struct connection *connection)
 {
     const struct rcpt_http_server *server = connection->server;

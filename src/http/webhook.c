@@ -15,7 +15,7 @@
 
 #define OWN_HEADERS 5u /* at most: content type, id, time, signature, traceparent */
 
-/* What the client hands back. */
+/* The context that the client hands back. */
 struct call {
     struct rcpt_webhook_endpoint *endpoint;
     rcpt_webhook_on_answer on_answer;
@@ -67,7 +67,7 @@ static void free_endpoint(struct rcpt_webhook_endpoint *endpoint)
     free(endpoint);
 }
 
-/* The owner's callback is last: it may free what it passed as context. */
+/* The owner's callback is last: it may free its context. */
 static void on_client_closed(void *context)
 {
     struct rcpt_webhooks *webhooks = context;

@@ -1,5 +1,5 @@
-/* What is decided about a webhook without calling it: the class of a status, whether to retry and
- * when, and which URLs and headers may be configured. Pure; called by webhook.c, actions, folds and
+/* Decisions about a webhook without calling it: the class of a status, whether to retry and when,
+ * and the URLs and headers that may be configured. Pure; called by webhook.c, actions, folds and
  * the configuration's check. */
 #include <ctype.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "receiptd/base/error.h"
 #include "receiptd/http/webhook.h"
 
-/* ---- what an answer means ---- */
+/* ---- classes of answers ---- */
 
 const char *rcpt_webhook_class_name(enum rcpt_webhook_class class)
 {
@@ -54,7 +54,7 @@ int64_t rcpt_webhook_wait_ms(struct rcpt_backoff *backoff, int64_t retry_after_m
     return asked > wait ? asked : wait;
 }
 
-/* ---- what may be configured ---- */
+/* ---- rules for the configuration ---- */
 
 /* No control characters: a value with CR LF would add headers of its own. */
 bool rcpt_webhook_header_is_valid(const char *header)

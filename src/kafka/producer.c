@@ -14,7 +14,7 @@
 
 #include "producer_internal.h"
 
-#define TICK_MS      10 /* bounds what a wake-up that librdkafka did not send costs */
+#define TICK_MS      10 /* bounds the delay when librdkafka misses a wake-up */
 #define LOG_AGAIN_MS 10000
 #define DESTROY_MS   30000 /* of a handle that another has replaced */
 
@@ -75,7 +75,7 @@ void producer_report_health(struct rcpt_producer *producer, bool healthy,
     producer->callbacks.on_health(producer->callbacks.context, healthy, error);
 }
 
-/* What is outstanding is purged, so that it is reported as failed and may be sent again. */
+/* Purges the outstanding records, so that they are reported as failed and may be sent again. */
 static void on_fatal(struct rcpt_producer *producer)
 {
     char text[256];
@@ -266,7 +266,7 @@ static void retire(struct rcpt_producer *producer)
         rcpt_log_error("kafka", "%s", error.text);
 }
 
-/* Bounds what a missed wake-up costs, and carries out what waits for the handle to settle. */
+/* Bounds the delay of a missed wake-up, and does the work that waits for the handle to settle. */
 static void on_tick(uv_timer_t *timer)
 {
     struct rcpt_producer *producer = timer->data;
@@ -380,7 +380,7 @@ struct rcpt_producer *rcpt_producer_new(const struct rcpt_producer_settings *set
     return producer;
 }
 
-/* The tick sees to the rest: it retires the handle when everything is reported. */
+/* The tick does the rest: it retires the handle when everything is reported. */
 void rcpt_producer_close(struct rcpt_producer *producer, int64_t deadline_ms)
 {
     if (producer->life == PRODUCER_CLOSING || producer->life == PRODUCER_ENDING)

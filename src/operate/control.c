@@ -184,7 +184,7 @@ static void do_pause(const struct request *request)
         return;
     receipts_set_hold(request->control->settings.receipts, RECEIPTS_HOLD_PAUSED);
     answer(request->client, request->json, EX_OK,
-           "paused: what is queued is applied, nothing more is taken in\n");
+           "paused: queued receipts are applied, no more are taken in\n");
 }
 
 static void do_resume(const struct request *request)
@@ -197,7 +197,7 @@ static void do_resume(const struct request *request)
 
 static void on_tick(void *context);
 
-/* The answer comes when all that is queued has been applied, or at the deadline. */
+/* The answer comes when all queued receipts have been applied, or at the deadline. */
 static void do_drain(const struct request *request)
 {
     const struct app_context *context = request->control->settings.context;
@@ -207,7 +207,7 @@ static void do_drain(const struct request *request)
     on_tick(request->control);
 }
 
-/* Holds until the next reload, which sets what the configuration says. */
+/* The level holds until the next reload, which sets the configuration's level. */
 static void do_log_level(const struct request *request)
 {
     char text[128];
@@ -320,7 +320,7 @@ static void on_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
                           (unsigned)(sizeof(client->line) - 1 - client->size));
 }
 
-/* One request per connection: what follows the first line is ignored. */
+/* One request per connection: bytes after the first line are ignored. */
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct client *client = stream->data;
@@ -396,7 +396,7 @@ static void on_tick(void *context)
 
 /* ---- the socket ---- */
 
-/* Whether another instance answers at the path; a socket that is left over may be replaced. */
+/* Whether another instance answers at the path; a leftover socket may be replaced. */
 static bool is_alive(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -1,5 +1,5 @@
-/* Metrics of `receiptd run` that are not counted when something happens, but read from the engine
- * and the modules for each page; and the two questions of /livez. Called by endpoints.c and
+/* Metrics of `receiptd run` that are read from the engine and the modules for each page, instead of
+ * being counted at each event. Also answers the two questions of /livez. Called by endpoints.c and
  * status.c; its ticker notices a loop that stalls. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,9 +93,9 @@ int64_t measure_last_commit_ms(const struct measure *measure)
 
 /* ---- the loop ---- */
 
-/* Memory is full (three quarters: the last part is reserved), Kafka and PostgreSQL are up, yet
- * nothing is in flight: this can only be a defect of the process. Checked with every tick, but it
- * has to last STALLED_NS to count. */
+/* Memory is full (three quarters: the last part is reserved), Kafka and PostgreSQL are up, yet no
+ * transaction is in flight: this can only be a defect of the process. Checked with every tick, but
+ * it has to last STALLED_NS to count. */
 static bool is_stuck(const struct measure *measure)
 {
     const char *reasons[APP_MOST_REASONS];
@@ -107,7 +107,7 @@ static bool is_stuck(const struct measure *measure)
            !receipts_look(measure->receipts).parking_is_full;
 }
 
-/* The delay of the loop is how late the ticker comes. */
+/* The delay of the loop is the lateness of the ticker. */
 static void on_tick(void *context)
 {
     struct measure *measure = context;
@@ -207,8 +207,8 @@ static void collect_lanes(struct measure *measure)
         set_of(measure, RCPT_METRIC_LANES, rcpt_engine_lane_state_name(state), states[state]);
 }
 
-/* Kafka's timestamp of the oldest record that is not applied, or a time that is surely not after
- * it: everything before has an effect that can be seen. */
+/* Kafka's timestamp of the oldest record that is not applied, or a time that is surely not later:
+ * every receipt before it is visible. */
 static int64_t shows_ms(const struct measure *measure,
                         const struct rcpt_engine_partition_view *view, int64_t lag, int64_t now_ms)
 {
@@ -243,7 +243,7 @@ double measure_lag_seconds(const struct measure *measure)
     return oldest;
 }
 
-/* Returns the partition's lag in seconds. What is not known is left out. */
+/* Returns the partition's lag in seconds. Unknown figures are left out. */
 static double collect_partition(struct measure *measure, uint32_t slot, int64_t now_ms)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;
@@ -292,7 +292,7 @@ static void collect_partitions(struct measure *measure)
     set(measure, RCPT_METRIC_PARTITIONS_ASSIGNED, assigned);
 }
 
-/* What is not known is left out. */
+/* Unknown figures are left out. */
 static void set_place(struct rcpt_metrics *metrics, const char *reader,
                       const struct app_place *place)
 {
@@ -310,7 +310,7 @@ static void set_place(struct rcpt_metrics *metrics, const char *reader,
                      place->partition + 1); /* the last of the topic counts */
 }
 
-/* All partitions of the topics, whoever has them. */
+/* All partitions of the topics, on any instance. */
 static void collect_places(struct measure *measure)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;
@@ -366,7 +366,7 @@ static void collect_state(struct measure *measure)
     set(measure, RCPT_METRIC_BACKENDS_MOST, (double)view.backends_most);
 }
 
-/* One series each; what there is not, disappears. */
+/* Each has one series; unknown figures disappear. */
 static void collect_maintenance(struct measure *measure)
 {
     const struct receipts_maintenance view = receipts_look_at_maintenance(measure->receipts);
@@ -389,7 +389,7 @@ static void collect_maintenance(struct measure *measure)
         rcpt_metrics_end(metrics, metric);
 }
 
-/* SCRAPE is the time of the last page: this one is rendered already. */
+/* SCRAPE is the duration of the page before, because this one is rendered already. */
 char *measure_page(struct measure *measure, enum rcpt_metrics_format format, size_t *size)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;

@@ -1,5 +1,5 @@
-/* The server of the pages: metrics and health as all have them, and the timer that tries again
- * where its address is taken. Called by intake_endpoints.c, serve_endpoints.c and their commands.
+/* The server of the pages: metrics and health as for all processes, and the timer that tries again
+ * while its address is taken. Called by intake_endpoints.c, serve_endpoints.c and their commands.
  */
 #include "receiptd/base/clock.h"
 #include "receiptd/base/error.h"
@@ -34,7 +34,7 @@ static char *write_metrics(void *context, enum rcpt_metrics_format format, size_
     return page;
 }
 
-/* There is one reason at most. */
+/* Writes the reason, of which there is at most one. */
 static void put_health(struct rcpt_json *json, const struct pages_server *server, const char *name,
                        bool value)
 {
@@ -89,7 +89,7 @@ static bool write_status(void *context, struct rcpt_json *json)
 
 /* ---- the server ---- */
 
-/* Nothing waits for the server: the process ends when the loop has no handles. */
+/* The process does not wait for this: it ends when the loop has no handles. */
 static void on_closed(void *context)
 {
     (void)context;
@@ -125,7 +125,7 @@ static void try_to_open(struct pages_server *server, bool again)
                          "no metrics and status yet, will be tried again");
 }
 
-/* The pages can be asked for as soon as it listens, so everything that they show stands before. */
+/* Pages may be asked for as soon as it listens, so everything that they show is set before. */
 void pages_server_start(struct pages_server *server, const struct pages_server_settings *settings)
 {
     *server = (struct pages_server){.settings = *settings, .reason = "starting"};
@@ -155,7 +155,7 @@ void pages_server_set_ready(struct pages_server *server, bool ready, const char 
     snprintf(server->reason, sizeof(server->reason), "%s", ready ? "" : reason);
 }
 
-/* A certificate with a fault does not end a running server. */
+/* A faulty certificate does not end a running server. */
 void pages_server_reload(struct pages_server *server)
 {
     struct rcpt_error error;

@@ -1,5 +1,5 @@
-/* What an SQLSTATE means for the sender of a statement, and what an operator should do about it:
- * tables, searched by prefix. Pure. Called wherever an answer of PostgreSQL becomes an error.
+/* The meaning of an SQLSTATE for the sender of a statement, and the remedy for an operator: tables,
+ * searched by prefix. Pure. Called wherever an answer of PostgreSQL becomes an error.
  */
 #include <string.h>
 
@@ -62,7 +62,7 @@ static const struct {
     {"57014", "the statement took too long: see postgres.statement_timeout and the server's load"},
 };
 
-/* What libpq and the server say where a code does not tell causes apart; the first that is part of
+/* Texts of libpq and the server for codes that do not tell causes apart; the first that is part of
  * the message counts. */
 static const struct {
     const char *part;
@@ -118,7 +118,7 @@ enum rcpt_decision rcpt_pg_decide(const char *sqlstate)
     return RCPT_DECISION_RECONNECT;
 }
 
-/* Empty where there is nothing to advise. */
+/* Empty if there is no advice. */
 const char *rcpt_pg_hint(const char *sqlstate)
 {
     for (size_t index = 0; index < RCPT_COUNT_OF(hints); index++)

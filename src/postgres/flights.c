@@ -1,7 +1,6 @@
 /* A batch in two flights (flights.h). Each flight is a submission with a Sync of its own inside one
- * transaction block, so that a client which stops in between leaves a session that is idle in its
- * transaction, and the server's time-out for these ends it. One transaction at a time on a
- * connection.
+ * transaction block. A client that stops in between leaves a session that is idle in its
+ * transaction, which the server's time-out ends. One transaction at a time on a connection.
  *
  *   BEGIN, fence, decide, keys → decide again, while something is stale → count → the rows, COMMIT
  *
@@ -66,8 +65,8 @@ static void fail(struct flights *flights, const struct rcpt_error *error)
 
 /* ---- the second flight ---- */
 
-/* Without an error, too, COMMIT rolls a block back that has failed before: then something else came
- * between the flights. */
+/* COMMIT also rolls back, without an error, a block that has failed before: then another statement
+ * came between the flights. */
 static bool is_committed(const struct flights *flights, const struct rcpt_pg_rows *last,
                          struct rcpt_error *error)
 {
@@ -216,7 +215,7 @@ static void add_decide(struct rcpt_submission *submission, struct flights *fligh
         rcpt_submission_add(submission, "keys", sender->encoders[RCPT_ENCODE_KEYS]);
 }
 
-/* Of a batch that its transaction has found itself. */
+/* Decides a batch that its transaction has found itself. */
 static void decide_found(struct flights *flights)
 {
     struct rcpt_submission submission = {.count = 0};
@@ -228,7 +227,7 @@ static void decide_found(struct flights *flights)
     rcpt_pg_submit(flights->pg, submission.queries, submission.count, on_decided, flights);
 }
 
-/* The receipts that it has taken become a batch of their own. */
+/* The receipts that the wake has taken become a batch of their own. */
 static void on_woken(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                      const struct rcpt_error *error)
 {
@@ -261,7 +260,7 @@ static void on_overdue(void *context, struct rcpt_pg_rows *const *rows, size_t r
     decide_found(flights);
 }
 
-/* Of a probe, which is rolled back. */
+/* The clock for a probe, which is rolled back. */
 static int64_t own_clock_us(void)
 {
     return rcpt_wall_ns() / RCPT_NS_PER_US;

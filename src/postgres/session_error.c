@@ -1,5 +1,5 @@
-/* What went wrong in a blocking session, as an error for a command: text in plain words, the hint
- * for its SQLSTATE, and the exit code of sysexits.h. Called by session.c. */
+/* The failure of a blocking session, as an error for a command: a text, the hint for its SQLSTATE,
+ * and the exit code of sysexits.h. Called by session.c. */
 #include "session_error.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ int rcpt_session_exit_code(const char *sqlstate)
     return EX_SOFTWARE;
 }
 
-/* The first line of libpq's text, without what every text begins with. */
+/* The first line of libpq's text, without the prefix that every text has. */
 static void first_line(const char *message, char *line, size_t capacity)
 {
     static const char *const beginnings[] = {"ERROR:  ", "FATAL:  "};
@@ -45,7 +45,7 @@ static void first_line(const char *message, char *line, size_t capacity)
     snprintf(line, capacity, "%.*s", (int)strcspn(message, "\n"), message);
 }
 
-/* The hint may be replaced afterwards by one that knows more. */
+/* A more precise hint may replace this one afterwards. */
 static void set_error(struct rcpt_error *error, const char *sqlstate, int exit_code,
                       const char *text)
 {

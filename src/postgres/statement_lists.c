@@ -1,5 +1,6 @@
-/* What the connections beside those of lanes prepare: files and folders of sql/, by the connection
- * that sends them. lane_statements.c has those of lanes. Called where these connections are made.
+/* The statements that connections beside those of lanes prepare: files and folders of sql/, by the
+ * connection that sends them. lane_statements.c has those of lanes. Called where these connections
+ * are made.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,7 +132,7 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_co
         {.name = "gateways"},
         {.name = "messages_of_customer"},
     };
-    /* Where the inbox has no such column, another one stands in its place and is not read. */
+    /* If the inbox lacks a column, another one takes its place and is not read. */
     const char *customer = columns->customer, *logical = columns->logical;
     const struct rcpt_pg_binding bindings[] = {
         {"customer", customer != NULL ? customer : "message_id"},

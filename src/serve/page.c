@@ -29,7 +29,7 @@ static bool answer(struct serve_request *request, const char *file, const char *
     return false;
 }
 
-/* By its name alone: the document itself is no asset. */
+/* Finds the asset by its name; the document itself is not an asset. */
 static bool answer_asset(struct serve_request *request, struct rcpt_text name)
 {
     for (const struct serve_file *each = serve_files; each->name != NULL; each++) {
