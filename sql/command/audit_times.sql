@@ -3,8 +3,8 @@
 -- text[] campaigns, $2 bool: this run has booked messages that went without being booked. Variable: kind (in
 -- campaign_tally). Detached messages count as live ones, as in campaign_recount(). The kinds of gateways go over all
 -- campaigns and have '' for one. The audit does not find a time that neither a row nor a counter has,
--- since no counter says how many messages should have one. Therefore no time may get lost beside a deletion: test_sql_races.py has batches meet
--- deletions in either order.
+-- since no counter says how many messages should have one. Therefore no time may get lost beside a deletion:
+-- test_sql_races.py has batches meet deletions in either order.
 WITH
 -- Time to deliver counts messages that are delivered alone (src/core/rules/times.c).
 delivered AS MATERIALIZED (
