@@ -90,18 +90,19 @@ static bool check_columns(struct loading *loading)
     static const char section[] = "inbox.columns.";
     const struct rcpt_config_table *table = rcpt_config_table();
     const char *names[RCPT_CONFIG_MAX_ROWS];
-    for (size_t index = 0; index < table->count; index++) {
-        const struct rcpt_config_row *row = &table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(table, index);
         names[index] = NULL;
         if (strncmp(row->path, section, sizeof(section) - 1) != 0)
             continue;
         memcpy(&names[index], (const char *)loading->config + row->offset, sizeof(names[index]));
         for (size_t other = 0; names[index] != NULL && other < index; other++)
             if (names[other] != NULL && strcmp(names[other], names[index]) == 0)
-                return rcpt_config_error(loading->file.error, loading->file.name,
-                                         place_of(loading, row->path, table->rows[other].path),
-                                         "%s: \"%s\" is the column of %s too", row->path,
-                                         names[index], table->rows[other].path);
+                return rcpt_config_error(
+                    loading->file.error, loading->file.name,
+                    place_of(loading, row->path, rcpt_config_row(table, other)->path),
+                    "%s: \"%s\" is the column of %s too", row->path, names[index],
+                    rcpt_config_row(table, other)->path);
     }
     return true;
 }

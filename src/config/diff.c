@@ -80,8 +80,8 @@ static bool same_records(const struct rcpt_config_table *fields, const char *lef
     for (size_t index = 0; index < count; index++) {
         const char *one = left + index * fields->record_size;
         const char *other = right + index * fields->record_size;
-        for (size_t field = 0; field < fields->count; field++) {
-            if (!same_value(&fields->rows[field], one, other))
+        for (size_t field = 0; field < rcpt_config_count(fields); field++) {
+            if (!same_value(rcpt_config_row(fields, field), one, other))
                 return false;
         }
     }
@@ -265,8 +265,8 @@ void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh
     keep_marks(config, fresh, changes);
     take_networks(config, fresh, changes);
     exchange(&config->sources, &fresh->sources, sizeof(fresh->sources));
-    for (size_t index = 0; index < table->count; index++) {
-        const struct rcpt_config_row *row = &table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(table, index);
         if (strcmp(row->path, "kafka.properties") == 0)
             take_properties(config, fresh, changes);
         else if (same_value(row, config, fresh))

@@ -7,13 +7,9 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "receiptd/base/error.h"
 #include "receiptd/config/value.h"
 #include "receiptd/http/webhook.h"
 #include "rows.h"
-
-#define FIELD(member)       MEMBER(struct rcpt_fold_config, member)
-#define LIST(member, count) MEMBER_LIST(struct rcpt_fold_config, member, count)
 
 static const cyaml_strval_t sources[] = {
     {"transitions", RCPT_FOLD_TRANSITIONS},
@@ -27,72 +23,62 @@ static const cyaml_strval_t kinds[] = {
 };
 
 /* An entry of collect. */
-#define COLLECT(member) MEMBER(struct rcpt_fold_collect_config, member)
+#define RECORD struct rcpt_fold_collect_config
 static const struct rcpt_config_row collect_rows[] = {
-    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, COLLECT(name), .min = 1, .max = 63,
-     .doc = "name in the publication"},
-    {"field", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, COLLECT(field), .min = 1, .max = 255,
-     .doc = "field of the event, `a.b` inside an object; not set: as the name"},
-    {"kind", RCPT_CONFIG_CHOICE, RCPT_CONFIG_REQUIRED, COLLECT(kind), CHOICES(kinds),
-     .doc = "what is kept of its values"},
+    TEXT("name", name, REQUIRED, NULL, 1, 63, "name in the publication"),
+    TEXT("field", field, NULLABLE, NULL, 1, 255,
+         "field of the event, `a.b` inside an object; not set: as the name"),
+    CHOICE("kind", kind, REQUIRED, NULL, kinds, "what is kept of its values"),
 };
-static const struct rcpt_config_table collect_record = {collect_rows, RCPT_COUNT_OF(collect_rows),
-                                                        sizeof(struct rcpt_fold_collect_config)};
+static const struct rcpt_config_table collect_record = RECORD_OF(collect_rows);
+#undef RECORD
 
+#define RECORD struct rcpt_fold_config
 static const struct rcpt_config_row rows[] = {
-    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(name), .min = 1, .max = 63,
-     .doc = "name of the rule, never changed: groups belong to it"},
-    {"source", RCPT_CONFIG_CHOICE, 0, FIELD(source), .initial = "transitions", CHOICES(sources),
-     .doc = "what the core changed, or events of a topic"},
-    {"topic", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(topic), .min = 1, .max = 249,
-     .doc = "topic of JSON objects (`source: topic`)"},
-    {"match", RCPT_CONFIG_MAP, 0, LIST(match, match_count), .initial = "{}", .max = 16,
-     .record = &pair_record,
-     .doc = "fields and the values, separated by `|`, one of which they must have"},
-    {"group_key", RCPT_CONFIG_LIST, RCPT_CONFIG_REQUIRED, LIST(group_key, group_key_count),
-     .min = 1, .max = 8,
-     .doc = "fields that make a group, `[campaign_id]`; of transitions also `org_id`, `status`, "
-            "`prev_status`, `flags`, `inbox.COLUMN`"},
-    {"window", RCPT_CONFIG_DURATION, 0, FIELD(window_ms), .initial = "5s", .min = 100, .max = DAY,
-     .doc = "published when nothing came for so long"},
-    {"max_hold", RCPT_CONFIG_DURATION, 0, FIELD(max_hold_ms), .initial = "1m", .min = 100,
-     .max = 30 * DAY, .doc = "published so long after its first event at the latest"},
-    {"max_events", RCPT_CONFIG_INTEGER, 0, FIELD(max_events), .initial = "1000000", .min = 1,
-     .max = 1000000000, .doc = "published when it has so many events"},
-    {"max_values", RCPT_CONFIG_INTEGER, 0, FIELD(max_values), .initial = "1000", .min = 1,
-     .max = 10000, .doc = "size of a collected set; values above it are counted"},
-    {"collect", RCPT_CONFIG_RECORDS, RCPT_CONFIG_NAMED, LIST(collect, collect_count),
-     .initial = "[]", .max = 16, .record = &collect_record,
-     .doc = "what the publication tells: `NAME: {field, kind}`; kinds set, sum, min, max, count, "
-            "first, last"},
-    {"funnel", RCPT_CONFIG_CHOICE, 0, FIELD(funnel), .initial = "false", CHOICES(booleans),
-     .doc = "with the campaign's funnel as of the claim"},
-    {"publish.kafka.topic", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(publish.kafka.topic),
-     .min = 1, .max = 249, .doc = "topic of the publications; or:"},
-    {"publish.kafka.key", RCPT_CONFIG_TEXT, 0, FIELD(publish.kafka.key), .initial = "group",
-     .min = 1, .max = 255, .doc = "their key: `group`, `id`, or a field of the group key"},
-    {"publish.webhook.url", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE | RCPT_CONFIG_SECRET,
-     FIELD(publish.webhook.url), .min = 8, .max = 2000, .doc = "who is to be called"},
-    {"publish.webhook.secrets", RCPT_CONFIG_LIST, RCPT_CONFIG_SECRET,
-     LIST(publish.webhook.secrets, publish.webhook.secrets_count), .initial = "[]", .max = 8,
-     .doc = "`whsec_…`: each signs, so that they can be rotated"},
-    {"publish.webhook.timeout", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.timeout_ms),
-     .initial = "10s", .min = 100, .max = 60 * SECOND, .doc = "of one attempt"},
-    {"publish.webhook.concurrency", RCPT_CONFIG_INTEGER, 0, FIELD(publish.webhook.concurrency),
-     .initial = "8", .min = 1, .max = 256, .doc = "attempts at once, of one instance"},
-    {"publish.webhook.retry_min", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.retry_min_ms),
-     .initial = "1s", .min = 10, .max = DAY, .doc = "shortest wait before another attempt"},
-    {"publish.webhook.retry_max", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.retry_max_ms),
-     .initial = "10m", .min = 10, .max = DAY, .doc = "longest wait"},
-    {"publish.webhook.max_age", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.max_age_ms),
-     .initial = "1d", .min = SECOND, .max = 30 * DAY, .doc = "given up after it"},
-    {"publish.webhook.allow_private", RCPT_CONFIG_CHOICE, 0, FIELD(publish.webhook.allow_private),
-     .initial = "false", CHOICES(booleans),
-     .doc = "whether its address may be one that is not public"},
+    TEXT("name", name, REQUIRED, NULL, 1, 63,
+         "name of the rule, never changed: groups belong to it"),
+    CHOICE("source", source, 0, "transitions", sources,
+           "what the core changed, or events of a topic"),
+    TEXT("topic", topic, NULLABLE, NULL, 1, 249, "topic of JSON objects (`source: topic`)"),
+    MAP("match", match, match_count, 0, 16, pair_record,
+        "fields and the values, separated by `|`, one of which they must have"),
+    KEY(LIST, "group_key", LIST_AT(group_key, group_key_count), REQUIRED, NULL, 1, 8,
+        "fields that make a group, `[campaign_id]`; of transitions also `org_id`, `status`, "
+        "`prev_status`, `flags`, `inbox.COLUMN`"),
+    DURATION("window", window_ms, 0, "5s", 100, DAY, "published when nothing came for so long"),
+    DURATION("max_hold", max_hold_ms, 0, "1m", 100, 30 * DAY,
+             "published so long after its first event at the latest"),
+    INTEGER("max_events", max_events, 0, "1000000", 1, 1000000000,
+            "published when it has so many events"),
+    INTEGER("max_values", max_values, 0, "1000", 1, 10000,
+            "size of a collected set; values above it are counted"),
+    RECORDS("collect", collect, collect_count, NAMED, "[]", 0, 16, collect_record,
+            "what the publication tells: `NAME: {field, kind}`; kinds set, sum, min, max, count, "
+            "first, last"),
+    BOOLEAN("funnel", funnel, 0, "false", "with the campaign's funnel as of the claim"),
+    TEXT("publish.kafka.topic", publish.kafka.topic, NULLABLE, NULL, 1, 249,
+         "topic of the publications; or:"),
+    TEXT("publish.kafka.key", publish.kafka.key, 0, "group", 1, 255,
+         "their key: `group`, `id`, or a field of the group key"),
+    TEXT("publish.webhook.url", publish.webhook.url, NULLABLE | SECRET, NULL, 8, 2000,
+         "who is to be called"),
+    LIST("publish.webhook.secrets", publish.webhook.secrets, publish.webhook.secrets_count, SECRET,
+         8, "`whsec_…`: each signs, so that they can be rotated"),
+    DURATION("publish.webhook.timeout", publish.webhook.timeout_ms, 0, "10s", 100, 60 * SECOND,
+             "of one attempt"),
+    INTEGER("publish.webhook.concurrency", publish.webhook.concurrency, 0, "8", 1, 256,
+            "attempts at once, of one instance"),
+    DURATION("publish.webhook.retry_min", publish.webhook.retry_min_ms, 0, "1s", 10, DAY,
+             "shortest wait before another attempt"),
+    DURATION("publish.webhook.retry_max", publish.webhook.retry_max_ms, 0, "10m", 10, DAY,
+             "longest wait"),
+    DURATION("publish.webhook.max_age", publish.webhook.max_age_ms, 0, "1d", SECOND, 30 * DAY,
+             "given up after it"),
+    BOOLEAN("publish.webhook.allow_private", publish.webhook.allow_private, 0, "false",
+            "whether its address may be one that is not public"),
 };
 
-const struct rcpt_config_table rcpt_config_fold_record = {rows, RCPT_COUNT_OF(rows),
-                                                          sizeof(struct rcpt_fold_config)};
+const struct rcpt_config_table rcpt_config_fold_record = RECORD_OF(rows);
 
 /* ---- what they mean together ---- */
 

@@ -66,31 +66,27 @@ static void write_fields(const struct rcpt_config_row *row, FILE *out)
     fputs(".PP\nAn entry of ", out);
     rcpt_roff_text(row->path, out);
     fputs(" has:\n.RS\n", out);
-    for (size_t index = 0; index < row->record->count; index++)
-        write_row(&row->record->rows[index], true, out);
+    for (size_t index = 0; index < rcpt_config_count(row->record); index++)
+        write_row(rcpt_config_row(row->record, index), true, out);
     fputs(".RE\n", out);
 }
 
 /* Sections stand in the table's order, and fields of records after the keys of their section. */
 static void write_section(const struct rcpt_config_section *section, FILE *out)
 {
-    const struct rcpt_config_table *table = rcpt_config_table();
     fprintf(out, ".SS %s\n", section->path[0] != '\0' ? section->path : "lanes and unknown");
     rcpt_roff_text(section->doc, out);
     fputc('\n', out);
-    for (size_t index = 0; index < table->count; index++)
-        if (rcpt_config_is_in(&table->rows[index], section))
-            write_row(&table->rows[index], false, out);
-    for (size_t index = 0; index < table->count; index++)
-        if (rcpt_config_is_in(&table->rows[index], section) &&
-            table->rows[index].type == RCPT_CONFIG_RECORDS && table->rows[index].record != NULL)
-            write_fields(&table->rows[index], out);
+    for (size_t index = 0; index < section->count; index++)
+        write_row(&section->rows[index], false, out);
+    for (size_t index = 0; index < section->count; index++)
+        if (section->rows[index].type == RCPT_CONFIG_RECORDS)
+            write_fields(&section->rows[index], out);
 }
 
 void rcpt_config_write_manual(FILE *out)
 {
-    size_t count;
-    const struct rcpt_config_section *sections = rcpt_config_sections(&count);
+    const struct rcpt_config_table *table = rcpt_config_table();
     rcpt_roff_title("RECEIPTD.YAML", 5, out);
     fputs(
         ".SH NAME\nreceiptd.yaml \\- configuration of receiptd\n"
@@ -109,8 +105,8 @@ void rcpt_config_write_manual(FILE *out)
         "says so. After a mistake in the file all stays as it was.\n"
         ".SH KEYS\n",
         out);
-    for (size_t index = 0; index < count; index++)
-        write_section(&sections[index], out);
+    for (size_t index = 0; index < table->section_count; index++)
+        write_section(&table->sections[index], out);
     fputs(".SH FILES\n.TP\n.I " RCPT_CONFIG_DEFAULT_PATH "\nunless \\-\\-config names another\n"
           ".SH SEE ALSO\n.BR receiptd (1)\n",
           out);

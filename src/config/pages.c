@@ -143,8 +143,8 @@ static void write_record_fields(const struct rcpt_config_row *row, FILE *out)
             "\nAn entry of `%s`:\n\n| Field | Type | Default | Range | Meaning "
             "|\n|---|---|---|---|---|\n",
             row->path);
-    for (size_t index = 0; index < fields->count; index++) {
-        const struct rcpt_config_row *field = &fields->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(fields); index++) {
+        const struct rcpt_config_row *field = rcpt_config_row(fields, index);
         fprintf(out, "| `%s` | %s%s | ", field->path, rcpt_config_type_name(field->type),
                 field->flags & RCPT_CONFIG_SECRET ? ", secret" : "");
         write_field_default(field, out);
@@ -157,20 +157,17 @@ static void write_record_fields(const struct rcpt_config_row *row, FILE *out)
 /* The keys without a section get a heading of their own. */
 static void write_reference_section(const struct rcpt_config_section *section, FILE *out)
 {
-    const struct rcpt_config_table *table = rcpt_config_table();
     if (section->path[0] != '\0')
         fprintf(out, "\n## %s\n\n%s\n\n", section->path, section->doc);
     else
         fprintf(out, "\n## lanes and unknown\n\n%s\n\n", section->doc);
     fputs("| Key | Type | Default | Range | Reloadable | Meaning |\n|---|---|---|---|---|---|\n",
           out);
-    for (size_t index = 0; index < table->count; index++)
-        if (rcpt_config_is_in(&table->rows[index], section))
-            write_reference_row(&table->rows[index], out);
-    for (size_t index = 0; index < table->count; index++)
-        if (rcpt_config_is_in(&table->rows[index], section) &&
-            table->rows[index].type == RCPT_CONFIG_RECORDS)
-            write_record_fields(&table->rows[index], out);
+    for (size_t index = 0; index < section->count; index++)
+        write_reference_row(&section->rows[index], out);
+    for (size_t index = 0; index < section->count; index++)
+        if (section->rows[index].type == RCPT_CONFIG_RECORDS)
+            write_record_fields(&section->rows[index], out);
 }
 
 /* By whom and for what each column of the inbox is there. */
@@ -198,12 +195,11 @@ static void write_inbox_columns(FILE *out)
 
 void rcpt_config_write_reference(FILE *out)
 {
-    size_t count;
-    const struct rcpt_config_section *sections = rcpt_config_sections(&count);
+    const struct rcpt_config_table *table = rcpt_config_table();
     fputs(introduction, out);
-    for (size_t index = 0; index < count; index++) {
-        write_reference_section(&sections[index], out);
-        if (strcmp(sections[index].path, "inbox") == 0)
+    for (size_t index = 0; index < table->section_count; index++) {
+        write_reference_section(&table->sections[index], out);
+        if (strcmp(table->sections[index].path, "inbox") == 0)
             write_inbox_columns(out);
     }
 }
@@ -216,10 +212,8 @@ void rcpt_config_write_reference(FILE *out)
 /* A section is commented out as a whole unless one of its keys is ACTIVE. */
 static bool is_active(const struct rcpt_config_section *section)
 {
-    const struct rcpt_config_table *table = rcpt_config_table();
-    for (size_t index = 0; index < table->count; index++)
-        if (rcpt_config_is_in(&table->rows[index], section) &&
-            table->rows[index].flags & RCPT_CONFIG_ACTIVE)
+    for (size_t index = 0; index < section->count; index++)
+        if (section->rows[index].flags & RCPT_CONFIG_ACTIVE)
             return true;
     return false;
 }
@@ -314,26 +308,23 @@ static void write_example_row(const struct rcpt_config_row *row, bool active,
 /* Every row of the section, active or commented out, in the table's order. */
 static void write_example_section(const struct rcpt_config_section *section, FILE *out)
 {
-    const struct rcpt_config_table *table = rcpt_config_table();
     bool active = is_active(section);
     char group[PATH_BYTES] = "";
     fputc('\n', out);
     write_comment(section->doc, &(struct margin){"", 0, ""}, out);
     if (section->path[0] != '\0')
         fprintf(out, "%s%s:\n", active ? "" : "#", section->path);
-    for (size_t index = 0; index < table->count; index++)
-        if (rcpt_config_is_in(&table->rows[index], section))
-            write_example_row(&table->rows[index], active, group, out);
+    for (size_t index = 0; index < section->count; index++)
+        write_example_row(&section->rows[index], active, group, out);
 }
 
 void rcpt_config_write_example(FILE *out)
 {
-    size_t count;
-    const struct rcpt_config_section *sections = rcpt_config_sections(&count);
+    const struct rcpt_config_table *table = rcpt_config_table();
     fputs("# receiptd.yaml: the smallest configuration, and every other key with its default.\n"
           "# Take away a # to change a setting. docs/configuration.md says more.\n"
           "# Made by scripts/update-docs from src/config/table.c.\n",
           out);
-    for (size_t index = 0; index < count; index++)
-        write_example_section(&sections[index], out);
+    for (size_t index = 0; index < table->section_count; index++)
+        write_example_section(&table->sections[index], out);
 }

@@ -2,22 +2,17 @@
  * the inbox. The commands retire and maintain use them. */
 #include "rows.h"
 
-#include "receiptd/base/error.h"
-
-#define FIELD(member) MEMBER(struct rcpt_config_retention, member)
-
+#define RECORD struct rcpt_config_retention
 static const struct rcpt_config_row rows[] = {
-    {"campaign", RCPT_CONFIG_TEXT, NULLABLE, FIELD(campaign), .min = 1, .max = 255,
-     .doc = "messages of this campaign; counts before an organisation"},
-    {"org_id", RCPT_CONFIG_TEXT, NULLABLE, FIELD(org_id), .min = 1, .max = 255,
-     .doc = "messages of this organisation; either this or a campaign"},
-    {"keep", RCPT_CONFIG_DURATION, REQUIRED, FIELD(keep_ms), .min = 0, .max = 3650 * DAY,
-     .doc = "how long they are kept; 0s: without limit"},
+    TEXT("campaign", campaign, NULLABLE, NULL, 1, 255,
+         "messages of this campaign; counts before an organisation"),
+    TEXT("org_id", org_id, NULLABLE, NULL, 1, 255,
+         "messages of this organisation; either this or a campaign"),
+    DURATION("keep", keep_ms, REQUIRED, NULL, 0, 3650 * DAY,
+             "how long they are kept; 0s: without limit"),
 };
-_Static_assert(RCPT_COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
 
-const struct rcpt_config_table rcpt_config_retention_record = {
-    rows, RCPT_COUNT_OF(rows), sizeof(struct rcpt_config_retention)};
+const struct rcpt_config_table rcpt_config_retention_record = RECORD_OF(rows);
 
 /* NULL: all is well. */
 const char *rcpt_config_retention_problem(const struct rcpt_config *config)

@@ -38,15 +38,17 @@ struct rcpt_config_row {
     const char *doc;     /* one line */
 };
 
-struct rcpt_config_table {
+struct rcpt_config_section {
+    const char *path; /* "kafka"; "" for the keys that stand in no section, and in a record */
+    const char *doc;  /* a sentence or two */
     const struct rcpt_config_row *rows;
     size_t count;
-    size_t record_size; /* of the struct that the rows describe */
 };
 
-struct rcpt_config_section {
-    const char *path; /* "kafka"; "" for the keys that stand in no section */
-    const char *doc;  /* a sentence or two */
+struct rcpt_config_table {
+    const struct rcpt_config_section *sections;
+    size_t section_count;
+    size_t record_size; /* of the struct that the rows describe */
 };
 
 /* Fields of the entries of lists of records: accounts.c, endpoints.c, expiry.c, folds.c,
@@ -64,11 +66,11 @@ extern const struct rcpt_config_table rcpt_config_override_record;
 #define RCPT_CONFIG_MAX_ROWS 192 /* asserted; sizes of arrays that have one entry per row */
 
 const struct rcpt_config_table *rcpt_config_table(void);
-const struct rcpt_config_section *rcpt_config_sections(size_t *count);
 
-/* Whether the key stands in this section: "kafka.brokers" in "kafka", "lanes" in "". */
-bool rcpt_config_is_in(const struct rcpt_config_row *row,
-                       const struct rcpt_config_section *section);
+/* Rows of all sections, at most RCPT_CONFIG_MAX_ROWS. */
+size_t rcpt_config_count(const struct rcpt_config_table *table);
+/* A row by its index, counted through the sections in their order. */
+const struct rcpt_config_row *rcpt_config_row(const struct rcpt_config_table *table, size_t index);
 /* An integer member of 1, 4 or 8 bytes. */
 int64_t rcpt_config_read_number(const struct rcpt_config_row *row, const void *base);
 /* What the reference calls it: "size", "list of topics". */

@@ -90,10 +90,12 @@ def test_the_baseline_is_written_as_it_is():
 
 
 def test_each_key_of_the_configuration_stands_in_a_section_of_the_pages():
-    text = read("src/config/table.c") + read("src/config/rows_sections.h")
-    sections = re.findall(r'^    \{"(\w*)",\s', read("src/config/sections.c"), re.MULTILINE)
-    keys = re.findall(r'^ +\{"([\w.]+)",[\s\\]+RCPT_CONFIG_', text, re.MULTILINE)
-    assert len(keys) > 100 and {key.partition(".")[0] if "." in key else "" for key in keys} == set(sections)
+    text = read("src/config/table.c")
+    sections = re.findall(r'^    \{"(\w*)",\s+".*?ROWS\((\w+)\)\},$', text, re.MULTILINE | re.DOTALL)
+    arrays = dict(re.findall(r"^static const struct rcpt_config_row (\w+)_rows\[\] = \{\n(.*?)^\};", text, re.MULTILINE | re.DOTALL))
+    keys = {name: re.findall(r'^ +[A-Z]+\(\s*(?:[A-Z]+, )?"([\w.]+)"', rows, re.MULTILINE) for name, rows in arrays.items()}
+    assert sum(map(len, keys.values())) > 150 and sorted(name for _, name in sections) == sorted(arrays)
+    assert all((key.partition(".")[0] if "." in key else "") == section for section, name in sections for key in keys[name])
 
 
 def test_something_counts_each_metric():
@@ -104,8 +106,8 @@ def test_something_counts_each_metric():
 
 def test_a_key_that_may_change_is_copied_only_where_a_reload_copies_it_again():
     """A module reads the configuration when it needs a value, or it has a function for the reload. Actions begin anew as a whole."""
-    rows = re.findall(r'^ +\{"[\w.]+",[\s\\]+RCPT_CONFIG_\w+,[\s\\]+([^,]*),[\s\\]+(?:LIST_)?AT\(([\w.]+)', read("src/config/table.c") + read("src/config/rows_sections.h"), re.MULTILINE)
-    members = [re.escape(member) for flags, member in rows if "RELOADABLE" in flags]
+    row = r'^    [A-Z]+\(\s*(?:[A-Z]+, )?"[\w.]+",\s+(?:LIST_)?(?:AT\()?([\w.]+)\)?,([^"]*)'
+    members = [re.escape(member) for member, flags in re.findall(row, read("src/config/table.c"), re.MULTILINE) if "RELOADABLE" in flags]
     copy = re.compile(rf"(?:\.|->)\w+ = (?:\(\w+\))?[\w>-]*config->(?:{'|'.join(members)})\b")
     assert len(members) > 40
     for path in (ROOT / "src").rglob("*.c"):
@@ -166,5 +168,5 @@ def test_no_work_waits_for_a_lock_that_needs_no_right():
     """Every role that may connect may take an advisory lock: turns are rows and tables (sql/tables/turns.sql)."""
     sources = SQL | {str(path): path.read_text() for path in (ROOT / "src").rglob("*.c")}
     assert [name for name, text in sources.items() if re.search(r"pg_\w*advisory", text)] == []
-    lanes = int(re.search(r'"lanes", RCPT_CONFIG_INTEGER.*?\.max = (\d+)', read("src/config/table.c"), re.DOTALL)[1])
+    lanes = int(re.search(r'INTEGER\("lanes", [^)]*?, (\d+),\s+"', read("src/config/table.c"))[1])
     assert f"'ranges', n FROM generate_series(0, {lanes - 1}) n" in SQL["tables/turns.sql"]
