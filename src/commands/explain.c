@@ -307,7 +307,7 @@ static char *as_json(const char *id)
 }
 
 static struct rcpt_session_rows *read_group(struct command_context *context, const char *id,
-                                            const struct rcpt_groups *groups, size_t index)
+                                            const struct rcpt_kinds *groups, size_t index)
 {
     const struct rcpt_pg_binding bindings[] = {{"kind", groups->names[index]},
                                                {"column", groups->columns[index]}};
@@ -322,7 +322,7 @@ static struct rcpt_session_rows *read_group(struct command_context *context, con
 static bool read_groups(struct command_context *context, const char *id,
                         struct explanation *explanation)
 {
-    struct rcpt_groups groups;
+    struct rcpt_kinds groups;
     bool good = true;
     rcpt_groups_read(context->config, &groups);
     for (size_t index = 0; good && index < groups.count; index++) {

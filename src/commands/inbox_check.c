@@ -64,8 +64,8 @@ static bool list_dimension_problems(struct command_context *context,
                                     const struct inbox_place *place, size_t *found)
 {
     struct rcpt_array_text columns;
-    struct rcpt_dimensions dimensions;
-    struct rcpt_groups groups;
+    struct rcpt_kinds dimensions;
+    struct rcpt_kinds groups;
     rcpt_array_text_init(&columns);
     rcpt_dimensions_read(context->config, &dimensions);
     for (size_t index = 0; index < dimensions.count; index++)

@@ -18,8 +18,8 @@ struct counted {
 static struct counted counted_columns(const struct rcpt_config *config)
 {
     struct counted counted = {.count = 0};
-    struct rcpt_dimensions dimensions;
-    struct rcpt_groups groups;
+    struct rcpt_kinds dimensions;
+    struct rcpt_kinds groups;
     rcpt_dimensions_read(config, &dimensions);
     rcpt_groups_read(config, &groups);
     for (size_t index = 0; index < dimensions.count; index++)

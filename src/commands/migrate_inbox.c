@@ -37,7 +37,7 @@ const char *migrate_binding(const struct migrate_plan *plan, const char *name)
  * the mapping. */
 static void bind_dimensions(struct migrate_plan *plan, char *mapping, size_t size)
 {
-    struct rcpt_dimensions dimensions;
+    struct rcpt_kinds dimensions;
     struct rcpt_array_text columns;
     rcpt_array_text_init(&columns);
     rcpt_dimensions_read(plan->context->config, &dimensions);
@@ -47,7 +47,7 @@ static void bind_dimensions(struct migrate_plan *plan, char *mapping, size_t siz
         rcpt_array_text_add(&columns, column, strlen(column));
         snprintf(mapping + used, size - used, ", by %s=%s", dimensions.names[index], column);
     }
-    migrate_bind(plan, "dimension_kinds", dimensions.kinds);
+    migrate_bind(plan, "dimension_kinds", dimensions.sql);
     migrate_bind(plan, "dimension_columns", rcpt_array_text_finish(&columns));
     rcpt_array_text_fini(&columns);
 }
@@ -55,7 +55,7 @@ static void bind_dimensions(struct migrate_plan *plan, char *mapping, size_t siz
 /* counters.groups likewise. */
 static void bind_groups(struct migrate_plan *plan, char *mapping, size_t size)
 {
-    struct rcpt_groups groups;
+    struct rcpt_kinds groups;
     struct rcpt_array_text columns;
     rcpt_array_text_init(&columns);
     rcpt_groups_read(plan->context->config, &groups);
@@ -65,7 +65,7 @@ static void bind_groups(struct migrate_plan *plan, char *mapping, size_t size)
         rcpt_array_text_add(&columns, column, strlen(column));
         snprintf(mapping + used, size - used, ", group %s=%s", groups.names[index], column);
     }
-    migrate_bind(plan, "group_kinds", groups.kinds);
+    migrate_bind(plan, "group_kinds", groups.sql);
     migrate_bind(plan, "group_columns", rcpt_array_text_finish(&columns));
     rcpt_array_text_fini(&columns);
 }

@@ -159,34 +159,22 @@ static bool check_partitions(struct loading *loading)
                              problem);
 }
 
-/* Dimensions are columns of the inbox. */
-static bool check_dimensions(struct loading *loading)
+/* Dimensions, groups and ranges are columns of the inbox. */
+static bool check_rule_columns(struct loading *loading)
 {
-    const char *problem = rcpt_config_dimensions_problem(loading->config);
-    return problem == NULL ||
+    const char *key;
+    struct rcpt_error error;
+    rcpt_error_clear(&error);
+    return rcpt_config_check_rule_columns(loading->config, &key, &error) ||
            rcpt_config_error(loading->file.error, loading->file.name,
-                             place_of(loading, "counters.by", "inbox.table"), "%s", problem);
+                             place_of(loading, key, "inbox.table"), "%s", error.text);
 }
 
-/* Groups likewise. */
-static bool check_groups(struct loading *loading)
+/* Accounts are checked one by one, later: each must know whether ranges can be resolved. */
+static void tell_accounts(struct rcpt_config *config)
 {
-    const char *problem = rcpt_config_groups_problem(loading->config);
-    return problem == NULL ||
-           rcpt_config_error(loading->file.error, loading->file.name,
-                             place_of(loading, "counters.groups", "inbox.table"), "%s", problem);
-}
-
-/* Ranges likewise. Accounts, which are checked later, know whether their ranges are of use. */
-static bool check_ranges(struct loading *loading)
-{
-    struct rcpt_config *config = loading->config;
-    const char *problem = rcpt_config_ranges_problem(config);
     for (size_t index = 0; index < config->intake.accounts_count; index++)
         config->intake.accounts[index].ranges = config->inbox.recipient != NULL;
-    return problem == NULL ||
-           rcpt_config_error(loading->file.error, loading->file.name,
-                             place_of(loading, "inbox.columns", "inbox.table"), "%s", problem);
 }
 
 /* Checks that need the values of several rows. They run on the loaded struct, where defaults are
@@ -196,12 +184,12 @@ static bool check_together(struct loading *loading)
     struct rcpt_config *config = loading->config;
     note_named_columns(loading);
     rcpt_config_follow(config);
+    tell_accounts(config);
     return check_lanes(loading) &&
            check_order(loading, "postgres.retry_min", config->postgres.retry_min_ms,
                        "postgres.retry_max", config->postgres.retry_max_ms) &&
            check_columns(loading) && check_log_levels(loading) && check_tls(loading) &&
-           check_retention(loading) && check_partitions(loading) && check_dimensions(loading) &&
-           check_groups(loading) && check_ranges(loading);
+           check_retention(loading) && check_partitions(loading) && check_rule_columns(loading);
 }
 
 /* The ladder checks itself (core/ladder.c); its errors get the place of `ladder`. */

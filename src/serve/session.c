@@ -31,7 +31,7 @@ struct rcpt_pg_settings serve_pg_settings(struct rcpt_serve *serve, const char *
 /* NULL: nothing is counted by the channel, and no key names it. */
 static const char *channel_of(const struct rcpt_config *config)
 {
-    struct rcpt_dimensions dimensions;
+    struct rcpt_kinds dimensions;
     rcpt_dimensions_read(config, &dimensions);
     for (size_t index = 0; index < dimensions.count; index++)
         if (strcmp(dimensions.names[index], "channel") == 0)

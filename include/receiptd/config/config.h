@@ -174,9 +174,9 @@ struct rcpt_config {
         int64_t gateways_ms;        /* counters.gateways; 0: not counted */
         bool reasons;               /* counters.reasons */
         bool times;                 /* counters.times */
-        char **by;                  /* counters.by: columns of the inbox; see dimensions.h */
+        char **by;                  /* counters.by: columns of the inbox; see rule_columns.h */
         size_t by_count;
-        char **groups; /* counters.groups: messages that count as one; see groups.h */
+        char **groups; /* counters.groups: messages that count as one; likewise */
         size_t groups_count;
     } counters;
     struct {

@@ -12,8 +12,8 @@ struct rules {
     struct rcpt_rules_settings settings;
     char window[32]; /* in which copies are recognised, as an interval of SQL */
     char kinds[RCPT_DIMENSIONS][48];
-    struct rcpt_dimensions dimensions;
-    struct rcpt_groups groups;
+    struct rcpt_kinds dimensions;
+    struct rcpt_kinds groups;
     struct rcpt_ranges ranges;
 };
 
