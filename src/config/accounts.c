@@ -1,6 +1,6 @@
-/* The fields of an entry of intake.accounts; table.c names this list as the record of that key.
- * What the fields mean together is checked when the account is made (gateways/account.c), because
- * templates and statuses must be compiled for it. */
+/* The fields of an entry of intake.accounts, the record of that key in table.c. Fields are checked
+ * together when the account is made (gateways/account.c), since templates and statuses must be
+ * compiled for it. */
 #include "rows.h"
 
 /* A text that gateways/template.c compiles: it says where in a request a value stands. The limit of
@@ -56,86 +56,81 @@ static const struct rcpt_config_table mapping_record = RECORD_OF(mapping_rows);
 #define RECORD struct rcpt_intake_account_config
 static const struct rcpt_config_row rows[] = {
     TEXT("name", name, REQUIRED, NULL, 1, 63,
-         "the gateway calls `/dlr/NAME`; letters, digits, `-` and `_`"),
-    TEXT("gateway", gateway, REQUIRED, NULL, 1, 63,
-         "an adapter (docs/gateways.md lists them) or `custom`"),
+         "name in the gateway's URL, `/dlr/NAME`: letters, digits, `-` and `_`"),
+    TEXT("gateway", gateway, REQUIRED, NULL, 1, 63, "an adapter of docs/gateways.md, or `custom`"),
     TEXT("org_id", org_id, NULLABLE, NULL, 1, 255,
-         "organisation whose receipts come here: they change messages of it only"),
+         "organisation of the receipts; they change only its messages"),
     CHOICE("verify", verify, 0, "required", verify_modes,
-           "`required`: only with valid credentials; `optional`: also without any, but not with "
-           "wrong ones; `off`"),
+           "`required`: valid credentials only; `optional`: also none, but no wrong ones; `off`"),
     CHOICE("auth", auth, 0, "gateway", auths,
-           "which credentials; `gateway`: its own signature, or `shared` where it has none"),
+           "kind of credentials; `gateway`: its own signature, or `shared` where it has none"),
     TEXT("auth_name", auth_name, NULLABLE, NULL, 1, 100, "header or parameter that `auth` reads"),
-    LIST("secrets", secrets, secrets_count, SECRET, 20,
-         "keys, all valid at once, so that they can be rotated"),
+    LIST("secrets", secrets, secrets_count, SECRET, 20, "keys, all valid at once, for rotation"),
     TEXT("public_url", public_url, NULLABLE, NULL, 8, 2000,
-         "URL that the gateway calls, up to and with `/dlr/NAME`; needed where URLs are signed"),
+         "URL that the gateway calls, with `/dlr/NAME`; needed where URLs are signed"),
     TEXT("verify_token", verify_token, NULLABLE | SECRET, NULL, 1, 500,
          "`hub.verify_token` of Meta; not set: its challenge is refused"),
     TEXT("topic_arn", topic_arn, NULLABLE, NULL, 1, 300,
-         "the only topic of Amazon SNS that may send; needed unless `verify: off`"),
+         "only topic of Amazon SNS that may send; needed unless `verify: off`"),
     LIST("certificates", certificates, certificates_count, SECRET, 20,
-         "certificates of Amazon SNS in PEM; empty: fetched from where the message says, when that "
-         "is Amazon's and in the topic's region"),
+         "certificates of Amazon SNS in PEM; empty: fetched from the message's URL, if that is "
+         "Amazon's and in the topic's region"),
     CHOICE("digest", digest, 0, "any", digests,
-           "the one signature of Vonage SMS that counts, as Vonage's dashboard has it; `md5hash` "
-           "and `md5` are weak"),
+           "only signature of Vonage SMS that counts, as in Vonage's dashboard; `md5hash` and "
+           "`md5` are weak"),
     /* These two weaken the verification, so both are off unless the operator accepts the risk;
      * check-config prints a note for unsigned_ids. */
     BOOLEAN("plivo_v2", plivo_v2, 0, "false",
-            "also Plivo's V2 signature, which covers none of the parameters: a captured one is "
-            "good for any receipt"),
+            "accepts Plivo's V2 signature too, which covers no parameter: a captured one is good "
+            "for any receipt"),
     BOOLEAN("unsigned_ids", unsigned_ids, 0, "false",
-            "URL and headers count also where the signature covers the body alone: a captured "
-            "request can then name any message"),
+            "accepts URL and headers where the signature covers only the body: a captured request "
+            "can then name any message"),
     LIST("allow", allow, allow_count, 0, 200, "addresses or networks that may send; empty: all"),
     DURATION("max_age", max_age_ms, 0, "48h", 0, 365LL * 24 * 3600 * 1000,
-             "signatures that carry a time are good for so long, and numbers used once are "
-             "remembered; longer than the gateway retries; 0: without limit"),
-    TEMPLATE("message_id", message_id, "template of our own message id, where requests carry it"),
+             "how long signatures with a time are valid, and numbers used once are remembered; "
+             "longer than the gateway retries; 0: without limit"),
+    TEMPLATE("message_id", message_id, "template of our message id, where requests carry it"),
     TEMPLATE("campaign_id", campaign_id, "template of the campaign's id"),
     LIST("message_id_form", id_forms, id_forms_count, 0, 8,
-         "what is made of each id before it is looked up, in this order: `trim`, `lower`, `upper`, "
+         "changes of each id before its look-up, in this order: `trim`, `lower`, `upper`, "
          "`strip_hyphens`, `strip_zeros`, `strip_suffix`, `hex_to_decimal`, `decimal_to_hex`"),
     TEXT("channel", channel, NULLABLE, NULL, 1, 63,
          "channel of all receipts, instead of the adapter's"),
     TEXT("time_zone", time_zone, NULLABLE, NULL, 1, 63,
-         "zone of times that come without one: an offset such as `+05:30`, or a name such as "
-         "`Europe/Berlin` where summer time changes it (needs the system's tzdata)"),
+         "zone of times without one: an offset such as `+05:30`, or a name such as `Europe/Berlin` "
+         "for summer time (needs the system's tzdata)"),
     /* The keys of custom count for `gateway: custom` only: they describe a format for which no
      * adapter is written. */
     TEMPLATE("custom.id", custom.id, "template of the gateway's message id"),
     TEMPLATE("custom.message_id", custom.message_id, "template of our message id"),
     TEMPLATE("custom.status", custom.status, "template of the gateway's word for the status"),
     MAP("custom.statuses", custom.statuses, custom.statuses_count, 0, 500, mapping_record,
-        "what each word means: `DELIVERED`, `DELIVERED+COMPLAINED` or `ignore`; a `*` at the end "
-        "of a word stands for anything"),
+        "meaning of each word: `DELIVERED`, `DELIVERED+COMPLAINED` or `ignore`; a final `*` stands "
+        "for any rest"),
     TEMPLATE("custom.json_in", custom.json_in, "parameter that holds the JSON"),
     TEMPLATE("custom.items", custom.items,
              "path to the receipts of a batch, `/events/*`; not set: a request is one receipt"),
     TEMPLATE("custom.at", custom.at, "template of the event's time"),
     CHOICE("custom.time_format", custom.time_format, 0, "auto", time_formats,
-           "`auto`: RFC 3339, the same without zone, seconds or milliseconds since 1970; `short`: "
+           "`auto`: RFC 3339, also without zone, or seconds or milliseconds since 1970; `short`: "
            "YYMMDDhhmm and longer"),
     TEMPLATE("custom.reason", custom.reason, "template of an error's code"),
     TEMPLATE("custom.event_id", custom.event_id, "template of the event's id"),
     TEMPLATE("custom.campaign_id", custom.campaign_id, "template of the campaign's id"),
     TEMPLATE("custom.channel", custom.channel, "template of the channel"),
     TEMPLATE("custom.part", custom.part, "template of the part's number, from 1"),
-    TEMPLATE(
-        "custom.parts", custom.parts,
-        "template of the number of parts: with it, a message is delivered when all its parts are"),
+    TEMPLATE("custom.parts", custom.parts,
+             "template of the number of parts; a message is delivered when all its parts are"),
     TEMPLATE("custom.ip", custom.ip,
              "template of the address that opened or clicked, for `machine.networks`"),
-    TEMPLATE(
-        "custom.recipient", custom.recipient,
-        "template of the person's id, for receipts without a message id that mean all messages "
-        "to a person up to a time"),
+    TEMPLATE("custom.recipient", custom.recipient,
+             "template of the person's id, for receipts without a message id that mean all "
+             "messages to a person up to a time"),
     TEMPLATE("custom.until", custom.until, "template of that time"),
     TEMPLATE("custom.client_ref", custom.client_ref, "template of what the sender put in"),
     INTEGER("custom.answer_code", custom.answer_code, 0, "200", 200, 299,
-            "answer once everything is in Kafka"),
+            "status code once everything is in Kafka"),
     TEXT("custom.answer_type", custom.answer_type, NULLABLE, NULL, 1, 100,
          "content type of the answer"),
     TEXT("custom.answer", custom.answer, NULLABLE, NULL, 1, 1000, "body of the answer"),

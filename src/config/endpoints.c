@@ -4,13 +4,13 @@
 
 #define RECORD struct rcpt_config_endpoint
 static const struct rcpt_config_row rows[] = {
-    TEXT("name", name, REQUIRED, NULL, 1, 63, "what pipelines call it"),
+    TEXT("name", name, REQUIRED, NULL, 1, 63, "name in pipelines"),
     /* A URL often contains a token in its path or query. So it counts as a secret, and logs and
      * errors name the endpoint instead. */
     TEXT("url", url, REQUIRED | SECRET, NULL, 8, 4000,
-         "where to POST; http or https; it may hold a secret, so it is not shown"),
+         "URL to POST to, http or https; never shown, since it may hold a secret"),
     LIST("secrets", secrets, secrets_count, SECRET, RCPT_WEBHOOK_MOST_SECRETS,
-         "keys of Standard Webhooks, `whsec_…`; each signs, so that they can be rotated"),
+         "keys of Standard Webhooks, `whsec_…`; each signs, for rotation"),
     LIST("headers", headers, headers_count, SECRET, 50,
          "further headers, `Name: value`; none that every call has already"),
     DURATION("timeout", timeout_ms, 0, "15s", 10, 600000,
@@ -19,7 +19,7 @@ static const struct rcpt_config_row rows[] = {
              "for name, connection and TLS"),
     SIZE("max_answer", max_answer_bytes, 0, "2KiB", 0, 65536,
          "how much of an answer is read and kept"),
-    INTEGER("concurrency", concurrency, 0, "32", 1, 10000, "calls of one instance at a time"),
+    INTEGER("concurrency", concurrency, 0, "32", 1, 10000, "concurrent calls of one instance"),
 };
 
 const struct rcpt_config_table rcpt_config_endpoint_record = RECORD_OF(rows);

@@ -13,15 +13,15 @@
 #define RECORD struct rcpt_config_expiry
 static const struct rcpt_config_row rows[] = {
     TEXT("column", column, NULLABLE, NULL, 1, 63,
-         "for messages with `value` in this column of message_inbox, such as `campaign_id` or one "
-         "of the platform's own; not set: for all messages"),
-    TEXT("value", value, NULLABLE, NULL, 1, 255, "what stands in `column`"),
+         "column of message_inbox that holds `value`, such as `campaign_id` or one of your own; "
+         "not set: all messages"),
+    TEXT("value", value, NULLABLE, NULL, 1, 255, "value of `column`"),
     TEXT("status", status, NULLABLE, NULL, 1, RCPT_LADDER_MAX_NAME,
-         "messages in this status, or in one between it and `to`, expire; not set: SENT"),
+         "messages in this status, or between it and `to`, expire; not set: SENT"),
     TEXT("to", to, NULLABLE, NULL, 1, RCPT_LADDER_MAX_NAME,
          "status that they get; not set: UNKNOWN"),
     DURATION("after", after_ms, REQUIRED, NULL, 0, 3650 * DAY,
-             "how long after their last change; 0s: never"),
+             "time since their last change; 0s: never"),
 };
 
 const struct rcpt_config_table rcpt_config_expiry_record = RECORD_OF(rows);
@@ -102,8 +102,8 @@ bool rcpt_config_check_expiry(const struct rcpt_config *config, struct rcpt_erro
                                     "inbox.expiry: column and value go together: one is not set");
         if (index > 0 && rule[-1].column == NULL)
             return rcpt_error_fatal(error, EX_CONFIG,
-                                    "inbox.expiry: entry %zu is for all messages, so no later one "
-                                    "is ever used; put it last",
+                                    "inbox.expiry: entry %zu is for all messages, so no later "
+                                    "entry counts; put it last",
                                     index);
         const struct rcpt_ladder_entry *from =
             find_status(config->ladder, rcpt_config_expiry_status(rule), error);

@@ -15,7 +15,7 @@ static const cyaml_strval_t sources[] = {
     {"transitions", RCPT_FOLD_TRANSITIONS},
     {"topic", RCPT_FOLD_TOPIC},
 };
-/* What a group keeps of a field's values; core/fold_kind.h explains each kind. */
+/* How a group keeps a field's values; core/fold_kind.h explains each kind. */
 static const cyaml_strval_t kinds[] = {
     {"set", RCPT_FOLD_SET},   {"sum", RCPT_FOLD_SUM},     {"min", RCPT_FOLD_MIN},
     {"max", RCPT_FOLD_MAX},   {"count", RCPT_FOLD_COUNT}, {"first", RCPT_FOLD_FIRST},
@@ -36,46 +36,47 @@ static const struct rcpt_config_table collect_record = RECORD_OF(collect_rows);
 #define RECORD struct rcpt_fold_config
 static const struct rcpt_config_row rows[] = {
     TEXT("name", name, REQUIRED, NULL, 1, 63,
-         "name of the rule, never changed: groups belong to it"),
+         "name of the rule; it never changes, since groups belong to it"),
     CHOICE("source", source, 0, "transitions", sources,
-           "what the core changed, or events of a topic"),
-    TEXT("topic", topic, NULLABLE, NULL, 1, 249, "topic of JSON objects (`source: topic`)"),
+           "changes of the core, or events of a topic"),
+    TEXT("topic", topic, NULLABLE, NULL, 1, 249, "topic of JSON objects, for `source: topic`"),
     MAP("match", match, match_count, 0, 16, pair_record,
-        "fields and the values, separated by `|`, one of which they must have"),
+        "fields with their allowed values, separated by vertical bars"),
     KEY(LIST, "group_key", LIST_AT(group_key, group_key_count), REQUIRED, NULL, 1, 8,
-        "fields that make a group, `[campaign_id]`; of transitions also `org_id`, `status`, "
+        "fields that make a group, `[campaign_id]`; transitions also have `org_id`, `status`, "
         "`prev_status`, `flags`, `inbox.COLUMN`"),
-    DURATION("window", window_ms, 0, "5s", 100, DAY, "published when nothing came for so long"),
+    DURATION("window", window_ms, 0, "5s", 100, DAY,
+             "a group is published after so long without an event"),
     DURATION("max_hold", max_hold_ms, 0, "1m", 100, 30 * DAY,
-             "published so long after its first event at the latest"),
+             "longest time from a group's first event to its publication"),
     INTEGER("max_events", max_events, 0, "1000000", 1, 1000000000,
-            "published when it has so many events"),
+            "events after which a group is published"),
     INTEGER("max_values", max_values, 0, "1000", 1, 10000,
-            "size of a collected set; values above it are counted"),
+            "size of a collected set; further values are only counted"),
     RECORDS("collect", collect, collect_count, NAMED, "[]", 0, 16, collect_record,
-            "what the publication tells: `NAME: {field, kind}`; kinds set, sum, min, max, count, "
+            "contents of the publication, `NAME: {field, kind}`; kinds: set, sum, min, max, count, "
             "first, last"),
-    BOOLEAN("funnel", funnel, 0, "false", "with the campaign's funnel as of the claim"),
+    BOOLEAN("funnel", funnel, 0, "false", "adds the campaign's funnel as of the claim"),
     TEXT("publish.kafka.topic", publish.kafka.topic, NULLABLE, NULL, 1, 249,
-         "topic of the publications; or:"),
+         "topic of the publications, instead of a webhook"),
     TEXT("publish.kafka.key", publish.kafka.key, 0, "group", 1, 255,
-         "their key: `group`, `id`, or a field of the group key"),
+         "key of the records: `group`, `id`, or a field of the group key"),
     TEXT("publish.webhook.url", publish.webhook.url, NULLABLE | SECRET, NULL, 8, 2000,
-         "who is to be called"),
+         "receiver of the publications"),
     LIST("publish.webhook.secrets", publish.webhook.secrets, publish.webhook.secrets_count, SECRET,
-         8, "`whsec_…`: each signs, so that they can be rotated"),
+         8, "keys `whsec_…`; each signs, for rotation"),
     DURATION("publish.webhook.timeout", publish.webhook.timeout_ms, 0, "10s", 100, 60 * SECOND,
-             "of one attempt"),
+             "limit of one attempt"),
     INTEGER("publish.webhook.concurrency", publish.webhook.concurrency, 0, "8", 1, 256,
-            "attempts at once, of one instance"),
+            "concurrent attempts of one instance"),
     DURATION("publish.webhook.retry_min", publish.webhook.retry_min_ms, 0, "1s", 10, DAY,
              "shortest wait before another attempt"),
     DURATION("publish.webhook.retry_max", publish.webhook.retry_max_ms, 0, "10m", 10, DAY,
              "longest wait"),
     DURATION("publish.webhook.max_age", publish.webhook.max_age_ms, 0, "1d", SECOND, 30 * DAY,
-             "given up after it"),
+             "age at which a publication is given up"),
     BOOLEAN("publish.webhook.allow_private", publish.webhook.allow_private, 0, "false",
-            "whether its address may be one that is not public"),
+            "allows an address that is not public"),
 };
 
 const struct rcpt_config_table rcpt_config_fold_record = RECORD_OF(rows);
@@ -95,7 +96,7 @@ static bool fail(struct rcpt_error *error, const struct rcpt_fold_config *fold, 
 enum field { /* of a transition */
              FIELD_KNOWN,
              FIELD_UNKNOWN,
-             FIELD_OF_RECEIPT, /* the core reads it and keeps it not */
+             FIELD_OF_RECEIPT, /* the core reads it and does not keep it */
              FIELD_MOVING,     /* a column that the transition itself changes */
 };
 
@@ -238,7 +239,7 @@ static bool check_topic(const struct rcpt_fold_config *fold, struct rcpt_error *
         return false;
     }
     if (fold->publish.kafka.topic != NULL && strcmp(fold->topic, fold->publish.kafka.topic) == 0)
-        return fail(error, fold, "it would read what it publishes, topic", fold->topic);
+        return fail(error, fold, "publishes to the topic that it reads:", fold->topic);
     if (fold->funnel)
         return fail(error, fold, "funnel goes with source: transitions only", NULL);
     return true;

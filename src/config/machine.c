@@ -1,6 +1,5 @@
-/* The fields of an entry of machine.rules, what a rule needs of the ladder, and the file of
- * machine.networks. src/core/machine.c applies the rules, src/gateways/draft.c asks the networks.
- */
+/* The fields of an entry of machine.rules, its check against the ladder, and the file of
+ * machine.networks. core/machine.c applies the rules; gateways/draft.c looks networks up. */
 #include "receiptd/config/config.h"
 
 #include <stdlib.h>
@@ -21,15 +20,12 @@ static const cyaml_strval_t policies[] = {
 
 #define RECORD struct rcpt_machine_rule
 static const struct rcpt_config_row rows[] = {
-    CHOICE("kind", kind, REQUIRED, NULL, kinds, "which receipts: `open` or `click`"),
-    TEXT("account", account, NULLABLE, NULL, 1, 255,
-         "of receipts whose `gateway` is this; not set: of all"),
-    TEXT("org_id", org_id, NULLABLE, NULL, 1, 255,
-         "of receipts that name this organisation; not set: of all"),
+    CHOICE("kind", kind, REQUIRED, NULL, kinds, "kind of receipt"),
+    TEXT("account", account, NULLABLE, NULL, 1, 255, "receipts with this `gateway`; not set: all"),
+    TEXT("org_id", org_id, NULLABLE, NULL, 1, 255, "receipts of this organisation; not set: all"),
     TEXT("campaign", campaign, NULLABLE, NULL, 1, 255,
-         "of receipts that name this `campaign_id`; not set: of all"),
-    CHOICE("policy", policy, REQUIRED, NULL, policies,
-           "what they count as: `flag`, `count` or `ignore`"),
+         "receipts of this `campaign_id`; not set: all"),
+    CHOICE("policy", policy, REQUIRED, NULL, policies, "what they count as"),
 };
 
 const struct rcpt_config_table rcpt_config_machine_record = RECORD_OF(rows);

@@ -92,8 +92,8 @@ void rcpt_config_write_manual(FILE *out)
         ".SH NAME\nreceiptd.yaml \\- configuration of receiptd\n"
         ".SH DESCRIPTION\n"
         ".BR receiptd (1)\n"
-        "reads one YAML file. Only the brokers, the topics and the connection string have to be\n"
-        "given:\n.PP\n.nf\n"
+        "reads one YAML file. Only the brokers, the topics and the connection string are\n"
+        "required:\n.PP\n.nf\n"
         "kafka:\n  brokers: \"127.0.0.1:9092\"\n  topics: [dlr\\-events]\n"
         "postgres:\n  dsn: \"file:${RECEIPTD_SECRETS:\\-/etc/receiptd/secrets/}dsn\"\n.fi\n.PP\n"
         "Sizes take KiB, MiB, GiB or kB, MB, GB; durations take ms, s, m, h or d.\n"
@@ -101,8 +101,8 @@ void rcpt_config_write_manual(FILE *out)
         "text where it is not set or empty, and $${ stands for a literal ${. A secret may be\n"
         "file:PATH: the contents of that file, without one trailing newline. Secrets are never\n"
         "printed or logged.\n.PP\n"
-        "Keys marked \"reloadable\" change at a reload; the others need a restart, and the reload\n"
-        "says so. After a mistake in the file all stays as it was.\n"
+        "A reload takes keys marked \"reloadable\". The others need a restart, and the reload\n"
+        "names them. After a mistake in the file, the running configuration stays.\n"
         ".SH KEYS\n",
         out);
     for (size_t index = 0; index < table->section_count; index++)

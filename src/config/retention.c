@@ -5,9 +5,9 @@
 #define RECORD struct rcpt_config_retention
 static const struct rcpt_config_row rows[] = {
     TEXT("campaign", campaign, NULLABLE, NULL, 1, 255,
-         "messages of this campaign; counts before an organisation"),
+         "messages of this campaign; comes before an organisation"),
     TEXT("org_id", org_id, NULLABLE, NULL, 1, 255,
-         "messages of this organisation; either this or a campaign"),
+         "messages of this organisation; an entry has one of both"),
     DURATION("keep", keep_ms, REQUIRED, NULL, 0, 3650 * DAY,
              "how long they are kept; 0s: without limit"),
 };
@@ -25,10 +25,10 @@ const char *rcpt_config_retention_problem(const struct rcpt_config *config)
     if (config->inbox.retention_ms == 0 && config->inbox.overrides_count == 0)
         return NULL;
     if (config->inbox.table != NULL && config->inbox.created_at == NULL)
-        return "inbox.retention needs to know when a message of inbox.table was inserted: "
+        return "inbox.retention needs the time of insertion of each message in inbox.table: "
                "inbox.columns.created_at is not set";
     if (!config->inbox.count_targeted)
-        return "inbox.retention needs the trigger that books what is deleted: inbox.targeted is "
+        return "inbox.retention needs the trigger that books deleted messages: inbox.targeted is "
                "none";
     return NULL;
 }
@@ -56,15 +56,15 @@ const char *rcpt_config_partitions_problem(const struct rcpt_config *config)
     if (config->inbox.partitions != RCPT_PARTITIONS_OWN)
         return NULL;
     if (config->inbox.table != NULL)
-        return "inbox.partitions: own is for receiptd's own inbox, but inbox.table is set: where "
-               "somebody else makes that table's partitions, say external";
+        return "inbox.partitions: own is for receiptd's own inbox, but inbox.table is set; set "
+               "external where another tool makes the partitions of that table";
     if (config->inbox.ids == RCPT_ID_ANY)
         return "inbox.partitions: own needs message ids that begin with the time, and inbox.ids is "
-               "any: say uuidv7, ulid or ksuid; for other ids leave inbox.partitions out, receiptd "
+               "any: set uuidv7, ulid or ksuid. Other ids need no inbox.partitions: receiptd "
                "maintain makes a recent set for them";
     if (!rcpt_id_has_bounds(config->inbox.ids))
-        return "inbox.partitions: own needs message ids whose texts are in the order of time, and "
-               "snowflakes are so only while they have the same number of digits, which depends on "
-               "the epoch of their maker: leave inbox.partitions out; such ids need no recent set";
+        return "inbox.partitions: own needs message ids whose texts are in the order of time. "
+               "Snowflakes are in this order only while they have the same number of digits: "
+               "leave inbox.partitions out; such ids need no recent set";
     return NULL;
 }

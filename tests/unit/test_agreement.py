@@ -131,16 +131,16 @@ def test_whatever_is_made_of_the_sources_is_made_by_a_test_or_said_to_be_made_by
 
 
 def keys_of_the_reference():
-    """(key, its type, whether a reload takes it) of each row of docs/configuration.md; a field of a list's entry as LIST[].FIELD."""
+    """(key, its value, whether a reload takes it) of each row of docs/configuration.md; a field of a list's entry as LIST[].FIELD."""
     listed = ""
     for line in read("docs/configuration.md").splitlines():
-        row = re.match(r"\| `([\w.]+)` \| ([^|]+) \| [^|]* \| [^|]* \| (yes|no)?", line)
+        row = re.match(r"\| `([\w.]+)` \| ([^|]+) \|", line)
         if entry := re.match(r"An entry of `([\w.]+)`", line):
             listed = entry[1]
         elif line.startswith("#"):
             listed = ""
         elif row:
-            yield (f"{listed}[].{row[1]}", row[2], True) if listed else (row[1], row[2], row[3] == "yes")
+            yield (f"{listed}[].{row[1]}", row[2], True) if listed else (row[1], row[2], "reload" in row[2])
 
 
 def test_each_secret_stands_in_the_table_of_secrets_with_the_way_to_rotate_it():
@@ -168,5 +168,5 @@ def test_no_work_waits_for_a_lock_that_needs_no_right():
     """Every role that may connect may take an advisory lock: turns are rows and tables (sql/tables/turns.sql)."""
     sources = SQL | {str(path): path.read_text() for path in (ROOT / "src").rglob("*.c")}
     assert [name for name, text in sources.items() if re.search(r"pg_\w*advisory", text)] == []
-    lanes = int(re.search(r'INTEGER\("lanes", [^)]*?, (\d+),\s+"', read("src/config/table.c"))[1])
+    lanes = int(re.search(r'INTEGER\(\s*"lanes", [^)]*?, (\d+),\s+"', read("src/config/table.c"))[1])
     assert f"'ranges', n FROM generate_series(0, {lanes - 1}) n" in SQL["tables/turns.sql"]
