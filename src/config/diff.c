@@ -126,7 +126,7 @@ static void exchange_value(const struct rcpt_config_row *row, struct rcpt_config
 
 /* ---- properties of Kafka, one by one ---- */
 
-/* What is beyond the last place is not named. */
+/* Further properties than there are places are not named. */
 static void note_property(struct rcpt_config_changes *changes, bool applied, const char *key,
                           const char *what)
 {
@@ -173,7 +173,7 @@ static bool is_credential(const char *name)
     return strcmp(name, "sasl.username") == 0 || strcmp(name, "sasl.password") == 0;
 }
 
-/* Of what decides whether a broker lets a client in, each but user and password. */
+/* Compares the properties by which a broker lets a client in, except user and password. */
 static bool same_way_in(const struct rcpt_config *left, const struct rcpt_config *right)
 {
     for (unsigned index = 0; index < left->kafka.properties_count; index++) {
@@ -235,7 +235,7 @@ static void keep_marks(const struct rcpt_config *config, struct rcpt_config *fre
     }
 }
 
-/* A list that was read anew is a change, although the key is the same. */
+/* A list with other contents is a change, although its path is the same. */
 static void take_networks(struct rcpt_config *config, struct rcpt_config *fresh,
                           struct rcpt_config_changes *changes)
 {

@@ -1,7 +1,7 @@
 /* Passwords in libpq connection strings: keywords or a URI, both with several ways to quote. And
- * credentials in other URLs. Nothing is shown of a text that libpq would not take: a part that
- * looks harmless may be the second half of a password that was not quoted. Called by print.c and
- * weak.c. */
+ * credentials in other URLs. A text that libpq would not take is hidden as a whole: a part that
+ * looks harmless may be the second half of a password without quotes. Called by print.c and weak.c.
+ */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

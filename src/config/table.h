@@ -1,8 +1,8 @@
 /* The table that declares the configuration: one row per key.
  *
- * Everything about a key is in its row, and everything else is derived: the checks (check.c),
- * libcyaml's schema (schema.c), `check-config --print` (print.c), the reference page and the
- * example (pages.c).
+ * Everything about a key is in its row. The checks (check.c), libcyaml's schema (schema.c),
+ * `check-config --print` (print.c), the manual (manual.c), the reference page and the example
+ * (pages.c) are derived.
  */
 #ifndef RECEIPTD_CONFIG_TABLE_H
 #define RECEIPTD_CONFIG_TABLE_H
@@ -73,14 +73,14 @@ size_t rcpt_config_count(const struct rcpt_config_table *table);
 const struct rcpt_config_row *rcpt_config_row(const struct rcpt_config_table *table, size_t index);
 /* An integer member of 1, 4 or 8 bytes. */
 int64_t rcpt_config_read_number(const struct rcpt_config_row *row, const void *base);
-/* What the reference calls it: "size", "list of topics". */
+/* The name of a type on the pages: "size", "list of topics". */
 const char *rcpt_config_type_name(enum rcpt_config_type type);
 
-/* What keeps the inbox from having a retention: a sentence; NULL: nothing. */
+/* Why the inbox cannot have a retention, as a sentence; NULL: it can. */
 const char *rcpt_config_retention_problem(const struct rcpt_config *config);
-/* The same for partitions of its own. */
+/* Why it cannot have partitions of its own, likewise. */
 const char *rcpt_config_partitions_problem(const struct rcpt_config *config);
-/* Fills in what is not set and follows from other keys: inbox.partition_span, inbox.fillfactor. */
+/* Fills in inbox.partition_span and inbox.fillfactor from other keys where they are not set. */
 void rcpt_config_follow(struct rcpt_config *config);
 
 /* Whether inbox.expiry fits the ladder. */
@@ -90,7 +90,7 @@ RCPT_MUST_CHECK bool rcpt_config_check_expiry(const struct rcpt_config *config,
 /* Reads the file of machine.networks. False: `error` names the file, and the line that is wrong. */
 RCPT_MUST_CHECK bool rcpt_config_read_networks(struct rcpt_config *config, const char *config_name,
                                                struct rcpt_error *error);
-/* Whether the ladder has what machine.rules are about. */
+/* Whether the ladder has the statuses and flags of machine.rules. */
 RCPT_MUST_CHECK bool rcpt_config_check_machine(const struct rcpt_config *config,
                                                struct rcpt_error *error);
 

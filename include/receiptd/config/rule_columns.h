@@ -9,14 +9,14 @@
 #define RCPT_GROUPS     2u              /* kinds of counters.groups */
 #define RCPT_KINDS      RCPT_DIMENSIONS /* the larger of both */
 
-/* What counters.by or counters.groups names. Names are borrowed from the configuration, or static.
- * The bindings point into the struct, so it must not be copied. */
+/* The columns that counters.by or counters.groups names. Names are borrowed from the configuration,
+ * or static. The bindings point into the struct, so it must not be copied. */
 struct rcpt_kinds {
     size_t count;
     const char *names[RCPT_KINDS];   /* "variant" */
     const char *columns[RCPT_KINDS]; /* of the inbox */
     char sql[64]; /* the kinds as an array of SQL: "{by_variant}", "{customer}" */
-    /* Variables of sql/expiry and of the audit, for the columns and the kinds; none without kinds. */
+    /* Variables of sql/expiry and of the audit for columns and kinds; none without kinds. */
     struct rcpt_pg_binding bindings[RCPT_KINDS + 1];
     size_t binding_count;
 };
