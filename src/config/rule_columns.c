@@ -154,7 +154,7 @@ static bool is_ours(const char *column)
         RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
             "created_at"};
-    for (size_t index = 0; index < sizeof(ours) / sizeof(ours[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(ours); index++)
         if (strcmp(ours[index], column) == 0)
             return true;
     return false;

@@ -566,7 +566,7 @@ static const struct rcpt_config_section sections[] = {
     {"inbox", "The table of messages: receiptd's own, or an existing one.", ROWS(inbox)},
     {"machine",
      "How opens and clicks by machines count: receipts with the flag MACHINE_OPEN or BOT_CLICK. "
-     "docs/semantics.md.",
+     "docs/rules.md.",
      ROWS(machine)},
     {"intake",
      "The intake takes webhooks of gateways and writes them to Kafka: `receiptd intake`, or within "
