@@ -13,6 +13,7 @@ static const cyaml_strval_t gap_policies[] = {
     {"halt", RCPT_GAP_HALT},
     {"skip", RCPT_GAP_SKIP},
 };
+/* The consumer. Properties of librdkafka without a key here go into kafka.properties. */
 static const struct rcpt_config_row kafka_rows[] = {
     TEXT("kafka.brokers", kafka.brokers, REQUIRED | ACTIVE, "127.0.0.1:9092", 1, 4096,
          "addresses of brokers, `host:port`, separated by commas"),
@@ -86,6 +87,7 @@ static const struct rcpt_config_row top_rows[] = {
             "rules that publish many changes as one; examples: docs/folds.md"),
 };
 
+/* A batch is one transaction of one lane. */
 static const struct rcpt_config_row batch_rows[] = {
     /* A batch ends at whichever limit it meets first; batch.linger counts for idle lanes only. */
     INTEGER("batch.max_events", batch.max_events, RELOADABLE, "4000", 1, 100000,
@@ -99,11 +101,13 @@ static const struct rcpt_config_row batch_rows[] = {
              "how long a small batch waits for more; 0s: not at all"),
 };
 
+/* The budget counts records that are queued or in flight. */
 static const struct rcpt_config_row memory_rows[] = {
     SIZE("memory.budget", memory.budget_bytes, RELOADABLE, "16MiB", 64 * KIB, 64 * GIB,
          "memory for records that are queued or in flight; above it no record is taken in"),
 };
 
+/* Work of lanes while no receipts come. */
 static const struct rcpt_config_row progress_rows[] = {
     DURATION("progress.verify_interval", progress.verify_interval_ms, RELOADABLE, "5s", 100, HOUR,
              "how often an idle lane compares its positions with the database"),
@@ -128,6 +132,7 @@ static const struct rcpt_config_row parked_rows[] = {
             "parked receipts of one transaction"),
 };
 
+/* Keys that switch a count on are not reloadable: the statements of lanes depend on them. */
 static const struct rcpt_config_row counters_rows[] = {
     DURATION(
         "counters.rollup_interval", counters.rollup_interval_ms, RELOADABLE, "1s", 10, HOUR,
@@ -152,6 +157,7 @@ static const struct rcpt_config_row counters_rows[] = {
          "`logical` message; needs `receiptd migrate`"),
 };
 
+/* Off by default: the database remembers each receipt for the window. */
 static const struct rcpt_config_row dedup_rows[] = {
     DURATION("dedup.window", dedup.window_ms, 0, "0s", 0, 7 * DAY,
              "how long after its event time a receipt is remembered, so that a copy is no event; "
@@ -253,6 +259,7 @@ static const cyaml_strval_t machine_policies[] = {
     {"count", RCPT_MACHINE_COUNT},
     {"ignore", RCPT_MACHINE_IGNORE},
 };
+/* core/machine.c applies the policies; a reload may change all of them. */
 static const struct rcpt_config_row machine_rows[] = {
     CHOICE("machine.opens", machine.opens, RELOADABLE, "flag", machine_policies,
            "opens with the flag MACHINE_OPEN: `flag` sets the flag alone, `count` counts OPENED as "
@@ -363,6 +370,7 @@ static const struct rcpt_config_row intake_rows[] = {
             "one entry for each gateway and tenant; examples: docs/gateways.md"),
 };
 
+/* Keys of the interface count for `receiptd serve`, and for `run` where serve.enabled is set. */
 static const struct rcpt_config_row serve_rows[] = {
     BOOLEAN("serve.enabled", serve.enabled, 0, "false",
             "whether `receiptd run` also answers as `receiptd serve`"),
@@ -400,6 +408,7 @@ static const struct rcpt_config_row serve_rows[] = {
          "header in which a trusted proxy names the organisation that may be read; `*`: all"),
 };
 
+/* After the deadline open batches are given up; Kafka delivers their receipts again. */
 static const struct rcpt_config_row shutdown_rows[] = {
     DURATION("shutdown.deadline", shutdown.deadline_ms, RELOADABLE, "20s", 100, HOUR,
              "how long open batches may take after SIGTERM"),
@@ -419,6 +428,7 @@ static const cyaml_strval_t message_id_forms[] = {
     {"hash", false},
     {"plain", true},
 };
+/* The whole section is reloadable, so that an operator can look closer while it runs. */
 static const struct rcpt_config_row log_rows[] = {
     CHOICE("log.level", log.level, RELOADABLE, "info", log_levels,
            "least severe level that is written"),
@@ -433,6 +443,7 @@ static const struct rcpt_config_row log_rows[] = {
            "how lines show message ids: as a `hash`, or `plain`"),
 };
 
+/* One listener for machines. The intake and serve have listeners of their own. */
 static const struct rcpt_config_row http_rows[] = {
     TEXT("http.listen", http.listen, ACTIVE, "127.0.0.1:9464", 0, 255,
          "address of /metrics, /livez, /readyz, /startupz and /statusz; \"\": none"),
@@ -453,6 +464,7 @@ static const struct rcpt_config_row control_rows[] = {
          "path of the socket, for the same user only; \"\": none; no socket without its folder"),
 };
 
+/* Without an endpoint nothing of this section is used. */
 static const struct rcpt_config_row tracing_rows[] = {
     TEXT("tracing.endpoint", tracing.endpoint, NULLABLE, "http://127.0.0.1:4318/v1/traces", 8, 2048,
          "URL for OTLP over HTTP (JSON), with path, without user name; not set: no traces"),
@@ -532,6 +544,7 @@ static const struct rcpt_config_row actions_rows[] = {
              "at least `actions.retention`; then they may begin another; 0s: without limit"),
 };
 
+/* Three lists that make one ladder; check.c treats them as one key. */
 static const struct rcpt_config_row ladder_rows[] = {
     RECORDS("ladder.statuses", ladder_definition.statuses, ladder_definition.status_count,
             RELOADABLE, NULL, 1, RCPT_LADDER_MAX_STATUSES, rcpt_config_status_record,
