@@ -5,8 +5,8 @@
 
 int main(int argc, char **argv)
 {
-    /* A thread of librdkafka may still be on its way out when everything else is done. exit() would
-     * take OpenSSL away from under what it does last. */
+    /* A thread of librdkafka may still be on its way out when everything else is done. Calling
+     * exit() would free OpenSSL while that thread still uses it. */
     (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
     return command_main(argc, argv);
 }

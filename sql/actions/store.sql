@@ -1,15 +1,19 @@
--- The pipelines of the configuration: $1 text, JSON. Returns unknown: columns that they name and the inbox does not
--- have, as "PIPELINE: COLUMN, …"; nothing is stored then. NULL: none. Of runs that a topic or an import begins, the
--- fields are theirs.
+-- Stores the pipelines of the configuration: $1 text, JSON. Returns unknown: columns that they name and the inbox
+-- does not have, as "PIPELINE: COLUMN, …". Nothing is stored then. NULL: none. The check leaves out runs that a topic
+-- or an import begins: they bring their own fields.
 WITH named AS (
     SELECT format('%s: %s', w.one ->> 'name', f.name) AS place
     FROM jsonb_array_elements($1::text::jsonb) AS w (one),
          unnest(ARRAY[w.one ->> 'org', w.one ->> 'subject']
-                || CASE WHEN jsonb_typeof(w.one -> 'once_per') = 'array' THEN ARRAY(SELECT jsonb_array_elements_text(w.one -> 'once_per'))
+                || CASE WHEN jsonb_typeof(w.one -> 'once_per') = 'array'
+                        THEN ARRAY(SELECT jsonb_array_elements_text(w.one -> 'once_per'))
                         ELSE '{}' END) AS f (name)
     WHERE w.one ->> 'on' IS NOT NULL AND f.name <> 'subject'
       AND NOT EXISTS (SELECT FROM pg_attribute a
-                      WHERE a.attrelid = 'message_inbox'::regclass AND a.attname = f.name AND a.attnum > 0 AND NOT a.attisdropped)
+                      WHERE a.attrelid = 'message_inbox'::regclass
+                        AND a.attname = f.name
+                        AND a.attnum > 0
+                        AND NOT a.attisdropped)
 ),
 u AS MATERIALIZED (SELECT string_agg(DISTINCT n.place, ', ' ORDER BY n.place) AS unknown FROM named n)
 SELECT u.unknown, CASE WHEN u.unknown IS NULL THEN pipelines_store($1::text::jsonb)::text END FROM u;

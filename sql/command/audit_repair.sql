@@ -11,7 +11,7 @@ cell AS MATERIALIZED (
     FROM campaign_recount(ARRAY[$1::text], $2::bool) s
     LEFT JOIN message_status_priority k ON k.code = s.status
 ),
--- How many messages are missing whose own status is this one: its drift without that of its children.
+-- The number of missing messages whose own status is this one: its drift without that of its children.
 standing AS MATERIALIZED (
     SELECT c.status, c.drift - COALESCE((SELECT sum(d.drift) FROM cell d WHERE d.parent = c.status), 0)::int8 AS n
     FROM cell c
@@ -19,7 +19,8 @@ standing AS MATERIALIZED (
 ),
 went AS MATERIALIZED (
     SELECT CASE WHEN $2::bool THEN COALESCE(bool_or(c.drift > 0) FILTER (WHERE c.status = 0), false)
-                ELSE COALESCE(bool_or(c.drift > 0), false) AND NOT EXISTS (SELECT FROM standing s WHERE s.n < 0) END AS unbooked
+                ELSE COALESCE(bool_or(c.drift > 0), false)
+                     AND NOT EXISTS (SELECT FROM standing s WHERE s.n < 0) END AS unbooked
     FROM cell c
     WHERE c.status < 9001
 ),
@@ -27,7 +28,9 @@ retired AS (
     INSERT INTO campaign_retired (campaign_id, status, flags, messages)
     SELECT $1::text, s.status, 0, s.n FROM standing s, went WHERE went.unbooked AND s.n <> 0
     UNION ALL
-    SELECT $1::text, NULL, 1 << (c.status - 9001), c.drift FROM cell c, went WHERE went.unbooked AND c.status >= 9001 AND c.drift > 0
+    SELECT $1::text, NULL, 1 << (c.status - 9001), c.drift
+    FROM cell c, went
+    WHERE went.unbooked AND c.status >= 9001 AND c.drift > 0
     RETURNING status, messages
 ),
 missing AS MATERIALIZED (

@@ -1,12 +1,12 @@
--- Dead letters to be decoded again, after a key, in the order of their keys: $1 text reason (NULL: any), $2 text topic,
--- $3 int4 partition, $4 int8 offset, $5 int4 index (the last key of the page before; '', -1, -1, -1 at first), $6 int8
--- most rows, $7 int8 most bytes of payload (one letter comes even above it). Columns: topic, partition, offset, index,
--- payload (bytea), at_ms (of its record), indexes (of a letter for many), cut (the payload is not all of it), gone
--- (false; see dead_letters_chosen.sql).
+-- Dead letters to be decoded again, after a key, in the order of their keys. Parameters: $1 text reason (NULL: any),
+-- $6 int8 most rows, $7 int8 most bytes of payload (one letter comes even above it). Last key of the page before ('',
+-- -1, -1, -1 at first): $2 text topic, $3 int4 partition, $4 int8 offset, $5 int4 index. Columns: topic, partition,
+-- offset, index, payload (bytea), at_ms (of its record), indexes (of a letter for many). Further: cut (the payload is
+-- not all of it), gone (false; see dead_letters_chosen.sql).
 SELECT p.topic, p.partition, p."offset", p.index, d.payload, d.indexes,
        floor(extract(epoch FROM COALESCE(d.at, d.dead_at)) * 1000)::int8 AS at_ms,
-       COALESCE(d.indexes IS NULL AND octet_length(d.payload) = 65536 AND d.detail ~ 'the first of [0-9]+ bytes$', false)
-           AS cut, false AS gone
+       COALESCE(d.indexes IS NULL AND octet_length(d.payload) = 65536
+                    AND d.detail ~ 'the first of [0-9]+ bytes$', false) AS cut, false AS gone
 FROM (
     SELECT w.*, sum(w.bytes) OVER (ORDER BY w.topic, w.partition, w."offset", w.index) AS total,
            row_number() OVER (ORDER BY w.topic, w.partition, w."offset", w.index) AS n

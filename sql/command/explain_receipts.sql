@@ -1,7 +1,7 @@
 -- All stored facts about a message's receipts, in the order in which they were recorded: $1 text id. Columns: kind
 -- (timeline, parked), topic, partition, offset, index, status, at, old, new, gained, gateway, reason, reason_class,
--- event_id, part, parts, waited (see tables/007_receipts), recorded_at, and for those that the batch did not apply
--- whether they still wait (parked), and the reason of their letter (dead).
+-- event_id, part, parts, waited (see tables/timeline), recorded_at. Receipts that the batch did not apply have two
+-- more: parked (it still waits), dead (the reason of its letter).
 SELECT 'timeline' AS kind, t.topic, t.partition, t."offset", t.index, t.status,
        to_char(t.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at, t.old, t.new, t.gained,
        t.gateway, t.reason, t.reason_class, t.event_id, t.part, t.parts, t.waited,

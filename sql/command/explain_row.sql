@@ -1,5 +1,6 @@
--- The message's row: $1 text id, $2 and $3 text columns of the customer and of the logical message (NULL: none). status
--- and flags by name, path from the root, times in RFC 3339 (UTC); parts of it that are delivered.
+-- The message's row: $1 text id, $2 and $3 text columns of the customer and of the logical message (NULL: none).
+-- Columns are status and flags by name, the path from the root, times in RFC 3339 (UTC), and the parts of it that are
+-- delivered.
 SELECT m.message_id, m.org_id, m.campaign_id, m.status, COALESCE(s.name, m.status::text) AS status_name, m.flags,
        (SELECT string_agg(f.name, ' ' ORDER BY f.code) FROM message_status_priority f
         WHERE f.flag_bit IS NOT NULL AND (m.flags >> f.flag_bit) & 1 = 1) AS flag_names,

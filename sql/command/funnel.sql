@@ -1,9 +1,10 @@
--- The funnel: $1 text campaign (NULL: all), $2 text organisation that alone has messages in it (NULL: any). One row per
--- campaign and status or flag where something was counted: campaign_id, status, messages, events, duplicates,
--- customers, logical (counters.groups), org_id (NULL: several organisations, or none). Ordered by campaign and status.
--- What follows from the ladder (names, parents, `current`) is left to the caller: the view campaign_funnel with it
+-- The funnel: $1 text campaign (NULL: all), $2 text organisation that alone has messages in it (NULL: any). One row
+-- per campaign and status or flag where something was counted, ordered by campaign and status. Columns: campaign_id,
+-- status, messages, events, duplicates, customers, logical (counters.groups), org_id (NULL: several organisations, or
+-- none). The caller adds what follows from the ladder (names, parents, `current`): the view campaign_funnel with it
 -- takes four times as long.
-SELECT c.campaign_id, c.status, c.messages, c.events, COALESCE(d.duplicates, 0) AS duplicates, COALESCE(g.customers, 0) AS customers, COALESCE(g.logical, 0) AS logical, o.org_id
+SELECT c.campaign_id, c.status, c.messages, c.events, COALESCE(d.duplicates, 0) AS duplicates,
+       COALESCE(g.customers, 0) AS customers, COALESCE(g.logical, 0) AS logical, o.org_id
 FROM (
     SELECT r.campaign_id, r.status, sum(r.messages)::int8 AS messages, sum(r.events)::int8 AS events
     FROM campaign_count r

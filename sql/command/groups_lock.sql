@@ -1,3 +1,3 @@
--- Before groups are repaired or erased, in the same transaction and an earlier statement than their snapshot: nobody
--- folds meanwhile.
+-- Keeps roll-ups from folding groups while these are repaired or erased. It runs in the same transaction, in an
+-- earlier statement than the snapshot.
 SELECT FROM turn WHERE task = 'groups' FOR UPDATE;

@@ -1,10 +1,12 @@
--- What pipelines ($1 text, JSON as for actions/store.sql) and rules ($2 text, JSON as for fold/rules.sql) read of
--- messages and message_inbox does not have: pipelines and rules, as "NAME: COLUMN, …"; NULL: none.
+-- Columns that pipelines and rules read and message_inbox does not have: two columns, pipelines and rules, as "NAME:
+-- COLUMN, …" (NULL: none). Parameters: $1 text pipelines, JSON as for actions/store.sql, $2 text rules, JSON as for
+-- fold/rules.sql.
 WITH named AS (
     SELECT 1 AS kind, w.one ->> 'name' AS name, f.name AS field
     FROM jsonb_array_elements($1::text::jsonb) AS w (one),
          unnest(ARRAY[w.one ->> 'org', w.one ->> 'subject']
-                || CASE WHEN jsonb_typeof(w.one -> 'once_per') = 'array' THEN ARRAY(SELECT jsonb_array_elements_text(w.one -> 'once_per'))
+                || CASE WHEN jsonb_typeof(w.one -> 'once_per') = 'array'
+                        THEN ARRAY(SELECT jsonb_array_elements_text(w.one -> 'once_per'))
                         ELSE '{}' END) AS f (name)
     WHERE w.one ->> 'on' IS NOT NULL AND f.name <> 'subject'
     UNION ALL
@@ -15,7 +17,10 @@ missing AS (
     SELECT DISTINCT n.kind, format('%s: %s', n.name, n.field) AS place
     FROM named n
     WHERE NOT EXISTS (SELECT FROM pg_attribute a
-                      WHERE a.attrelid = 'message_inbox'::regclass AND a.attname = n.field AND a.attnum > 0 AND NOT a.attisdropped)
+                      WHERE a.attrelid = 'message_inbox'::regclass
+                        AND a.attname = n.field
+                        AND a.attnum > 0
+                        AND NOT a.attisdropped)
 )
 SELECT string_agg(m.place, ', ' ORDER BY m.place) FILTER (WHERE m.kind = 1) AS pipelines,
        string_agg(m.place, ', ' ORDER BY m.place) FILTER (WHERE m.kind = 2) AS rules

@@ -1,4 +1,4 @@
--- What the rates are made of, ordered by rate: kpi, is_numerator, status, measure (messages, events, current or
+-- The parts of the rates, ordered by rate: kpi, is_numerator, status, measure (messages, events, current or
 -- customers). Rates that the ladder does not give are left out.
 SELECT p.kpi, p.part = 'numerator' AS is_numerator, p.status, p.measure
 FROM kpi_part p

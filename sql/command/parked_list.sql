@@ -1,7 +1,8 @@
 -- Receipts that wait for a message, the oldest first: $1 text account or gateway (NULL: all), $2 text topic (NULL:
 -- all), $3 int8 most rows. Columns: message_id, source (the account, else the gateway that the receipt names, else its
 -- topic), account, gateway_id, topic, partition, offset, index, parked_at (RFC 3339, UTC), age_s.
-SELECT p.message_id, COALESCE(p.account, p.gateway, p.topic) AS source, p.account, p.gateway_id, p.topic, p.partition, p."offset", p.index,
+SELECT p.message_id, COALESCE(p.account, p.gateway, p.topic) AS source,
+       p.account, p.gateway_id, p.topic, p.partition, p."offset", p.index,
        to_char(p.parked_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS parked_at,
        floor(extract(epoch FROM now() - p.parked_at))::int8 AS age_s
 FROM parked_event p

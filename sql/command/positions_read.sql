@@ -1,7 +1,7 @@
 -- Positions: $1 text reader (receipts, folds, actions), $2 text topic, $3 int4 partition (NULL: all). One row per
 -- partition: topic, cluster_id (that its log is in; NULL: not noted), partition, position (the lowest of its lanes;
--- NULL: no row), missing (lanes without a row), positions (of each lane, to see whether they have moved), and the
--- anchor of the lane that is furthest behind.
+-- NULL: no row), missing (lanes without a row). Column positions: of each lane, to see whether they have moved. The
+-- last columns are the anchor of the lane that is furthest behind.
 SELECT t.topic, t.cluster_id, n AS partition, min(p.next_offset) AS position, t.lanes - count(p.lane) AS missing,
        COALESCE(string_agg(p.next_offset::text, ',' ORDER BY p.lane), '') AS positions,
        (array_agg(p.anchor_offset ORDER BY p.next_offset))[1] AS anchor_offset,

@@ -1,6 +1,6 @@
--- Moves the position of a partition; after synchronous.sql and positions_lock.sql. $1 text topic, $2 int4 partition, $3
--- int8 offset, $4 text which lanes: all, below (those below the offset), missing (rows that somebody deleted). Returns
--- rows. The raised generation fences off every batch that was made for the position before.
+-- Moves the position of a partition, after synchronous.sql and positions_lock.sql. Returns rows. Parameters: $1 text
+-- topic, $2 int4 partition, $3 int8 offset, $4 text which lanes: all, below (those below the offset), missing (rows
+-- that were deleted by hand). The raised generation fences off every batch that was made for the position before.
 WITH
 raised AS (
     UPDATE consumer_topic SET generation = generation + 1 WHERE topic = $1::text RETURNING generation, lanes
@@ -16,7 +16,8 @@ moved AS (
             SELECT CASE WHEN s.stays THEN p.next_offset ELSE excluded.next_offset END,
                    CASE WHEN s.stays THEN p.anchor_offset END, CASE WHEN s.stays THEN p.anchor_timestamp END,
                    CASE WHEN s.stays THEN p.anchor_crc END
-            FROM (SELECT $4::text = 'missing' OR $4::text = 'below' AND p.next_offset >= excluded.next_offset AS stays) s)
+            FROM (SELECT $4::text = 'missing'
+                         OR $4::text = 'below' AND p.next_offset >= excluded.next_offset AS stays) s)
     RETURNING 1
 )
 SELECT count(*) AS rows FROM moved;

@@ -4,7 +4,9 @@
 WITH
 distance AS (SELECT t.generation << 40 AS by FROM consumer_topic t WHERE t.topic = $1::text),
 parked AS (
-    DELETE FROM parked_event e WHERE e.topic = $1::text AND e.partition = $2::int4 AND e."offset" >= 0 RETURNING e AS one
+    DELETE FROM parked_event e
+    WHERE e.topic = $1::text AND e.partition = $2::int4 AND e."offset" >= 0
+    RETURNING e AS one
 ),
 letters AS (
     DELETE FROM dead_letter d WHERE d.topic = $1::text AND d.partition = $2::int4 AND d."offset" >= 0 RETURNING d AS one

@@ -1,19 +1,16 @@
--- Moves the oldest deltas into the totals: $1 int4 most rows, $2 int8 only ids above this one, $3
--- text 'funnel' for the deltas of the funnel, any other for those of all other kinds, which have
--- many times as many cells. Returns rows (handled; equal to $1: there may be more) and last (the largest id handled, 0
--- if none). The bound keeps the scan away from rows that were rolled up long ago and that an open
--- snapshot keeps from being removed. Rows of a transaction that commits late may lie below it, so
--- now and then the bound is 0.
+-- Moves the oldest deltas into the totals. Parameters: $1 int4 most rows, $2 int8 only ids above this one, $3 text
+-- 'funnel' for the deltas of the funnel. Any other value of $3 takes the deltas of all other kinds, which have many
+-- times as many cells. Returns rows (handled; equal to $1: there may be more) and last (the largest id handled, 0 if
+-- none). The bound keeps the scan away from rows that were rolled up long ago and that an open snapshot keeps from
+-- being removed. Rows of a transaction that commits late may lie below it, so now and then the bound is 0.
 --
--- One statement: a reader sees a delta or its total, never both. The ids come as a sorted array, so
--- two roll-ups lock in the same order; the second finds the rows deleted. Totals and
--- campaign_changed are upserted in their own order for the same reason. unnest() in FROM would
--- store each array's rows first.
+-- One statement: a reader sees a delta or its total, never both. The ids come as a sorted array, so two roll-ups lock
+-- in the same order; the second finds the rows deleted. Totals and campaign_changed are upserted in their own order
+-- for the same reason. unnest() in FROM would store each array's rows first.
 --
--- The keys of a dimension are bounded: a campaign has a thousand, in the order in which they come,
--- and what comes under a further one is added to 'other'. A key that has a total keeps it, so all
--- counts of a message go to the same one. A second such roll-up at the same time does nothing,
--- since both could give away the last place.
+-- The keys of a dimension are bounded: a campaign has a thousand, in the order in which they come. Counts of a
+-- further key are added to 'other'. A key that has a total keeps it, so all counts of a message go to the same one. A
+-- second such roll-up at the same time does nothing, since both could give away the last place.
 WITH
 taken AS (
     DELETE FROM counter_delta
@@ -52,14 +49,17 @@ fresh AS MATERIALIZED (
 places AS MATERIALIZED (
     SELECT f.campaign_id, f.kind,
            1000 - (SELECT count(DISTINCT t.key) FROM campaign_tally_total t
-                   WHERE t.campaign_id = f.campaign_id AND t.kind = f.kind AND t.at = '-infinity' AND t.key <> 'other') AS n
+                   WHERE t.campaign_id = f.campaign_id
+                     AND t.kind = f.kind
+                     AND t.at = '-infinity'
+                     AND t.key <> 'other') AS n
     FROM (SELECT DISTINCT f.campaign_id, f.kind FROM fresh f) f
 ),
 excess AS MATERIALIZED (
     SELECT f.campaign_id, f.kind, f.key
     FROM fresh f JOIN places r ON r.campaign_id = f.campaign_id AND r.kind = f.kind WHERE f.n > r.n
 ),
--- What the few places in the histograms of times count as, whatever the campaign.
+-- Messages and events of the few places in the histograms of times, whatever the campaign.
 placed AS MATERIALIZED (
     SELECT d.key AS place, n.*
     FROM (SELECT DISTINCT c.key FROM count c WHERE c.kind = 'time_place') d
@@ -95,7 +95,7 @@ noted AS (
     SELECT DISTINCT f.campaign_id COLLATE "C" FROM funnel f ORDER BY 1
     ON CONFLICT (campaign_id) DO UPDATE SET changed_at = now()
 ),
--- What cancels out makes no total, but for the keys of dimensions, which have taken their place.
+-- Counts that cancel out make no total. Keys of dimensions are the exception: they have taken their place.
 moved AS (
     INSERT INTO campaign_tally_total AS t (campaign_id, kind, at, key, status, messages, events)
     SELECT c.campaign_id, c.kind, c.at, c.key, c.status, sum(c.messages), sum(c.events) FROM cells c

@@ -2,7 +2,9 @@
 -- receipts. Variables: range_recipient, range_account. $1 text[] message ids, $2 int8 the erasure. Returns rows.
 WITH gone AS (
     DELETE FROM range_receipt r
-    USING (SELECT DISTINCT m.:"range_account" AS account, m.:"range_recipient" AS recipient FROM message_inbox m WHERE m.message_id = ANY ($1::text[])) p
+    USING (SELECT DISTINCT m.:"range_account" AS account, m.:"range_recipient" AS recipient
+           FROM message_inbox m
+           WHERE m.message_id = ANY ($1::text[])) p
     WHERE r.account = p.account AND r.recipient = p.recipient
     RETURNING 1
 ),

@@ -1,17 +1,16 @@
--- The messages that one step of `receiptd expire` takes: nothing came for them in time. The rest of
--- the transaction treats each as if a receipt had named its new status: decide changes it, C counts,
--- and flight 2 writes (src/postgres/flights.c).
--- Variables: part_schema, part_table, and the names there of message_id, status, updated_at.
--- $1 tid first and $2 tid end (excluded) of the pages.
--- $3 jsonb rules, of which the first that fits a message counts: n; column and value (null: all
--- messages); low and high: a status from low up to, but without, high becomes high; after (ms; 0:
--- never).
--- Returns, in the order of ids: message_id, status (the new one), at (now, in µs).
+-- The messages that one step of `receiptd expire` takes: nothing came for them in time. The rest of the transaction
+-- treats each as if a receipt had named its new status: decide changes it, C counts, and flight 2 writes
+-- (src/postgres/flights.c).
 --
--- It locks each row in the version that is overdue: where another transaction has just changed the
--- row, PostgreSQL tries the conditions again. So decide, which has a younger snapshot, finds the same
--- messages. A receipt that comes in between waits for the row, and then meets the new status. The
--- next run takes rows that a batch holds now: a step waits for no batch.
+-- Variables: part_schema, part_table, and the names there of message_id, status, updated_at. Parameters: $1 tid first
+-- and $2 tid end (excluded) of the pages, $3 jsonb rules, of which the first that fits a message counts. A rule has
+-- n, column and value (null: all messages), low, high and after (ms; 0: never). A status from low up to, but without,
+-- high becomes high. Returns, in the order of ids: message_id, status (the new one), at (now, in µs).
+--
+-- It locks each row in the version that is overdue: where another transaction has just changed the row, PostgreSQL
+-- tries the conditions again. So decide, which has a younger snapshot, finds the same messages. A receipt that comes
+-- in between waits for the row, and then meets the new status. The next run takes rows that a batch holds now: a step
+-- waits for no batch.
 WITH
 rules AS (
     SELECT r.*

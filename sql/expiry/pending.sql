@@ -2,7 +2,8 @@
 -- all). One row: messages, due (of them those whose time is over), until (when the time of the youngest is over; NULL:
 -- there is none).
 WITH rules AS (
-    SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r (n int4, "column" text, value text, low int2, high int2, after int8)
+    SELECT r.*
+    FROM jsonb_to_recordset($1::jsonb) AS r (n int4, "column" text, value text, low int2, high int2, after int8)
 )
 SELECT count(*) AS messages, count(*) FILTER (WHERE e.at < now()) AS due,
        to_char(max(e.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS until

@@ -14,7 +14,8 @@ due AS MATERIALIZED (
                 WHEN g.last_at + r."window" <= c.at THEN 'quiet'
                 WHEN g.first_at + r.max_hold <= c.at THEN 'hold' END AS cause
     FROM (SELECT * FROM fold_group f
-          WHERE f.lane = $1::int4 AND f.due_at <= (SELECT w.at FROM clock w) AND f.due_at <= now() -- the plan knows how few
+          -- The comparison with now() is for the planner, which then knows how few groups are due.
+          WHERE f.lane = $1::int4 AND f.due_at <= (SELECT w.at FROM clock w) AND f.due_at <= now()
           ORDER BY f.due_at LIMIT $2::int4) g
     CROSS JOIN clock c
     JOIN fold_rule r ON r.rule = g.rule

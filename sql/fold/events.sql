@@ -1,8 +1,8 @@
--- Rows of transitions that have not been read yet, oldest first; they stay until gather has their sums. $1 int8[] rows
--- that have been, $2 int4 most rows, $3 int8 most entries in them (one row comes even above it). Returns id, at
--- (microseconds since 1970), size, orgs, campaigns, old, new, gained, n, columns, links, firsts, lasts (microseconds,
--- in place of at, where sums were kept back). An array of one value over and over comes with one element: to write it
--- as text, and to read it, costs more than to compare.
+-- Rows of transitions that have not been read yet, oldest first; they stay until gather has their sums. Parameters:
+-- $1 int8[] rows that have been read, $2 int4 most rows, $3 int8 most entries in them (one row comes even above it).
+-- Returns id, at (microseconds since 1970), size, orgs, campaigns, old, new, gained, n, columns, links, firsts,
+-- lasts. Where sums were kept back, firsts and lasts (microseconds) stand in place of at. An array of one value over
+-- and over comes with one element: writing and reading it as text costs more than comparing.
 SELECT e.id, (extract(epoch FROM e.at) * 1000000)::int8 AS at, cardinality(e.n) AS size,
        CASE WHEN e.orgs[1] = ALL (e.orgs) THEN e.orgs[1:1] ELSE e.orgs END AS orgs, e.campaigns,
        CASE WHEN e.old[1] = ALL (e.old) THEN e.old[1:1] ELSE e.old END AS old,

@@ -1,5 +1,5 @@
--- Closed groups whose last publication is older than $2 int8 ms are forgotten, at most $3 int4 of shard $1 int4;
--- numbers of new groups begin above theirs, so that an id is never used twice. After fence.sql. Returns rows.
+-- Forgets closed groups whose last publication is older than $2 int8 ms, at most $3 int4 of shard $1 int4, after
+-- fence.sql. Returns rows. Numbers of new groups begin above theirs, so that an id is never used twice.
 WITH
 gone AS (
     DELETE FROM fold_group g

@@ -8,6 +8,8 @@ SELECT $1::int4 = 0 AND EXISTS (SELECT FROM fold_event e WHERE e.rules IS NULL) 
                  OR EXISTS (SELECT FROM fold_group g
                             WHERE g.lane = 1 AND g.due_at <= now() AND g.due_at > (SELECT fold_as_of()))
             ELSE EXISTS (SELECT FROM fold_group g
-                         WHERE g.lane = $1::int4 AND g.due_at <= now() AND g.due_at <= (SELECT fold_as_of())) END AS due,
+                         WHERE g.lane = $1::int4
+                           AND g.due_at <= now()
+                           AND g.due_at <= (SELECT fold_as_of())) END AS due,
        EXISTS (SELECT FROM fold_outbox o WHERE o.lane = $1::int4) AS claimed,
        (extract(epoch FROM now()) * 1000000)::int8 AS now;

@@ -6,21 +6,26 @@ WITH
 given AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset($1::text::jsonb) AS r (
         rule text, source text, topic text, match jsonb, by_campaign boolean, by_org boolean, by_status boolean,
-        by_prev_status boolean, by_flags boolean, key_columns text[], columns text[], kinds jsonb, fields jsonb, "window" interval, max_hold interval, max_events bigint, max_values integer, funnel boolean, target text,
+        by_prev_status boolean, by_flags boolean, key_columns text[], columns text[], kinds jsonb, fields jsonb,
+        "window" interval, max_hold interval, max_events bigint, max_values integer, funnel boolean, target text,
         destination text, message_key text, longest_wait interval)
 ),
 stored AS (
-    INSERT INTO fold_rule AS s (rule, source, topic, match, by_campaign, by_org, by_status, by_prev_status, by_flags, key_columns,
+    INSERT INTO fold_rule AS s (rule, source, topic, match, by_campaign, by_org,
+                                by_status, by_prev_status, by_flags, key_columns,
                                 columns, kinds, fields, "window", max_hold, max_events, max_values, funnel, target,
                                 destination, message_key)
-    SELECT g.rule, g.source, g.topic, g.match, g.by_campaign, g.by_org, g.by_status, g.by_prev_status, g.by_flags, g.key_columns,
-           g.columns, g.kinds, g.fields, g."window", g.max_hold, g.max_events, g.max_values, g.funnel, g.target, g.destination, g.message_key
+    SELECT g.rule, g.source, g.topic, g.match, g.by_campaign, g.by_org,
+           g.by_status, g.by_prev_status, g.by_flags, g.key_columns,
+           g.columns, g.kinds, g.fields, g."window", g.max_hold, g.max_events,
+           g.max_values, g.funnel, g.target, g.destination, g.message_key
     FROM given g
     ORDER BY g.rule
     ON CONFLICT (rule) DO UPDATE
     SET source = EXCLUDED.source, topic = EXCLUDED.topic, match = EXCLUDED.match, by_campaign = EXCLUDED.by_campaign,
         by_org = EXCLUDED.by_org, by_status = EXCLUDED.by_status, by_prev_status = EXCLUDED.by_prev_status,
-        by_flags = EXCLUDED.by_flags, key_columns = EXCLUDED.key_columns, columns = EXCLUDED.columns, kinds = EXCLUDED.kinds, fields = EXCLUDED.fields,
+        by_flags = EXCLUDED.by_flags, key_columns = EXCLUDED.key_columns,
+        columns = EXCLUDED.columns, kinds = EXCLUDED.kinds, fields = EXCLUDED.fields,
         "window" = EXCLUDED."window", max_hold = EXCLUDED.max_hold, max_events = EXCLUDED.max_events,
         max_values = EXCLUDED.max_values, funnel = EXCLUDED.funnel, target = EXCLUDED.target,
         destination = EXCLUDED.destination, message_key = EXCLUDED.message_key, removed_at = NULL

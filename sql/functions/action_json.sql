@@ -1,4 +1,4 @@
--- What a text says as JSON, NULL where it is none that can be kept (\u0000, too deep).
+-- The JSON of a text, NULL where it is none that can be kept (\u0000, too deep).
 CREATE OR REPLACE FUNCTION action_json(value text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     RETURN value::jsonb;

@@ -1,7 +1,7 @@
--- Part of actions_claim(): charges the limits, first that of all organisations together, then each organisation's in
--- the order of their names, so that two rounds never wait for each other. What an organisation was granted beyond the
--- limit of all goes back, and so does what the limit of all granted and no organisation used. ready, orgs, tags: as
--- actions_rank() gives them. The limits: as actions_grant() takes them. ids: the actions that may run, by rank;
+-- Part of actions_claim(): charges the limits, first that of all organisations together, then each organisation's.
+-- They come in the order of their names, so that two rounds never wait for each other. An organisation gives back
+-- attempts beyond the limit of all. The limit of all gets back attempts that no organisation used. ready, orgs, tags:
+-- as actions_rank() gives them. The limits: as actions_grant() takes them. ids: the actions that may run, by rank;
 -- charged_at: when each was charged. '{}' if there is none.
 CREATE OR REPLACE FUNCTION actions_charge(ready int8[], orgs text[], tags float8[], org_interval int8, org_burst int8,
                                           org_concurrency int4, all_interval int8, all_burst int8, all_concurrency int4,
@@ -19,8 +19,11 @@ BEGIN
     IF ready = '{}' THEN
         RETURN;
     END IF;
-    SELECT g.allowed INTO left_over FROM actions_grant('*', cardinality(ready), all_interval, all_burst, all_concurrency) g;
-    FOR org IN SELECT x.org AS id, count(*)::int4 AS n, array_agg(x.id ORDER BY x.nth) AS ids, array_agg(x.tag ORDER BY x.nth) AS tags
+    SELECT g.allowed
+    INTO left_over
+    FROM actions_grant('*', cardinality(ready), all_interval, all_burst, all_concurrency) g;
+    FOR org IN SELECT x.org AS id, count(*)::int4 AS n, array_agg(x.id ORDER BY x.nth) AS ids,
+                      array_agg(x.tag ORDER BY x.nth) AS tags
                FROM unnest(ready, orgs, tags) WITH ORDINALITY AS x (id, org, tag, nth)
                WHERE left_over > 0
                GROUP BY x.org ORDER BY x.org
@@ -51,7 +54,8 @@ BEGIN
     left_over := left_over - cardinality(ids);
     IF left_over > 0 THEN
         UPDATE org_limit o
-        SET full_at_us = o.full_at_us - left_over * COALESCE(o.interval_us, all_interval, 0), granted = o.granted - left_over
+        SET full_at_us = o.full_at_us - left_over * COALESCE(o.interval_us, all_interval, 0),
+            granted = o.granted - left_over
         WHERE o.org_id = '*';
     END IF;
 END

@@ -1,25 +1,31 @@
--- One round of the scheduler over the shards of one instance: claims what is due and may run, and lets go on what needs
--- no call (waits that are over, steps whose condition does not hold).
+-- One round of the scheduler over the shards of one instance: claims actions that are due and may run. Actions that
+-- need no call go on: waits that are over, steps whose condition does not hold.
 --
--- shards: column action.lane; me: the instance that owns them. due_limit: due rows to read, shared out evenly.
--- claim_limit: rows to claim at most. lease_ms: after that time any instance may claim them again. open_endpoints:
--- their breaker is open, so what waits for them is held. targets, capacities: how many more calls a target
--- ('webhook:crm', 'produce:topic') may take; one that is not named has no limit. The rest are limits, as
--- actions_grant() takes them: of each organisation, and of all of them together.
+-- shards: column action.lane; me: the instance that owns them.
 --
--- Returns a row for each claimed action; all of them carry the summary of the round: went_on (actions that needed no
--- call), deferred (actions that a limit holds back) and drained (shards of which every due row was read). A round that
--- claims nothing returns one row, whose action_id is NULL; no row at all: the instance owns none of the shards any
--- more.
+-- due_limit: due rows to read, shared out evenly. claim_limit: rows to claim at most. lease_ms: after that time any
+-- instance may claim them again. open_endpoints: their breaker is open, so actions that wait for them are held.
+-- targets, capacities: how many more calls a target ('webhook:crm', 'produce:topic') may take. A target that is not
+-- named has no limit. The rest are limits, as actions_grant() takes them: of each organisation, and of all of them
+-- together.
+--
+-- Returns a row for each claimed action. All of them carry the summary of the round. Column went_on: actions that
+-- needed no call. Column deferred: actions that a limit holds back. Column drained: shards of which every due row was
+-- read. A round that claims nothing returns one row, whose action_id is NULL. No row at all: the instance no longer
+-- owns any of the shards.
 --
 -- Rounds of a shard follow each other, on one instance or several, and each sees all that the one before did:
--- actions_lock() locks the rows of the shards first, in order. The settings below hold for the functions that this one
--- calls. They make them find rows by key: statistics of tables that change within seconds are always wrong.
-CREATE OR REPLACE FUNCTION actions_claim(shards int4[], me text, due_limit int4, claim_limit int4, lease_ms int8, open_endpoints text[],
-                              targets text[], capacities int4[], org_interval int8, org_burst int8, org_concurrency int4,
-                              all_interval int8, all_burst int8, all_concurrency int4)
-RETURNS TABLE (action_id int8, token int8, attempt int4, run_id int8, pipeline text, stage text, op text, target text, key text,
-               org_id text, age_ms int8, wait_ms int8, late_ms int8, body text, went_on int8, deferred int4, drained int4)
+-- actions_lock() locks the rows of the shards first, in order. The settings below hold for the functions that this
+-- one calls. They make them find rows by key: statistics of tables that change within seconds are always wrong.
+CREATE OR REPLACE FUNCTION actions_claim(shards int4[], me text, due_limit int4,
+                                         claim_limit int4, lease_ms int8, open_endpoints text[],
+                                         targets text[], capacities int4[], org_interval int8,
+                                         org_burst int8, org_concurrency int4,
+                                         all_interval int8, all_burst int8, all_concurrency int4)
+RETURNS TABLE (action_id int8, token int8, attempt int4, run_id int8,
+               pipeline text, stage text, op text, target text, key text,
+               org_id text, age_ms int8, wait_ms int8, late_ms int8,
+               body text, went_on int8, deferred int4, drained int4)
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     now_at timestamptz := clock_timestamp();
@@ -48,14 +54,17 @@ BEGIN
     due := actions_hold(due, open_endpoints);
     SELECT d.undecided, d.decided INTO due, went_on FROM actions_decide(due, now_at) d;
     SELECT * INTO ready FROM actions_rank(due, targets, capacities, claim_limit);
-    SELECT * INTO granted FROM actions_charge(ready.ids, ready.orgs, ready.tags, org_interval, org_burst, org_concurrency,
-                                              all_interval, all_burst, all_concurrency);
+    SELECT *
+    INTO granted
+    FROM actions_charge(ready.ids, ready.orgs, ready.tags, org_interval, org_burst, org_concurrency,
+                        all_interval, all_burst, all_concurrency);
     deferred := cardinality(ready.ids) - cardinality(granted.ids);
     IF granted.ids <> '{}' THEN
-        RETURN QUERY SELECT t.*, went_on, deferred, drained FROM actions_take(granted.ids, granted.charged_at, me, lease_ms, now_at) t;
+        RETURN QUERY SELECT t.*, went_on, deferred, drained
+                     FROM actions_take(granted.ids, granted.charged_at, me, lease_ms, now_at) t;
     ELSE
-        -- Nothing was charged and no endpoint will be called. The next round decides again what a crash of the server
-        -- takes back.
+        -- No row was charged and no endpoint will be called. If the server crashes, the next round decides again what
+        -- that takes back.
         PERFORM set_config('synchronous_commit', 'off', true);
         RETURN NEXT;
     END IF;

@@ -1,9 +1,12 @@
--- Part of actions_claim(): ends due actions that need no call (moves, awaits, steps whose condition does not hold) and
--- lets their runs go on. Decisions have no effect outside, so they are made here. Runs end here, whatever comes next in
--- them, whose message was deleted since: it had a row when the run began, or is known as deleted. A message that never
--- had a row is none of these: an import may come before it. due: ids; now_at: the time of the round. undecided: the ids
--- that need a call. decided: how many runs went on, or ended.
-CREATE OR REPLACE FUNCTION actions_decide(due int8[], now_at timestamptz, OUT undecided int8[], OUT decided int8) LANGUAGE plpgsql AS $$
+-- Part of actions_claim(): ends due actions that need no call (moves, awaits, steps whose condition does not hold)
+-- and lets their runs go on. Decisions have no effect outside, so they are made here. A run ends here, whatever comes
+-- next in it, if its message was deleted since. The deleted message had a row when the run began, or is known as
+-- deleted. A message that never had a row is none of these: an import may come before it.
+--
+-- due: ids; now_at: the time of the round. undecided: the ids that need a call. decided: how many runs went on, or
+-- ended.
+CREATE OR REPLACE FUNCTION actions_decide(due int8[], now_at timestamptz, OUT undecided int8[], OUT decided int8)
+LANGUAGE plpgsql AS $$
 DECLARE
     runs int8[];
     pipelines int4[];

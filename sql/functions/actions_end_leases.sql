@@ -1,10 +1,11 @@
 -- Part of actions_claim(): makes actions pending again whose lease is over, since the process that called them may be
 -- gone. They may be held, decided, ranked and charged like all others. The row keeps lease_until: until the action is
 -- claimed again, its old result still counts.
--- shards: locked ones; now_at: the time of the round; share: so many rows at most of each shard.
 --
--- Where the server's clock has gone back by more than a lease, the leases from before would last as much longer: they
--- begin again.
+-- shards: locked ones; now_at: the time of the round; share: rows at most of each shard.
+--
+-- If the server's clock has gone back by more than a lease, leases from before would last as much longer. They begin
+-- again.
 CREATE OR REPLACE FUNCTION actions_end_leases(shards int4[], now_at timestamptz, share int4) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

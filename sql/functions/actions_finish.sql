@@ -1,10 +1,13 @@
--- Stores the results of claimed actions, one entry of the arrays each, and lets their runs go on. Idempotent: a result
--- whose token is not the action's changes nothing, since another instance has claimed the action. A result that comes
--- after its lease, but before such a claim, counts. me: the instance. ids, tokens: as claimed. results: done, retry
--- (after waits, in ms), dead, back (was not tried). classes, statuses, answers: how the attempt ended, for people.
--- finished: how many results counted; overlapped: how many actions ran twice at the same time.
-CREATE OR REPLACE FUNCTION actions_finish(me text, ids int8[], tokens int8[], results text[], waits int8[], classes text[],
-                               statuses int4[], answers text[])
+-- Stores the results of claimed actions, one entry of the arrays each, and lets their runs go on. It is idempotent: a
+-- result whose token is not the action's changes nothing, since another instance has claimed the action. A result
+-- that comes after its lease, but before such a claim, counts.
+--
+-- me: the instance. ids, tokens: as claimed. results: done, retry (after waits, in ms), dead, back (was not tried).
+-- classes, statuses, answers: how the attempt ended, for people. finished: how many results counted; overlapped: how
+-- many actions ran twice at the same time.
+CREATE OR REPLACE FUNCTION actions_finish(me text, ids int8[], tokens int8[],
+                                          results text[], waits int8[], classes text[],
+                                          statuses int4[], answers text[])
 RETURNS TABLE (finished int8, overlapped int8)
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
@@ -35,8 +38,10 @@ BEGIN
           AND (a.status = 'running' OR (a.status IN ('pending', 'held') AND a.lease_until IS NOT NULL))
         RETURNING a.run_id, a.pipeline_id, a.step, w.result
     )
-    SELECT array_agg(f.run_id) FILTER (WHERE f.result = 'done'), array_agg(f.pipeline_id) FILTER (WHERE f.result = 'done'),
-           array_agg(s.next_step) FILTER (WHERE f.result = 'done'), array_agg(s.next_delay_ms) FILTER (WHERE f.result = 'done'),
+    SELECT array_agg(f.run_id) FILTER (WHERE f.result = 'done'),
+           array_agg(f.pipeline_id) FILTER (WHERE f.result = 'done'),
+           array_agg(s.next_step) FILTER (WHERE f.result = 'done'),
+           array_agg(s.next_delay_ms) FILTER (WHERE f.result = 'done'),
            array_agg(f.run_id) FILTER (WHERE f.result = 'dead'), count(*)
     INTO runs, pipelines, steps, delays, dead, finished
     FROM f JOIN pipeline_step s ON s.pipeline_id = f.pipeline_id AND s.step = f.step;

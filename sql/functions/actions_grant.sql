@@ -1,11 +1,13 @@
--- Charges an organisation's limits, or those of all together ('*'). org; requested: attempts; default_interval (us
--- between two attempts), default_burst, default_concurrency: the configuration's limits, where org_limit has none of
--- its own. NULL or 0: no limit. allowed: how many attempts it may make now; at: the time at which they were charged, so
--- that the stored time is the counted one. A call holds its place until its result is stored or its lease is over: a
--- process that is gone keeps none. Claims that ask for the same row wait for each other here, so the count below is
--- complete.
-CREATE OR REPLACE FUNCTION actions_grant(org text, requested int4, default_interval int8, default_burst int8, default_concurrency int4,
-                              OUT allowed int4, OUT at timestamptz)
+-- Charges the limits of org, an organisation, or those of all together ('*').
+--
+-- requested: attempts. default_interval (us between two attempts), default_burst, default_concurrency: the
+-- configuration's limits, where org_limit has none of its own. NULL or 0: no limit. allowed: how many attempts it may
+-- make now; at: the time at which they were charged, so that the stored time is the counted one. A call holds its
+-- place until its result is stored or its lease is over: a process that is gone keeps none. Claims that ask for the
+-- same row wait for each other here, so the count below is complete.
+CREATE OR REPLACE FUNCTION actions_grant(org text, requested int4, default_interval int8,
+                                         default_burst int8, default_concurrency int4,
+                                         OUT allowed int4, OUT at timestamptz)
 LANGUAGE plpgsql AS $$
 DECLARE
     l org_limit;

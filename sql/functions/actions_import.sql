@@ -1,7 +1,8 @@
 -- Begins runs of a pipeline for many subjects at once; those that once_per remembers are left out. Their first actions
 -- are set up as actions_make_runs() does it. Returns how many began. Raises 22023 where a row names a message of
 -- another organisation than its own.
-CREATE OR REPLACE FUNCTION actions_import(pipeline_name text, orgs text[], subjects text[], campaigns text[], messages text[], rows jsonb[])
+CREATE OR REPLACE FUNCTION actions_import(pipeline_name text, orgs text[], subjects text[],
+                                          campaigns text[], messages text[], rows jsonb[])
 RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE
     p pipeline;
@@ -12,8 +13,9 @@ BEGIN
     SELECT * INTO p FROM pipeline x WHERE x.name = pipeline_name AND x.active;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'P0002', MESSAGE = format('there is no pipeline %s', pipeline_name),
-            HINT = COALESCE('pipelines: ' || (SELECT string_agg(x.name, ', ' ORDER BY x.name) FROM pipeline x WHERE x.active),
-                            'the database knows none until receiptd run has started with pipelines');
+            HINT = COALESCE(
+                'pipelines: ' || (SELECT string_agg(x.name, ', ' ORDER BY x.name) FROM pipeline x WHERE x.active),
+                'the database knows none until receiptd run has started with pipelines');
     END IF;
     SELECT u.org, u.message INTO crossing
     FROM unnest(orgs, messages COLLATE "default") AS u (org, message)
@@ -30,12 +32,13 @@ BEGIN
                    AND (SELECT true FROM message_inbox m WHERE m.message_id = w.message LIMIT 1) IS NOT NULL AS had_row,
                CASE WHEN p.once_fields IS NOT NULL THEN
                    action_once_key((
-                       SELECT jsonb_build_array(p.name) || COALESCE(jsonb_agg(COALESCE(w.fields ->> f.name, '') ORDER BY f.n), '[]')
+                       SELECT jsonb_build_array(p.name)
+                           || COALESCE(jsonb_agg(COALESCE(w.fields ->> f.name, '') ORDER BY f.n), '[]')
                        FROM unnest(p.once_fields) WITH ORDINALITY AS f (name, n))::text) END AS once
         FROM (SELECT u.org, u.subject, u.campaign, u.message, u.data,
                      COALESCE(u.data, '{}') || jsonb_strip_nulls(jsonb_build_object(
-                         'org_id', u.org, 'subject', u.subject, p.subject_field, u.subject, 'campaign_id', u.campaign, 'message_id', u.message))
-                         AS fields
+                         'org_id', u.org, 'subject', u.subject, p.subject_field, u.subject,
+                         'campaign_id', u.campaign, 'message_id', u.message)) AS fields
               FROM unnest(orgs, subjects, campaigns, messages COLLATE "default", rows)
                    AS u (org, subject, campaign, message, data)) w
     ),
@@ -44,7 +47,8 @@ BEGIN
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, had_row, data,
                               status, ended_at, once_key)
         SELECT p.id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.campaign, w.message, w.had_row, w.data,
-               CASE WHEN s.op = 'end' THEN 'done' ELSE 'active' END, CASE WHEN s.op = 'end' THEN clock_timestamp() END, w.once
+               CASE WHEN s.op = 'end' THEN 'done' ELSE 'active' END,
+               CASE WHEN s.op = 'end' THEN clock_timestamp() END, w.once
         FROM starts w
         WHERE w.once IS NOT NULL
         ORDER BY w.once
@@ -66,10 +70,12 @@ BEGIN
         SELECT * FROM always
     ),
     first AS (
-        INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash, org_id, message_id, awaits, settle, perform_at)
+        INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash,
+                            org_id, message_id, awaits, settle, perform_at)
         SELECT b.id, p.id, s.step, action_lane_of(b.subject_hash), b.subject_hash, b.org_id, b.message_id, s.awaits,
                CASE WHEN s.awaits IS NOT NULL AND NOT c.reached THEN '0'::xid8 END,
-               clock_timestamp() + (p.first_delay_ms + CASE WHEN c.reached THEN 0 ELSE s.within_ms END) * interval '1 millisecond'
+               clock_timestamp()
+                   + (p.first_delay_ms + CASE WHEN c.reached THEN 0 ELSE s.within_ms END) * interval '1 millisecond'
         FROM began b
         CROSS JOIN LATERAL (SELECT s.awaits IS NOT NULL AND (
                                 SELECT action_reached(action_path(m.status), m.flags, s.awaits)

@@ -1,7 +1,10 @@
--- First part of actions_claim(): locks the rows of those shards that have something to do, in order. shards, me: the
--- shards, and the instance that has to own them. now_at: the time of the round. Returns the locked shards: '{}' if none
--- has anything to do, NULL if the instance owns none of them. A shard with nothing to do costs a query and no lock.
-CREATE OR REPLACE FUNCTION actions_lock(shards int4[], me text, now_at timestamptz) RETURNS int4[] LANGUAGE plpgsql AS $$
+-- First part of actions_claim(): locks the rows of those shards that have something to do, in order.
+--
+-- shards, me: the shards, and the instance that has to own them. now_at: the time of the round. Returns the locked
+-- shards: '{}' if none has anything to do, NULL if the instance owns none of them. A shard with nothing to do costs a
+-- query and no lock.
+CREATE OR REPLACE FUNCTION actions_lock(shards int4[], me text, now_at timestamptz)
+RETURNS int4[] LANGUAGE plpgsql AS $$
 DECLARE
     owned bool;
     busy int4[];
@@ -27,6 +30,9 @@ BEGIN
     ELSIF busy IS NULL THEN
         RETURN '{}';
     END IF;
-    RETURN ARRAY(SELECT l.lane FROM action_lane l WHERE l.lane = ANY (busy) AND l.owner = me ORDER BY l.lane FOR UPDATE);
+    RETURN ARRAY(SELECT l.lane
+                 FROM action_lane l
+                 WHERE l.lane = ANY (busy) AND l.owner = me
+                 ORDER BY l.lane FOR UPDATE);
 END
 $$;

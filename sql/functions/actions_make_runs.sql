@@ -1,9 +1,10 @@
--- Part of actions_begin(): makes the runs of these rows of run_intent, and the first action of each. places: the rows,
--- locked. runs: how many runs they ask for, without those of messages for which the pipeline has begun one (once_per
--- may have had the others already). oldest_ms: age of the oldest row.
+-- Part of actions_begin(): makes the runs of these rows of run_intent, and the first action of each.
 --
--- A run begins at the time of its transition, not when its row is made. Fields of the inbox are read here. What the
--- first step awaits may have come already: it is set up like any other await.
+-- places: the rows, locked. runs: how many runs they ask for, without those of messages for which the pipeline has
+-- begun one (once_per may have had the others already). oldest_ms: age of the oldest row.
+--
+-- A run begins at the time of its transition, not when its row is made. Fields of the inbox are read here. The status
+-- that the first step awaits may have come already: the step is set up like any other await.
 CREATE OR REPLACE FUNCTION actions_make_runs(places tid[], OUT runs int8, OUT oldest_ms int8) LANGUAGE plpgsql AS $$
 BEGIN
     WITH i AS MATERIALIZED (
@@ -12,7 +13,8 @@ BEGIN
     ),
     -- The pipelines, looked up once for a batch and not for each run of it.
     p AS MATERIALIZED (
-        SELECT p.id, p.name, p.org_field, p.subject_field, p.once_fields, p.first_delay_ms, s.step, s.awaits, s.within_ms,
+        SELECT p.id, p.name, p.org_field, p.subject_field, p.once_fields,
+               p.first_delay_ms, s.step, s.awaits, s.within_ms,
                NOT ARRAY[p.org_field, p.subject_field] || COALESCE(p.once_fields, '{}')
                    <@ ARRAY['message_id', 'org_id', 'campaign_id', 'subject'] AS reads_row
         FROM (SELECT DISTINCT i.pipeline_id FROM i) d
@@ -47,7 +49,8 @@ BEGIN
     ),
     g AS (
         SELECT f.*, COALESCE(action_field(f.org_field, f.org, f.campaign, f.message, f.row), '') AS run_org,
-               COALESCE(NULLIF(action_field(f.subject_field, f.org, f.campaign, f.message, f.row), ''), f.message) AS subject
+               COALESCE(NULLIF(action_field(f.subject_field, f.org, f.campaign, f.message, f.row), ''),
+                        f.message) AS subject
         FROM f
     ),
     starts AS MATERIALIZED (
@@ -55,7 +58,8 @@ BEGIN
                CASE WHEN g.once_fields IS NOT NULL THEN
                    (SELECT action_once_key((jsonb_build_array(g.name) || jsonb_agg(COALESCE(
                         CASE o.name WHEN 'subject' THEN g.subject
-                                    ELSE action_field(o.name, g.org, g.campaign, g.message, g.row) END, '') ORDER BY o.n))::text)
+                                    ELSE action_field(o.name, g.org, g.campaign, g.message, g.row) END, '')
+                        ORDER BY o.n))::text)
                     FROM unnest(g.once_fields) WITH ORDINALITY AS o (name, n)) END AS once
         FROM g
     ),
@@ -78,10 +82,13 @@ BEGIN
     ),
     made AS MATERIALIZED (SELECT * FROM once UNION ALL SELECT * FROM always),
     first AS (
-        INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash, org_id, message_id, awaits, settle, perform_at)
-        SELECT m.id, m.pipeline_id, p.step, action_lane_of(m.subject_hash), m.subject_hash, m.org_id, m.message_id, p.awaits,
+        INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash,
+                            org_id, message_id, awaits, settle, perform_at)
+        SELECT m.id, m.pipeline_id, p.step, action_lane_of(m.subject_hash),
+               m.subject_hash, m.org_id, m.message_id, p.awaits,
                CASE WHEN p.awaits IS NOT NULL AND NOT c.reached THEN '0'::xid8 END,
-               m.started_at + (p.first_delay_ms + CASE WHEN c.reached THEN 0 ELSE p.within_ms END) * interval '1 millisecond'
+               m.started_at
+                   + (p.first_delay_ms + CASE WHEN c.reached THEN 0 ELSE p.within_ms END) * interval '1 millisecond'
         FROM made m JOIN p ON p.id = m.pipeline_id
         CROSS JOIN LATERAL (SELECT p.awaits IS NOT NULL AND (
                                 SELECT action_reached(action_path(x.status), x.flags, p.awaits)
@@ -92,7 +99,8 @@ BEGIN
         SELECT p.name, COALESCE(s.n, 0), w.n - COALESCE(s.n, 0)
         FROM (SELECT w.pipeline_id, count(*) AS n FROM starts w GROUP BY w.pipeline_id) w
         JOIN p ON p.id = w.pipeline_id
-        LEFT JOIN (SELECT m.pipeline_id, count(*) AS n FROM made m GROUP BY m.pipeline_id) s ON s.pipeline_id = w.pipeline_id
+        LEFT JOIN (SELECT m.pipeline_id, count(*) AS n FROM made m GROUP BY m.pipeline_id) s
+            ON s.pipeline_id = w.pipeline_id
     )
     SELECT (SELECT count(*) FROM starts), (extract(epoch FROM clock_timestamp() - min(i.begun_at)) * 1000)::int8
     INTO runs, oldest_ms

@@ -1,6 +1,6 @@
--- Shares out the shards among the instances, without a leader: keeps those of this instance, gives away what is above
--- its share, takes free ones. me: the instance; lease_ms: after that time the others may take its shards. Returns the
--- shards that it owns.
+-- Shares out the shards among the instances, without a leader. It keeps those of this instance, gives away those
+-- above its share, and takes free ones. me: the instance; lease_ms: after that time the others may take its shards.
+-- Returns the shards that it owns.
 CREATE OR REPLACE FUNCTION actions_own(me text, lease_ms int8) RETURNS SETOF int2 LANGUAGE plpgsql AS $$
 DECLARE
     now_at timestamptz := clock_timestamp();

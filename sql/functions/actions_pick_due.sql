@@ -1,7 +1,9 @@
--- Part of actions_claim(): reads which actions are due. shards: locked ones; now_at: the time of the round. due_limit:
--- rows to read in all; share: of each shard, unless others leave some over. due: their ids. crowded: the shards in
--- which more is due than was read. Of these actions_pick_fair() picks, and their row notes where the turn of the
--- organisations stands: a round costs the same however many actions wait.
+-- Part of actions_claim(): reads which actions are due.
+--
+-- shards: locked ones; now_at: the time of the round. due_limit: rows to read in all; share: of each shard, unless
+-- others leave some over. due: their ids. crowded: the shards in which more is due than was read. actions_pick_fair()
+-- picks from these, and their row notes where the turn of the organisations stands. So a round costs the same however
+-- many actions wait.
 CREATE OR REPLACE FUNCTION actions_pick_due(shards int4[], now_at timestamptz, due_limit int4, share int4,
                                             OUT due int8[], OUT crowded int4[])
 LANGUAGE plpgsql AS $$
@@ -11,8 +13,9 @@ DECLARE
     fair record;
 BEGIN
     WITH s AS MATERIALIZED (
-        SELECT w.lane, ARRAY(SELECT a.id FROM action a WHERE a.lane = w.lane AND a.status = 'pending' AND a.perform_at <= now_at
-                             ORDER BY a.perform_at, a.id LIMIT share + 1) AS ids
+        SELECT w.lane,
+               ARRAY(SELECT a.id FROM action a WHERE a.lane = w.lane AND a.status = 'pending' AND a.perform_at <= now_at
+                     ORDER BY a.perform_at, a.id LIMIT share + 1) AS ids
         FROM unnest(shards) AS w (lane)
     )
     SELECT ARRAY(SELECT unnest(s.ids) FROM s WHERE cardinality(s.ids) <= share),

@@ -1,7 +1,7 @@
--- Part of actions_pick_due(), for a shard in which more is due than may be read: its organisations take turns, from
--- where the last round ended, with shares by org_limit.weight. shard: its number; now_at: the time of the round; share:
--- rows to read. Reads 64 organisations at most. due: ids of the actions. turn: the organisation at which the turn
--- ended, NULL: behind the last one.
+-- Part of actions_pick_due(), for a shard in which more is due than may be read. Its organisations take turns, from
+-- where the last round ended, with shares by org_limit.weight. shard: its number; now_at: the time of the round;
+-- share: rows to read. Reads 64 organisations at most. due: ids of the actions. turn: the organisation at which the
+-- turn ended, NULL: behind the last one.
 CREATE OR REPLACE FUNCTION actions_pick_fair(shard int4, now_at timestamptz, share int4, OUT due int8[], OUT turn text)
 LANGUAGE plpgsql AS $$
 DECLARE

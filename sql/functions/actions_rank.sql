@@ -1,8 +1,9 @@
--- Part of actions_claim(): picks what may run, the first action of each subject of which none is running. Where targets
--- have not the capacity for all, organisations take turns: the n-th action of each comes n / weight turns after its
--- first, and a lot, drawn by weight, says who is first, so that none is last each time. due: ids. targets, capacities:
--- see actions_claim(). claim_limit: so many at most. ids, orgs, tags: the actions by organisation and rank; tags: the
--- rank among all, smallest first. '{}' if there is none.
+-- Part of actions_claim(): picks actions that may run, the first action of each subject of which none is running.
+-- Where targets lack the capacity for all, organisations take turns: the n-th action of each comes n / weight turns
+-- after its first. A lot, drawn by weight, says which organisation is first, so that none is last each time.
+--
+-- due: ids. targets, capacities: see actions_claim(). claim_limit: how many at most. ids, orgs, tags: the actions by
+-- organisation and rank; tags: the rank among all, smallest first. '{}' if there is none.
 CREATE OR REPLACE FUNCTION actions_rank(due int8[], targets text[], capacities int4[], claim_limit int4,
                                         OUT ids int8[], OUT orgs text[], OUT tags float8[])
 LANGUAGE plpgsql AS $$
@@ -16,7 +17,8 @@ BEGIN
         FROM (
             SELECT w.*, row_number() OVER (PARTITION BY w.target ORDER BY w.tag, w.id) AS nth
             FROM (
-                SELECT x.*, (row_number() OVER g - 1 - ln(1 - first_value(random()) OVER g)) / COALESCE(o.weight, 1) AS tag
+                SELECT x.*,
+                       (row_number() OVER g - 1 - ln(1 - first_value(random()) OVER g)) / COALESCE(o.weight, 1) AS tag
                 FROM (
                     SELECT DISTINCT ON (a.subject_hash) a.id, a.org_id, a.perform_at, s.op || ':' || s.target AS target
                     FROM unnest(due) AS d (id)

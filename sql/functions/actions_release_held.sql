@@ -1,17 +1,25 @@
--- Part of actions_claim(): makes pending again what a pause or an open endpoint held and holds no longer. shards:
--- locked ones. open_endpoints: those whose breaker is open. share: so many rows at most of each shard and reason.
-CREATE OR REPLACE FUNCTION actions_release_held(shards int4[], open_endpoints text[], share int4) RETURNS void LANGUAGE plpgsql AS $$
+-- Part of actions_claim(): makes actions pending again that a pause or an open endpoint held and holds no longer.
+--
+-- shards: locked ones. open_endpoints: those whose breaker is open. share: rows at most of each shard and reason.
+CREATE OR REPLACE FUNCTION actions_release_held(shards int4[], open_endpoints text[], share int4)
+RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     free record;
 BEGIN
     FOR free IN
         -- One step through the index for each reason, however many rows have it.
         WITH RECURSIVE h (lane, held_by) AS (
-            SELECT s.lane, (SELECT a.held_by FROM action a WHERE a.lane = s.lane AND a.status = 'held' ORDER BY a.held_by LIMIT 1)
+            SELECT s.lane,
+                   (SELECT a.held_by
+                    FROM action a
+                    WHERE a.lane = s.lane AND a.status = 'held'
+                    ORDER BY a.held_by
+                    LIMIT 1)
             FROM unnest(shards) AS s (lane)
             UNION ALL
-            SELECT h.lane, (SELECT a.held_by FROM action a WHERE a.lane = h.lane AND a.status = 'held' AND a.held_by > h.held_by
-                            ORDER BY a.held_by LIMIT 1)
+            SELECT h.lane,
+                   (SELECT a.held_by FROM action a WHERE a.lane = h.lane AND a.status = 'held' AND a.held_by > h.held_by
+                    ORDER BY a.held_by LIMIT 1)
             FROM h WHERE h.held_by IS NOT NULL
         )
         SELECT h.lane, h.held_by FROM h

@@ -1,10 +1,13 @@
--- Last part of actions_claim(): makes actions running and returns what their calls need. ids: not empty, in the order
--- in which their tokens grow; charged_at: when each was charged. me: the instance. lease_ms: after that time any
--- instance may claim them again. now_at: the time of the round. Returns, by action: token (of this claim), attempt (1:
--- the first), the step's pipeline, stage, op, target and the record's key, age_ms (since it was set up), wait_ms (its
--- last back-off), late_ms (since it was due) and body (JSON).
-CREATE OR REPLACE FUNCTION actions_take(ids int8[], charged_at timestamptz[], me text, lease_ms int8, now_at timestamptz)
-RETURNS TABLE (action_id int8, token int8, attempt int4, run_id int8, pipeline text, stage text, op text, target text, key text,
+-- Last part of actions_claim(): makes actions running and returns what their calls need.
+--
+-- ids: not empty, in the order in which their tokens grow; charged_at: when each was charged. me: the instance.
+-- lease_ms: after that time any instance may claim them again. now_at: the time of the round. Returns, by action:
+-- token (of this claim), attempt (1: the first), the step's pipeline, stage, op, target and the record's key. Further
+-- columns: age_ms (since it was set up), wait_ms (its last back-off), late_ms (since it was due) and body (JSON).
+CREATE OR REPLACE FUNCTION actions_take(ids int8[], charged_at timestamptz[],
+                                        me text, lease_ms int8, now_at timestamptz)
+RETURNS TABLE (action_id int8, token int8, attempt int4, run_id int8,
+               pipeline text, stage text, op text, target text, key text,
                org_id text, age_ms int8, wait_ms int8, late_ms int8, body text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column

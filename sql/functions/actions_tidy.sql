@@ -1,7 +1,8 @@
 -- Adds up appended counts, deletes what ended long ago, and brings forward attempts that wait longer than they may
--- today. The longest wait was made shorter, or the server's clock has gone back.
--- keep_ms: for how long to keep it; most: rows at most; once_ms: how long once_per remembers, 0: without end; retry_ms:
--- the longest wait. Returns how many rows it changed: `most` if there may be more.
+-- today. They wait too long where the longest wait was made shorter, or the server's clock has gone back.
+--
+-- keep_ms: for how long to keep it; most: rows at most; once_ms: how long once_per remembers, 0: without end;
+-- retry_ms: the longest wait. Returns how many rows it changed: `most` if there may be more.
 CREATE OR REPLACE FUNCTION actions_tidy(keep_ms int8, most int4, once_ms int8, retry_ms int8) RETURNS int8
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
@@ -15,12 +16,15 @@ BEGIN
     ON CONFLICT (name) DO UPDATE SET started = t.started + EXCLUDED.started, repeated = t.repeated + EXCLUDED.repeated;
     DELETE FROM action a WHERE a.id = ANY (ARRAY(
         SELECT b.id FROM action b
-        WHERE b.ended_at < now() - keep_ms * interval '1 millisecond' AND b.status IN ('done', 'cancelled') LIMIT most));
+        WHERE b.ended_at < now() - keep_ms * interval '1 millisecond' AND b.status IN ('done', 'cancelled')
+        LIMIT most));
     GET DIAGNOSTICS gone = ROW_COUNT;
-    -- What once_per has to remember stays.
+    -- Runs that once_per has to remember stay.
     DELETE FROM run r WHERE r.id = ANY (ARRAY(
         SELECT q.id FROM run q
-        WHERE q.ended_at < now() - keep_ms * interval '1 millisecond' AND q.once_key IS NULL AND q.status IN ('done', 'cancelled')
+        WHERE q.ended_at < now() - keep_ms * interval '1 millisecond'
+          AND q.once_key IS NULL
+          AND q.status IN ('done', 'cancelled')
         LIMIT most));
     GET DIAGNOSTICS more = ROW_COUNT;
     gone := GREATEST(gone, more);

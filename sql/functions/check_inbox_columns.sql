@@ -20,9 +20,10 @@ BEGIN
     ORDER BY h.name LIMIT 1;
     IF bad.type IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = '42804',
-            MESSAGE = format('column %I of inbox table %s is of type %s, which is not one of PostgreSQL''s own: its casts are '
-                             'another role''s functions', bad.name, base::regclass, bad.type),
-            HINT = format('make it text, or let inbox.columns name another column: ALTER TABLE %s ALTER COLUMN %I TYPE text',
+            MESSAGE = format('column %I of inbox table %s is of type %s, which is not one of PostgreSQL''s '
+                             'own: its casts are another role''s functions', bad.name, base::regclass, bad.type),
+            HINT = format('make it text, or let inbox.columns name another column: ALTER TABLE %s ALTER '
+                          'COLUMN %I TYPE text',
                           base::regclass, bad.name);
     ELSIF bad.name IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = '42703',

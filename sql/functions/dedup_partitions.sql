@@ -1,6 +1,6 @@
--- Partitions of receipt_counted for so many days from today on (UTC), and none for days that are window_ms before it.
--- Of a day that the default partition has begun to take, none is made. Where a batch holds a lock, the next run does
--- it. Returns how many were made and dropped.
+-- Makes partitions of receipt_counted for the given number of days from today on (UTC), and drops those of days that
+-- are window_ms before it. It makes none for a day that the default partition has begun to take. Where a batch holds
+-- a lock, the next run does it. Returns how many were made and dropped.
 CREATE OR REPLACE FUNCTION dedup_partitions(window_ms int8, ahead int4, OUT made int4, OUT dropped int4)
 LANGUAGE plpgsql SET lock_timeout = '100ms' AS $$
 DECLARE

@@ -1,10 +1,12 @@
 -- Erases messages and all that is stored of them, in the transaction that calls it: `receiptd erase`. The inbox's
 -- trigger books the rows. ids: of messages; customer, customer_column: whose they are and the column that says so
--- (NULL: only messages are named). READ COMMITTED: each statement sees what was committed before it. Rows of the inbox
--- come early, and in the order in which all transactions lock: a batch that still changes one is waited for, and what
--- it has stored is found by the statements after that. Aliases are found by the message id: without an index on that,
--- by reading all of them. accounts, gateway_ids: of these aliases. Dead letters that name the messages, or these, are
--- for the caller: commands/inbox/erase_letters.c.
+-- (NULL: only messages are named).
+--
+-- READ COMMITTED: each statement sees what was committed before it. Rows of the inbox come early, and in the order in
+-- which all transactions lock. So a batch that still changes one is waited for, and the statements after that find
+-- what it has stored. Aliases are found by the message id: without an index on that, by reading all of them.
+-- accounts, gateway_ids: of these aliases. The caller erases dead letters that name the messages, or these:
+-- commands/inbox/erase_letters.c.
 CREATE OR REPLACE FUNCTION erase_messages(ids text[], customer text, customer_column text, OUT messages int8,
                                           OUT parked int8, OUT timeline int8, OUT aliases int8, OUT runs int8,
                                           OUT folds int8, OUT accounts text[], OUT gateway_ids text[])
@@ -18,17 +20,21 @@ BEGIN
         SELECT a.channel_account, a.gateway_id
         FROM leads l JOIN message_alias a ON a.channel_account = l.channel_account AND a.message_id = l.gateway_id
     )
-    SELECT COALESCE(array_agg(l.channel_account), '{}'), COALESCE(array_agg(l.gateway_id), '{}') INTO accounts, gateway_ids FROM leads l;
+    SELECT COALESCE(array_agg(l.channel_account), '{}'), COALESCE(array_agg(l.gateway_id), '{}')
+    INTO accounts, gateway_ids
+    FROM leads l;
     WITH gone AS (
         DELETE FROM parked_event p
         WHERE p.message_id = ANY (ids)
            OR p.message_id = ANY (gateway_ids)
-              AND EXISTS (SELECT FROM unnest(accounts, gateway_ids) AS w (account, id) WHERE w.account = p.account AND w.id = p.message_id)
+              AND EXISTS (SELECT FROM unnest(accounts, gateway_ids) AS w (account, id)
+                          WHERE w.account = p.account AND w.id = p.message_id)
         RETURNING p.topic, p.partition, p."offset", p.index, p.message_id
     ),
     followed AS (
         DELETE FROM message_timeline t USING gone g
-        WHERE t.message_id = g.message_id AND t.topic = g.topic AND t.partition = g.partition AND t."offset" = g."offset" AND t.index = g.index
+        WHERE t.message_id = g.message_id AND t.topic = g.topic AND t.partition = g.partition
+          AND t."offset" = g."offset" AND t.index = g.index
         RETURNING 1
     )
     SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM followed) INTO parked, timeline;
@@ -36,7 +42,8 @@ BEGIN
     DELETE FROM message_inbox m WHERE m.message_id = ANY (ids);
     GET DIAGNOSTICS messages = ROW_COUNT;
     -- The trigger remembers them as deleted: now as erased.
-    DELETE FROM retired_message r WHERE r.hash IN (SELECT hashtextextended(i.id COLLATE "C", 0) FROM unnest(ids) i (id));
+    DELETE FROM retired_message r
+    WHERE r.hash IN (SELECT hashtextextended(i.id COLLATE "C", 0) FROM unnest(ids) i (id));
     INSERT INTO retired_message (hash, erased)
     SELECT hashtextextended(i.id COLLATE "C", 0), true FROM unnest(ids) i (id)
     UNION ALL
@@ -50,8 +57,9 @@ BEGIN
     WITH gone AS (
         DELETE FROM message_timeline t
         WHERE t.message_id = ANY (gateway_ids) AND t.old IS NULL
-          AND NOT EXISTS (SELECT FROM parked_event p WHERE p.topic = t.topic AND p.partition = t.partition AND p."offset" = t."offset"
-                          AND p.index = t.index)
+          AND NOT EXISTS (SELECT FROM parked_event p
+                          WHERE p.topic = t.topic AND p.partition = t.partition AND p."offset" = t."offset"
+                            AND p.index = t.index)
         RETURNING 1
     )
     SELECT timeline + count(*) INTO timeline FROM gone;

@@ -1,7 +1,8 @@
--- Part of erase_messages(): ends and deletes the runs of these messages, and those of the customer (erase_run_is_of()),
--- with their actions. The answer of a call in flight changes nothing any more. Intents come first: who is about to make
--- runs of one is waited for. Returns how many runs and intents went.
-CREATE OR REPLACE FUNCTION erase_runs(ids text[], customer text, customer_column text) RETURNS int8 LANGUAGE plpgsql AS $$
+-- Part of erase_messages(): ends and deletes the runs of these messages, and those of the customer
+-- (erase_run_is_of()), with their actions. The answer of a call in flight then changes nothing. Intents come first,
+-- so that a transaction that is about to make runs of one is waited for. Returns how many runs and intents went.
+CREATE OR REPLACE FUNCTION erase_runs(ids text[], customer text, customer_column text)
+RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE
     intents int8;
     gone int8[];

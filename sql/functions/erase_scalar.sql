@@ -1,5 +1,5 @@
--- Whether a value of a fold is one of these ids: as a string, as a number, or within a string that holds JSON, perhaps
--- cut: a fold keeps objects and arrays as such strings. numbers: those of the ids that are numbers.
+-- Tells whether a value of a fold is one of these ids: as a string, as a number, or within a string that holds JSON,
+-- perhaps cut. A fold keeps objects and arrays as such strings. numbers: those of the ids that are numbers.
 CREATE OR REPLACE FUNCTION erase_scalar(value jsonb, ids text[], numbers numeric[]) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

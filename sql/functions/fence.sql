@@ -1,8 +1,9 @@
 -- Moves the positions of a batch, or raises RD001 if one of them is not where the batch was made for. One row after the
 -- other in the order of the arrays (the client sorts by topic and partition): the order in which the rows are locked.
 -- The raise is needed because the batch's other statements are already on their way.
-CREATE OR REPLACE FUNCTION fence(topics text[], partitions int4[], my_lane int4, expected int8[], next int8[], generations int8[],
-                      anchor_offsets int8[], anchor_timestamps int8[], anchor_crcs int8[])
+CREATE OR REPLACE FUNCTION fence(topics text[], partitions int4[], my_lane int4,
+                                 expected int8[], next int8[], generations int8[],
+                                 anchor_offsets int8[], anchor_timestamps int8[], anchor_crcs int8[])
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     found_offset int8;

@@ -1,8 +1,9 @@
--- What a transition of a path and flags means for folds: the names of its statuses, those that its path entered and
--- left with +1 or −1 (and new flags with +1; names are JSON texts), the statuses entered, the flags gained. No row
--- where it means nothing. A plain query, so that it becomes part of the statement that asks.
+-- The meaning of a transition of a path and flags for folds. No row where it means nothing. names (JSON texts) with
+-- deltas: statuses that its path entered with +1 or left with −1, and new flags with +1. entered, flags: the statuses
+-- entered, the flags gained. A plain query, so that it becomes part of the statement that asks.
 CREATE OR REPLACE FUNCTION fold_meaning(old_code int2, new_code int2, gained_flags int4)
-RETURNS TABLE (status text, prev_status text, names text[], deltas int8[], entered text[], flags text[]) LANGUAGE sql STABLE ROWS 1 AS $$
+RETURNS TABLE (status text, prev_status text, names text[], deltas int8[], entered text[], flags text[])
+LANGUAGE sql STABLE ROWS 1 AS $$
     SELECT k.name, o.name, s.names, s.deltas, s.entered, s.flags
     FROM (SELECT array_agg(to_json(s.name)::text) AS names, array_agg(s.delta::int8) AS deltas,
                  COALESCE(array_agg(s.name) FILTER (WHERE s.delta > 0), '{}') AS entered,

@@ -1,5 +1,7 @@
--- What is collected, as {"v": {name: value}, "o": {name: values that did not fit into a full set}}: b is later than a.
-CREATE OR REPLACE FUNCTION fold_merge(a jsonb, kinds jsonb, most int4, b jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
+-- Merges two states of a group, as {"v": {name: value}, "o": {name: values that did not fit into a full set}}: b is
+-- later than a.
+CREATE OR REPLACE FUNCTION fold_merge(a jsonb, kinds jsonb, most int4, b jsonb)
+RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     v jsonb := COALESCE(a -> 'v', '{}');
     o jsonb := COALESCE(a -> 'o', '{}');
@@ -29,7 +31,8 @@ BEGIN
         ELSIF kind = 'tally' THEN
             mine := COALESCE(mine, '{}');
             FOR part, item IN SELECT * FROM jsonb_each(theirs) LOOP
-                mine := jsonb_set(mine, ARRAY[part], to_jsonb(COALESCE((mine ->> part)::numeric, 0) + item::text::numeric));
+                mine := jsonb_set(mine, ARRAY[part],
+                                  to_jsonb(COALESCE((mine ->> part)::numeric, 0) + item::text::numeric));
             END LOOP;
         ELSIF mine IS NULL THEN
             mine := theirs;

@@ -1,8 +1,10 @@
--- What topics' parts hold, summed up by name, one row for each group: several transactions that are gathered may have
--- parts of one group. parts are in the order of their events; of each, its rule, the group's key, the number of events
--- and their time. fold_merge(), which is slow, sees one part of each group afterwards.
-CREATE OR REPLACE FUNCTION fold_merge_parts(rules text[], keys text[], parts jsonb[], counts int8[], times timestamptz[])
-RETURNS TABLE (rule text, key text, events int8, first_at timestamptz, last_at timestamptz, part jsonb) LANGUAGE sql STABLE AS $$
+-- Sums up the parts of topics by name, one row for each group: several transactions that are gathered may have parts
+-- of one group. The parts are in the order of their events, each with its rule, the group's key, the number of events
+-- and their time. The slow fold_merge() sees one part of each group afterwards.
+CREATE OR REPLACE FUNCTION fold_merge_parts(rules text[], keys text[], parts jsonb[],
+                                            counts int8[], times timestamptz[])
+RETURNS TABLE (rule text, key text, events int8, first_at timestamptz, last_at timestamptz, part jsonb)
+LANGUAGE sql STABLE AS $$
     WITH given AS MATERIALIZED (
         SELECT * FROM unnest(rules, keys, parts, counts, times) WITH ORDINALITY AS p (rule, key, part, n, at, ord)
     ),
@@ -45,7 +47,8 @@ RETURNS TABLE (rule text, key text, events int8, first_at timestamptz, last_at t
     )
     SELECT m.rule, m.key, sum(m.n)::int8, min(m.first_at), max(m.last_at),
            jsonb_build_object('v', COALESCE(jsonb_object_agg(m.name, m.value) FILTER (WHERE m.value IS NOT NULL), '{}'),
-                              'o', COALESCE(jsonb_object_agg(m.name, m.overflow) FILTER (WHERE m.overflow IS NOT NULL), '{}'))
+                              'o', COALESCE(jsonb_object_agg(m.name, m.overflow)
+                                                FILTER (WHERE m.overflow IS NOT NULL), '{}'))
     FROM merged m
     GROUP BY m.rule, m.key
 $$;

@@ -4,8 +4,9 @@
 --
 -- The group's key is the text of a jsonb object: shorter names first. It is put together by hand where it can be: no
 -- object is built, parsed and written again.
-CREATE OR REPLACE FUNCTION fold_rules_of(org text, campaign text, at timestamptz, status_name text, prev_name text, entered text[],
-                                         gained text[], inbox jsonb)
+CREATE OR REPLACE FUNCTION fold_rules_of(org text, campaign text, at timestamptz,
+                                         status_name text, prev_name text,
+                                         entered text[], gained text[], inbox jsonb)
 RETURNS TABLE (rule text, key text, "window" interval, fields jsonb, kinds jsonb) LANGUAGE sql STABLE AS $$
     SELECT r.rule,
            CASE WHEN r.key_columns = '{}' THEN b.base

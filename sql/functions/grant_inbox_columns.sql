@@ -1,5 +1,5 @@
--- Lets a role read those of the columns that message_inbox has. migrate --serve-role calls it with what the
--- configuration names. Whoever reads a column that is missing reports it.
+-- Lets a role read those of the columns that message_inbox has. migrate --serve-role calls it with the columns that
+-- the configuration names. A statement that reads a missing column reports it.
 CREATE OR REPLACE FUNCTION grant_inbox_columns(reader text, columns text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

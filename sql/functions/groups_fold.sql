@@ -3,7 +3,8 @@
 -- moved; `most` or more: there may be others) and last. One at a time: of two the second does nothing. The lock is
 -- taken in an earlier statement than the snapshot, so what the last one wrote is seen. The last statement does the
 -- rest: a reader sees a delta, or what became of it.
-CREATE OR REPLACE FUNCTION groups_fold(most int4, above int8) RETURNS TABLE (rows int8, last int8) LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION groups_fold(most int4, above int8)
+RETURNS TABLE (rows int8, last int8) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     picked int8[] := '{}';

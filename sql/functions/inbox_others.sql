@@ -10,7 +10,8 @@ CREATE OR REPLACE FUNCTION inbox_others(base oid, ours text[]) RETURNS text LANG
         SELECT h.name, h.attnum, t.typbasetype FROM held h JOIN pg_type t ON t.oid = h.type WHERE t.typtype = 'd'
     )
     SELECT COALESCE(string_agg(format(CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN ', message_inbox.%1$I'
-                                           ELSE ', CASE WHEN message_inbox.%1$I IS NOT NULL THEN format(''%%s'', message_inbox.%1$I) END AS %1$I'
+                                           ELSE ', CASE WHEN message_inbox.%1$I IS NOT NULL '
+                                                'THEN format(''%%s'', message_inbox.%1$I) END AS %1$I'
                                       END, h.name), '' ORDER BY h.attnum), '')
     FROM held h JOIN pg_type t ON t.oid = h.type
     WHERE t.typtype <> 'd'

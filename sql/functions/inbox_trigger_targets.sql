@@ -1,7 +1,8 @@
--- The tables that get a statement trigger of the inbox: name (quoted) and argument of its function. That is the table
--- itself, and each of its partitions for statements that name the partition. Partitions of another owner than the
--- table's, and foreign tables, get none.
-CREATE OR REPLACE FUNCTION inbox_trigger_targets(base oid) RETURNS TABLE (name text, argument text) LANGUAGE sql STABLE AS $$
+-- The tables that get a statement trigger of the inbox: name (quoted) and argument of its function. The table itself
+-- gets one, and so does each of its partitions, for statements that name the partition. Foreign tables and partitions
+-- of another owner than the table's get none.
+CREATE OR REPLACE FUNCTION inbox_trigger_targets(base oid)
+RETURNS TABLE (name text, argument text) LANGUAGE sql STABLE AS $$
     SELECT base::regclass::text, ''
     UNION ALL
     SELECT p.oid::regclass::text, quote_literal('partition')

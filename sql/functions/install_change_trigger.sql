@@ -1,11 +1,13 @@
--- Puts the triggers on the inbox that refuse an UPDATE of what messages are counted by (refuse_change()). migrate runs
--- this again where the file has changed. columns: of the table: id, organisation, campaign, those of counters.by and
--- counters.groups.
+-- Puts the triggers on the inbox that refuse an UPDATE of columns by which messages are counted (refuse_change()).
+-- migrate runs this again where the file has changed.
+--
+-- columns: of the table: id, organisation, campaign, those of counters.by and counters.groups.
+--
 -- An UPDATE that sets none of them fires nothing, so batches pay for no call. It is an AFTER trigger, since a BEFORE
 -- trigger locks each row once more. Partitions get it from their table, also later ones. Where one has another owner,
--- each that has the table's owner gets its own.
--- An UPDATE that moves a row to another partition deletes and inserts for triggers of rows. So where partitions are
--- bounded by such a column, a statement that sets it is refused as a whole.
+-- each that has the table's owner gets its own. For triggers of rows, an UPDATE that moves a row to another partition
+-- deletes and inserts. So where partitions are bounded by such a column, a statement that sets it is refused as a
+-- whole.
 CREATE OR REPLACE FUNCTION install_change_trigger(in_schema text, in_table text, columns text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -16,7 +18,8 @@ DECLARE
                       'FOR EACH ROW WHEN (%s) EXECUTE FUNCTION refuse_change(%s)',
                       string_agg(replace(format('%I', c), '%', '%%'), ', '),
                       string_agg(replace(
-                          format('OLD.%1$I::text COLLATE "C" IS DISTINCT FROM NEW.%1$I::text COLLATE "C"', c), '%', '%%'), ' OR '),
+                          format('OLD.%1$I::text COLLATE "C" IS DISTINCT FROM NEW.%1$I::text COLLATE "C"', c),
+                          '%', '%%'), ' OR '),
                       string_agg(replace(quote_literal(c), '%', '%%'), ', '))
         FROM unnest(counted) c);
     target record;

@@ -1,5 +1,5 @@
--- Replaces what starts runs. Wordings that are known keep their rows; those that are not in the list start nothing any
--- more, their runs go on.
+-- Replaces the pipelines. Wordings that are known keep their rows. Wordings that are not in the list start no new
+-- runs; their runs go on.
 CREATE OR REPLACE FUNCTION pipelines_store(definitions jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     one jsonb;
@@ -22,7 +22,9 @@ BEGIN
                  AS s (step int4, stage text, op text, target text, key text, "if" int2[], "unless" int2[], awaits int2,
                        within_ms int8, next_step int4, next_delay_ms int8, else_step int4, else_delay_ms int8);
             INSERT INTO pipeline_trigger (pipeline_id, code, wakes)
-            SELECT DISTINCT made, s.awaits, true FROM pipeline_step s WHERE s.pipeline_id = made AND s.awaits IS NOT NULL;
+            SELECT DISTINCT made, s.awaits, true
+            FROM pipeline_step s
+            WHERE s.pipeline_id = made AND s.awaits IS NOT NULL;
         END IF;
     END LOOP;
     UPDATE pipeline p SET active = w.one IS NOT NULL
@@ -32,7 +34,8 @@ BEGIN
     DELETE FROM pipeline_trigger WHERE NOT wakes;
     INSERT INTO pipeline_trigger (pipeline_id, code, wakes, orgs, campaigns)
     SELECT p.id, (w.one ->> 'on')::int2, false,
-           CASE WHEN jsonb_typeof(w.one -> 'orgs') = 'array' THEN ARRAY(SELECT jsonb_array_elements_text(w.one -> 'orgs')) END,
+           CASE WHEN jsonb_typeof(w.one -> 'orgs') = 'array'
+                THEN ARRAY(SELECT jsonb_array_elements_text(w.one -> 'orgs')) END,
            CASE WHEN jsonb_typeof(w.one -> 'campaigns') = 'array'
                 THEN ARRAY(SELECT jsonb_array_elements_text(w.one -> 'campaigns')) END
     FROM jsonb_array_elements(definitions) AS w (one)
@@ -41,7 +44,8 @@ BEGIN
     DELETE FROM pipeline_source;
     INSERT INTO pipeline_source (pipeline_id, topic, orgs, campaigns)
     SELECT p.id, w.one ->> 'topic',
-           CASE WHEN jsonb_typeof(w.one -> 'orgs') = 'array' THEN ARRAY(SELECT jsonb_array_elements_text(w.one -> 'orgs')) END,
+           CASE WHEN jsonb_typeof(w.one -> 'orgs') = 'array'
+                THEN ARRAY(SELECT jsonb_array_elements_text(w.one -> 'orgs')) END,
            CASE WHEN jsonb_typeof(w.one -> 'campaigns') = 'array'
                 THEN ARRAY(SELECT jsonb_array_elements_text(w.one -> 'campaigns')) END
     FROM jsonb_array_elements(definitions) AS w (one)

@@ -1,5 +1,5 @@
--- What a receipt names: its own status or flag, and the flags beside it; each with what it makes of a message. A plain
--- query, so that it becomes part of the statement that asks.
+-- The codes that a receipt names: its own status or flag, and the flags beside it; each with what it makes of a
+-- message. A plain query, so that it becomes part of the statement that asks.
 CREATE OR REPLACE FUNCTION receipt_codes(own int2, beside int4)
 RETURNS TABLE (code int2, top int2, mask int4) LANGUAGE sql STABLE ROWS 1 AS $$
     SELECT own, COALESCE(CASE WHEN s.flag_bit IS NULL THEN s.code ELSE s.implies END, 0::int2),

@@ -1,9 +1,11 @@
--- What keeps dead rows alive, and how full the server is, for a role that may not see the sessions of others. With the
--- rights of a role of its own (migrate/definer_watcher.sql), and therefore these numbers alone: pg_read_all_stats would
--- show all roles' statements too. hidden: sessions that the owner may not see either; of those only their number is
--- known.
-CREATE OR REPLACE FUNCTION watch_server(OUT age_ms bigint, OUT pid integer, OUT application_name text, OUT backends bigint,
-                             OUT max_connections bigint, OUT hidden bigint)
+-- The session that keeps dead rows alive longest, and how full the server is, for a role that may not see the
+-- sessions of others. It has the rights of a role of its own (migrate/definer_watcher.sql), and therefore gives these
+-- numbers alone: pg_read_all_stats would show all roles' statements too.
+--
+-- hidden: how many sessions the owner may not see either.
+CREATE OR REPLACE FUNCTION watch_server(OUT age_ms bigint, OUT pid integer,
+                                        OUT application_name text, OUT backends bigint,
+                                        OUT max_connections bigint, OUT hidden bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000)::int8, 0), a.pid, a.application_name,
            c.n + c.hidden, current_setting('max_connections')::int8, c.hidden

@@ -1,40 +1,45 @@
--- The only statement of a batch that reads or writes the inbox: it changes what the receipts change, and says what
--- became of every message. It counts nothing; src/core/count.c does. Messages, sorted by id, one entry each: $1 text[]
--- ids, $2 int2[] highest status, $3 int4[] flags, $4 timestamptz[] event time of that status, $5 text[] organisations:
--- NULL: the message's receipts name none; empty: they differ, or one says that a part of the message is delivered. An
--- empty array: no message has one. Ids and organisations are in unnest(), since an element of an array of texts is
--- found by walking through those before it. An array of numbers costs nothing by subscript.
+-- The only statement of a batch that reads or writes the inbox: it changes messages as the receipts say, and tells
+-- the fate of every message. It counts nothing; src/core/count.c does.
 --
--- The old values are written by the statement itself and come back by RETURNING: taken from a join they would be those
--- of the snapshot, and wrong exactly when another writer was waited for. The target is found by its key, never by ctid:
--- after such a wait the row is elsewhere. Generic plan: a nested loop in the order of the array, which is the order in
--- which all transactions lock messages. A receipt that names an organisation changes a message of that organisation
--- alone.
+-- Messages, sorted by id, one entry each: $1 text[] ids, $2 int2[] highest status, $3 int4[] flags, $4 timestamptz[]
+-- event time of that status, $5 text[] organisations. An organisation is NULL if the message's receipts name none,
+-- and empty if they differ or one says that a part of the message is delivered. An empty array: no message has one.
+-- Ids and organisations are in unnest(): an element of an array of texts is found by walking through those before it.
+-- An element of an array of numbers costs nothing.
 --
--- A row for each message, and for each of its rows where an id stands in several partitions: fate, n (1-based), status
--- and flags before, campaign, owner (of a refused one), then what rules want. Fates: c changed, s same, t stale
--- (another transaction was waited for; it is decided again), o of another organisation than the receipts name, h held
--- (for the wake to decide), a absent, d deleted, e erased.
+-- The statement writes the old values itself, and RETURNING brings them back. Taken from a join, they would be those
+-- of the snapshot, and wrong exactly when another writer was waited for. The target is found by its key, never by
+-- ctid: after such a wait the row is elsewhere. The generic plan is a nested loop in the order of the array, which is
+-- the order in which all transactions lock messages. A receipt that names an organisation changes a message of that
+-- organisation alone.
 --
--- Variables, which src/postgres/lane_statements.c writes: changed and same, what rules want of a row; with first times
--- set_times and or_earlier, and parameters for them: $6 timestamptz[] the least times of each message's receipts that
--- name SENT, DELIVERED, OPENED, CLICKED, four of each message (infinity: none does), $7 int4[] place in $8 of the first
--- gateway by name of these receipts (0: they name none), $8 text[] gateways. A time may become known or earlier where
--- nothing else changes. That is no transition: updated_at stays.
+-- Returns a row for each message, and for each of its rows where an id stands in several partitions. Columns: fate, n
+-- (1-based), status and flags before, campaign, owner (of a refused one), then the columns that rules want. Fates: c
+-- changed, s same, t stale, o of another organisation than the receipts name, h held (for the wake to decide), a
+-- absent, d deleted, e erased. Stale: another transaction was waited for, and the message is decided again.
+--
+-- src/postgres/lane_statements.c writes the variables. changed and same: the columns that rules want of a row. With
+-- first times: set_times and or_earlier, and three parameters. Parameter $6 timestamptz[]: the least times of each
+-- message's receipts that name SENT, DELIVERED, OPENED, CLICKED, four of each message (infinity: none does).
+-- Parameters $7 int4[]: place in $8 of the first gateway by name of these receipts (0: they name none), $8 text[]
+-- gateways. A time may become known or earlier where nothing else changes. This is no transition: updated_at stays.
 WITH changed AS (
     UPDATE message_inbox m
     SET prev_status = m.status, prev_flags = m.flags,
         status = GREATEST(m.status, ($2::int2[])[e.n]), flags = m.flags | ($3::int4[])[e.n],
         status_at = CASE WHEN ($2::int2[])[e.n] > m.status THEN ($4::timestamptz[])[e.n] ELSE m.status_at END,
-        updated_at = CASE WHEN ($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0 THEN now() ELSE m.updated_at END :set_times
+        updated_at = CASE WHEN ($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0 THEN now()
+                          ELSE m.updated_at END :set_times
     FROM unnest($1::text[], $5::text[]) WITH ORDINALITY AS e (id, org, n)
     WHERE m.message_id = e.id AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org)
       AND (($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0 :or_earlier)
-    RETURNING 'c' AS fate, e.n::int4 AS n, m.prev_status AS status, m.prev_flags AS flags, m.campaign_id AS campaign, NULL AS owner :changed
+    RETURNING 'c' AS fate, e.n::int4 AS n, m.prev_status AS status, m.prev_flags AS flags,
+              m.campaign_id AS campaign, NULL AS owner :changed
 )
 SELECT * FROM changed
 UNION ALL
-SELECT CASE WHEN m.message_id IS NULL THEN (SELECT CASE message_is_erased(e.id) WHEN true THEN 'e' WHEN false THEN 'd' ELSE 'a' END)
+SELECT CASE WHEN m.message_id IS NULL
+            THEN (SELECT CASE message_is_erased(e.id) WHEN true THEN 'e' WHEN false THEN 'd' ELSE 'a' END)
             WHEN e.org = '' THEN 'h'
             WHEN NULLIF(m.org_id, '') = e.org IS NOT TRUE AND e.org IS NOT NULL THEN 'o'
             WHEN ($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0 :or_earlier THEN 't' ELSE 's' END,

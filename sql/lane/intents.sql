@@ -1,12 +1,16 @@
--- Where there are pipelines: notes the runs that a batch's transitions begin, and ends the awaits that wait for them. A
--- trigger fires when its status enters the message's path, or its flag is gained. Messages that changed and reach what
--- pipelines subscribe to, as the instance knows it, an element each: $1 text[] ids, $2 text[] organisations, $3 text[]
--- campaigns, $4 int2[] statuses before and $5 after, $6 int4[] flags gained. Of the others: $7 int2[] statuses after,
--- each once, $8 int4 all flags gained. RD003 if a pipeline subscribes to one of these after all, and the batch is sent
--- again. Where nothing matches, this costs a look at the triggers.
+-- Where there are pipelines: notes the runs that a batch's transitions begin, and ends the awaits that wait for them.
+-- A trigger fires when its status enters the message's path, or its flag is gained.
+--
+-- Messages that changed and reach what pipelines subscribe to, as the instance knows it, an element each: $1 text[]
+-- ids, $2 text[] organisations, $3 text[] campaigns, $4 int2[] statuses before and $5 after, $6 int4[] flags gained.
+-- The other messages: $7 int2[] statuses after, each once, $8 int4 all flags gained. It raises RD003 if a pipeline
+-- subscribes to one of these after all, and the batch is sent again. Where nothing matches, this costs a look at the
+-- triggers.
 WITH
 u AS MATERIALIZED (
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::int2[], $5::int2[], $6::int4[]) AS u (id, org, campaign, old, new, gained)
+    SELECT *
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::int2[], $5::int2[], $6::int4[])
+         AS u (id, org, campaign, old, new, gained)
 ),
 action_hit AS MATERIALIZED (
     SELECT g.old, g.new, g.gained, t.pipeline_id, t.code, t.wakes, t.orgs, t.campaigns
@@ -19,16 +23,19 @@ action_hit AS MATERIALIZED (
 action_intent AS (
     INSERT INTO run_intent (org_id, pipeline_id, messages, orgs, campaigns)
     SELECT w.large, w.pipeline_id, array_agg(w.id), array_agg(w.org) FILTER (WHERE w.large = ''), array_agg(w.campaign)
-    FROM (SELECT CASE WHEN u.org IN (SELECT c.org FROM u c GROUP BY c.org HAVING count(*) >= 50) THEN u.org ELSE '' END AS large,
+    FROM (SELECT CASE WHEN u.org IN (SELECT c.org FROM u c GROUP BY c.org HAVING count(*) >= 50) THEN u.org
+                      ELSE '' END AS large,
                  h.pipeline_id, u.id, u.org, u.campaign
           FROM action_hit h JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained
-          WHERE NOT h.wakes AND (h.orgs IS NULL OR u.org = ANY (h.orgs)) AND (h.campaigns IS NULL OR u.campaign = ANY (h.campaigns))) w
+          WHERE NOT h.wakes
+            AND (h.orgs IS NULL OR u.org = ANY (h.orgs))
+            AND (h.campaigns IS NULL OR u.campaign = ANY (h.campaigns))) w
     GROUP BY w.large, w.pipeline_id
 ),
--- By key, under all estimates of the planner: in a plan made while the table was empty, a scan of an index of all
--- pending actions costs as little, and the plan is kept while their number grows. COALESCE keeps the status from
--- proving such an index. The inner query is a lookup by message, always: a join with the waiting actions would sooner
--- or later be planned as a scan of all of them.
+-- The row is found by key, whatever the planner estimates. In a plan made while the table was empty, a scan of an
+-- index of all pending actions costs as little, and the plan is kept while their number grows. COALESCE keeps the
+-- status from proving such an index. The inner query always is a look-up by message. The planner would sooner or
+-- later turn a join with the waiting actions into a scan of all of them.
 action_woken AS (
     UPDATE action a SET perform_at = clock_timestamp(), settle = NULL
     WHERE a.id = ANY (ARRAY(

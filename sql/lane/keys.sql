@@ -1,8 +1,8 @@
--- Stores the keys of a batch's receipts, by which copies are recognised (include/receiptd/core/keys.h). All transactions store them
--- in the order of day, message, event, in which they come.
--- $1 int8[] hash of the message, $2 int8[] event, $3 timestamptz[] time of the receipt, $4 text the window.
--- Answers a row for each key that was not stored: n (1-based), there. True: a transaction has stored it before. False:
--- the receipt's time is outside of the window.
+-- Stores the keys of a batch's receipts, by which copies are recognised (include/receiptd/core/keys.h). All
+-- transactions store them in the order in which they come: by day, message, event. Parameters: $1 int8[] hash of the
+-- message, $2 int8[] event, $3 timestamptz[] time of the receipt, $4 text the window. Answers a row for each key that
+-- was not stored: n (1-based), there. True: a transaction has stored it before. False: the receipt's time is outside
+-- of the window.
 WITH asked AS MATERIALIZED (
     SELECT k.n, (k.at AT TIME ZONE 'UTC')::date AS day, k.message, k.event,
            k.at >= date_trunc('day', now(), 'UTC') - $4::text::interval AND k.at < now() + interval '1 day' AS inside

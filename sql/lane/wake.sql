@@ -1,11 +1,14 @@
--- Takes parked receipts whose message exists by now, and makes dead letters of those that name another organisation than
--- it has; after a fence with next = expected, which stops a zombie. $1 text[] topics, $2 int4[] partitions (the pairs
--- that are moved by the fence), $3 int4 lane, $4 int4 most rows. Takes rows in the order of their positions, pair by
--- pair. A row for each: fits (else it is a letter now), gateway and, where that is 'other', account, for figures; then,
--- of those that fit, what the batch is made of (src/core/batch_woken.c): message id, status, flags, machines that count
--- beside it, time (microseconds since 1970), the organisation of its message, whether the receipt names it, traceparent,
--- class of the reason, key of the event, part (only of a delivered one), and if all parts are delivered with these, when
--- the last one was. Sorted by id and organisation.
+-- Takes parked receipts whose message exists by now, and makes dead letters of those that name another organisation
+-- than it has. It comes after a fence with next = expected, which stops a zombie. Parameters: $1 text[] topics, $2
+-- int4[] partitions (the pairs that are moved by the fence), $3 int4 lane, $4 int4 most rows. It takes rows in the
+-- order of their positions, pair by pair.
+--
+-- Returns a row for each, sorted by id and organisation: fits (else it is a letter now), gateway and, where that is
+-- 'other', account, for figures. A row that fits has further columns, of which the batch is made
+-- (src/core/batch_woken.c). These are message id, status, flags, machines that count beside it, time (microseconds
+-- since 1970), the organisation of its message. Further: whether the receipt names that, traceparent, class of the
+-- reason, key of the event. The last two are part (only of a delivered one) and, if all parts are delivered with
+-- these, when the last one was.
 WITH
 picked AS (
     SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k.at_offset) AS at_offset,
@@ -19,7 +22,8 @@ gone AS (
                   AS k (topic, partition, at_offset, index, org)
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index
     RETURNING p.*, k.org, p.org_id IS NULL OR COALESCE(p.org_id = k.org, false) AS fits,
-              CASE WHEN p.parts IS NOT NULL AND p.status = (SELECT s.code FROM message_status_priority s WHERE s.name = 'DELIVERED')
+              CASE WHEN p.parts IS NOT NULL
+                        AND p.status = (SELECT s.code FROM message_status_priority s WHERE s.name = 'DELIVERED')
                    THEN p.part END AS delivered
 ),
 refused AS (
@@ -30,9 +34,10 @@ refused AS (
     FROM gone g WHERE NOT g.fits
     ON CONFLICT DO NOTHING
 ),
--- The parts of messages, in the order in which all wakes lock them. whole: all from the first to the last are delivered,
--- the last one then. A part is delivered when the earliest of its receipts says so. What is stored only grows (parts) or
--- only shrinks (times, the total), so neither order nor repetition nor the bounds of wakes matter.
+-- Stores the parts of messages, in the order in which all wakes lock them. A part is delivered when the earliest of
+-- its receipts says so. Column whole: the time of the last part, if all from the first to the last are delivered.
+-- Stored values only grow (parts) or only shrink (times, the total), so neither order nor repetition nor the bounds
+-- of wakes matter.
 noted AS (
     SELECT g.message_id, g.delivered AS part, min(g.parts) AS parts, min(g.at) AS at
     FROM gone g
@@ -49,12 +54,15 @@ parts AS (
     SET parts = LEAST(p.parts, EXCLUDED.parts), noted_at = now(), (delivered, delivered_at) = (
         SELECT array_agg(d.part ORDER BY d.part), array_agg(d.at ORDER BY d.part)
         FROM (SELECT u.part, min(u.at) AS at
-              FROM unnest(p.delivered || EXCLUDED.delivered, p.delivered_at || EXCLUDED.delivered_at) AS u (part, at) GROUP BY u.part) d)
+              FROM unnest(p.delivered || EXCLUDED.delivered, p.delivered_at || EXCLUDED.delivered_at) AS u (part, at)
+              GROUP BY u.part) d)
     RETURNING p.message_id, (SELECT CASE WHEN count(*) = p.parts THEN max(d.at) END
                              FROM unnest(p.delivered, p.delivered_at) AS d (part, at) WHERE d.part <= p.parts) AS whole
 )
-SELECT g.fits, g.gateway, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) END AS account, g.message_id, g.status, g.flags, g.machines,
-       (extract(epoch FROM g.at) * 1000000)::int8 AS at, g.org, g.org_id IS NOT NULL AS named, g.traceparent, g.reason_class, g.event_key, g.delivered AS part,
+SELECT g.fits, g.gateway, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) END AS account,
+       g.message_id, g.status, g.flags, g.machines,
+       (extract(epoch FROM g.at) * 1000000)::int8 AS at, g.org, g.org_id IS NOT NULL AS named,
+       g.traceparent, g.reason_class, g.event_key, g.delivered AS part,
        (SELECT (extract(epoch FROM p.whole) * 1000000)::int8 FROM parts p WHERE p.message_id = g.message_id) AS whole
 FROM gone g
 ORDER BY g.message_id COLLATE "C", g.org COLLATE "C";

@@ -1,15 +1,17 @@
--- The owners of the functions that have rights of their own. $1 text schema. Two rows, counter and watcher. Roles
--- belong to all databases of a server: so the name holds a hash of database and schema, and one role serves one schema.
--- role (its name), role_exists; usable (the session may give it functions), may_create, may_join (the session may make
--- itself its member); problem (NULL: none; what makes the role unfit, and undo: how to mend that); function_exists and
--- settled (it belongs to the role, which has all its rights); sees (it may see all sessions) and may_show (the session
--- may let it); session; database.
+-- The owners of the functions that have rights of their own: $1 text schema. Two rows, counter and watcher. Roles
+-- belong to all databases of a server. So the name holds a hash of database and schema, and one role serves one
+-- schema. Columns: role (its name), role_exists; usable (the session may give it functions), may_create, may_join
+-- (the session may make itself its member). Column problem: what makes the role unfit (NULL: none), and undo: how to
+-- mend that. session; database. Columns: function_exists and settled (it belongs to the role, which has all its
+-- rights); sees (it may see all sessions) and may_show (the session may let it).
 WITH definer AS (
-    SELECT d.kind, d.function, me.oid AS me, me.rolname AS session, me.rolsuper, me.rolsuper OR me.rolcreaterole AS may_create,
+    SELECT d.kind, d.function, me.oid AS me, me.rolname AS session,
+           me.rolsuper, me.rolsuper OR me.rolcreaterole AS may_create,
            -- Since 16 CREATEROLE alone gives no role that others have made.
            me.rolsuper OR me.rolcreaterole AND current_setting('server_version_num')::int4 < 160000 AS may_grant,
-           format('receiptd_%s_%s', d.kind, left(encode(sha256(convert_to(format('%I.%I', current_database(), $1::text), 'UTF8')),
-                                                        'hex'), 12)) AS role
+           format('receiptd_%s_%s', d.kind,
+                  left(encode(sha256(convert_to(format('%I.%I', current_database(), $1::text), 'UTF8')),
+                              'hex'), 12)) AS role
     FROM (VALUES ('counter', 'count_inserted'), ('watcher', 'watch_server')) AS d (kind, function)
     JOIN pg_roles me ON me.rolname = current_user
 ),
@@ -41,8 +43,9 @@ SELECT d.kind, d.role, r.oid IS NOT NULL AS role_exists, d.session, current_data
        p.oid IS NOT NULL AS function_exists,
        COALESCE(p.proowner = r.oid AND (d.kind <> 'counter' OR has_table_privilege(r.oid, o.oid, 'DELETE')
                 AND has_any_column_privilege(r.oid, v.oid, 'SELECT')), false)
-           AND NOT EXISTS (SELECT FROM pg_proc q WHERE d.kind = 'counter' AND q.pronamespace = n.oid AND q.proname = 'count_deleted'
-                           AND q.proowner <> r.oid) AS settled,
+           AND NOT EXISTS (SELECT FROM pg_proc q
+                           WHERE d.kind = 'counter' AND q.pronamespace = n.oid AND q.proname = 'count_deleted'
+                             AND q.proowner <> r.oid) AS settled,
        r.oid IS NOT NULL AND pg_has_role(r.oid, s.oid, 'USAGE') AS sees,
        d.may_grant OR pg_has_role(d.me, s.oid, 'MEMBER WITH ADMIN OPTION') AS may_show
 FROM definer d
@@ -51,7 +54,9 @@ LEFT JOIN pg_roles r ON r.rolname = d.role
 LEFT JOIN foreign_member m ON m.roleid = r.oid
 LEFT JOIN foreign_group g ON g.member = r.oid
 LEFT JOIN pg_namespace n ON n.nspname = $1::name
-LEFT JOIN pg_class o ON o.relnamespace = n.oid AND o.relname = 'message_part' -- the table that the counter was given last
-LEFT JOIN pg_class v ON v.relnamespace = n.oid AND v.relname = 'message_inbox' -- which the platform may drop, to change its table
+-- the table on which the counter got its last right
+LEFT JOIN pg_class o ON o.relnamespace = n.oid AND o.relname = 'message_part'
+-- a view that the platform may drop, to change its table
+LEFT JOIN pg_class v ON v.relnamespace = n.oid AND v.relname = 'message_inbox'
 LEFT JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = d.function AND p.pronargs = 0
 ORDER BY d.kind;

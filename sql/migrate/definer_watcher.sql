@@ -2,6 +2,7 @@
 -- schema. Variables: schema, watcher_role.
 REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"watcher_role";
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"watcher_role";
+-- The function runs with these rights and no others.
 GRANT CREATE ON SCHEMA :"schema" TO :"watcher_role";
 ALTER FUNCTION watch_server() OWNER TO :"watcher_role";
 REVOKE ALL ON SCHEMA :"schema" FROM :"watcher_role";

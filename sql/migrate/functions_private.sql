@@ -1,6 +1,7 @@
--- A role executes only functions that it was given by name: PUBLIC none; only the owner those that install triggers,
--- map the inbox or fill the ladder, and the triggers' functions, which another role could put on a table of its own.
--- role.sql gives the daemon's role what it calls. Can be run again: a new function starts with EXECUTE for PUBLIC.
+-- A role executes only functions that it was given by name: PUBLIC has none. Only the owner executes functions that
+-- install triggers, map the inbox or fill the ladder, and the triggers' functions. Another role could put those on a
+-- table of its own. role.sql gives the daemon's role the functions that it calls. Can be run again: a new function
+-- starts with EXECUTE for PUBLIC.
 DO $$
 DECLARE
     given record;
@@ -11,8 +12,9 @@ BEGIN
         CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) a
         LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE p.pronamespace = current_schema()::regnamespace AND a.grantee <> p.proowner
-          AND (a.grantee = 0 OR p.proname IN ('count_inserted', 'count_deleted', 'refuse_change', 'install_inbox_trigger', 'install_retired_trigger', 'install_change_trigger',
-                              'map_inbox', 'ladder_fill'))
+          AND (a.grantee = 0
+               OR p.proname IN ('count_inserted', 'count_deleted', 'refuse_change', 'install_inbox_trigger',
+                                'install_retired_trigger', 'install_change_trigger', 'map_inbox', 'ladder_fill'))
     LOOP
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', given.function, given.role);
     END LOOP;

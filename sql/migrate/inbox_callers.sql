@@ -1,15 +1,19 @@
--- Whose functions PostgreSQL may call when it plans a query over a mapped inbox, before it reads a row: it evaluates
--- what is constant in the expressions of indexes, statistics and partition keys, with the rights of the role that
--- reads. Columns: object, function, owner. $1 text schema and $2 text name of the table that is the inbox, or becomes
--- it. Functions of superusers and of the session's role are trusted. Lock the inbox first: SHARE UPDATE EXCLUSIVE keeps
--- new ones of these away. Checks of partitions are left out by constraint_exclusion = off.
+-- Functions that PostgreSQL may call when it plans a query over a mapped inbox, before it reads a row, and their
+-- owners. The planner evaluates constant parts of the expressions of indexes, statistics and partition keys, with the
+-- rights of the role that reads. Columns: object, function, owner. Parameters: $1 text schema and $2 text name of the
+-- table that is the inbox, or becomes it. Functions of superusers and of the session's role are trusted. Lock the
+-- inbox first: SHARE UPDATE EXCLUSIVE keeps new ones of these away. Checks of partitions are left out by
+-- constraint_exclusion = off.
 WITH RECURSIVE base (oid) AS (
     SELECT d.refobjid
     FROM pg_rewrite w
     JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass
     WHERE w.ev_class = to_regclass('message_inbox') AND d.refobjid <> w.ev_class
     UNION
-    SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1::name AND c.relname = $2::name
+    SELECT c.oid
+    FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1::name AND c.relname = $2::name
     UNION
     SELECT i.inhrelid FROM base b JOIN pg_inherits i ON i.inhparent = b.oid
 ),

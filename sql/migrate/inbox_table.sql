@@ -1,6 +1,7 @@
--- Our own inbox, the default. Variables: inbox_definitions, its columns (include/receiptd/config/inbox_columns.h); fillfactor (50: all
--- rows of a page can be updated once without a new index entry). The platform inserts message_id, org_id and
--- campaign_id and never touches the rest. Only what never changes is indexed: an index on status would end HOT updates.
+-- Our own inbox, the default. Variables: inbox_definitions, its columns (include/receiptd/config/inbox_columns.h);
+-- fillfactor (50: all rows of a page can be updated once without a new index entry). The platform inserts message_id,
+-- org_id and campaign_id and never touches the rest. Only columns that never change are indexed: an index on status
+-- would end HOT updates.
 CREATE TABLE message_inbox (
     :inbox_definitions
 ) WITH (

@@ -1,8 +1,8 @@
--- What the session's role and the owner of the schema may do that no work of ours needs. A role may act as each role
--- that it is a member of; before PostgreSQL 16, CREATEROLE makes it a member of any role but a superuser's. $1 text
--- schema, $2 text[] names of further roles. Columns: grave (the role can reach files and commands of the server, or is
--- a superuser in all but name), role, power, undo (SQL for an administrator). Superusers are left out: migrate refuses
--- them, and no grant limits them.
+-- Powers of the session's role and of the owner of the schema that no work of ours needs. A role may act as each role
+-- that it is a member of. Before PostgreSQL 16, CREATEROLE makes it a member of any role but a superuser's.
+-- Parameters: $1 text schema, $2 text[] names of further roles. Columns: grave (the role can reach files and commands
+-- of the server, or is a superuser in all but name), role, power, undo (SQL for an administrator). Superusers are
+-- left out: migrate refuses them, and no grant limits them.
 WITH ours AS (
     SELECT DISTINCT r.oid, r.rolname
     FROM pg_roles r
@@ -15,10 +15,12 @@ server AS (
 )
 SELECT g.rolsuper OR NOT g.rolcreaterole OR s.grants_all AS grave, o.rolname AS role,
        CASE WHEN g.rolsuper THEN format('is a member of "%s", a superuser', g.rolname)
-            WHEN NOT g.rolcreaterole THEN format('is a member of "%s", which reaches the server''s files or commands', g.rolname)
+            WHEN NOT g.rolcreaterole
+            THEN format('is a member of "%s", which reaches the server''s files or commands', g.rolname)
             WHEN s.grants_all
             THEN CASE WHEN g.oid = o.oid THEN '' ELSE format('is a member of "%s", which ', g.rolname) END
-                 || 'has CREATEROLE: before PostgreSQL 16 it can make itself a member of pg_execute_server_program, and run commands of the operating system'
+                 || 'has CREATEROLE: before PostgreSQL 16 it can make itself a member of '
+                    'pg_execute_server_program, and run commands of the operating system'
             ELSE CASE WHEN g.oid = o.oid THEN '' ELSE format('is a member of "%s", which ', g.rolname) END
                  || 'has CREATEROLE, which only the first migration needs' END AS power,
        CASE WHEN g.oid = o.oid THEN format('ALTER ROLE %I NOCREATEROLE', o.rolname)

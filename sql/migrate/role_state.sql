@@ -1,6 +1,6 @@
--- $1 text role, $2 text schema. One row: role_exists; may_create (the session may create roles); session (its role);
--- owner (of the schema, or who will own it) and owns (the role can act as the owner: it is him, one of his members or a
--- superuser).
+-- The role that migrate gives rights: $1 text role, $2 text schema. One row. Columns: role_exists; may_create (the
+-- session may create roles); session (its role); owner (of the schema, or who will own it). Column owns: the role can
+-- act as the owner, since it is the owner, one of its members or a superuser.
 SELECT r.oid IS NOT NULL AS role_exists,
        me.rolsuper OR me.rolcreaterole AS may_create,
        me.rolname AS session,

@@ -1,9 +1,10 @@
--- Which statuses and flags of a table that is to become the inbox does the ladder not have? Run by check-config, where
--- migrate asks ladder_check.sql after it has made the view. Variables: inbox_schema, inbox_table, status and flags (its
--- columns); $1 int2[] codes of the ladder. Columns: as there. One pass over the table. A column that is not there yet
--- is the one of "fresh": a name that the row does not have is looked for further out.
+-- Statuses and flags of a table that is to become the inbox that the ladder does not have. One pass over the table.
+-- check-config runs it, where migrate asks ladder_check.sql after it has made the view. Columns: as there. Variables:
+-- inbox_schema, inbox_table, status and flags (its columns); $1 int2[] codes of the ladder. A column that is not
+-- there yet is the one of "fresh": a name that the row does not have is looked for further out.
 WITH used AS MATERIALIZED (
-    SELECT (SELECT :"status" FROM (SELECT t.*) own) AS status, (SELECT :"flags" FROM (SELECT t.*) own) AS flags, count(*) AS n
+    SELECT (SELECT :"status" FROM (SELECT t.*) own) AS status,
+           (SELECT :"flags" FROM (SELECT t.*) own) AS flags, count(*) AS n
     FROM :"inbox_schema".:"inbox_table" t CROSS JOIN (SELECT 0::int2 AS :"status", 0::int4 AS :"flags") fresh
     GROUP BY 1, 2
 ),

@@ -1,6 +1,7 @@
--- Tables whose inserts are counted into our schema ($1 text): inbox_schema, inbox_table, mapping (as in state.sql; NULL
--- for partitions); is_inbox (it is the table that $2 text, its schema, and $3 text name) and in_inbox (it is that or
--- one of its partitions). Partitions come last: a trigger that they have from their table goes with the table's.
+-- Tables whose inserts are counted into our schema ($1 text): inbox_schema, inbox_table, mapping (as in state.sql;
+-- NULL for partitions). Columns: is_inbox (it is the table that $2 text, its schema, and $3 text name) and in_inbox
+-- (it is that or one of its partitions). Partitions come last: a trigger that they have from their table goes with
+-- the table's.
 SELECT n.nspname AS inbox_schema, c.relname AS inbox_table, obj_description(t.oid, 'pg_trigger') AS mapping,
        c.oid = b.oid IS TRUE AS is_inbox,
        c.oid = b.oid IS TRUE OR EXISTS (SELECT FROM pg_partition_ancestors(c.oid) a WHERE a.relid = b.oid) AS in_inbox

@@ -8,7 +8,8 @@ DECLARE
     old text;
 BEGIN
     FOR old IN SELECT x.indexrelid::regclass FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
-               WHERE x.indrelid = 'message_inbox_before'::regclass AND i.relname ~ '^message_inbox_recent_([0-9a-f]{8}_)?\d+$' LOOP
+               WHERE x.indrelid = 'message_inbox_before'::regclass
+                 AND i.relname ~ '^message_inbox_recent_([0-9a-f]{8}_)?\d+$' LOOP
         EXECUTE 'DROP INDEX ' || old;
     END LOOP;
 END

@@ -4,10 +4,13 @@ CREATE TRIGGER receiptd_count_inserted AFTER INSERT ON message_inbox REFERENCING
     FOR EACH STATEMENT EXECUTE FUNCTION count_inserted();
 CREATE TRIGGER receiptd_count_deleted AFTER DELETE ON message_inbox REFERENCING OLD TABLE AS deleted
     FOR EACH STATEMENT EXECUTE FUNCTION count_deleted();
-CREATE TRIGGER receiptd_count_truncated BEFORE TRUNCATE ON message_inbox FOR EACH STATEMENT EXECUTE FUNCTION count_deleted();
+CREATE TRIGGER receiptd_count_truncated BEFORE TRUNCATE ON message_inbox
+    FOR EACH STATEMENT EXECUTE FUNCTION count_deleted();
 DO $$
 DECLARE
-    counted text[] := ARRAY(SELECT a.attname FROM pg_trigger g JOIN pg_attribute a ON a.attrelid = g.tgrelid AND a.attnum = ANY (g.tgattr)
+    counted text[] := ARRAY(SELECT a.attname
+                            FROM pg_trigger g
+                            JOIN pg_attribute a ON a.attrelid = g.tgrelid AND a.attnum = ANY (g.tgattr)
                             WHERE g.tgrelid = 'message_inbox_before'::regclass AND g.tgname = 'receiptd_refuse_change');
 BEGIN
     DROP TRIGGER receiptd_refuse_change ON message_inbox_before;

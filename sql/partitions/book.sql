@@ -1,10 +1,13 @@
--- Books the messages of a detached partition as deleted ones are booked (functions/install_retired_trigger): what they
--- counted, also in the histograms of times, and their ids; forgets which of their parts are delivered. In a transaction
--- in which nobody else changes it. Variables: part_schema, part; message_id, campaign_id, status, flags: its columns.
--- Returns messages. The hashes come in the order of their index, so that each of its pages is touched once.
+-- Books the messages of a detached partition as deleted ones are booked (functions/install_retired_trigger): their
+-- counts, also in the histograms of times, and their ids. It forgets which of their parts are delivered. It runs in a
+-- transaction that keeps all others from changing the partition. Variables: part_schema, part; message_id,
+-- campaign_id, status, flags: its columns. Returns messages. The hashes come in the order of their index, so that
+-- each of its pages is touched once.
 WITH counted AS (
     INSERT INTO campaign_retired (campaign_id, status, flags, messages)
-    SELECT COALESCE(p.:"campaign_id"::text COLLATE "C", ''), p.:"status", p.:"flags", count(*) FROM ONLY :"part_schema".:"part" p GROUP BY 1, 2, 3
+    SELECT COALESCE(p.:"campaign_id"::text COLLATE "C", ''), p.:"status", p.:"flags", count(*)
+    FROM ONLY :"part_schema".:"part" p
+    GROUP BY 1, 2, 3
     RETURNING messages
 ),
 remembered AS (

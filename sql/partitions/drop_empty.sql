@@ -3,7 +3,8 @@
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM message_inbox_before) THEN
-        RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'a message was inserted into message_inbox while it was to be partitioned',
+        RAISE EXCEPTION USING ERRCODE = '55000',
+            MESSAGE = 'a message was inserted into message_inbox while it was to be partitioned',
             HINT = 'run receiptd adopt, which partitions an inbox with messages';
     END IF;
 END

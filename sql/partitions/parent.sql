@@ -4,7 +4,8 @@
 ALTER TABLE message_inbox RENAME TO message_inbox_before;
 ALTER INDEX message_inbox_pkey RENAME TO message_inbox_before_pkey;
 ALTER INDEX IF EXISTS message_inbox_campaign RENAME TO message_inbox_before_campaign;
-CREATE TABLE message_inbox (LIKE message_inbox_before INCLUDING DEFAULTS, PRIMARY KEY (message_id)) PARTITION BY RANGE (message_id);
+CREATE TABLE message_inbox (LIKE message_inbox_before INCLUDING DEFAULTS,
+                            PRIMARY KEY (message_id)) PARTITION BY RANGE (message_id);
 CREATE INDEX message_inbox_campaign ON message_inbox (campaign_id);
 DO $$
 DECLARE
@@ -17,7 +18,9 @@ BEGIN
         FROM pg_class c
         CROSS JOIN LATERAL (SELECT x.*, '' AS columns FROM aclexplode(c.relacl) x
                             UNION ALL
-                            SELECT x.*, format(' (%I)', t.attname) FROM pg_attribute t, aclexplode(t.attacl) x WHERE t.attrelid = c.oid AND NOT t.attisdropped) a
+                            SELECT x.*, format(' (%I)', t.attname)
+                            FROM pg_attribute t, aclexplode(t.attacl) x
+                            WHERE t.attrelid = c.oid AND NOT t.attisdropped) a
         WHERE c.oid = 'message_inbox_before'::regclass AND a.grantee <> c.relowner
     LOOP
         EXECUTE given;

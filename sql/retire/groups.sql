@@ -6,7 +6,9 @@ WITH ended AS MATERIALIZED (
     WHERE r.status IS NOT NULL AND EXISTS (SELECT FROM message_group g WHERE g.campaign_id = r.campaign_id)
       AND NOT EXISTS (SELECT FROM group_delta d WHERE r.campaign_id = ANY (d.campaign_id))
     GROUP BY r.campaign_id
-    HAVING sum(r.messages) >= (SELECT sum(c.messages) FROM campaign_count c WHERE c.campaign_id = r.campaign_id AND c.status = 0)
+    HAVING sum(r.messages) >= (SELECT sum(c.messages)
+                               FROM campaign_count c
+                               WHERE c.campaign_id = r.campaign_id AND c.status = 0)
     LIMIT $1::int4
 ),
 gone AS (

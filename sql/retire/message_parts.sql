@@ -1,6 +1,6 @@
--- One step of `receiptd retire`: deletes what is known of the parts of messages that are gone without being booked
--- (inbox.targeted: none, a partition that was dropped or truncated by itself). $1 tid first, $2 tid end (excluded).
--- Returns rows (deleted). The scalar subqueries are lookups by key for each row.
+-- One step of `receiptd retire`: deletes the noted parts of messages that are gone without being booked. Returns rows
+-- (deleted). This happens with inbox.targeted: none, and to a partition that was dropped or truncated by itself.
+-- Parameters: $1 tid first, $2 tid end (excluded). The scalar subqueries are look-ups by key for each row.
 WITH gone AS (
     DELETE FROM message_part p
     WHERE p.ctid = ANY (ARRAY(

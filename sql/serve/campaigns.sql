@@ -1,14 +1,16 @@
--- GET /campaigns: $1 text organisation (NULL: all), $2 text part of the id or name (NULL: any), $3 text order, $4 text
--- key of the last one shown, $5 int4 most, $6 text true: the order is turned round, $7, $8 and $9 text[] ids, names and
--- days of campaigns that have a name (NULL: none are known).
+-- GET /campaigns. Parameters: $1 text organisation (NULL: all), $2 text part of the id or name (NULL: any), $3 text
+-- order, $4 text key of the last one shown, $5 int4 most, $6 text true: the order is turned round. Names: $7, $8 and
+-- $9 text[] ids, names and days of campaigns that have a name (NULL: none are known).
 --
--- First the page's campaigns by their rank, then the counters of those. Only the orders by counters read all totals,
--- and of them the few statuses that make a rank. `match` is by how well $2 fits, then like `changed`. Tiers, labels and
--- ids rise and ranks fall, so a key of all four leads to the same place again. What has no rate or day comes last
--- either way.
+-- The page's campaigns come first by their rank, then the counters of those. Only the orders by counters read all
+-- totals, and only the few statuses that make a rank. `match` is by how well $2 fits, then like `changed`. Tiers,
+-- labels and ids rise and ranks fall, so a key of all four leads to the same place again. Campaigns without a rate or
+-- day come last either way.
 WITH codes AS MATERIALIZED (
-    SELECT max(k.code) FILTER (WHERE k.name = 'TARGETED') AS targeted, max(k.code) FILTER (WHERE k.name = 'SENT') AS sent,
-           max(k.code) FILTER (WHERE k.name = 'DELIVERED') AS delivered, max(k.code) FILTER (WHERE k.name = 'OPENED') AS opened,
+    SELECT max(k.code) FILTER (WHERE k.name = 'TARGETED') AS targeted,
+           max(k.code) FILTER (WHERE k.name = 'SENT') AS sent,
+           max(k.code) FILTER (WHERE k.name = 'DELIVERED') AS delivered,
+           max(k.code) FILTER (WHERE k.name = 'OPENED') AS opened,
            max(k.code) FILTER (WHERE k.name = 'CLICKED') AS clicked,
            array_agg(k.code) FILTER (WHERE k.terminal AND k.name <> 'SKIPPED' AND NOT EXISTS (
                SELECT FROM status_path s JOIN message_status_priority a ON a.code = s.ancestor
@@ -22,8 +24,8 @@ fresh AS MATERIALIZED (
     WHERE d.kind = 'funnel'
 ),
 changed AS MATERIALIZED (
-    -- What no roll-up has dated yet is newer than all others, and has one rank, so that a later page begins where this
-    -- one ended. Small letters cost much, so only searches and the order by name have them.
+    -- Campaigns that no roll-up has dated yet are newer than all others, and have one rank, so that a later page
+    -- begins where this one ended. Small letters cost much, so only searches and the order by name have them.
     SELECT c.campaign_id, c.changed_at, c.is_fresh, n.name, n.day, l.id AS low_id, l.name AS low_name
     FROM (
         SELECT t.campaign_id, max(t.changed_at) AS changed_at, bool_or(t.is_fresh) AS is_fresh
@@ -44,10 +46,12 @@ changed AS MATERIALIZED (
       AND ($1::text IS NULL OR c.campaign_id IN (SELECT o.campaign_id FROM campaign_org o WHERE o.org_id = $1::text))
 ),
 wanted AS MATERIALIZED (
-    -- Statuses that the order reads; `main` is what it counts, and of the rate the numerator.
+    -- Statuses that the order reads. It counts `main`, which is the numerator of the rate.
     SELECT k.sent, CASE $3::text
                WHEN 'problems' THEN k.failed WHEN 'targeted' THEN ARRAY[k.targeted] WHEN 'sent' THEN ARRAY[k.sent]
-               WHEN 'opened' THEN ARRAY[k.opened] WHEN 'clicked' THEN ARRAY[k.clicked] ELSE ARRAY[k.delivered] END AS main
+               WHEN 'opened' THEN ARRAY[k.opened]
+               WHEN 'clicked' THEN ARRAY[k.clicked]
+               ELSE ARRAY[k.delivered] END AS main
     FROM codes k
     WHERE $3::text NOT IN ('match', 'changed', 'name', 'date')
 ),
@@ -96,7 +100,8 @@ page AS MATERIALIZED (
 shown AS (
     SELECT row_number() OVER (ORDER BY p.tier, p.rank DESC, CASE WHEN $6::text = 'true' THEN p.label END DESC, p.label,
                                        p.campaign_id) AS n,
-           concat_ws(':', p.tier, p.rank, length(p.label), p.label || p.campaign_id) AS key, p.campaign_id, c.changed_at, c.name, c.day, m.*,
+           concat_ws(':', p.tier, p.rank, length(p.label), p.label || p.campaign_id) AS key,
+           p.campaign_id, c.changed_at, c.name, c.day, m.*,
            (SELECT o.org_id FROM campaign_org o WHERE o.campaign_id = p.campaign_id) AS org_id
     FROM page p
     JOIN changed c ON c.campaign_id = p.campaign_id

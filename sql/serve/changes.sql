@@ -1,9 +1,10 @@
 -- Campaigns whose counters changed since a snapshot: $1 text snapshot (NULL: none yet, so nothing has). The first row
--- has the snapshot that this statement sees; the others are campaigns, at most 1000: snapshot, campaign_id, org_id,
--- changed_at, behind_s (of the first row: whole seconds, as text). A delta is new, or it is in its total by now, and
--- the roll-up has written campaign_changed: either way a row is of a transaction that the snapshot did not see. age()
--- comes first, since it is cheap. Rows know the lower half of their transaction's number; the snapshot gives the upper
--- one.
+-- has the snapshot that this statement sees; the others are campaigns, at most 1000. Columns: snapshot, campaign_id,
+-- org_id, changed_at, behind_s (of the first row: whole seconds, as text).
+--
+-- A delta is new, or it is in its total by now and the roll-up has written campaign_changed. Either way a row is of a
+-- transaction that the snapshot did not see. age() comes first, since it is cheap. Rows know the lower half of their
+-- transaction's number; the snapshot gives the upper one.
 WITH before AS MATERIALIZED (
     SELECT s.at, age(pg_snapshot_xmin(s.at)::xid) AS age, pg_snapshot_xmax(pg_current_snapshot())::text::int8 AS top
     FROM (SELECT $1::text::pg_snapshot AS at) s
@@ -19,7 +20,8 @@ changed AS (
     SELECT DISTINCT f.campaign_id
     FROM fresh f, before b
     CROSS JOIN LATERAL (SELECT (b.top >> 32 << 32) + f.low AS full_id) x
-    WHERE NOT pg_visible_in_snapshot((CASE WHEN x.full_id > b.top THEN x.full_id - 4294967296 ELSE x.full_id END)::text::xid8, b.at)
+    WHERE NOT pg_visible_in_snapshot(
+        (CASE WHEN x.full_id > b.top THEN x.full_id - 4294967296 ELSE x.full_id END)::text::xid8, b.at)
     LIMIT 1000
 )
 SELECT pg_current_snapshot()::text AS snapshot, NULL AS campaign_id, NULL AS org_id,

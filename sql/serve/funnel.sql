@@ -1,11 +1,14 @@
--- GET /campaigns/{campaign}/funnel: $1 text organisation (NULL: all), $2 text campaign, $3 text reason, variant,
--- channel, gateway, time_to_deliver or time_to_open: with the funnel by this, too (NULL: without), $4 text answer of
--- pending (NULL: it was not asked), $5 text name and $6 text day of the campaign (NULL: not known). From the
--- counters alone. customers and logical (counters.groups): as the last roll-up left them; NULL: the campaign has none.
--- The stream asks for those of many viewers at once: with the variable many = many, $2 is JSON, [{"n": …,
--- "campaign_id": …, "organisation": …, "name": …, "day": …}, …], and the others are NULL. Returns body and n. No row:
--- no such campaign, or one of another organisation.
-WITH wanted AS MATERIALIZED ( -- without those of another organisation: they cost as much as campaigns that are not there
+-- GET /campaigns/{campaign}/funnel, from the counters alone. Returns body and n. No row: no such campaign, or one of
+-- another organisation. Parameters: $1 text organisation (NULL: all), $2 text campaign, $4 text answer of pending
+-- (NULL: it was not asked), $5 text name and $6 text day of the campaign (NULL: not known). Parameter $3 text:
+-- reason, variant, channel, gateway, time_to_deliver or time_to_open: with the funnel by this, too (NULL: without).
+-- Columns customers and logical (counters.groups): as the last roll-up left them; NULL: the campaign has none.
+--
+-- The stream asks for the funnels of many viewers at once, with the variable many = many. Then $2 is JSON, [{"n": …,
+-- "campaign_id": …, "organisation": …, "name": …, "day": …}, …], and the other parameters are NULL.
+--
+-- Campaigns of another organisation are dropped at once: they cost as much as campaigns that are not there.
+WITH wanted AS MATERIALIZED (
     SELECT a.n, a.campaign_id, a.name, a.day, o.org_id
     FROM (
         SELECT 0 AS n, $2::text AS campaign_id, $1::text AS organisation, $5::text AS name, $6::text AS day
@@ -16,7 +19,9 @@ WITH wanted AS MATERIALIZED ( -- without those of another organisation: they cos
              AS w (n int4, campaign_id text, organisation text, name text, day text)
         WHERE :'many' = 'many'
     ) a
-    CROSS JOIN LATERAL (SELECT (SELECT g.org_id FROM campaign_org g WHERE g.campaign_id = a.campaign_id) AS org_id OFFSET 0) o -- by its key: not joined
+    -- It is looked up by its key, not joined.
+    CROSS JOIN LATERAL (SELECT (SELECT g.org_id FROM campaign_org g WHERE g.campaign_id = a.campaign_id) AS org_id
+                        OFFSET 0) o
     WHERE a.organisation IS NULL OR o.org_id = a.organisation
 ),
 counted AS MATERIALIZED (
@@ -28,7 +33,8 @@ counted AS MATERIALIZED (
 tallied AS MATERIALIZED (
     SELECT t.campaign_id, t.kind, t.status, sum(t.messages)::int8 AS messages, sum(t.events)::int8 AS events
     FROM campaign_tally t
-    WHERE t.campaign_id = ANY (ARRAY(SELECT w.campaign_id FROM wanted w)) AND t.kind IN ('customer', 'logical', 'duplicate')
+    WHERE t.campaign_id = ANY (ARRAY(SELECT w.campaign_id FROM wanted w))
+      AND t.kind IN ('customer', 'logical', 'duplicate')
     GROUP BY t.campaign_id, t.kind, t.status
 ),
 campaign AS MATERIALIZED (
@@ -46,7 +52,8 @@ below AS (
 placed AS MATERIALIZED (
     SELECT g.campaign_id, k.code, k.name, p.name AS parent, k.terminal, k.flag_bit IS NOT NULL AS is_flag,
            COALESCE(c.messages, 0) AS messages, COALESCE(c.events, 0) AS events,
-           CASE WHEN g.customers THEN COALESCE(u.messages, 0) END AS customers, CASE WHEN g.logical THEN COALESCE(l.messages, 0) END AS logical,
+           CASE WHEN g.customers THEN COALESCE(u.messages, 0) END AS customers,
+           CASE WHEN g.logical THEN COALESCE(l.messages, 0) END AS logical,
            COALESCE(c.messages, 0) - COALESCE(b.messages, 0) AS standing,
            CASE WHEN EXISTS (SELECT FROM status_path s JOIN message_status_priority a ON a.code = s.ancestor
                              WHERE s.code = k.code AND a.name = 'DELIVERED') THEN 'success'
@@ -60,7 +67,8 @@ placed AS MATERIALIZED (
     LEFT JOIN tallied l ON l.campaign_id = g.campaign_id AND l.status = k.code AND l.kind = 'logical'
 ),
 rates AS (
-    SELECT f.campaign_id, k.kpi, sum(m.n) FILTER (WHERE k.part = 'numerator') AS numerator, sum(m.n) FILTER (WHERE k.part = 'denominator') AS denominator,
+    SELECT f.campaign_id, k.kpi, sum(m.n) FILTER (WHERE k.part = 'numerator') AS numerator,
+           sum(m.n) FILTER (WHERE k.part = 'denominator') AS denominator,
            string_agg(f.name, '+' ORDER BY f.code) FILTER (WHERE k.part = 'numerator') AS above,
            string_agg(f.name, '+' ORDER BY f.code) FILTER (WHERE k.part = 'denominator') AS below
     FROM kpi_part k
@@ -72,10 +80,15 @@ rates AS (
 ),
 shown AS (
     SELECT s.campaign_id,
-           json_agg(json_build_object('code', s.code, 'name', s.name, 'parent', s.parent, 'messages', s.messages, 'events', s.events,
-                                      'current', s.standing, 'customers', s.customers, 'logical', s.logical, 'terminal', s.terminal, 'kind', s.kind) ORDER BY s.code)
+           json_agg(json_build_object('code', s.code, 'name', s.name, 'parent', s.parent,
+                                      'messages', s.messages, 'events', s.events,
+                                      'current', s.standing, 'customers', s.customers,
+                                      'logical', s.logical, 'terminal', s.terminal, 'kind', s.kind)
+                    ORDER BY s.code)
                FILTER (WHERE NOT s.is_flag) AS statuses,
-           json_agg(json_build_object('code', s.code, 'name', s.name, 'messages', s.messages, 'events', s.events, 'customers', s.customers, 'logical', s.logical) ORDER BY s.code)
+           json_agg(json_build_object('code', s.code, 'name', s.name, 'messages', s.messages,
+                                      'events', s.events, 'customers', s.customers, 'logical', s.logical)
+                    ORDER BY s.code)
                FILTER (WHERE s.is_flag) AS flags
     FROM placed s
     GROUP BY s.campaign_id
@@ -83,8 +96,10 @@ shown AS (
 rated AS (
     SELECT r.campaign_id,
            json_agg(json_build_object('name', CASE r.kpi WHEN 'delivered_per_sent' THEN 'delivery_rate' ELSE r.kpi END,
-                                      'value', r.numerator::float8 / NULLIF(r.denominator, 0), 'numerator', r.above, 'denominator', r.below,
-                                      'label', replace(replace(r.kpi, '_per_', ' of '), '_', ' ')) ORDER BY r.kpi) AS rates
+                                      'value', r.numerator::float8 / NULLIF(r.denominator, 0),
+                                      'numerator', r.above, 'denominator', r.below,
+                                      'label', replace(replace(r.kpi, '_per_', ' of '), '_', ' '))
+                    ORDER BY r.kpi) AS rates
     FROM rates r
     WHERE r.above IS NOT NULL AND r.below IS NOT NULL
     GROUP BY r.campaign_id
@@ -96,11 +111,16 @@ SELECT json_build_object(
     'behind_s', (SELECT b.behind_s FROM counters_behind b),
     'pending', $4::text::json,
     'statuses', s.statuses, 'flags', COALESCE(s.flags, '[]'), 'rates', COALESCE(r.rates, '[]'),
-    'by', (SELECT COALESCE(json_agg(json_build_object('key', b.key, 'statuses', b.statuses) ORDER BY b.messages DESC, b.key), '[]')
-           FROM (SELECT t.key, max(t.messages) AS messages, json_agg(json_build_object('code', t.status, 'name', t.status_name, 'messages', t.messages,
-                                                                                      'events', t.events) ORDER BY t.status) AS statuses
+    'by', (SELECT COALESCE(json_agg(json_build_object('key', b.key, 'statuses', b.statuses)
+                                    ORDER BY b.messages DESC, b.key), '[]')
+           FROM (SELECT t.key, max(t.messages) AS messages,
+                        json_agg(json_build_object('code', t.status, 'name', t.status_name,
+                                                   'messages', t.messages, 'events', t.events)
+                                 ORDER BY t.status) AS statuses
                  FROM campaign_tally t
-                 WHERE t.campaign_id = $2::text AND t.kind = CASE WHEN $3::text IN ('reason', 'time_to_deliver', 'time_to_open') THEN $3::text ELSE 'by_' || $3::text END
+                 WHERE t.campaign_id = $2::text
+                   AND t.kind = CASE WHEN $3::text IN ('reason', 'time_to_deliver', 'time_to_open') THEN $3::text
+                                     ELSE 'by_' || $3::text END
                  GROUP BY t.key) b WHERE $3::text IS NOT NULL),
     'duplicates', g.duplicates)::text AS body, w.n
 FROM wanted w

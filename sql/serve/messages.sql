@@ -4,7 +4,11 @@
 WITH RECURSIVE account (name) AS (
     (SELECT a.channel_account FROM message_alias a ORDER BY a.channel_account LIMIT 1)
     UNION ALL
-    SELECT (SELECT a.channel_account FROM message_alias a WHERE a.channel_account > c.name ORDER BY a.channel_account LIMIT 1)
+    SELECT (SELECT a.channel_account
+            FROM message_alias a
+            WHERE a.channel_account > c.name
+            ORDER BY a.channel_account
+            LIMIT 1)
     FROM account c WHERE c.name IS NOT NULL
 ),
 found (message_id, found_by) AS (
@@ -14,7 +18,8 @@ found (message_id, found_by) AS (
     FROM account c JOIN message_alias a ON a.channel_account = c.name AND a.gateway_id = $2::text
 )
 SELECT json_build_object('messages', COALESCE(json_agg(json_build_object(
-    'message_id', m.message_id, 'campaign_id', m.campaign_id, 'org_id', m.org_id, 'status', COALESCE(s.name, m.status::text),
+    'message_id', m.message_id, 'campaign_id', m.campaign_id,
+    'org_id', m.org_id, 'status', COALESCE(s.name, m.status::text),
     'status_at', to_char(m.status_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'found_by', f.found_by)
     ORDER BY f.found_by, m.message_id), '[]'))::text AS body
 FROM found f

@@ -1,6 +1,7 @@
--- GET /pipelines: $1 text organisation; pipelines belong to none, so only who may see all (NULL) sees them.
+-- GET /pipelines: $1 text organisation; pipelines belong to none, so only a token for all (NULL) sees them.
 SELECT json_build_object('pipelines', COALESCE(json_agg(json_build_object(
-    'name', p.name, 'active', p.active, 'paused', p.paused, 'wordings', p.wordings, 'started', p.started, 'repeated', p.repeated)
+    'name', p.name, 'active', p.active, 'paused', p.paused,
+    'wordings', p.wordings, 'started', p.started, 'repeated', p.repeated)
     ORDER BY p.name), '[]'))::text AS body
 FROM (
     SELECT p.name, bool_or(p.active) AS active, bool_or(k.name IS NOT NULL) AS paused, count(*) AS wordings,

@@ -1,5 +1,5 @@
--- Who asks: $1 text[] SHA-256 of tokens in hexadecimal digits. A row for each that is known: hash (as it was given),
--- scopes (separated by commas), org_id (NULL: all), name.
+-- The owners of tokens: $1 text[] SHA-256 of tokens in hexadecimal digits. A row for each that is known: hash (as it
+-- was given), scopes (separated by commas), org_id (NULL: all), name.
 SELECT g.hash, array_to_string(t.scopes, ',') AS scopes, t.org_id, t.name
 FROM unnest($1::text[]) AS g (hash)
 JOIN serve_token t ON t.hash = decode(g.hash, 'hex')

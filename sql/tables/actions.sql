@@ -3,8 +3,8 @@
 -- (docs/actions.md). No variables; search_path = the schema.
 
 -- Runs that a lane's transaction begins, until actions_begin() has made them: one appended row of arrays, or few, for
--- the whole transaction. org_id: all of them are of this organisation; '': they are of several that have few each. No
--- key: a row is found by its place, and who deletes it makes its runs.
+-- the whole transaction. Column org_id: all of them are of this organisation; '': they are of several that have few
+-- each. No key: a row is found by its place, and the transaction that deletes it makes its runs.
 CREATE TABLE run_intent (
     id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
     begun_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -93,7 +93,7 @@ CREATE INDEX action_awaits ON action (message_id COLLATE "C") WHERE status = 'pe
 CREATE INDEX action_settle ON action (lane) WHERE settle IS NOT NULL;
 CREATE INDEX action_ended ON action (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX action_dead ON action (id) WHERE status = 'dead';
--- What waits for another attempt: never longer than an attempt may wait (actions_tidy()).
+-- Actions that wait for another attempt: never longer than an attempt may wait (actions_tidy()).
 CREATE INDEX action_retry ON action (perform_at) WHERE status = 'pending' AND attempt > 0;
 
 -- A result that came when another instance had claimed the action already: two executions overlapped. Nothing of it was

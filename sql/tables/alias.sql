@@ -7,7 +7,8 @@ CREATE TABLE message_alias (
     gateway_id text COLLATE "C" NOT NULL,
     message_id text COLLATE "C" NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(), -- for retention
-    -- Which part of the message the id is of, and of how many, where the platform knows and the gateway does not say.
+    -- The part of the message that the id is of, and of how many, where the platform knows and the gateway does not
+    -- say.
     part smallint,
     parts smallint,
     PRIMARY KEY (channel_account, gateway_id),

@@ -1,11 +1,10 @@
 -- Counters of campaigns: deltas, which transactions append, and totals, which the roll-up makes of them. No variables;
 -- search_path = the schema.
 
--- Counters are cells: a kind, a campaign, a time, a key and a status have so many messages and
--- events. A transaction appends one row of arrays for each kind. Nothing is updated, so no two
--- transactions wait for a counter and no open snapshot slows them down. The roll-up empties the
--- table all the time: vacuum by number of rows, not by share. Members of groups are no cells
--- (group_delta): a group folds what its members went through.
+-- Counters are cells: a kind, a campaign, a time, a key and a status have a number of messages and of events. A
+-- transaction appends one row of arrays for each kind. It updates nothing, so no two transactions wait for a counter
+-- and no open snapshot slows them down. The roll-up empties the table all the time: vacuum by number of rows, not by
+-- share. Members of groups are no cells (group_delta): a group folds what its members went through.
 CREATE TABLE counter_delta (
     id bigserial PRIMARY KEY,
     -- 'funnel'; 'time_place': places in the histograms of times (time_place()), of which the
@@ -23,8 +22,7 @@ CREATE TABLE counter_delta (
     autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0
 );
--- Readers of one kind pass by the others, also by those that are rolled up and that an open
--- snapshot keeps.
+-- With it readers of one kind pass by the others, also by rows that are rolled up and that an open snapshot keeps.
 CREATE INDEX counter_delta_kind ON counter_delta (kind, id);
 
 -- The funnel, rolled up.
@@ -67,8 +65,8 @@ CREATE TABLE campaign_changed (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
 
--- Which organisations have messages in a campaign. Appended by count_inserted() when it sees a pair that is not there:
--- two transactions may both append it, and neither waits for the other.
+-- Organisations that have messages in a campaign. count_inserted() appends a pair that it does not see here: two
+-- transactions may both append it, and neither waits for the other.
 CREATE TABLE campaign_organisation (
     campaign_id text COLLATE "C" NOT NULL,
     org_id text COLLATE "C" NOT NULL -- '': messages without one

@@ -1,5 +1,5 @@
--- The tables of folds, one publication for each burst of events of a group: what lanes append, what is open, what was
--- claimed. No variables; search_path = the schema.
+-- The tables of folds, one publication for each burst of events of a group: rows that lanes append, open groups,
+-- claimed groups. No variables; search_path = the schema.
 
 -- The rules as the instance that read its configuration last has them; sql/fold/rules.sql writes it. A removed rule
 -- stays until its last group was published.
@@ -28,9 +28,9 @@ CREATE TABLE fold_rule (
     columns text[] NOT NULL DEFAULT '{}' -- all that the rule reads
 );
 
--- Appended by lanes and by the reader of topics, one row for each transaction, taken away by the publisher. Of
--- transitions: orgs to gained, and columns where a rule reads any; of topics: rules, keys, parts. firsts and lasts
--- (microseconds since 1970) stand in place of `at` where a publisher has kept sums back.
+-- Events for folds: lanes and the reader of topics append one row for each transaction, and the publisher takes it
+-- away. Rows of transitions have orgs to gained, and columns where a rule reads any. Rows of topics have rules, keys,
+-- parts. firsts and lasts (microseconds since 1970) stand in place of `at` where a publisher has kept sums back.
 CREATE TABLE fold_event (
     id bigserial PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT now(),
@@ -49,8 +49,8 @@ CREATE TABLE fold_event (
 ALTER TABLE fold_event ALTER COLUMN parts SET STORAGE EXTERNAL, ALTER COLUMN keys SET STORAGE EXTERNAL,
     ALTER COLUMN rules SET STORAGE EXTERNAL, ALTER COLUMN columns SET STORAGE EXTERNAL;
 
--- A group, open while events > 0. due_at is never later than the moment at which the group has to be checked again;
--- events that come leave it alone, so that their update stays on the page. Closed groups keep their number until they
+-- A group, open while events > 0. due_at is never later than the moment at which the group has to be checked again.
+-- Events that come leave it alone, so that their update stays on the page. Closed groups keep their number until they
 -- are forgotten.
 CREATE TABLE fold_group (
     rule text COLLATE "C",
@@ -72,8 +72,8 @@ CREATE TABLE fold_group (
 CREATE INDEX fold_group_due ON fold_group (lane, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX fold_group_closed ON fold_group (lane, published_at) WHERE due_at IS NULL;
 
--- What was claimed and is not known to be published. seq is dense in each lane and stands, as an offset, in Kafka's own
--- transaction (docs/folds.md): it tells what is published and what is not.
+-- Groups that were claimed and are not known to be published. seq is dense in each lane and stands, as an offset, in
+-- Kafka's own transaction (docs/folds.md). So seq tells which groups are published.
 CREATE TABLE fold_outbox (
     lane smallint,
     seq bigint,
@@ -88,8 +88,9 @@ CREATE TABLE fold_outbox (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
 
--- What was claimed for a webhook, until it has answered with 2xx. Claimed for an attempt by moving retry_at on: an
--- instance that dies in the middle of one leaves it to the next. failed_at: given up, kept for a person to see.
+-- Groups that were claimed for a webhook, until it has answered with 2xx. Moving retry_at on claims one for an
+-- attempt: if an instance dies in the middle of it, the next one takes over. Column failed_at: given up, kept for a
+-- person to see.
 CREATE TABLE fold_call (
     id text COLLATE "C" PRIMARY KEY,
     lane smallint NOT NULL,
@@ -134,7 +135,7 @@ CREATE TABLE fold_total (
     PRIMARY KEY (rule, lane)
 ) WITH (fillfactor = 50);
 
--- Where the reader of topics stands, moved in the transaction that appends what it read.
+-- Positions of the reader of topics, moved in the transaction that appends the rows that it read.
 CREATE TABLE fold_progress (
     topic text COLLATE "C",
     partition integer,

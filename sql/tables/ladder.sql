@@ -27,8 +27,7 @@ CREATE TABLE status_path (
     PRIMARY KEY (code, ancestor)
 );
 
--- What a transition old -> new does to the counters: path(new) - path(old). Telescopes over any sequence of
--- transitions.
+-- The counts of a transition old -> new: path(new) - path(old). They telescope over any sequence of transitions.
 CREATE TABLE path_delta (
     old smallint,
     new smallint,

@@ -14,8 +14,8 @@ CREATE TABLE dead_letter (
     -- The time that the receipt has where its text names none, so that a redrive gives it the same: that of its record
     -- in Kafka.
     at timestamptz,
-    -- Of a letter for many receipts of a record, which were refused for one reason: their indexes, in the order of the
-    -- array that is its payload. NULL: it is of one.
+    -- Indexes of the receipts, for a letter that is of many receipts of a record, refused for one reason. Their order
+    -- is that of the array that is its payload. NULL: it is of one.
     indexes integer[],
     PRIMARY KEY (topic, partition, "offset", index)
 ) WITH (

@@ -8,8 +8,8 @@ CREATE TABLE parked_event (
     "offset" bigint,
     index integer,
     lane integer NOT NULL,
-    -- Of the default collation, which gives way: compared with the inbox's key, whatever collation that has, the key's
-    -- own counts, and its index is used.
+    -- The default collation gives way. In a comparison with the inbox's key, the key's own collation counts,
+    -- whichever that is, and its index is used.
     message_id text NOT NULL,
     status smallint NOT NULL, -- status or flag code that the receipt names
     at timestamptz NOT NULL,
@@ -18,8 +18,8 @@ CREATE TABLE parked_event (
     traceparent text COLLATE "C",
     flags integer NOT NULL DEFAULT 0, -- flags that the event names beside its status, as a mask
     gateway text COLLATE "C", -- that the event names, for figures
-    -- What the receipt says about its origin. With account and gateway_id it finds its message when an alias lands,
-    -- org_id is compared with that of the message, and campaign_id is for the row that `unknown: insert` makes.
+    -- The origin of the receipt. With account and gateway_id it finds its message when an alias lands. The org_id is
+    -- compared with that of the message, and campaign_id is for the row that `unknown: insert` makes.
     org_id text COLLATE "C",
     account text COLLATE "C", -- that the event names as its gateway: channel_account of message_alias
     campaign_id text COLLATE "C",
@@ -29,7 +29,8 @@ CREATE TABLE parked_event (
     event_key bigint, -- by which echoes are recognised; NULL: not wanted when it was parked
     part smallint, -- part and total that it names; NULL: it names none, or is of a message in one part
     parts smallint,
-    machines smallint, -- kinds of machines whose open or click counts beside the status: bits 1 << kind (include/receiptd/core/machine.h)
+    -- kinds of machines whose open or click counts beside the status: bits 1 << kind (include/receiptd/core/machine.h)
+    machines smallint,
     PRIMARY KEY (topic, partition, "offset", index)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0
@@ -39,8 +40,8 @@ CREATE INDEX parked_event_lane ON parked_event (lane, topic, partition, "offset"
 -- "What waits for this message", for operators.
 CREATE INDEX parked_event_message ON parked_event (message_id);
 
--- Which parts of a message are delivered. One row for each message, so that two instances that note different parts at
--- once wait for each other, and one of them sees all. Receipts only add to it: parts become more, the total and times
+-- Parts of messages that are delivered. One row for each message: two instances that note different parts at once
+-- wait for each other, and one of them sees all. Receipts only add to it: parts become more, the total and times
 -- less.
 CREATE TABLE message_part (
     message_id text PRIMARY KEY, -- of the default collation, as in parked_event

@@ -15,8 +15,8 @@ CREATE TABLE pipeline (
     UNIQUE (name, hash)
 );
 
--- Waits and moves without a condition have become delays and targets of the step before; what is left has an effect or
--- a decision. A row of op 'end' ends the run.
+-- Waits and moves without a condition have become delays and targets of the step before; the steps that are left have
+-- an effect or a decision. A row of op 'end' ends the run.
 CREATE TABLE pipeline_step (
     pipeline_id integer REFERENCES pipeline,
     step integer,
@@ -64,7 +64,8 @@ CREATE TABLE pipeline_pause (
     paused_at timestamptz NOT NULL DEFAULT now()
 );
 
--- What a transaction started, and what it did not because of once_per; appended, added up by actions_tidy().
+-- Runs that a transaction started, and those that it did not because of once_per; appended, added up by
+-- actions_tidy().
 CREATE TABLE pipeline_delta (
     name text COLLATE "C" NOT NULL,
     started bigint NOT NULL,

@@ -1,4 +1,4 @@
--- Positions in Kafka, those that somebody has changed on purpose, and databases that somebody has accepted.
+-- Positions in Kafka, positions that an operator has changed on purpose, and databases that an operator has accepted.
 -- No variables; search_path = the schema.
 
 -- The only place where these are pinned; a configuration that differs refuses to start.

@@ -2,7 +2,7 @@
 -- schema.
 
 -- A range whose messages are still looked for. The lane of its person owns it: lane/range_resolve.sql parks a receipt
--- for each of its messages, some at a time, and deletes it. recipient is personal data: a row stays for
+-- for each of its messages, some at a time, and deletes it. The recipient is personal data: a row stays for
 -- parked.alias_wait, or as long as its lane is behind.
 CREATE TABLE range_receipt (
     topic text COLLATE "C",
@@ -10,7 +10,7 @@ CREATE TABLE range_receipt (
     "offset" bigint,
     index integer,
     lane integer NOT NULL,
-    -- Of the default collation, which gives way to that of the inbox's columns, as in parked_event.
+    -- The default collation gives way to that of the inbox's columns, as in parked_event.
     account text NOT NULL,
     recipient text NOT NULL,
     org_id text COLLATE "C",

@@ -1,8 +1,8 @@
--- What was booked of messages that went, and which ids late receipts may still name. No variables; search_path = the
--- schema.
+-- Counts that were booked for messages that went, and ids that late receipts may still name. No variables;
+-- search_path = the schema.
 
--- What messages that went had counted: for each campaign, status and flags how many. Live and retired messages together
--- are what the counters say. Append-only; `receiptd retire` adds rows of one kind together.
+-- Counts of messages that went: for each campaign, status and flags how many. Live and retired messages together are
+-- what the counters say. Append-only; `receiptd retire` adds rows of one kind together.
 CREATE TABLE campaign_retired (
     campaign_id text COLLATE "C" NOT NULL, -- '': messages without one
     status smallint, -- NULL: the flags alone are booked, for messages that went without the trigger
@@ -18,8 +18,8 @@ CREATE INDEX campaign_retired_campaign ON campaign_retired (campaign_id);
 CREATE TABLE retired_message (
     hash bigint NOT NULL,
     retired_at timestamptz NOT NULL DEFAULT now(),
-    -- The message was erased, not only deleted: the dead letter of a late receipt keeps none of it. Of a receipt under
-    -- the gateway's id, the hash is that of account and id (erased_alias_hash()).
+    -- The message was erased, not only deleted: the dead letter of a late receipt keeps none of it. For a receipt
+    -- under the gateway's id, the hash is that of account and id (erased_alias_hash()).
     erased boolean NOT NULL DEFAULT false
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000,

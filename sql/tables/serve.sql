@@ -1,4 +1,4 @@
--- Who may ask receiptd serve. No variables; search_path = the schema.
+-- Tokens of receiptd serve. No variables; search_path = the schema.
 
 -- Written by `receiptd serve token`. The token itself is nowhere: it is random, so its SHA-256 is enough to know it
 -- again.

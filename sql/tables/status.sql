@@ -1,7 +1,7 @@
--- What receiptd serve shows of the daemons, which may run elsewhere. No variables; search_path = the schema.
+-- The status of the daemons, for receiptd serve: they may run elsewhere. No variables; search_path = the schema.
 
--- What each `receiptd run` says about itself, written by itself every few seconds: the document of /statusz, which
--- holds no secret. json and not jsonb: members keep their order, and nobody searches in it.
+-- The document of /statusz of each `receiptd run`, which writes it every few seconds. It holds no secret. json and
+-- not jsonb: members keep their order, and no statement searches in it.
 CREATE TABLE instance_status (
     name text COLLATE "C" PRIMARY KEY,
     at timestamptz NOT NULL,

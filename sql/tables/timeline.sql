@@ -1,6 +1,6 @@
--- What each receipt did, for `receiptd explain`; written only where timeline.retention is set, in the transaction that
--- applied it. Append-only, trimmed by age. old NULL: the message was not there, the receipt was parked or became a dead
--- letter. No variables; search_path = the schema.
+-- Effects of each receipt, for `receiptd explain`. They are written only where timeline.retention is set, in the
+-- transaction that applied it. Append-only, trimmed by age. old NULL: the message was not there, the receipt was
+-- parked or became a dead letter. No variables; search_path = the schema.
 CREATE TABLE message_timeline (
     message_id text COLLATE "C" NOT NULL,
     topic text COLLATE "C" NOT NULL,

@@ -1,7 +1,7 @@
 -- Work that one session at a time may do. No variables; search_path = the schema.
 
--- Who does it locks the row. Advisory locks would do the same, but every role of the database may take those, without
--- any right, and keep others from working. Nothing is ever written here but these rows.
+-- The session that does a task locks its row. Advisory locks would do the same, but every role of the database may
+-- take those, without any right, and keep others from working. The table never gets other rows than these.
 CREATE TABLE turn (
     task text COLLATE "C",
     lane smallint, -- of receipts; 0: the task has no lanes

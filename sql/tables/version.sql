@@ -1,6 +1,6 @@
--- What the schema is. A migration adds a row with its number in the transaction that makes what it needs, so the
--- largest one says which tables are here. 8 is the baseline: all tables as sql/tables makes them; no earlier schema is
--- brought forward. No variables; search_path = the schema.
+-- The version of the schema. A migration adds a row with its number in the transaction that makes what it needs, so
+-- the largest one says which tables are here. Version 8 is the baseline: all tables as sql/tables makes them; no
+-- earlier schema is brought forward. No variables; search_path = the schema.
 
 CREATE TABLE schema_version (
     version integer PRIMARY KEY,

@@ -1,6 +1,7 @@
 -- Everything that is not over, and why it does not run now.
 CREATE OR REPLACE VIEW action_deferred AS
-SELECT a.id, a.run_id, p.name AS pipeline, s.stage, s.op, s.target, a.org_id, a.message_id, a.status, a.attempt, a.perform_at,
+SELECT a.id, a.run_id, p.name AS pipeline, s.stage, s.op, s.target,
+       a.org_id, a.message_id, a.status, a.attempt, a.perform_at,
        CASE
            WHEN a.status = 'running' AND a.lease_until < now() THEN 'its lease ran out before a result came'
            WHEN a.status = 'running' THEN 'is running'
@@ -13,7 +14,8 @@ SELECT a.id, a.run_id, p.name AS pipeline, s.stage, s.op, s.target, a.org_id, a.
            WHEN a.perform_at > now() THEN 'is not due'
            WHEN EXISTS (SELECT FROM action b WHERE b.subject_hash = a.subject_hash AND b.status = 'running')
                THEN 'another action of the subject is running'
-           WHEN o.full_at_us > (extract(epoch FROM now()) * 1000000) + (COALESCE(o.burst, 1) - 1) * COALESCE(o.interval_us, 0)
+           WHEN o.full_at_us > (extract(epoch FROM now()) * 1000000)
+                               + (COALESCE(o.burst, 1) - 1) * COALESCE(o.interval_us, 0)
                 AND o.interval_us > 0 THEN 'the rate of the organisation'
            ELSE 'waits for its turn'
        END AS because

@@ -1,10 +1,11 @@
 -- The rates that are known, by name: statuses and flags of the default ladder whose messages are added up, or
 -- subtracted behind a '-'. `measure` is that of the numerator; a denominator has messages, and customers where the
--- numerator has. vendor '' is receiptd: its names carry the denominator. Those of a vendor are what the page `source`
--- publishes. `machines`: the vendor's opens and clicks are `with` those of machines or `without`; NULL: there are none
--- in it. `missing`: why these counters cannot give the vendor's figure.
+-- numerator has. vendor '' is receiptd: its names carry the denominator. Rates of a vendor are those that the page
+-- `source` publishes. `machines`: the vendor's opens and clicks are `with` those of machines or `without`; NULL:
+-- there are none in it. `missing`: why these counters cannot give the vendor's figure.
 CREATE OR REPLACE VIEW kpi_definition AS
-SELECT v.vendor, row_number() OVER ()::int AS place, v.kpi, v.numerator::text[] AS numerator, v.denominator::text[] AS denominator,
+SELECT v.vendor, row_number() OVER ()::int AS place, v.kpi,
+       v.numerator::text[] AS numerator, v.denominator::text[] AS denominator,
        v.measure, v.machines, v.missing, s.source
 FROM (VALUES
     ('', 'sent_per_targeted', '{SENT}', '{TARGETED}', 'messages', NULL, NULL),
@@ -36,19 +37,24 @@ FROM (VALUES
     ('mailchimp', 'click_rate', '{CLICKED}', '{DELIVERED}', 'messages', 'with', NULL),
 
     -- Sends are all messages of the campaign but those that were left out. Deliveries are Sends without Bounces.
-    ('braze', 'Deliveries %', '{TARGETED,-SKIPPED,-BOUNCED_HARD,-BOUNCED_HARD_EMAIL}', '{TARGETED,-SKIPPED}', 'messages', NULL, NULL),
+    ('braze', 'Deliveries %', '{TARGETED,-SKIPPED,-BOUNCED_HARD,-BOUNCED_HARD_EMAIL}',
+     '{TARGETED,-SKIPPED}', 'messages', NULL, NULL),
     ('braze', 'Bounce Rate', '{BOUNCED_HARD,BOUNCED_HARD_EMAIL}', '{TARGETED,-SKIPPED}', 'messages', NULL, NULL),
     ('braze', 'Spam Rate', '{COMPLAINED}', '{TARGETED,-SKIPPED}', 'messages', NULL, NULL),
-    ('braze', 'Unsubscribe Rate', '{UNSUBSCRIBED}', '{TARGETED,-SKIPPED,-BOUNCED_HARD,-BOUNCED_HARD_EMAIL}', 'messages', NULL, NULL),
-    ('braze', 'Unique Open Rate', NULL, NULL, 'messages', NULL, 'an open counts again after seven days, and a click is no open there'),
+    ('braze', 'Unsubscribe Rate', '{UNSUBSCRIBED}',
+     '{TARGETED,-SKIPPED,-BOUNCED_HARD,-BOUNCED_HARD_EMAIL}', 'messages', NULL, NULL),
+    ('braze', 'Unique Open Rate', NULL, NULL, 'messages', NULL,
+     'an open counts again after seven days, and a click is no open there'),
     ('braze', 'Click Rate', NULL, NULL, 'messages', NULL, 'a click counts again after seven days'),
-    ('braze', 'Click-to-Open Rate', NULL, NULL, 'messages', NULL, 'an open counts again after seven days, and a click is no open there'),
-    ('braze', 'Total Open Rate', NULL, NULL, 'events', NULL, 'needs each open once: events have repeated receipts, too'),
+    ('braze', 'Click-to-Open Rate', NULL, NULL, 'messages', NULL,
+     'an open counts again after seven days, and a click is no open there'),
+    ('braze', 'Total Open Rate', NULL, NULL, 'events', NULL,
+     'needs each open once: events have repeated receipts, too'),
 
-    -- Sent is Deliveries and Bounces: what is still on its way is not in it. Accepted is DELIVERED: a later bounce
-    -- takes it away.
-    ('sparkpost', 'Accepted Rate', '{DELIVERED}', '{DELIVERED,BOUNCED_HARD,BOUNCED_HARD_EMAIL,BOUNCED_SOFT,BLOCKED,FAILED,EXPIRED}',
-     'messages', NULL, NULL),
+    -- Sent is Deliveries and Bounces, without messages that are still on their way. Accepted is DELIVERED: a later
+    -- bounce takes it away.
+    ('sparkpost', 'Accepted Rate', '{DELIVERED}',
+     '{DELIVERED,BOUNCED_HARD,BOUNCED_HARD_EMAIL,BOUNCED_SOFT,BLOCKED,FAILED,EXPIRED}', 'messages', NULL, NULL),
     ('sparkpost', 'Rejection Rate', '{REJECTED}', '{IN_GTW}', 'messages', NULL, NULL),
     ('sparkpost', 'Hard Bounce Rate', '{BOUNCED_HARD,BOUNCED_HARD_EMAIL}',
      '{DELIVERED,BOUNCED_HARD,BOUNCED_HARD_EMAIL,BOUNCED_SOFT,BLOCKED,FAILED,EXPIRED}', 'messages', NULL, NULL),
@@ -61,7 +67,8 @@ FROM (VALUES
     ('sparkpost', 'Open Rate (with prefetched)', '{OPENED}', '{DELIVERED}', 'messages', 'with', NULL),
     ('sparkpost', 'Click-through Rate', '{CLICKED}', '{DELIVERED}', 'messages', 'with', NULL),
     ('sparkpost', 'Spam Complaint Rate', '{COMPLAINED}', '{DELIVERED}', 'messages', NULL, NULL),
-    ('sparkpost', 'Unsubscribe Rate', NULL, NULL, 'events', NULL, 'needs each use of the link once: events have repeated receipts, too'),
+    ('sparkpost', 'Unsubscribe Rate', NULL, NULL, 'events', NULL,
+     'needs each use of the link once: events have repeated receipts, too'),
 
     -- Sent is what the provider was given.
     ('clevertap', 'Delivery rate', '{DELIVERED}', '{IN_GTW}', 'messages', NULL, NULL),

@@ -1,3 +1,4 @@
--- How large the payload of each dead letter is, for who may not read it: it may hold telephone numbers and addresses.
+-- The size of each dead letter's payload, for roles that may not read it: it may hold telephone numbers and
+-- addresses.
 CREATE OR REPLACE VIEW dead_letter_size AS
 SELECT d.topic, d.partition, d."offset", d.index, octet_length(d.payload) AS size FROM dead_letter d;

@@ -1,6 +1,6 @@
 -- One row for each partition: position, below which every lane has applied everything, and newest_at, Kafka's time of
--- the newest record that is applied; NULL: none, or it had no time. Producers choose that time: what a clock that is
--- ahead wrote, or what is no time in milliseconds, counts as now.
+-- the newest record that is applied; NULL: none, or it had no time. Producers choose that time. A time that lies
+-- ahead, or is no time in milliseconds, counts as now.
 CREATE OR REPLACE VIEW partition_position AS
 SELECT c.topic, c.partition, min(c.next_offset) AS position,
        CASE WHEN max(c.anchor_timestamp) > 0

@@ -1,8 +1,8 @@
 /* A set of actions as a whole: its life from a start or reload to the next, the pipelines in the
  * database, its shards. The states are enum actions_state; enter() is their only setter. One
- * connection serves all statements, each of them one at a time (postgres/ask.h); actions_step()
- * sends those that can be sent, and is called by the timer and after every answer. Called by run.c
- * and reload.c. */
+ * connection serves all statements, each of them one at a time (postgres/ask.h). actions_step()
+ * sends those that can be sent; the timer calls it, and so does every answer. Called by run.c and
+ * reload.c. */
 #include "internal.h"
 
 #include <inttypes.h>
@@ -12,6 +12,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "receiptd/base/states.h"
 #include "receiptd/postgres/sql.h"
 
 /* At most this long between two renewals of the shards' lease. */
@@ -34,13 +35,13 @@ static void enter(struct app_actions *actions, enum actions_state state, const c
         [ACTIONS_STOPPING] = "STOPPING", [ACTIONS_LEFT] = "LEFT",
         [ACTIONS_CLOSING] = "CLOSING",
     };
-    static const bool legal[ACTIONS_STATE__COUNT][ACTIONS_STATE__COUNT] = {
-        [ACTIONS_STORING] = {[ACTIONS_RUNNING] = true, [ACTIONS_STOPPING] = true},
-        [ACTIONS_RUNNING] = {[ACTIONS_STOPPING] = true},
-        [ACTIONS_STOPPING] = {[ACTIONS_LEFT] = true, [ACTIONS_CLOSING] = true},
-        [ACTIONS_LEFT] = {[ACTIONS_CLOSING] = true},
+    static const unsigned successors[ACTIONS_STATE__COUNT] = {
+        [ACTIONS_STORING] = RCPT_TO(ACTIONS_RUNNING) | RCPT_TO(ACTIONS_STOPPING),
+        [ACTIONS_RUNNING] = RCPT_TO(ACTIONS_STOPPING),
+        [ACTIONS_STOPPING] = RCPT_TO(ACTIONS_LEFT) | RCPT_TO(ACTIONS_CLOSING),
+        [ACTIONS_LEFT] = RCPT_TO(ACTIONS_CLOSING),
     };
-    RCPT_ASSERT(legal[actions->state][state]);
+    RCPT_ASSERT_FOLLOWS(successors, actions->state, state);
     rcpt_log_debug("actions", "actions %s: %s -> %s: %s", actions->me, names[actions->state],
                    names[state], reason);
     actions->state = state;
@@ -53,8 +54,8 @@ static bool is_stopping(const struct app_actions *actions)
 
 /* ---- shards, pipelines, housekeeping ---- */
 
-/* The shards are ours until the lease has passed since the statement was sent, which is before
- * PostgreSQL counts it from. */
+/* The shards are ours for the time of the lease, counted from when the statement was sent.
+ * PostgreSQL counts from later. */
 static void on_owned(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
@@ -71,7 +72,7 @@ static void on_owned(void *context, const struct rcpt_pg_rows *rows)
                      (double)rcpt_pg_rows_count(rows));
 }
 
-/* Renews the lease at least five times within it; the answer is the fair share of this instance,
+/* Renews the lease at least five times within it; the answer holds the fair share of this instance,
  * which changes when instances come and go. */
 static void own_shards(struct app_actions *actions)
 {
@@ -85,8 +86,8 @@ static void own_shards(struct app_actions *actions)
     rcpt_ask_send(&actions->own);
 }
 
-/* A missing column would be empty in every run, and once_per would let a single run begin. A start
- * fails; after a reload the pipelines before stay in effect, and no action begins. */
+/* A missing column would be empty in every run, and once_per would let a single run begin. At a
+ * start this is fatal. After a reload the old pipelines stay in effect, and no action begins. */
 static void refuse_columns(struct app_actions *actions, const char *unknown)
 {
     struct rcpt_error error;
@@ -118,7 +119,7 @@ static void on_stored(void *context, const struct rcpt_pg_rows *rows)
     rcpt_log_info("actions", "%zu pipelines are in effect", actions->pipelines->count);
 }
 
-/* Until they are stored no action is begun or claimed: the database would not know their steps. */
+/* No action is begun or claimed until they are stored: the database would not know their steps. */
 static void store_pipelines(struct app_actions *actions)
 {
     struct rcpt_pg_encoder *encoder =
@@ -146,8 +147,8 @@ static void on_subscription(void *context, const struct rcpt_pg_rows *rows)
     free(subscription);
 }
 
-/* Reads to which statuses the pipelines in the database subscribe: batches that reach none of them
- * are sent without the block of actions. PostgreSQL notices when other instances change the
+/* Reads the statuses to which the pipelines in the database subscribe: batches that reach none of
+ * them are sent without the block of actions. PostgreSQL notices when other instances change the
  * pipelines meanwhile (RD003). After a failure the next connection asks again. */
 static void subscribe(struct app_actions *actions)
 {
@@ -183,7 +184,7 @@ static void on_timer_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
-/* Everything that is open counts in `open`; each says by on_part_closed that it is closed. */
+/* Every open part counts in `open`, and calls on_part_closed when it is closed. */
 static void close_all(struct app_actions *actions)
 {
     enter(actions, ACTIONS_CLOSING, "nothing is in flight");
@@ -236,7 +237,8 @@ void actions_step(struct app_actions *actions)
     actions_results_write(actions);
     store_pipelines(actions);
     subscribe(actions);
-    if (actions->context->recalled) { /* an old primary may have due what was done since */
+    /* an old primary may still list work as due that was done since */
+    if (actions->context->recalled) {
         own_shards(actions);
         actions_begin_some(actions);
         actions_claim_some(actions);
@@ -262,7 +264,7 @@ static void on_tick(uv_timer_t *timer)
 
 /* ---- start ---- */
 
-/* Whatever the lanes know of subscriptions may be out of date. */
+/* The lanes' knowledge of subscriptions may be out of date. */
 static void on_ready(void *context, struct rcpt_pg *pg)
 {
     struct app_actions *actions = context;
@@ -273,7 +275,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     actions_step(actions);
 }
 
-/* Results of calls go on arriving; they are written over the next connection. */
+/* Results of calls still arrive; they are written over the next connection. */
 static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     struct app_actions *actions = context;
@@ -309,7 +311,7 @@ static void make_asks(struct app_actions *actions)
     actions->store = actions_ask(actions, "store", "storing the pipelines", on_stored);
     actions->store.retry_ms = STORE_MS;
     actions->subscribe = actions_ask(actions, "subscriptions",
-                                     "reading to what pipelines subscribe", on_subscription);
+                                     "reading the subscriptions of pipelines", on_subscription);
     actions->own = actions_ask(actions, "own", "sharing out shards of actions", on_owned);
     actions_upkeep_init(actions);
     actions->leave = actions_ask(actions, "leave", "giving shards of actions away", on_left);
@@ -387,7 +389,7 @@ static void want(const void *context, struct transition_wants *wants)
     wants->actions |= actions_want(module->context->config);
 }
 
-/* Lanes may be prepared without pipelines, or once some version of them is in the database. */
+/* Lanes may be prepared without pipelines, or once any version of pipelines is in the database. */
 static bool is_prepared(const void *context)
 {
     const struct actions *module = context;
@@ -431,7 +433,7 @@ bool actions_reload(struct actions *module, struct rcpt_error *error)
     if (!actions_start(module, error))
         return false;
     if (module->running != NULL)
-        module->running->known = known; /* the pipelines before stay in effect until then */
+        module->running->known = known; /* the old pipelines stay in effect until then */
     return true;
 }
 
@@ -449,7 +451,7 @@ void actions_apply_config(struct actions *module)
     actions_call_enable(module->running);
 }
 
-/* Shards may all be other instances': then the lease is of none. */
+/* Other instances may own all shards: then this one has no lease that could end. */
 const char *actions_reason(const struct actions *module)
 {
     const struct app_actions *running = module->running;

@@ -8,6 +8,7 @@
 
 #include "internal.h"
 #include "receiptd/base/document.h"
+#include "receiptd/base/error.h"
 
 #define MOST_RUNS     1000u /* of one request, so that a transaction stays short */
 #define MOST_WAITING  16u   /* requests in flight */
@@ -22,7 +23,7 @@ struct api_call {
     unsigned taken;
 };
 
-/* 503 asks the client to come back; everything else is its own fault. */
+/* 503 asks the client to come back; any other status is the client's fault. */
 static void refuse(struct rcpt_http_request *request, int status, const char *text)
 {
     char line[400];
@@ -53,9 +54,9 @@ static const char *fault_of_text(const struct rcpt_node *node)
 }
 
 static const char *const members[] = {"subject", "org_id", "campaign_id", "message_id", "data"};
-#define MEMBERS (sizeof(members) / sizeof(members[0]))
+#define MEMBERS RCPT_COUNT_OF(members)
 
-/* A member that nobody would read may be a misspelt one that somebody should. */
+/* Refuses an unknown member: it may be a misspelt one. */
 static const char *fault_of_member(struct rcpt_text key, char *text, size_t size)
 {
     char shown[41];
@@ -203,7 +204,7 @@ static void on_imported(void *context, struct rcpt_pg_rows *const *rows, size_t 
     actions_step(actions);
 }
 
-/* Not an ask: several requests may be in flight, up to MOST_WAITING. */
+/* Sends no rcpt_ask, since several requests may be in flight, up to MOST_WAITING. */
 static void begin_runs(struct app_actions *actions, struct rcpt_http_request *request,
                        const char *name)
 {

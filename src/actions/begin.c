@@ -8,8 +8,8 @@
 
 #define ENOUGH_RUNS 1500 /* in one transaction, as claims wait for it */
 
-/* Batches of this process with the block of actions may have begun runs: asks at once. Those of
- * other instances are found by polling. */
+/* Batches of this process with the block of actions may have begun runs: asks at once. Runs that
+ * other instances began are found by polling. */
 static bool is_time(struct app_actions *actions)
 {
     int64_t now = app_now(actions->context);
@@ -28,7 +28,8 @@ int64_t actions_begin_pause_ms(const struct app_actions *actions, uint64_t sent_
     return took_ms * (100 - share) / share;
 }
 
-/* A row may hold any number of runs, so the number of rows follows the runs they made. */
+/* A row may hold any number of runs, so the number of rows is adapted to the runs that they made.
+ */
 static void pace(struct actions_beginning *begin, bool more, int64_t runs)
 {
     if (runs > ENOUGH_RUNS)

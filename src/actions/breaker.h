@@ -1,9 +1,9 @@
 /* A circuit breaker: stops calls to a receiver that fails, and tries it again with one call.
  *
- * Pure: time comes in, in milliseconds of any monotonic clock. Closed until so many calls in a row
- * have failed; then open for a while, which doubles with each probe that fails, up to sixteen
- * times; then one call decides. A receiver that has failed for very long is disabled until its
- * breaker is zeroed.
+ * Pure: time comes in, in milliseconds of any monotonic clock. It is closed until so many calls in
+ * a row have failed. Then it is open for a while, which doubles with each failed probe, up to
+ * sixteen times. Then one call decides. A receiver that has failed for very long is disabled until
+ * its breaker is zeroed.
  */
 #ifndef RECEIPTD_ACTIONS_BREAKER_H
 #define RECEIPTD_ACTIONS_BREAKER_H

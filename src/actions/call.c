@@ -9,7 +9,8 @@
 #include "internal.h"
 #include "receiptd/base/utf8.h"
 
-/* Records that the producer holds until Kafka acknowledges them; further actions go back. */
+/* Bytes of records that the producer may hold until Kafka acknowledges them; further actions are
+ * given back. */
 #define PRODUCE_BUDGET_BYTES (16u << 20)
 #define PRODUCE_MAX_BYTES    (1u << 20)
 #define HEADER_BYTES         64
@@ -40,7 +41,7 @@ static void settle_failed(struct actions_item *item, const char *class, int64_t 
     actions_settle(item, again ? ACTIONS_RETRY : ACTIONS_DEAD, class);
 }
 
-/* A copy that PostgreSQL takes as text: other encodings keep their ASCII only. */
+/* A copy that PostgreSQL takes as text: other encodings lose everything but ASCII. */
 static char *text_of(const char *bytes, size_t size)
 {
     char *text = rcpt_strndup(bytes, size);
@@ -146,7 +147,7 @@ static void call_webhook(struct actions_item *item)
     struct actions_endpoint *endpoint = find_endpoint(actions, item->target);
     char id[HEADER_BYTES], traceparent[HEADER_BYTES], token[HEADER_BYTES], attempt[HEADER_BYTES];
     const char *const headers[] = {token, attempt};
-    if (endpoint == NULL) { /* an older version of the pipeline names it */
+    if (endpoint == NULL) { /* an older version of the pipeline names this endpoint */
         settle_failed(item, "no_endpoint", 0);
         return;
     }
@@ -296,7 +297,7 @@ void actions_call_enable(struct app_actions *actions)
 
 /* ---- start and end ---- */
 
-/* Endpoints are counted in before they are checked, so that a failure frees their names. */
+/* Endpoints are counted before they are checked, so that a failure frees their names. */
 static bool start_endpoints(struct app_actions *actions, struct rcpt_error *error)
 {
     const struct rcpt_config *config = actions->context->config;
@@ -380,7 +381,7 @@ static bool start_producer(struct app_actions *actions, struct rcpt_error *error
     return actions->producer != NULL;
 }
 
-/* After a failure the caller stops the set, which closes what has been opened. */
+/* After a failure the caller stops the set, which closes all opened parts. */
 bool actions_call_start(struct app_actions *actions, struct rcpt_error *error)
 {
     return start_endpoints(actions, error) && start_producer(actions, error);
@@ -393,7 +394,7 @@ static void on_producer_closed(void *context)
     actions->on_part_closed(actions);
 }
 
-/* The producer gets at most a second (1000 ms) to deliver its rest. */
+/* The producer gets at most a second (1000 ms) to deliver its remaining records. */
 void actions_call_close(struct app_actions *actions, void (*on_closed)(void *context))
 {
     actions->on_part_closed = on_closed;

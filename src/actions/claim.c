@@ -8,8 +8,8 @@
 #define MINUTE_US   60000000
 #define STALE_SHARE 3 /* a claim whose answer took this part of the lease is given back */
 
-/* Not at once: calls that end within a tick free capacity for one larger claim. The poll interval
- * bounds how long work waits; this shortens it. */
+/* Brings the next claim forward, but not to now: calls that end within a tick free capacity for one
+ * larger claim. The poll interval bounds how long work waits; this call shortens the wait. */
 void actions_claim_soon(struct app_actions *actions)
 {
     int64_t soon = actions->claim.sent_ms + ACTIONS_TICK_MS;
@@ -61,7 +61,7 @@ static struct actions_item *make_item(struct app_actions *actions, const struct 
 }
 
 /* Doubles the rows to be read while more than half of them went on without a call, else halves
- * them: decisions are cheap by the thousand, but rows without capacity are read in vain. */
+ * them. Decisions are cheap by the thousand, but rows without capacity are read in vain. */
 static void pace_claims(struct app_actions *actions, unsigned went_on)
 {
     if (went_on > actions->read_rows / 2)
@@ -79,7 +79,7 @@ static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows 
 {
     const struct app_context *context = actions->context;
     if (rcpt_pg_rows_count(rows) == 0)
-        return; /* this instance does not own the shards any more */
+        return; /* this instance no longer owns the shards */
     bool claimed = rcpt_pg_rows_text(rows, 0, ACTION_ID) != NULL;
     bool stale =
         app_now(context) - actions->claim.sent_ms > context->config->actions.lease_ms / STALE_SHARE;
@@ -159,8 +159,8 @@ static void put_claim(struct app_actions *actions, struct rcpt_pg_encoder *encod
     rcpt_pg_add_int4(encoder, (int32_t)config->actions.concurrency);
 }
 
-/* All shards at once, but one claim is in flight at a time, so that capacity is never promised
- * twice. */
+/* Claims from all shards at once. One claim is in flight at a time, so that capacity is never
+ * promised twice. */
 void actions_claim_some(struct app_actions *actions)
 {
     const struct rcpt_config *config = actions->context->config;

@@ -1,7 +1,7 @@
 /* The actions of `pipelines`, as this instance carries them out, between their files.
  *
  * actions.c  the set of running actions: its states, shards, pipelines in the database
- * begin.c    runs are made of what transactions of lanes have begun
+ * begin.c    makes the runs that transactions of lanes have begun
  * topic.c    records of topics begin runs
  * api.c      requests over HTTP begin runs
  * claim.c    claims of due actions
@@ -29,7 +29,7 @@
 #define ACTIONS_BEGIN_MIN  1u /* rows of run_intent that become runs in one transaction */
 #define ACTIONS_BEGIN_MAX  256u
 
-/* Of a set of actions. What is in flight besides is in its asks: each is one statement. */
+/* The states of a set of actions. Its asks show what else is in flight: each is one statement. */
 enum actions_state {
     ACTIONS_STORING,  /* awaits that its pipelines are stored: on_stored */
     ACTIONS_RUNNING,  /* begins, claims and calls, until a reload or the end */
@@ -63,7 +63,7 @@ struct actions_item {
     char *answer; /* NULL: none */
 };
 
-/* The statement that makes runs, and how much it may take. */
+/* The statement that makes runs, and the number of rows that it may take. */
 struct actions_beginning {
     struct rcpt_ask ask;
     unsigned rows; /* of run_intent that it may take */

@@ -1,6 +1,6 @@
-/* Results of actions on their way to the database: they queue, are written some hundred at a time,
- * one statement in flight, and return to the head of the queue when that fails. Called by actions.c
- * on every step; call.c and claim.c settle actions. */
+/* Results of actions on their way to the database. They queue, and are written some hundred at a
+ * time, one statement in flight. If that fails, they return to the head of the queue. Called by
+ * actions.c on every step; call.c and claim.c settle actions. */
 #include "internal.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static void free_item(struct actions_item *item)
     free(item);
 }
 
-/* Results of one action: exactly one per claim, whatever happens to the call. */
+/* The result of one action: exactly one per claim, whatever happens to the call. */
 void actions_settle(struct actions_item *item, enum actions_result result, const char *class)
 {
     struct app_actions *actions = item->actions;
@@ -162,7 +162,7 @@ void actions_results_fini(struct app_actions *actions)
     }
 }
 
-/* The end waits for this, so that no call is made twice without need. */
+/* Closing the set waits for this, so that no call is made twice without need. */
 bool actions_results_are_written(const struct app_actions *actions)
 {
     return actions->results == NULL && actions->in_finish == NULL;

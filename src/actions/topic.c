@@ -9,7 +9,7 @@
 #include "receiptd/base/utf8.h"
 #include "receiptd/topics/topics.h"
 
-/* A batch is sent when the connection is free, with whatever came until then, up to these
+/* A batch is sent when the connection is free, with all records that came until then, up to these
  * limits. */
 #define BATCH_RECORDS 1000u
 #define BATCH_BYTES   (4u * 1024 * 1024)
@@ -49,13 +49,12 @@ static void on_message(void *owner, const struct rcpt_kafka_message *message)
     struct actions_topic *topic = owner;
     const char *value = message->value;
     if (value == NULL && message->unreadable == NULL)
-        return; /* a tombstone says nothing */
+        return; /* a tombstone has no content */
     bool is_text = value != NULL && message->value_size <= RCPT_RECORD_MAX_BYTES &&
                    rcpt_utf8_is_text(value, message->value_size) &&
                    memchr(value, '\0', message->value_size) == NULL;
     if (topic->count == topic->capacity) {
-        topic->capacity = topic->capacity == 0 ? BATCH_RECORDS : 2 * topic->capacity;
-        topic->records = rcpt_realloc(topic->records, topic->capacity * sizeof(*topic->records));
+        RCPT_GROW(topic->records, topic->capacity, BATCH_RECORDS);
     }
     topic->records[topic->count++] =
         (struct record){.topic = rcpt_strdup(message->topic),
@@ -124,8 +123,8 @@ static bool has_large(const struct actions_topic *topic)
     return large;
 }
 
-/* One statement moves positions and begins runs; cutting of large letters follows only if needed.
- * */
+/* One statement moves positions and begins runs. A second one, which cuts large letters, follows
+ * only if needed. */
 static void add(void *owner, struct topics_batch *batch)
 {
     struct actions_topic *topic = owner;

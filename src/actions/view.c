@@ -1,6 +1,6 @@
-/* What actions do now, for status: how many wait and why, and the breaker of each endpoint. Counts
- * of the database are those that the metrics have; a breaker is this instance's. Called by
- * src/operate/status.c. */
+/* The state of actions for `receiptd status`: how many wait and why, and the breaker of each
+ * endpoint. Counts of the database are those of the metrics; a breaker is this instance's. Called
+ * by src/operate/status.c. */
 #include <inttypes.h>
 
 #include "internal.h"
@@ -18,7 +18,7 @@ static const char *const state_names[ACTIONS_STATE__COUNT] = {[ACTIONS_STORING] 
                                                               [ACTIONS_LEFT] = "stopping",
                                                               [ACTIONS_CLOSING] = "stopping"};
 
-/* When the next call may go; false: the breaker is not open. */
+/* The time of the next call; false: the breaker is not open. */
 static bool open_until(const struct app_actions *actions, const struct actions_endpoint *endpoint,
                        char text[28])
 {

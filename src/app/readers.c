@@ -1,5 +1,5 @@
-/* The interface for readers in the process of `receiptd run`. Whether readers get answers says
- * nothing about the receipts, so readiness does not depend on it. Called by run.c. */
+/* The interface for readers in the process of `receiptd run`. Readiness does not depend on it,
+ * because it says nothing about the receipts. Called by run.c. */
 #include "readers.h"
 
 #include "receiptd/operate/operate.h"

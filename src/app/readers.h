@@ -15,7 +15,7 @@ struct readers {
 
 RCPT_MUST_CHECK bool readers_start(struct readers *readers, struct app_context *context,
                                    struct measure *measure, struct rcpt_error *error);
-/* The end of the drain comes by app_check_drain(). */
+/* Begins the drain; app_check_drain() tells its end. */
 void readers_drain(struct readers *readers);
 void readers_apply_config(struct readers *readers);
 

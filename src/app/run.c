@@ -2,6 +2,7 @@
  * process is ready, and ends it in order. Its life is enum app_phase (host/context.h). Modules
  * reach this file by the callbacks of their context only; commands/run.c calls rcpt_app_run(). */
 #include "receiptd/app/run.h"
+#include "receiptd/base/error.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -123,7 +124,7 @@ static void close_tracer(struct app *app)
 static void close_signals(struct app *app)
 {
     supervisor_signals_hold();
-    for (size_t index = 0; index < sizeof(app->signals) / sizeof(app->signals[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(app->signals); index++)
         app_close_handle(&app->context, (uv_handle_t *)&app->signals[index]);
     supervisor_signals_leave(app->exit_code);
 }
@@ -147,7 +148,8 @@ static void close_rest(struct app *app)
     folds_close(app->folds);
 }
 
-/* Of the rest of shutdown.deadline, for the group; at least 1, since 0 would mean no limit. */
+/* Time left of shutdown.deadline, for leaving the group; at least 1, since 0 would mean no limit.
+ */
 static int64_t patience_ms(const struct app *app)
 {
     uint64_t due = uv_timer_get_due_in(&app->deadline);
@@ -238,7 +240,7 @@ static void on_signal(uv_signal_t *handle, int number)
 static int start_signals(struct app *app)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    for (size_t index = 0; index < sizeof(numbers) / sizeof(numbers[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(numbers); index++) {
         int failure = uv_signal_init(&app->loop, &app->signals[index]);
         if (failure != 0)
             return failure;
@@ -249,7 +251,7 @@ static int start_signals(struct app *app)
     return 0;
 }
 
-/* The system may refuse the loop or the signals' descriptors: nothing is open yet then. */
+/* The system may refuse the loop or the signals' descriptors. Then nothing is open yet. */
 static bool open_loop(struct app *app)
 {
     int failure = uv_loop_init(&app->loop);
@@ -263,8 +265,8 @@ static bool open_loop(struct app *app)
     return failure == 0;
 }
 
-/* Where the intake runs in this process, the instance is ready only if the intake is, although it
- * may apply receipts meanwhile. */
+/* If the intake runs in this process, the instance is ready only when the intake is ready, although
+ * it may apply receipts meanwhile. */
 static void on_intake_ready(void *context, bool ready, const char *reason)
 {
     struct app *app = context;
@@ -440,7 +442,7 @@ static void start(struct app *app)
     receipts_start(app->receipts);
     folds_start(app->folds);
     start_operation(app);
-    /* Consumption begins last: by then all exists that a first receipt may reach. */
+    /* Consumption begins last: by then every module that a first receipt may reach exists. */
     if (!receipts_consume(app->receipts, &error) || !start_intake(app, &error) ||
         !readers_start(&app->readers, context, app->measure, &error) ||
         !actions_start(app->actions, &error))
@@ -454,7 +456,7 @@ static void finish(struct app *app)
 {
     RCPT_ASSERT(app->context.open == 0);
     app_enter(&app->context, APP_CLOSED, "all handles are closed");
-    /* A handle that is open here is a bug; the process ends all the same. */
+    /* An open handle here is a bug; the process ends anyway. */
     int busy = uv_loop_close(&app->loop);
     if (busy != 0)
         rcpt_log_warn("app", "the event loop still has open handles: %s", uv_strerror(busy));

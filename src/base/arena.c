@@ -26,7 +26,7 @@ void rcpt_arena_init(struct rcpt_arena *arena, size_t chunk_bytes)
     arena->held_bytes = 0;
 }
 
-/* Not zeroed: callers fill what they ask for. */
+/* The chunk is not zeroed: callers fill their memory. */
 static struct rcpt_arena_chunk *chunk_new(size_t capacity)
 {
     struct rcpt_arena_chunk *chunk = rcpt_malloc(sizeof(*chunk) + capacity);

@@ -1,6 +1,7 @@
 /* How long to wait before the next attempt: decorrelated jitter, between the minimum and three
  * times the last wait, never above the maximum. Pure: the state, with its seed, is the caller's.
- * Lanes, publishers, calls of webhooks, connections and the cluster's lookups wait by it. */
+ * Used for the waits of lanes, publishers, calls of webhooks, connections and the cluster's
+ * lookups. */
 #include "receiptd/base/backoff.h"
 
 /* splitmix64: good enough for jitter, and the same sequence for the same seed in the simulator. */

@@ -41,7 +41,7 @@ static inline void set_value(struct rcpt_node *node, const struct rcpt_json_toke
     node->raw = node->text;
 }
 
-/* Of a container `raw.at` was set at its bracket; the size follows when the closing one is read. */
+/* A container's `raw.at` was set at its opening bracket; the size follows at the closing one. */
 static void end_container(struct rcpt_node *node, const struct rcpt_json_token *token,
                           struct rcpt_text input)
 {
@@ -116,16 +116,16 @@ const struct rcpt_node *rcpt_document_parse(struct rcpt_text text, struct rcpt_a
 
 /* ---- members without a tree ---- */
 
-/* Nothing is kept but the members that are asked for, so that a body of any shape costs no memory
- * before its signature is checked. */
+/* Only the requested members are kept, so that a body of any shape costs no memory before its
+ * signature is checked. */
 struct picking {
     struct rcpt_text input;
     struct rcpt_arena *arena;
     const char *const *names; /* NULL: all */
     struct rcpt_node *found;
     size_t count, capacity;
-    struct rcpt_node
-        *into; /* the member to be kept whose value comes next, or is open; else NULL */
+    /* the member to be kept whose value comes next, or is open; else NULL */
+    struct rcpt_node *into;
     bool is_object;
     unsigned nodes;
 };

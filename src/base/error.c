@@ -1,6 +1,6 @@
 /* Errors as values that carry the decision (error.h), assertions that are always compiled in, and
- * allocation that aborts. A process without memory cannot drain; Kafka delivers again what was not
- * committed. */
+ * allocation that aborts. A process without memory cannot drain; Kafka delivers uncommitted records
+ * again. */
 #include "receiptd/base/error.h"
 
 #include <stdarg.h>
@@ -54,7 +54,7 @@ void rcpt_error_hint(struct rcpt_error *error, const char *format, ...)
     va_end(arguments);
 }
 
-/* stderr directly: the log may be what is broken. */
+/* Writes to stderr directly, because the log itself may be broken. */
 void rcpt_assert_failed(const char *condition, const char *file, int line, const char *function)
 {
     fprintf(stderr,

@@ -1,6 +1,7 @@
 /* Reads JSON as a stream of tokens: a loop over the text and a bit for each open container, no
- * recursion. What may come next is the state (enum expected). Called by document.c, and by the
- * readers of records in src/core. tests/fuzz/fuzz_json.c compares it with another implementation.
+ * recursion. The state is the set of tokens that may come next (enum expected). Called by
+ * document.c, and by the readers of records in src/core. tests/fuzz/fuzz_json.c compares it with
+ * another implementation.
  */
 #include "receiptd/base/json_read.h"
 
@@ -8,8 +9,8 @@
 
 #include "receiptd/base/buffer.h"
 
-/* Inside an object a value is followed by a comma or '}', inside an array by a comma or ']'. Which
- * of the two it is says a bit of `objects`. */
+/* Inside an object a value is followed by a comma or '}', inside an array by a comma or ']'. A bit
+ * of `objects` tells which of the two it is. */
 enum expected {
     EXPECT_VALUE,
     EXPECT_VALUE_OR_END, /* behind '[' */

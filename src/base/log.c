@@ -2,6 +2,7 @@
  * page. Called from every thread; one lock keeps lines whole. log_output.c writes them and never
  * waits. */
 #include "receiptd/base/log.h"
+#include "receiptd/base/clock.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -220,7 +221,7 @@ static void format_fields(char out[FIELD_BYTES], const struct rcpt_log_fields *f
         snprintf(text, sizeof(text), "%llu", (unsigned long long)fields->batch);
         used = add_field(out, used, "batch", text, false);
     }
-    /* Of a traceparent "00-<32 digits>-<16 digits>-01" the trace's id alone. */
+    /* A traceparent is "00-<32 digits>-<16 digits>-01"; only the trace's id is shown. */
     if (fields->trace != NULL && strlen(fields->trace) > 35) {
         snprintf(text, sizeof(text), "%.32s", fields->trace + 3);
         used = add_field(out, used, "trace", text, true);
@@ -267,16 +268,14 @@ static void emit(enum rcpt_log_level level, const char *component,
     if (log_output_write(line, (size_t)size))
         state.counts.lines[level]++;
     else
-        state.counts.dropped++; /* said when lines get through again */
+        state.counts.dropped++; /* reported when lines get through again */
 }
 
 /* ---- how many ---- */
 
 static int64_t monotonic_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return rcpt_monotonic_ns() / RCPT_NS_PER_MS;
 }
 
 /* At the end of a window one line says how many were suppressed, with a sample. */

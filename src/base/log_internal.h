@@ -1,4 +1,4 @@
-/* What the files of the log share: log.c makes lines, log_output.c gets rid of them. */
+/* Shared by the files of the log: log.c makes lines, log_output.c writes them. */
 #ifndef RECEIPTD_BASE_LOG_INTERNAL_H
 #define RECEIPTD_BASE_LOG_INTERNAL_H
 

@@ -1,6 +1,6 @@
 /* Writing to stderr without ever waiting for its reader: a full pipe loses lines, and the log
- * counts them. What stderr is (file, pipe, socket of the journal) is found out once, by
- * log_output_open. Called by log.c, under its lock. */
+ * counts them. The function log_output_open finds out once whether stderr is a file, a pipe or the
+ * journal's socket. Called by log.c, under its lock. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +20,7 @@ enum output_kind {
     OUTPUT_POLLED, /* could not be opened again: asked before each line */
 };
 
-/* Of the process, as stderr itself is; guarded by the log's lock. */
+/* State of the process, as stderr itself is; guarded by the log's lock. */
 static struct {
     enum output_kind kind;
     int fd;
@@ -28,7 +28,7 @@ static struct {
     size_t rest_size;
 } output = {.fd = STDERR_FILENO};
 
-/* systemd says which socket is the journal's. */
+/* systemd tells which socket is the journal's. */
 static bool is_journal(const struct stat *status)
 {
     char *end = NULL;

@@ -1,4 +1,4 @@
-/* What the files of the metrics share: metrics.c keeps the values, metrics_text.c writes them. */
+/* Shared by the files of the metrics: metrics.c keeps the values, metrics_text.c writes them. */
 #ifndef RECEIPTD_BASE_METRICS_INTERNAL_H
 #define RECEIPTD_BASE_METRICS_INTERNAL_H
 

@@ -136,8 +136,8 @@ static struct rcpt_address embedded(const struct rcpt_address *address, size_t a
     return result;
 }
 
-/* An IPv6 address that carries an IPv4 address is as public as that one: else a name that resolves
- * to 64:ff9b::10.0.0.1 would reach the network behind a NAT64. Only 2000::/3 is global. */
+/* An IPv6 address that carries an IPv4 address is as public as that one. Otherwise a name that
+ * resolves to 64:ff9b::10.0.0.1 would reach the network behind a NAT64. Only 2000::/3 is global. */
 bool rcpt_address_is_public(const struct rcpt_address *address)
 {
     static const struct rcpt_network nat64 = {{{0, 0x64, 0xff, 0x9b}}, 96};

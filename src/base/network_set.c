@@ -31,8 +31,7 @@ static int compare_ranges(const void *left, const void *right)
 static void add(struct rcpt_network_set *set, const struct rcpt_network *network)
 {
     if (set->count == set->capacity) {
-        set->capacity = set->capacity > 0 ? set->capacity * 2 : 64;
-        set->ranges = rcpt_realloc(set->ranges, set->capacity * sizeof(*set->ranges));
+        RCPT_GROW(set->ranges, set->capacity, 64);
     }
     struct range *range = &set->ranges[set->count++];
     range->first = range->last = network->address;

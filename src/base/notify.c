@@ -31,7 +31,7 @@ bool rcpt_notify_open(struct rcpt_notify *notify)
     return notify->fd >= 0;
 }
 
-/* A datagram that is not taken is lost: the next status line comes soon. */
+/* A datagram that the manager does not take is lost: the next status line comes soon. */
 bool rcpt_notify_send(const struct rcpt_notify *notify, const char *assignments)
 {
     size_t size = strlen(assignments);

@@ -119,7 +119,7 @@ static void undo_form(struct rcpt_text text, struct writer *out)
     undo_percent_with(text, true, out);
 }
 
-/* Of both alphabets; -1: neither has it. */
+/* The value of a digit of either alphabet; -1: it is in neither. */
 static int base64_digit(char character)
 {
     if (character >= 'A' && character <= 'Z')
@@ -142,7 +142,8 @@ static size_t line_end(struct rcpt_text text, size_t at, size_t digits)
     return digits % 4 == 0 && next < text.size && base64_digit(text.at[next]) >= 0 ? next - at : 0;
 }
 
-/* Decodes the run that begins here, and says where it ends. What is no text is taken back. */
+/* Decodes the run that begins here, and returns where it ends. Bytes that are no text are taken
+ * back. */
 static size_t base64_run(struct rcpt_text text, size_t first, struct writer *out)
 {
     size_t digits = 0, index = first, begun = out->size;
@@ -173,7 +174,8 @@ static void undo_base64(struct rcpt_text text, struct writer *out)
         index = base64_digit(text.at[index]) >= 0 ? base64_run(text, index, out) : index + 1;
 }
 
-/* What is no UTF-8 is Latin-1, as older programs and escape() of JavaScript write it. */
+/* Bytes that are not UTF-8 count as Latin-1, as older programs and escape() of JavaScript write it.
+ */
 static void undo_latin1(struct rcpt_text text, struct writer *out)
 {
     for (size_t index = 0; index < text.size;) {
@@ -191,7 +193,7 @@ struct list {
     size_t count;
 };
 
-/* A reading that says nothing, or what another says, is none. */
+/* Drops a reading that is empty or equals another. */
 static void append(struct list *list, struct rcpt_text reading)
 {
     for (size_t index = 0; index < list->count; index++)

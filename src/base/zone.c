@@ -219,7 +219,7 @@ static size_t data_size(const struct counts *counts, size_t time_size)
            counts->leaps * (time_size + 4) + counts->standard + counts->ut;
 }
 
-/* The line behind the data. An empty one says that nothing is known of later times. */
+/* The line behind the data. An empty line means that later times are unknown. */
 static bool read_footer(const unsigned char *bytes, size_t size, struct rcpt_zone *zone)
 {
     char text[128];
@@ -335,7 +335,7 @@ void rcpt_zone_free(struct rcpt_zone *zone)
 
 /* ---- instants ---- */
 
-/* Of the last transition that is not after the instant. */
+/* The offset after the last transition that is not later than the instant. */
 static int32_t offset_at(const struct rcpt_zone *zone, int64_t at)
 {
     size_t low = 0, high = zone->count;

@@ -110,7 +110,7 @@ struct import {
 
 /* Columns with a meaning of their own; all others go along as data. */
 static const char *const known[] = {"org_id", "subject", "campaign_id", "message_id"};
-#define KNOWN (sizeof(known) / sizeof(known[0]))
+#define KNOWN RCPT_COUNT_OF(known)
 
 static bool is_known(const char *title)
 {

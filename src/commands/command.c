@@ -412,6 +412,6 @@ static const struct command commands[] = {
 
 const struct command *command_table(size_t *count)
 {
-    *count = sizeof(commands) / sizeof(commands[0]);
+    *count = RCPT_COUNT_OF(commands);
     return commands;
 }

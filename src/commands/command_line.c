@@ -227,7 +227,7 @@ bool command_format(const struct command_call *call, enum command_format *format
                                         [COMMAND_FORMAT_CSV] = "csv"};
     const char *given = command_option(call, "format");
     *format = COMMAND_FORMAT_TABLE;
-    for (size_t index = 0; given != NULL && index < sizeof(names) / sizeof(names[0]); index++) {
+    for (size_t index = 0; given != NULL && index < RCPT_COUNT_OF(names); index++) {
         if (strcmp(given, names[index]) == 0) {
             *format = (enum command_format)index;
             given = NULL;

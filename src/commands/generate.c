@@ -18,7 +18,7 @@ int command_generate(const struct command_call *call)
                  {"zsh", completion_write_zsh},
                  {"sql", generate_sql}};
     const char *name = call->argument != NULL ? call->argument : "";
-    for (size_t index = 0; index < sizeof(pages) / sizeof(pages[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(pages); index++) {
         if (strcmp(pages[index].name, name) != 0)
             continue;
         pages[index].write(stdout);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "manual.h"
+#include "receiptd/base/error.h"
 #include "receiptd/postgres/sql.h"
 #include "receiptd/postgres/statements.h"
 
@@ -83,7 +84,7 @@ static struct rcpt_lane_statements *write_variant(FILE *out,
                                     .orgs = of->ruled,
                                     .times = of->ruled,
                                     .bindings = bindings,
-                                    .binding_count = sizeof(bindings) / sizeof(bindings[0]),
+                                    .binding_count = RCPT_COUNT_OF(bindings),
                                     .resolves_ranges = true,
                                     .inserts_unknown = true,
                                     .recent_since = of->recent_since});
@@ -103,7 +104,7 @@ static void write_lane(FILE *out)
                                               {" rules", NULL, true},
                                               {" rules recent", BOUNDARY, true}};
     struct rcpt_lane_statements *plain = NULL;
-    for (size_t index = 0; index < sizeof(variants) / sizeof(variants[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(variants); index++) {
         struct rcpt_lane_statements *made = write_variant(out, plain, &variants[index]);
         if (index > 0)
             rcpt_lane_statements_free(made);
@@ -122,8 +123,7 @@ static void write_expiry(FILE *out)
                                                  {"status", "status"},
                                                  {"updated_at", "updated_at"}};
     struct rcpt_error error;
-    char *sql =
-        rcpt_pg_bind(rcpt_sql("expiry/candidates"), own, sizeof(own) / sizeof(own[0]), &error);
+    char *sql = rcpt_pg_bind(rcpt_sql("expiry/candidates"), own, RCPT_COUNT_OF(own), &error);
     write_statement(out, "expiry", "",
                     &(struct rcpt_pg_statement){.name = "candidates", .sql = sql});
     free(sql);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "command.h"
+#include "receiptd/base/clock.h"
 #include "receiptd/http/message.h"
 
 #define MAX_INPUT_BYTES (64u << 20)
@@ -58,9 +59,7 @@ static struct rcpt_text tail_of(struct rcpt_text path, const char *account)
 /* The time of receipt, for events that carry none. */
 static int64_t now_us(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    return rcpt_wall_ns() / RCPT_NS_PER_US;
 }
 
 /* The id is that of the event, or the gateway's, which the alias table would translate. */

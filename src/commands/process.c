@@ -7,6 +7,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/base/log.h"
 #include "receiptd/base/text.h"
 
@@ -118,7 +119,7 @@ static void start_signals(struct command_process *process)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     signal(SIGPIPE, SIG_IGN);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+    for (size_t i = 0; i < RCPT_COUNT_OF(numbers); i++) {
         uv_signal_init(&process->loop, &process->signals[i]);
         process->signals[i].data = process;
         uv_signal_start(&process->signals[i], on_signal, numbers[i]);
@@ -148,7 +149,7 @@ static void on_nothing(void *context)
 void command_process_close(struct command_process *process)
 {
     supervisor_signals_hold();
-    for (size_t i = 0; i < sizeof(process->signals) / sizeof(process->signals[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(process->signals); i++)
         uv_close((uv_handle_t *)&process->signals[i], NULL);
     supervisor_signals_leave(process->exit_code);
     uv_close((uv_handle_t *)&process->deadline, NULL);

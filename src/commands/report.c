@@ -28,8 +28,7 @@ void report_fini(struct report *report)
 void report_add(struct report *report, const char *text)
 {
     if (report->cell_count == report->capacity) {
-        report->capacity = report->capacity > 0 ? report->capacity * 2 : 64;
-        report->cells = rcpt_realloc(report->cells, report->capacity * sizeof(*report->cells));
+        RCPT_GROW(report->cells, report->capacity, 64);
     }
     report->cells[report->cell_count++] = text != NULL ? rcpt_strdup(text) : NULL;
 }
@@ -133,7 +132,7 @@ static bool is_formula(const char *text)
 {
     static const char *const beginnings[] = {"=",  "+",      "-",      "@",      "\t",    "\r",
                                              "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20"};
-    for (size_t index = 0; index < sizeof(beginnings) / sizeof(beginnings[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(beginnings); index++)
         if (strncmp(text, beginnings[index], strlen(beginnings[index])) == 0)
             return true;
     return false;

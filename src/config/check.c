@@ -263,11 +263,12 @@ static bool fail_record(struct checker *checker, const struct value *record, siz
     char text[256] = "must be a mapping with";
     size_t used = strlen(text);
     const char *separator = " ";
-    for (size_t index = skipped; index < fields->count && used < sizeof(text); index++) {
-        if ((fields->rows[index].flags & RCPT_CONFIG_REQUIRED) == 0)
+    for (size_t index = skipped; index < rcpt_config_count(fields) && used < sizeof(text);
+         index++) {
+        if ((rcpt_config_row(fields, index)->flags & RCPT_CONFIG_REQUIRED) == 0)
             continue;
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", separator,
-                                 fields->rows[index].path);
+                                 rcpt_config_row(fields, index)->path);
         separator = ", ";
     }
     return rcpt_config_fail_value(checker, record, text);
@@ -294,9 +295,9 @@ static bool check_record(struct checker *checker, const struct value *list, size
     if (!rcpt_config_collect(&keys, node, checker->file->error))
         return false;
     rcpt_config_write_map(&checker->writer, RCPT_CONFIG_BLOCK);
-    for (size_t index = 0; index < fields->count; index++) {
-        snprintf(field, sizeof(field), "%s.%s", label, fields->rows[index].path);
-        if (!check_row(checker, &fields->rows[index], field, nodes[index]))
+    for (size_t index = 0; index < rcpt_config_count(fields); index++) {
+        snprintf(field, sizeof(field), "%s.%s", label, rcpt_config_row(fields, index)->path);
+        if (!check_row(checker, rcpt_config_row(fields, index), field, nodes[index]))
             return false;
     }
     rcpt_config_write_map_end(&checker->writer);
@@ -403,8 +404,8 @@ static bool check_ladder(struct checker *checker, const struct rcpt_config_row *
 static bool is_ladder_given(yaml_node_t *const *nodes)
 {
     const struct rcpt_config_table *table = rcpt_config_table();
-    for (size_t index = 0; index < table->count; index++)
-        if (rcpt_config_is_ladder(&table->rows[index]) && nodes[index] != NULL)
+    for (size_t index = 0; index < rcpt_config_count(table); index++)
+        if (rcpt_config_is_ladder(rcpt_config_row(table, index)) && nodes[index] != NULL)
             return true;
     return false;
 }
@@ -416,8 +417,8 @@ static bool check_rows(struct checker *checker)
     const struct rcpt_config_table *table = rcpt_config_table();
     bool ladder_given = is_ladder_given(nodes);
     rcpt_config_write_map(&checker->writer, RCPT_CONFIG_BLOCK);
-    for (size_t index = 0; index < table->count; index++) {
-        const struct rcpt_config_row *row = &table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(table, index);
         if (!(rcpt_config_is_ladder(row) ? check_ladder(checker, row, nodes[index], ladder_given)
                                          : check_row(checker, row, row->path, nodes[index])))
             return false;
@@ -434,7 +435,7 @@ struct rcpt_config_place rcpt_config_place_of_key(struct rcpt_config_file *file,
     yaml_node_t *root = yaml_document_get_root_node(&file->document);
     if (file->nodes[row] == NULL)
         return (struct rcpt_config_place){0};
-    if (!rcpt_config_is_ladder(&rcpt_config_table()->rows[row]))
+    if (!rcpt_config_is_ladder(rcpt_config_row(rcpt_config_table(), (size_t)row)))
         return rcpt_config_place_of(file->nodes[row]);
     for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;; pair++) {
         const yaml_node_t *key = yaml_document_get_node(&file->document, pair->key);

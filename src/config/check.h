@@ -1,9 +1,9 @@
 /* The check of a file against the table, with line and column, and its normal form.
  *
  * libcyaml 1.3.1 loads structs well but knows no units, ranges, defaults or maps with free keys,
- * and takes 010 for 8 and 30s for 30. So the file is checked here, and what libcyaml gets is the
- * normal form: one flat mapping with every key of the table by its path, defaults filled in,
- * numbers in base units, maps as lists of pairs.
+ * and takes 010 for 8 and 30s for 30. So the file is checked here, and libcyaml gets the normal
+ * form: one flat mapping of every key of the table by its path. Defaults are filled in, numbers are
+ * in base units, maps are lists of pairs.
  */
 #ifndef RECEIPTD_CONFIG_CHECK_H
 #define RECEIPTD_CONFIG_CHECK_H
@@ -30,9 +30,9 @@ struct rcpt_config_place rcpt_config_place_of_key(struct rcpt_config_file *file,
 void rcpt_config_note_secret(struct rcpt_secret_notes *notes, const char *key,
                              enum rcpt_secret_source source, const char *text);
 
-/* Notes that `key` is read from the file; sources.c. */
 /* Whether the label of a value is that of a property of Kafka that names a file of TLS. */
 bool rcpt_config_is_tls_file(const char *label);
+/* Notes that `key` is read from the file; sources.c. */
 void rcpt_config_note_source(struct rcpt_config_sources *sources, const char *key, const char *path,
                              const char *config_name);
 void rcpt_config_free_sources(struct rcpt_config_sources *sources);

@@ -90,7 +90,7 @@ static bool check_length(struct checker *checker, const struct value *value)
     return rcpt_config_fail_value(checker, value, text);
 }
 
-/* What is no secret is shown: in the log, on pages, by check-config --print. */
+/* The log, pages and check-config --print show every value that is no secret. */
 static bool check_url(struct checker *checker, const struct value *value)
 {
     const char *end;

@@ -4,6 +4,7 @@
  * and by a reload in a worker thread: no state outlives the call. The result belongs to the caller.
  * Only rcpt_config_take_over() and pipelines_take() change it later. */
 #include "receiptd/config/config.h"
+#include "receiptd/base/error.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -78,7 +79,7 @@ static void note_named_columns(struct loading *loading)
         RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
     };
-    for (size_t index = 0; index < sizeof(paths) / sizeof(paths[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(paths); index++)
         if (loading->file.nodes[rcpt_config_find(rcpt_config_table(), paths[index])] != NULL)
             loading->config->inbox.named |= 1u << index;
 }
@@ -89,18 +90,19 @@ static bool check_columns(struct loading *loading)
     static const char section[] = "inbox.columns.";
     const struct rcpt_config_table *table = rcpt_config_table();
     const char *names[RCPT_CONFIG_MAX_ROWS];
-    for (size_t index = 0; index < table->count; index++) {
-        const struct rcpt_config_row *row = &table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(table, index);
         names[index] = NULL;
         if (strncmp(row->path, section, sizeof(section) - 1) != 0)
             continue;
         memcpy(&names[index], (const char *)loading->config + row->offset, sizeof(names[index]));
         for (size_t other = 0; names[index] != NULL && other < index; other++)
             if (names[other] != NULL && strcmp(names[other], names[index]) == 0)
-                return rcpt_config_error(loading->file.error, loading->file.name,
-                                         place_of(loading, row->path, table->rows[other].path),
-                                         "%s: \"%s\" is the column of %s too", row->path,
-                                         names[index], table->rows[other].path);
+                return rcpt_config_error(
+                    loading->file.error, loading->file.name,
+                    place_of(loading, row->path, rcpt_config_row(table, other)->path),
+                    "%s: \"%s\" is the column of %s too", row->path, names[index],
+                    rcpt_config_row(table, other)->path);
     }
     return true;
 }
@@ -157,34 +159,22 @@ static bool check_partitions(struct loading *loading)
                              problem);
 }
 
-/* Dimensions are columns of the inbox. */
-static bool check_dimensions(struct loading *loading)
+/* Dimensions, groups and ranges are columns of the inbox. */
+static bool check_rule_columns(struct loading *loading)
 {
-    const char *problem = rcpt_config_dimensions_problem(loading->config);
-    return problem == NULL ||
+    const char *key;
+    struct rcpt_error error;
+    rcpt_error_clear(&error);
+    return rcpt_config_check_rule_columns(loading->config, &key, &error) ||
            rcpt_config_error(loading->file.error, loading->file.name,
-                             place_of(loading, "counters.by", "inbox.table"), "%s", problem);
+                             place_of(loading, key, "inbox.table"), "%s", error.text);
 }
 
-/* Groups likewise. */
-static bool check_groups(struct loading *loading)
+/* Accounts are checked one by one, later: each must know whether ranges can be resolved. */
+static void tell_accounts(struct rcpt_config *config)
 {
-    const char *problem = rcpt_config_groups_problem(loading->config);
-    return problem == NULL ||
-           rcpt_config_error(loading->file.error, loading->file.name,
-                             place_of(loading, "counters.groups", "inbox.table"), "%s", problem);
-}
-
-/* Ranges likewise. Accounts, which are checked later, know whether their ranges are of use. */
-static bool check_ranges(struct loading *loading)
-{
-    struct rcpt_config *config = loading->config;
-    const char *problem = rcpt_config_ranges_problem(config);
     for (size_t index = 0; index < config->intake.accounts_count; index++)
         config->intake.accounts[index].ranges = config->inbox.recipient != NULL;
-    return problem == NULL ||
-           rcpt_config_error(loading->file.error, loading->file.name,
-                             place_of(loading, "inbox.columns", "inbox.table"), "%s", problem);
 }
 
 /* Checks that need the values of several rows. They run on the loaded struct, where defaults are
@@ -194,12 +184,12 @@ static bool check_together(struct loading *loading)
     struct rcpt_config *config = loading->config;
     note_named_columns(loading);
     rcpt_config_follow(config);
+    tell_accounts(config);
     return check_lanes(loading) &&
            check_order(loading, "postgres.retry_min", config->postgres.retry_min_ms,
                        "postgres.retry_max", config->postgres.retry_max_ms) &&
            check_columns(loading) && check_log_levels(loading) && check_tls(loading) &&
-           check_retention(loading) && check_partitions(loading) && check_dimensions(loading) &&
-           check_groups(loading) && check_ranges(loading);
+           check_retention(loading) && check_partitions(loading) && check_rule_columns(loading);
 }
 
 /* The ladder checks itself (core/ladder.c); its errors get the place of `ladder`. */

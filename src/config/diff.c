@@ -80,8 +80,8 @@ static bool same_records(const struct rcpt_config_table *fields, const char *lef
     for (size_t index = 0; index < count; index++) {
         const char *one = left + index * fields->record_size;
         const char *other = right + index * fields->record_size;
-        for (size_t field = 0; field < fields->count; field++) {
-            if (!same_value(&fields->rows[field], one, other))
+        for (size_t field = 0; field < rcpt_config_count(fields); field++) {
+            if (!same_value(rcpt_config_row(fields, field), one, other))
                 return false;
         }
     }
@@ -126,7 +126,7 @@ static void exchange_value(const struct rcpt_config_row *row, struct rcpt_config
 
 /* ---- properties of Kafka, one by one ---- */
 
-/* What is beyond the last place is not named. */
+/* Further properties than there are places are not named. */
 static void note_property(struct rcpt_config_changes *changes, bool applied, const char *key,
                           const char *what)
 {
@@ -173,7 +173,7 @@ static bool is_credential(const char *name)
     return strcmp(name, "sasl.username") == 0 || strcmp(name, "sasl.password") == 0;
 }
 
-/* Of what decides whether a broker lets a client in, each but user and password. */
+/* Compares the properties by which a broker lets a client in, except user and password. */
 static bool same_way_in(const struct rcpt_config *left, const struct rcpt_config *right)
 {
     for (unsigned index = 0; index < left->kafka.properties_count; index++) {
@@ -235,7 +235,7 @@ static void keep_marks(const struct rcpt_config *config, struct rcpt_config *fre
     }
 }
 
-/* A list that was read anew is a change, although the key is the same. */
+/* A list with other contents is a change, although its path is the same. */
 static void take_networks(struct rcpt_config *config, struct rcpt_config *fresh,
                           struct rcpt_config_changes *changes)
 {
@@ -265,8 +265,8 @@ void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh
     keep_marks(config, fresh, changes);
     take_networks(config, fresh, changes);
     exchange(&config->sources, &fresh->sources, sizeof(fresh->sources));
-    for (size_t index = 0; index < table->count; index++) {
-        const struct rcpt_config_row *row = &table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(table, index);
         if (strcmp(row->path, "kafka.properties") == 0)
             take_properties(config, fresh, changes);
         else if (same_value(row, config, fresh))

@@ -1,5 +1,5 @@
-/* Values that come from elsewhere: `${NAME}` from the environment, `file:PATH` from a file. What
- * comes back is bounded and UTF-8. Errors name variables and paths, never values. Called by
+/* Values that come from elsewhere: `${NAME}` from the environment, `file:PATH` from a file. The
+ * result is bounded and UTF-8. Errors name variables and paths, never values. Called by
  * check_value.c. */
 #include "expand.h"
 
@@ -182,7 +182,7 @@ static char *read_whole(const char *path, const char *config_name, size_t most, 
         close(fd);
     }
     if (contents == NULL) {
-        /* Who gives a URL for a file shall not find its key in the log. */
+        /* A URL may stand here by mistake; its key must not reach the log. */
         char *shown = rcpt_config_redact_url(absolute);
         snprintf(problem, 160, "cannot read file %.100s: %s", shown, reason);
         free(shown);

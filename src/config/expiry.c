@@ -10,26 +10,21 @@
 #include "receiptd/base/json.h"
 #include "rows.h"
 
-#define FIELD(member) MEMBER(struct rcpt_config_expiry, member)
-
+#define RECORD struct rcpt_config_expiry
 static const struct rcpt_config_row rows[] = {
-    {"column", RCPT_CONFIG_TEXT, NULLABLE, FIELD(column), .min = 1, .max = 63,
-     .doc =
-         "for messages with `value` in this column of message_inbox, such as `campaign_id` or one "
-         "of the platform's own; not set: for all messages"},
-    {"value", RCPT_CONFIG_TEXT, NULLABLE, FIELD(value), .min = 1, .max = 255,
-     .doc = "what stands in `column`"},
-    {"status", RCPT_CONFIG_TEXT, NULLABLE, FIELD(status), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "messages in this status, or in one between it and `to`, expire; not set: SENT"},
-    {"to", RCPT_CONFIG_TEXT, NULLABLE, FIELD(to), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "status that they get; not set: UNKNOWN"},
-    {"after", RCPT_CONFIG_DURATION, REQUIRED, FIELD(after_ms), .min = 0, .max = 3650 * DAY,
-     .doc = "how long after their last change; 0s: never"},
+    TEXT("column", column, NULLABLE, NULL, 1, 63,
+         "column of message_inbox that holds `value`, such as `campaign_id` or one of your own; "
+         "not set: all messages"),
+    TEXT("value", value, NULLABLE, NULL, 1, 255, "value of `column`"),
+    TEXT("status", status, NULLABLE, NULL, 1, RCPT_LADDER_MAX_NAME,
+         "messages in this status, or between it and `to`, expire; not set: SENT"),
+    TEXT("to", to, NULLABLE, NULL, 1, RCPT_LADDER_MAX_NAME,
+         "status that they get; not set: UNKNOWN"),
+    DURATION("after", after_ms, REQUIRED, NULL, 0, 3650 * DAY,
+             "time since their last change; 0s: never"),
 };
-_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
 
-const struct rcpt_config_table rcpt_config_expiry_record = {rows, COUNT_OF(rows),
-                                                            sizeof(struct rcpt_config_expiry)};
+const struct rcpt_config_table rcpt_config_expiry_record = RECORD_OF(rows);
 
 /* NULL, and the error says so: no status of the ladder has this name. */
 static const struct rcpt_ladder_entry *find_status(const struct rcpt_ladder *ladder,
@@ -107,8 +102,8 @@ bool rcpt_config_check_expiry(const struct rcpt_config *config, struct rcpt_erro
                                     "inbox.expiry: column and value go together: one is not set");
         if (index > 0 && rule[-1].column == NULL)
             return rcpt_error_fatal(error, EX_CONFIG,
-                                    "inbox.expiry: entry %zu is for all messages, so no later one "
-                                    "is ever used; put it last",
+                                    "inbox.expiry: entry %zu is for all messages, so no later "
+                                    "entry counts; put it last",
                                     index);
         const struct rcpt_ladder_entry *from =
             find_status(config->ladder, rcpt_config_expiry_status(rule), error);

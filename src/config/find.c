@@ -5,10 +5,27 @@
 
 #include "table.h"
 
+size_t rcpt_config_count(const struct rcpt_config_table *table)
+{
+    size_t count = 0;
+    for (size_t index = 0; index < table->section_count; index++)
+        count += table->sections[index].count;
+    RCPT_ASSERT(count <= RCPT_CONFIG_MAX_ROWS);
+    return count;
+}
+
+const struct rcpt_config_row *rcpt_config_row(const struct rcpt_config_table *table, size_t index)
+{
+    const struct rcpt_config_section *section = table->sections;
+    for (; index >= section->count; section++)
+        index -= section->count;
+    return &section->rows[index];
+}
+
 int rcpt_config_find(const struct rcpt_config_table *where, const char *path)
 {
-    for (size_t index = 0; index < where->count; index++)
-        if (strcmp(where->rows[index].path, path) == 0)
+    for (size_t index = 0; index < rcpt_config_count(where); index++)
+        if (strcmp(rcpt_config_row(where, index)->path, path) == 0)
             return (int)index;
     return -1;
 }
@@ -17,9 +34,9 @@ int rcpt_config_find(const struct rcpt_config_table *where, const char *path)
 bool rcpt_config_is_section(const struct rcpt_config_table *where, const char *path)
 {
     size_t size = strlen(path);
-    for (size_t index = 0; index < where->count; index++)
-        if (strncmp(where->rows[index].path, path, size) == 0 &&
-            where->rows[index].path[size] == '.')
+    for (size_t index = 0; index < rcpt_config_count(where); index++)
+        if (strncmp(rcpt_config_row(where, index)->path, path, size) == 0 &&
+            rcpt_config_row(where, index)->path[size] == '.')
             return true;
     return false;
 }
@@ -39,13 +56,4 @@ bool rcpt_config_is_secret_property(const char *name)
         if (strcasestr(name, words[index]) != NULL)
             return true;
     return false;
-}
-
-/* The section without a name holds the keys at the top of the file. */
-bool rcpt_config_is_in(const struct rcpt_config_row *row, const struct rcpt_config_section *section)
-{
-    size_t size = strlen(section->path);
-    if (size == 0)
-        return strchr(row->path, '.') == NULL;
-    return strncmp(row->path, section->path, size) == 0 && row->path[size] == '.';
 }

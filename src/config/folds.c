@@ -11,14 +11,11 @@
 #include "receiptd/http/webhook.h"
 #include "rows.h"
 
-#define FIELD(member)       MEMBER(struct rcpt_fold_config, member)
-#define LIST(member, count) MEMBER_LIST(struct rcpt_fold_config, member, count)
-
 static const cyaml_strval_t sources[] = {
     {"transitions", RCPT_FOLD_TRANSITIONS},
     {"topic", RCPT_FOLD_TOPIC},
 };
-/* What a group keeps of a field's values; core/fold_kind.h explains each kind. */
+/* How a group keeps a field's values; core/fold_kind.h explains each kind. */
 static const cyaml_strval_t kinds[] = {
     {"set", RCPT_FOLD_SET},   {"sum", RCPT_FOLD_SUM},     {"min", RCPT_FOLD_MIN},
     {"max", RCPT_FOLD_MAX},   {"count", RCPT_FOLD_COUNT}, {"first", RCPT_FOLD_FIRST},
@@ -26,72 +23,63 @@ static const cyaml_strval_t kinds[] = {
 };
 
 /* An entry of collect. */
-#define COLLECT(member) MEMBER(struct rcpt_fold_collect_config, member)
+#define RECORD struct rcpt_fold_collect_config
 static const struct rcpt_config_row collect_rows[] = {
-    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, COLLECT(name), .min = 1, .max = 63,
-     .doc = "name in the publication"},
-    {"field", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, COLLECT(field), .min = 1, .max = 255,
-     .doc = "field of the event, `a.b` inside an object; not set: as the name"},
-    {"kind", RCPT_CONFIG_CHOICE, RCPT_CONFIG_REQUIRED, COLLECT(kind), CHOICES(kinds),
-     .doc = "what is kept of its values"},
+    TEXT("name", name, REQUIRED, NULL, 1, 63, "name in the publication"),
+    TEXT("field", field, NULLABLE, NULL, 1, 255,
+         "field of the event, `a.b` inside an object; not set: as the name"),
+    CHOICE("kind", kind, REQUIRED, NULL, kinds, "what is kept of its values"),
 };
-static const struct rcpt_config_table collect_record = {collect_rows, COUNT_OF(collect_rows),
-                                                        sizeof(struct rcpt_fold_collect_config)};
+static const struct rcpt_config_table collect_record = RECORD_OF(collect_rows);
+#undef RECORD
 
+#define RECORD struct rcpt_fold_config
 static const struct rcpt_config_row rows[] = {
-    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(name), .min = 1, .max = 63,
-     .doc = "name of the rule, never changed: groups belong to it"},
-    {"source", RCPT_CONFIG_CHOICE, 0, FIELD(source), .initial = "transitions", CHOICES(sources),
-     .doc = "what the core changed, or events of a topic"},
-    {"topic", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(topic), .min = 1, .max = 249,
-     .doc = "topic of JSON objects (`source: topic`)"},
-    {"match", RCPT_CONFIG_MAP, 0, LIST(match, match_count), .initial = "{}", .max = 16,
-     .record = &pair_record,
-     .doc = "fields and the values, separated by `|`, one of which they must have"},
-    {"group_key", RCPT_CONFIG_LIST, RCPT_CONFIG_REQUIRED, LIST(group_key, group_key_count),
-     .min = 1, .max = 8,
-     .doc = "fields that make a group, `[campaign_id]`; of transitions also `org_id`, `status`, "
-            "`prev_status`, `flags`, `inbox.COLUMN`"},
-    {"window", RCPT_CONFIG_DURATION, 0, FIELD(window_ms), .initial = "5s", .min = 100, .max = DAY,
-     .doc = "published when nothing came for so long"},
-    {"max_hold", RCPT_CONFIG_DURATION, 0, FIELD(max_hold_ms), .initial = "1m", .min = 100,
-     .max = 30 * DAY, .doc = "published so long after its first event at the latest"},
-    {"max_events", RCPT_CONFIG_INTEGER, 0, FIELD(max_events), .initial = "1000000", .min = 1,
-     .max = 1000000000, .doc = "published when it has so many events"},
-    {"max_values", RCPT_CONFIG_INTEGER, 0, FIELD(max_values), .initial = "1000", .min = 1,
-     .max = 10000, .doc = "size of a collected set; values above it are counted"},
-    {"collect", RCPT_CONFIG_RECORDS, RCPT_CONFIG_NAMED, LIST(collect, collect_count),
-     .initial = "[]", .max = 16, .record = &collect_record,
-     .doc = "what the publication tells: `NAME: {field, kind}`; kinds set, sum, min, max, count, "
-            "first, last"},
-    {"funnel", RCPT_CONFIG_CHOICE, 0, FIELD(funnel), .initial = "false", CHOICES(booleans),
-     .doc = "with the campaign's funnel as of the claim"},
-    {"publish.kafka.topic", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(publish.kafka.topic),
-     .min = 1, .max = 249, .doc = "topic of the publications; or:"},
-    {"publish.kafka.key", RCPT_CONFIG_TEXT, 0, FIELD(publish.kafka.key), .initial = "group",
-     .min = 1, .max = 255, .doc = "their key: `group`, `id`, or a field of the group key"},
-    {"publish.webhook.url", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE | RCPT_CONFIG_SECRET,
-     FIELD(publish.webhook.url), .min = 8, .max = 2000, .doc = "who is to be called"},
-    {"publish.webhook.secrets", RCPT_CONFIG_LIST, RCPT_CONFIG_SECRET,
-     LIST(publish.webhook.secrets, publish.webhook.secrets_count), .initial = "[]", .max = 8,
-     .doc = "`whsec_…`: each signs, so that they can be rotated"},
-    {"publish.webhook.timeout", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.timeout_ms),
-     .initial = "10s", .min = 100, .max = 60 * SECOND, .doc = "of one attempt"},
-    {"publish.webhook.concurrency", RCPT_CONFIG_INTEGER, 0, FIELD(publish.webhook.concurrency),
-     .initial = "8", .min = 1, .max = 256, .doc = "attempts at once, of one instance"},
-    {"publish.webhook.retry_min", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.retry_min_ms),
-     .initial = "1s", .min = 10, .max = DAY, .doc = "shortest wait before another attempt"},
-    {"publish.webhook.retry_max", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.retry_max_ms),
-     .initial = "10m", .min = 10, .max = DAY, .doc = "longest wait"},
-    {"publish.webhook.max_age", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.max_age_ms),
-     .initial = "1d", .min = SECOND, .max = 30 * DAY, .doc = "given up after it"},
-    {"publish.webhook.allow_private", RCPT_CONFIG_CHOICE, 0, FIELD(publish.webhook.allow_private),
-     .initial = "false", CHOICES(booleans),
-     .doc = "whether its address may be one that is not public"},
+    TEXT("name", name, REQUIRED, NULL, 1, 63,
+         "name of the rule; it never changes, since groups belong to it"),
+    CHOICE("source", source, 0, "transitions", sources,
+           "changes of the core, or events of a topic"),
+    TEXT("topic", topic, NULLABLE, NULL, 1, 249, "topic of JSON objects, for `source: topic`"),
+    MAP("match", match, match_count, 0, 16, pair_record,
+        "fields with their allowed values, separated by vertical bars"),
+    KEY(LIST, "group_key", LIST_AT(group_key, group_key_count), REQUIRED, NULL, 1, 8,
+        "fields that make a group, `[campaign_id]`; transitions also have `org_id`, `status`, "
+        "`prev_status`, `flags`, `inbox.COLUMN`"),
+    DURATION("window", window_ms, 0, "5s", 100, DAY,
+             "a group is published after so long without an event"),
+    DURATION("max_hold", max_hold_ms, 0, "1m", 100, 30 * DAY,
+             "longest time from a group's first event to its publication"),
+    INTEGER("max_events", max_events, 0, "1000000", 1, 1000000000,
+            "events after which a group is published"),
+    INTEGER("max_values", max_values, 0, "1000", 1, 10000,
+            "size of a collected set; further values are only counted"),
+    RECORDS("collect", collect, collect_count, NAMED, "[]", 0, 16, collect_record,
+            "contents of the publication, `NAME: {field, kind}`; kinds: set, sum, min, max, count, "
+            "first, last"),
+    BOOLEAN("funnel", funnel, 0, "false", "adds the campaign's funnel as of the claim"),
+    TEXT("publish.kafka.topic", publish.kafka.topic, NULLABLE, NULL, 1, 249,
+         "topic of the publications, instead of a webhook"),
+    TEXT("publish.kafka.key", publish.kafka.key, 0, "group", 1, 255,
+         "key of the records: `group`, `id`, or a field of the group key"),
+    TEXT("publish.webhook.url", publish.webhook.url, NULLABLE | SECRET, NULL, 8, 2000,
+         "receiver of the publications"),
+    LIST("publish.webhook.secrets", publish.webhook.secrets, publish.webhook.secrets_count, SECRET,
+         8, "keys `whsec_…`; each signs, for rotation"),
+    DURATION("publish.webhook.timeout", publish.webhook.timeout_ms, 0, "10s", 100, 60 * SECOND,
+             "limit of one attempt"),
+    INTEGER("publish.webhook.concurrency", publish.webhook.concurrency, 0, "8", 1, 256,
+            "concurrent attempts of one instance"),
+    DURATION("publish.webhook.retry_min", publish.webhook.retry_min_ms, 0, "1s", 10, DAY,
+             "shortest wait before another attempt"),
+    DURATION("publish.webhook.retry_max", publish.webhook.retry_max_ms, 0, "10m", 10, DAY,
+             "longest wait"),
+    DURATION("publish.webhook.max_age", publish.webhook.max_age_ms, 0, "1d", SECOND, 30 * DAY,
+             "age at which a publication is given up"),
+    BOOLEAN("publish.webhook.allow_private", publish.webhook.allow_private, 0, "false",
+            "allows an address that is not public"),
 };
 
-const struct rcpt_config_table rcpt_config_fold_record = {rows, COUNT_OF(rows),
-                                                          sizeof(struct rcpt_fold_config)};
+const struct rcpt_config_table rcpt_config_fold_record = RECORD_OF(rows);
 
 /* ---- what they mean together ---- */
 
@@ -108,7 +96,7 @@ static bool fail(struct rcpt_error *error, const struct rcpt_fold_config *fold, 
 enum field { /* of a transition */
              FIELD_KNOWN,
              FIELD_UNKNOWN,
-             FIELD_OF_RECEIPT, /* the core reads it and keeps it not */
+             FIELD_OF_RECEIPT, /* the core reads it and does not keep it */
              FIELD_MOVING,     /* a column that the transition itself changes */
 };
 
@@ -134,14 +122,14 @@ static enum field transition_field(const char *name)
 #undef COLUMN
     };
     size_t prefix = strlen(RCPT_FOLD_COLUMN_PREFIX);
-    if (is_one_of(name, known, COUNT_OF(known)))
+    if (is_one_of(name, known, RCPT_COUNT_OF(known)))
         return FIELD_KNOWN;
-    if (is_one_of(name, receipt, COUNT_OF(receipt)))
+    if (is_one_of(name, receipt, RCPT_COUNT_OF(receipt)))
         return FIELD_OF_RECEIPT;
     if (strncmp(name, RCPT_FOLD_COLUMN_PREFIX, prefix) != 0 || name[prefix] == '\0')
         return FIELD_UNKNOWN;
-    return is_one_of(name + prefix, columns + 1, COUNT_OF(columns) - 1) ? FIELD_MOVING
-                                                                        : FIELD_KNOWN;
+    return is_one_of(name + prefix, columns + 1, RCPT_COUNT_OF(columns) - 1) ? FIELD_MOVING
+                                                                             : FIELD_KNOWN;
 }
 
 /* Three similar mistakes need different answers. */
@@ -251,7 +239,7 @@ static bool check_topic(const struct rcpt_fold_config *fold, struct rcpt_error *
         return false;
     }
     if (fold->publish.kafka.topic != NULL && strcmp(fold->topic, fold->publish.kafka.topic) == 0)
-        return fail(error, fold, "it would read what it publishes, topic", fold->topic);
+        return fail(error, fold, "publishes to the topic that it reads:", fold->topic);
     if (fold->funnel)
         return fail(error, fold, "funnel goes with source: transitions only", NULL);
     return true;

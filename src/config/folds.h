@@ -1,4 +1,4 @@
-/* What the fields of a fold rule mean together. Private to this folder. */
+/* The check of a fold rule over several fields. Private to this folder. */
 #ifndef RECEIPTD_CONFIG_FOLDS_H
 #define RECEIPTD_CONFIG_FOLDS_H
 

@@ -1,5 +1,6 @@
 /* The list of inbox_columns.h as a table. */
 #include "receiptd/config/inbox_columns.h"
+#include "receiptd/base/error.h"
 
 const struct rcpt_inbox_column *rcpt_inbox_columns(size_t *count)
 {
@@ -9,7 +10,7 @@ const struct rcpt_inbox_column *rcpt_inbox_columns(size_t *count)
         RCPT_INBOX_COLUMNS(COLUMN) RCPT_INBOX_MORE_COLUMNS(COLUMN)
 #undef COLUMN
     };
-    *count = sizeof(columns) / sizeof(columns[0]);
+    *count = RCPT_COUNT_OF(columns);
     return columns;
 }
 

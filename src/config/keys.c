@@ -33,8 +33,8 @@ static bool find_nearest(const struct rcpt_config_table *table, const char *sect
 {
     char name[PATH_BYTES];
     best[0] = '\0';
-    for (size_t index = 0; index < table->count; index++) {
-        if (!name_in_section(table->rows[index].path, section, name))
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        if (!name_in_section(rcpt_config_row(table, index)->path, section, name))
             continue;
         if (rcpt_text_nearer(key, best[0] != '\0' ? best : NULL, name) == name)
             memcpy(best, name, PATH_BYTES);
@@ -45,10 +45,10 @@ static bool find_nearest(const struct rcpt_config_table *table, const char *sect
 /* A row of that name in another section. */
 static const char *find_elsewhere(const struct rcpt_config_table *table, const char *key)
 {
-    for (size_t index = 0; index < table->count; index++) {
-        const char *last = strrchr(table->rows[index].path, '.');
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const char *last = strrchr(rcpt_config_row(table, index)->path, '.');
         if (last != NULL && strcmp(last + 1, key) == 0)
-            return table->rows[index].path;
+            return rcpt_config_row(table, index)->path;
     }
     return NULL;
 }
@@ -150,8 +150,8 @@ static bool check_missing(const struct rcpt_config_keys *keys, const yaml_node_t
 {
     const struct rcpt_config_row *first = NULL;
     char missing[256] = "";
-    for (size_t index = 0; index < keys->table->count; index++) {
-        const struct rcpt_config_row *row = &keys->table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(keys->table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(keys->table, index);
         if (!(row->flags & RCPT_CONFIG_REQUIRED) || keys->nodes[index] != NULL)
             continue;
         size_t used = strlen(missing);

@@ -3,42 +3,36 @@
  * a record of its own, since flags get their codes by their place. */
 #include "rows.h"
 
-#define FIELD(member) MEMBER(struct rcpt_status_definition, member)
+#define RECORD struct rcpt_status_definition
 static const struct rcpt_config_row status_rows[] = {
-    {"name", RCPT_CONFIG_TEXT, REQUIRED, FIELD(name), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "name of the status: capitals, digits and `_`"},
-    {"code", RCPT_CONFIG_INTEGER, REQUIRED, FIELD(code), .max = RCPT_LADDER_FIRST_FLAG_CODE - 1,
-     .doc = "stored number and priority at once: of two statuses the larger code wins"},
-    {"parent", RCPT_CONFIG_TEXT, NULLABLE, FIELD(parent), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "the stage that a message in this status has certainly passed; only the root has none"},
+    TEXT("name", name, REQUIRED, NULL, 1, RCPT_LADDER_MAX_NAME,
+         "name of the status: capitals, digits and `_`"),
+    INTEGER("code", code, REQUIRED, NULL, 0, RCPT_LADDER_FIRST_FLAG_CODE - 1,
+            "stored number and priority at once: of two statuses the larger code wins"),
+    TEXT("parent", parent, NULLABLE, NULL, 1, RCPT_LADDER_MAX_NAME,
+         "the stage that a message in this status has certainly passed; only the root has none"),
     /* No rule depends on it: it is for those who read the ladder's table. */
-    {"terminal", RCPT_CONFIG_CHOICE, NULLABLE, FIELD(terminal), CHOICES(booleans),
-     .doc = "for readers: nothing more is expected"},
+    BOOLEAN("terminal", terminal, NULLABLE, NULL, "for readers: nothing more is expected"),
 };
-#undef FIELD
-const struct rcpt_config_table rcpt_config_status_record = {status_rows, COUNT_OF(status_rows),
-                                                            sizeof(struct rcpt_status_definition)};
+const struct rcpt_config_table rcpt_config_status_record = RECORD_OF(status_rows);
+#undef RECORD
 
-#define FIELD(member) MEMBER(struct rcpt_flag_definition, member)
+#define RECORD struct rcpt_flag_definition
 static const struct rcpt_config_row flag_rows[] = {
-    {"name", RCPT_CONFIG_TEXT, REQUIRED, FIELD(name), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "name of the flag; the first in the list has code 9001, the next 9002 and so on"},
-    {"implies", RCPT_CONFIG_TEXT, NULLABLE, FIELD(implies), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "status that a receipt of this flag brings with it"},
+    TEXT("name", name, REQUIRED, NULL, 1, RCPT_LADDER_MAX_NAME,
+         "name of the flag; the first in the list has code 9001, the next 9002 and so on"),
+    TEXT("implies", implies, NULLABLE, NULL, 1, RCPT_LADDER_MAX_NAME,
+         "status that a receipt of this flag brings with it"),
 };
-#undef FIELD
-const struct rcpt_config_table rcpt_config_flag_record = {flag_rows, COUNT_OF(flag_rows),
-                                                          sizeof(struct rcpt_flag_definition)};
+const struct rcpt_config_table rcpt_config_flag_record = RECORD_OF(flag_rows);
+#undef RECORD
 
-#define FIELD(member) MEMBER(struct rcpt_override_definition, member)
+#define RECORD struct rcpt_override_definition
 static const struct rcpt_config_row override_rows[] = {
-    {"channel", RCPT_CONFIG_TEXT, REQUIRED, FIELD(channel), .min = 1, .max = 255,
-     .doc = "value of the receipt's `channel`"},
-    {"status", RCPT_CONFIG_TEXT, REQUIRED, FIELD(status), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "status that the receipt names"},
-    {"becomes", RCPT_CONFIG_TEXT, REQUIRED, FIELD(becomes), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "status that it means on this channel"},
+    TEXT("channel", channel, REQUIRED, NULL, 1, 255, "value of the receipt's `channel`"),
+    TEXT("status", status, REQUIRED, NULL, 1, RCPT_LADDER_MAX_NAME,
+         "status that the receipt names"),
+    TEXT("becomes", becomes, REQUIRED, NULL, 1, RCPT_LADDER_MAX_NAME,
+         "status that it means on this channel"),
 };
-#undef FIELD
-const struct rcpt_config_table rcpt_config_override_record = {
-    override_rows, COUNT_OF(override_rows), sizeof(struct rcpt_override_definition)};
+const struct rcpt_config_table rcpt_config_override_record = RECORD_OF(override_rows);

@@ -1,6 +1,5 @@
-/* The fields of an entry of machine.rules, what a rule needs of the ladder, and the file of
- * machine.networks. src/core/machine.c applies the rules, src/gateways/draft.c asks the networks.
- */
+/* The fields of an entry of machine.rules, its check against the ladder, and the file of
+ * machine.networks. core/machine.c applies the rules; gateways/draft.c looks networks up. */
 #include "receiptd/config/config.h"
 
 #include <stdlib.h>
@@ -8,8 +7,6 @@
 
 #include "expand.h"
 #include "rows.h"
-
-#define FIELD(member) MEMBER(struct rcpt_machine_rule, member)
 
 static const cyaml_strval_t kinds[] = {
     {"open", RCPT_MACHINE_OPEN},
@@ -21,22 +18,17 @@ static const cyaml_strval_t policies[] = {
     {"ignore", RCPT_MACHINE_IGNORE},
 };
 
+#define RECORD struct rcpt_machine_rule
 static const struct rcpt_config_row rows[] = {
-    {"kind", RCPT_CONFIG_CHOICE, REQUIRED, FIELD(kind), CHOICES(kinds),
-     .doc = "which receipts: `open` or `click`"},
-    {"account", RCPT_CONFIG_TEXT, NULLABLE, FIELD(account), .min = 1, .max = 255,
-     .doc = "of receipts whose `gateway` is this; not set: of all"},
-    {"org_id", RCPT_CONFIG_TEXT, NULLABLE, FIELD(org_id), .min = 1, .max = 255,
-     .doc = "of receipts that name this organisation; not set: of all"},
-    {"campaign", RCPT_CONFIG_TEXT, NULLABLE, FIELD(campaign), .min = 1, .max = 255,
-     .doc = "of receipts that name this `campaign_id`; not set: of all"},
-    {"policy", RCPT_CONFIG_CHOICE, REQUIRED, FIELD(policy), CHOICES(policies),
-     .doc = "what they count as: `flag`, `count` or `ignore`"},
+    CHOICE("kind", kind, REQUIRED, NULL, kinds, "kind of receipt"),
+    TEXT("account", account, NULLABLE, NULL, 1, 255, "receipts with this `gateway`; not set: all"),
+    TEXT("org_id", org_id, NULLABLE, NULL, 1, 255, "receipts of this organisation; not set: all"),
+    TEXT("campaign", campaign, NULLABLE, NULL, 1, 255,
+         "receipts of this `campaign_id`; not set: all"),
+    CHOICE("policy", policy, REQUIRED, NULL, policies, "what they count as"),
 };
-_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
 
-const struct rcpt_config_table rcpt_config_machine_record = {rows, COUNT_OF(rows),
-                                                             sizeof(struct rcpt_machine_rule)};
+const struct rcpt_config_table rcpt_config_machine_record = RECORD_OF(rows);
 
 /* A rule that can never apply is a mistake; the defaults are harmless in any ladder. */
 bool rcpt_config_check_machine(const struct rcpt_config *config, struct rcpt_error *error)

@@ -66,38 +66,34 @@ static void write_fields(const struct rcpt_config_row *row, FILE *out)
     fputs(".PP\nAn entry of ", out);
     rcpt_roff_text(row->path, out);
     fputs(" has:\n.RS\n", out);
-    for (size_t index = 0; index < row->record->count; index++)
-        write_row(&row->record->rows[index], true, out);
+    for (size_t index = 0; index < rcpt_config_count(row->record); index++)
+        write_row(rcpt_config_row(row->record, index), true, out);
     fputs(".RE\n", out);
 }
 
 /* Sections stand in the table's order, and fields of records after the keys of their section. */
 static void write_section(const struct rcpt_config_section *section, FILE *out)
 {
-    const struct rcpt_config_table *table = rcpt_config_table();
     fprintf(out, ".SS %s\n", section->path[0] != '\0' ? section->path : "lanes and unknown");
     rcpt_roff_text(section->doc, out);
     fputc('\n', out);
-    for (size_t index = 0; index < table->count; index++)
-        if (rcpt_config_is_in(&table->rows[index], section))
-            write_row(&table->rows[index], false, out);
-    for (size_t index = 0; index < table->count; index++)
-        if (rcpt_config_is_in(&table->rows[index], section) &&
-            table->rows[index].type == RCPT_CONFIG_RECORDS && table->rows[index].record != NULL)
-            write_fields(&table->rows[index], out);
+    for (size_t index = 0; index < section->count; index++)
+        write_row(&section->rows[index], false, out);
+    for (size_t index = 0; index < section->count; index++)
+        if (section->rows[index].type == RCPT_CONFIG_RECORDS)
+            write_fields(&section->rows[index], out);
 }
 
 void rcpt_config_write_manual(FILE *out)
 {
-    size_t count;
-    const struct rcpt_config_section *sections = rcpt_config_sections(&count);
+    const struct rcpt_config_table *table = rcpt_config_table();
     rcpt_roff_title("RECEIPTD.YAML", 5, out);
     fputs(
         ".SH NAME\nreceiptd.yaml \\- configuration of receiptd\n"
         ".SH DESCRIPTION\n"
         ".BR receiptd (1)\n"
-        "reads one YAML file. Only the brokers, the topics and the connection string have to be\n"
-        "given:\n.PP\n.nf\n"
+        "reads one YAML file. Only the brokers, the topics and the connection string are\n"
+        "required:\n.PP\n.nf\n"
         "kafka:\n  brokers: \"127.0.0.1:9092\"\n  topics: [dlr\\-events]\n"
         "postgres:\n  dsn: \"file:${RECEIPTD_SECRETS:\\-/etc/receiptd/secrets/}dsn\"\n.fi\n.PP\n"
         "Sizes take KiB, MiB, GiB or kB, MB, GB; durations take ms, s, m, h or d.\n"
@@ -105,12 +101,12 @@ void rcpt_config_write_manual(FILE *out)
         "text where it is not set or empty, and $${ stands for a literal ${. A secret may be\n"
         "file:PATH: the contents of that file, without one trailing newline. Secrets are never\n"
         "printed or logged.\n.PP\n"
-        "Keys marked \"reloadable\" change at a reload; the others need a restart, and the reload\n"
-        "says so. After a mistake in the file all stays as it was.\n"
+        "A reload takes keys marked \"reloadable\". The others need a restart, and the reload\n"
+        "names them. After a mistake in the file, the running configuration stays.\n"
         ".SH KEYS\n",
         out);
-    for (size_t index = 0; index < count; index++)
-        write_section(&sections[index], out);
+    for (size_t index = 0; index < table->section_count; index++)
+        write_section(&table->sections[index], out);
     fputs(".SH FILES\n.TP\n.I " RCPT_CONFIG_DEFAULT_PATH "\nunless \\-\\-config names another\n"
           ".SH SEE ALSO\n.BR receiptd (1)\n",
           out);

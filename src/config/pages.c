@@ -18,8 +18,9 @@ static const char introduction[] =
     "\n"
     "<!-- Made by scripts/update-docs from src/config/table.c. Change it there. -->\n"
     "\n"
-    "`receiptd` reads one YAML file, `/etc/receiptd/receiptd.yaml` or what `--config` names. Only "
-    "the brokers, the topics\nand the connection string have to be given:\n"
+    "`receiptd` reads one YAML file: `/etc/receiptd/receiptd.yaml`, or the one that `--config` "
+    "names.\n"
+    "Only the brokers, the topics and the connection string are required:\n"
     "\n"
     "```yaml\n"
     "kafka:\n"
@@ -29,43 +30,41 @@ static const char introduction[] =
     "  dsn: \"file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}dsn\"\n"
     "```\n"
     "\n"
-    "`receiptd check-config` says whether a file is good; with `--print` it shows every key with "
-    "the value that is in\neffect. `config/receiptd.yaml` is an example that holds every key.\n"
+    "`receiptd check-config` checks a file; with `--print` it shows the value in effect of every "
+    "key.\n"
+    "`config/receiptd.yaml` is an example that holds every key.\n"
     "\n"
     "## How values are written\n"
     "\n"
-    "* **Sizes** take `KiB`, `MiB`, `GiB` (powers of 1024) or `kB`, `MB`, `GB` (powers of 1000). A "
-    "plain number is bytes.\n"
-    "* **Durations** take `ms`, `s`, `m`, `h` or `d`. The unit is needed, except for 0.\n"
+    "* **Sizes** take `KiB`, `MiB`, `GiB` (powers of 1024) or `kB`, `MB`, `GB` (powers of 1000).\n"
+    "  A plain number is bytes.\n"
+    "* **Durations** take `ms`, `s`, `m`, `h` or `d`.\n"
+    "  Only 0 needs no unit.\n"
     "* **SQL names** have 1 to 63 letters, digits and underscores, and no digit first.\n"
-    "* **`${NAME}`** in any value is replaced by the environment variable; it is an error if that "
-    "is not set.\n"
-    "  `${NAME:-text}` gives the text instead where the variable is not set or empty. `$${` stands "
-    "for a literal `${`.\n"
-    "  Put such a value in quotes when it stands between brackets: `[\"${TOPIC}\"]`.\n"
-    "* **`file:PATH`** as a secret is replaced by the contents of the file, without one trailing "
-    "newline. A relative path\n"
-    "  starts in the folder of the configuration file. Secrets are `postgres.dsn`, `intake.dsn`, "
-    "the "
-    "secrets and tokens of\n"
-    "  `intake.accounts` and those `kafka.properties` whose\n"
-    "  name contains `password`, `secret`, `key`, `token`, `jaas` or `oauth`. They are never "
-    "printed or logged.\n"
+    "* **`${NAME}`** in any value stands for the environment variable, which must be set.\n"
+    "  `${NAME:-text}` stands for the text where the variable is not set or empty.\n"
+    "  `$${` stands for a literal `${`.\n"
+    "  Between brackets such a value needs quotes: `[\"${TOPIC}\"]`.\n"
+    "* **`file:PATH`** as a secret stands for the contents of the file, without one trailing "
+    "newline.\n"
+    "  A relative path starts in the folder of the configuration file.\n"
+    "  Secrets are never printed or logged.\n"
+    "  They are marked *secret*; in `kafka.properties`, a name with `password`, `secret`, `key`, "
+    "`token`, `jaas` or `oauth` marks one.\n"
     "\n"
-    "An error names the place and, where it can, what was probably meant:\n"
+    "An error names the place and, where it can, the likely meaning:\n"
     "\n"
     "```\n"
     "receiptd.yaml:2:3: kafka.brokerz: unknown key\n"
     "HINT: did you mean \"brokers\"?\n"
     "```\n"
     "\n"
-    "The file is YAML without aliases and tags, of at most 1 MiB. The exit code is 78 for a "
-    "mistake in the file and 66\nfor a file that cannot be read.\n"
+    "The file is YAML without aliases and tags, of at most 1 MiB.\n"
+    "The exit code is 78 for a mistake in the file, and 66 for a file that cannot be read.\n"
     "\n"
-    "The column *Reloadable* says which keys a reload (SIGHUP or `receiptd ctl reload`) changes; "
-    "the "
-    "others need a restart, and\nthe reload says so. After a mistake in the file all stays as it "
-    "was.\n";
+    "A reload (SIGHUP or `receiptd ctl reload`) takes the keys marked *reload*.\n"
+    "The others need a restart, and the reload names them.\n"
+    "After a mistake in the file, the running configuration stays.\n";
 
 const char *rcpt_config_type_name(enum rcpt_config_type type)
 {
@@ -94,35 +93,45 @@ static void write_default_cell(const struct rcpt_config_row *row, FILE *out)
         fprintf(out, "`%s`", row->initial);
 }
 
-/* The limit of a value depends on its type: a range, a list of names, a length, a count. */
-static void write_range_cell(const struct rcpt_config_row *row, FILE *out)
+/* The limit of a value depends on its type: a range, a length, a count. */
+static void write_range(const struct rcpt_config_row *row, FILE *out)
 {
     char min[RCPT_CONFIG_NUMBER_BYTES], max[RCPT_CONFIG_NUMBER_BYTES];
     rcpt_config_format_number(row->type, row->min, min);
     rcpt_config_format_number(row->type, row->max, max);
-    if (row->type == RCPT_CONFIG_CHOICE)
-        for (unsigned index = 0; index < row->choice_count; index++)
-            fprintf(out, "%s`%s`", index > 0 ? ", " : "", row->choices[index].str);
-    else if (row->type >= RCPT_CONFIG_MAP || row->type == RCPT_CONFIG_TOPICS ||
-             row->type == RCPT_CONFIG_LIST || row->type == RCPT_CONFIG_TREE)
-        fprintf(out, "%s to %s entries", min, max);
-    else if (row->type > RCPT_CONFIG_TABLE)
-        fprintf(out, "%s to %s", min, max);
-    else if (row->min > 1)
-        fprintf(out, "%s to %s bytes", min, max);
+    bool is_list = row->type >= RCPT_CONFIG_MAP || row->type == RCPT_CONFIG_TOPICS ||
+                   row->type == RCPT_CONFIG_LIST || row->type == RCPT_CONFIG_TREE;
+    if (row->type >= RCPT_CONFIG_INTEGER && row->type <= RCPT_CONFIG_RATIO)
+        fprintf(out, ", %s–%s", min, max);
+    else if (row->min > (is_list ? 0 : 1))
+        fprintf(out, ", %s–%s %s", min, max, is_list ? "entries" : "bytes");
     else
-        fprintf(out, "up to %s bytes", max);
+        fprintf(out, ", ≤ %s %s", max, is_list ? "entries" : "bytes");
 }
 
-/* Six cells, as the head of the table has them. */
+/* The values that a key takes. SQL names have the same length everywhere (introduction). */
+static void write_value_cell(const struct rcpt_config_row *row, FILE *out)
+{
+    for (unsigned index = 0; index < row->choice_count; index++)
+        fprintf(out, "%s`%s`", index > 0 ? ", " : "", row->choices[index].str);
+    if (row->type != RCPT_CONFIG_CHOICE)
+        fputs(rcpt_config_type_name(row->type), out);
+    if (row->type != RCPT_CONFIG_CHOICE && row->type != RCPT_CONFIG_IDENTIFIER)
+        write_range(row, out);
+    if (row->flags & RCPT_CONFIG_SECRET)
+        fputs(", secret", out);
+    if (row->flags & RCPT_CONFIG_RELOADABLE)
+        fputs(", reload", out);
+}
+
+/* Four cells, as the head of the table has them. */
 static void write_reference_row(const struct rcpt_config_row *row, FILE *out)
 {
-    fprintf(out, "| `%s` | %s%s | ", row->path, rcpt_config_type_name(row->type),
-            row->flags & RCPT_CONFIG_SECRET ? ", secret" : "");
-    write_default_cell(row, out);
+    fprintf(out, "| `%s` | ", row->path);
+    write_value_cell(row, out);
     fputs(" | ", out);
-    write_range_cell(row, out);
-    fprintf(out, " | %s | %s |\n", row->flags & RCPT_CONFIG_RELOADABLE ? "yes" : "no", row->doc);
+    write_default_cell(row, out);
+    fprintf(out, " | %s |\n", row->doc);
 }
 
 static void write_field_default(const struct rcpt_config_row *field, FILE *out)
@@ -140,16 +149,15 @@ static void write_record_fields(const struct rcpt_config_row *row, FILE *out)
 {
     const struct rcpt_config_table *fields = row->record;
     fprintf(out,
-            "\nAn entry of `%s`:\n\n| Field | Type | Default | Range | Meaning "
-            "|\n|---|---|---|---|---|\n",
+            "\nAn entry of `%s`:\n\n| Field | Value | Default | Meaning "
+            "|\n|---|---|---|---|\n",
             row->path);
-    for (size_t index = 0; index < fields->count; index++) {
-        const struct rcpt_config_row *field = &fields->rows[index];
-        fprintf(out, "| `%s` | %s%s | ", field->path, rcpt_config_type_name(field->type),
-                field->flags & RCPT_CONFIG_SECRET ? ", secret" : "");
-        write_field_default(field, out);
+    for (size_t index = 0; index < rcpt_config_count(fields); index++) {
+        const struct rcpt_config_row *field = rcpt_config_row(fields, index);
+        fprintf(out, "| `%s` | ", field->path);
+        write_value_cell(field, out);
         fputs(" | ", out);
-        write_range_cell(field, out);
+        write_field_default(field, out);
         fprintf(out, " | %s |\n", field->doc);
     }
 }
@@ -157,20 +165,16 @@ static void write_record_fields(const struct rcpt_config_row *row, FILE *out)
 /* The keys without a section get a heading of their own. */
 static void write_reference_section(const struct rcpt_config_section *section, FILE *out)
 {
-    const struct rcpt_config_table *table = rcpt_config_table();
     if (section->path[0] != '\0')
         fprintf(out, "\n## %s\n\n%s\n\n", section->path, section->doc);
     else
         fprintf(out, "\n## lanes and unknown\n\n%s\n\n", section->doc);
-    fputs("| Key | Type | Default | Range | Reloadable | Meaning |\n|---|---|---|---|---|---|\n",
-          out);
-    for (size_t index = 0; index < table->count; index++)
-        if (rcpt_config_is_in(&table->rows[index], section))
-            write_reference_row(&table->rows[index], out);
-    for (size_t index = 0; index < table->count; index++)
-        if (rcpt_config_is_in(&table->rows[index], section) &&
-            table->rows[index].type == RCPT_CONFIG_RECORDS)
-            write_record_fields(&table->rows[index], out);
+    fputs("| Key | Value | Default | Meaning |\n|---|---|---|---|\n", out);
+    for (size_t index = 0; index < section->count; index++)
+        write_reference_row(&section->rows[index], out);
+    for (size_t index = 0; index < section->count; index++)
+        if (section->rows[index].type == RCPT_CONFIG_RECORDS)
+            write_record_fields(&section->rows[index], out);
 }
 
 /* By whom and for what each column of the inbox is there. */
@@ -198,12 +202,11 @@ static void write_inbox_columns(FILE *out)
 
 void rcpt_config_write_reference(FILE *out)
 {
-    size_t count;
-    const struct rcpt_config_section *sections = rcpt_config_sections(&count);
+    const struct rcpt_config_table *table = rcpt_config_table();
     fputs(introduction, out);
-    for (size_t index = 0; index < count; index++) {
-        write_reference_section(&sections[index], out);
-        if (strcmp(sections[index].path, "inbox") == 0)
+    for (size_t index = 0; index < table->section_count; index++) {
+        write_reference_section(&table->sections[index], out);
+        if (strcmp(table->sections[index].path, "inbox") == 0)
             write_inbox_columns(out);
     }
 }
@@ -216,10 +219,8 @@ void rcpt_config_write_reference(FILE *out)
 /* A section is commented out as a whole unless one of its keys is ACTIVE. */
 static bool is_active(const struct rcpt_config_section *section)
 {
-    const struct rcpt_config_table *table = rcpt_config_table();
-    for (size_t index = 0; index < table->count; index++)
-        if (rcpt_config_is_in(&table->rows[index], section) &&
-            table->rows[index].flags & RCPT_CONFIG_ACTIVE)
+    for (size_t index = 0; index < section->count; index++)
+        if (section->rows[index].flags & RCPT_CONFIG_ACTIVE)
             return true;
     return false;
 }
@@ -314,26 +315,23 @@ static void write_example_row(const struct rcpt_config_row *row, bool active,
 /* Every row of the section, active or commented out, in the table's order. */
 static void write_example_section(const struct rcpt_config_section *section, FILE *out)
 {
-    const struct rcpt_config_table *table = rcpt_config_table();
     bool active = is_active(section);
     char group[PATH_BYTES] = "";
     fputc('\n', out);
     write_comment(section->doc, &(struct margin){"", 0, ""}, out);
     if (section->path[0] != '\0')
         fprintf(out, "%s%s:\n", active ? "" : "#", section->path);
-    for (size_t index = 0; index < table->count; index++)
-        if (rcpt_config_is_in(&table->rows[index], section))
-            write_example_row(&table->rows[index], active, group, out);
+    for (size_t index = 0; index < section->count; index++)
+        write_example_row(&section->rows[index], active, group, out);
 }
 
 void rcpt_config_write_example(FILE *out)
 {
-    size_t count;
-    const struct rcpt_config_section *sections = rcpt_config_sections(&count);
+    const struct rcpt_config_table *table = rcpt_config_table();
     fputs("# receiptd.yaml: the smallest configuration, and every other key with its default.\n"
           "# Take away a # to change a setting. docs/configuration.md says more.\n"
           "# Made by scripts/update-docs from src/config/table.c.\n",
           out);
-    for (size_t index = 0; index < count; index++)
-        write_example_section(&sections[index], out);
+    for (size_t index = 0; index < table->section_count; index++)
+        write_example_section(&table->sections[index], out);
 }

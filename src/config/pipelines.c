@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/config/value.h"
 
 /* ---- actions ---- */
@@ -368,7 +369,7 @@ static bool read_stages(struct compiler *compiler, yaml_node_t *node)
     static const char *const shorts[] = {"webhook", "produce", "wait", "if", "unless"};
     if (stages == NULL)
         return read_short(compiler, node);
-    for (size_t index = 0; index < sizeof(shorts) / sizeof(shorts[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(shorts); index++)
         if (pipelines_member(compiler, node, shorts[index]) != NULL)
             return pipelines_fail(compiler, node, "has stages, so %s belongs into one of them",
                                   shorts[index]);

@@ -29,7 +29,7 @@ struct walk {
     const struct compiler *compiler;
     int status;          /* of the message; RCPT_LADDER_NO_STATUS: there is none */
     uint32_t known, set; /* flags that are guessed; those of them that are set */
-    uint32_t asked;      /* flags that the way depends on since the step at hand */
+    uint32_t asked;      /* flags that the way depends on since the current step */
     /* The assumptions of the way so far, in its order. */
     struct assumption assumptions[MAX_STEPS * 2 * MAX_CODES];
     size_t count;
@@ -102,8 +102,8 @@ static void forget(struct walk *walk, struct mark since)
 
 /* ---- the way ---- */
 
-/* Whether the way that goes on from one step to another comes back to a step of it. What it assumed
- * stays if it does. */
+/* Whether the way that goes on from one step to another comes back to a step of it. Its
+ * assumptions then stay. */
 static bool turns(struct walk *walk, size_t from, size_t to);
 
 /* Guesses one flag; a guess that leads nowhere is taken back. */

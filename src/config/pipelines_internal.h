@@ -46,7 +46,7 @@ struct compiler {
     const struct rcpt_config *config;
     struct rcpt_error *error;
     struct pipelines *made;
-    /* of the pipeline at hand */
+    /* of the pipeline that is being read */
     const char *pipeline;
     struct step steps[MAX_STEPS];
     size_t step_count, action_count;
@@ -94,7 +94,7 @@ bool pipelines_is_plain(const struct step *step);
 /* Where one that goes to this step stops for the first time, and after how long. */
 size_t pipelines_land(const struct compiler *compiler, size_t step, int64_t *delay_ms);
 const char *pipelines_op_name(enum op op);
-/* The pipeline at hand as an object, with its hash. */
+/* The pipeline that has been read as an object, with its hash. */
 void pipelines_write(struct compiler *compiler, struct rcpt_json *json);
 
 enum cycle_kind {

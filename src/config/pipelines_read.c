@@ -7,7 +7,7 @@
 
 #include "receiptd/config/value.h"
 
-/* Without a pipeline at hand (its name is not read yet) the error names the list alone. */
+/* Before the pipeline's name is read, the error names the list alone. */
 bool pipelines_fail(struct compiler *compiler, const yaml_node_t *node, const char *format, ...)
 {
     char text[300];

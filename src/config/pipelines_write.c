@@ -152,7 +152,7 @@ void pipelines_write(struct compiler *compiler, struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
-/* What has been written is read again. */
+/* Reads the written definitions again. */
 bool pipelines_have(const struct rcpt_config *config, const char *name)
 {
     const char *reason;

@@ -78,11 +78,11 @@ static void write_record(struct rcpt_config_writer *writer, const struct rcpt_co
                          const char *record)
 {
     rcpt_config_write_map(writer, RCPT_CONFIG_FLOW);
-    for (size_t index = 0; index < fields->count; index++) {
-        if (!is_telling(&fields->rows[index], record))
+    for (size_t index = 0; index < rcpt_config_count(fields); index++) {
+        if (!is_telling(rcpt_config_row(fields, index), record))
             continue;
-        rcpt_config_write_plain(writer, fields->rows[index].path);
-        write_single(writer, &fields->rows[index], record);
+        rcpt_config_write_plain(writer, rcpt_config_row(fields, index)->path);
+        write_single(writer, rcpt_config_row(fields, index), record);
     }
     rcpt_config_write_map_end(writer);
 }
@@ -133,8 +133,8 @@ static void write_pairs(struct rcpt_config_writer *writer, const struct rcpt_con
     rcpt_config_write_map(writer, RCPT_CONFIG_BLOCK);
     for (size_t index = 0; index < count; index++) {
         const char *pair = pairs + index * row->record->record_size;
-        const char *name = read_text(&row->record->rows[0], pair);
-        const char *value = read_text(&row->record->rows[1], pair);
+        const char *name = read_text(rcpt_config_row(row->record, 0), pair);
+        const char *value = read_text(rcpt_config_row(row->record, 1), pair);
         rcpt_config_write_text(writer, name);
         write_escaped(writer, has_secrets && rcpt_config_is_secret_property(name)
                                   ? RCPT_CONFIG_REDACTED
@@ -239,8 +239,8 @@ static void write_rows(struct rcpt_config_writer *writer, const struct rcpt_conf
 {
     char section[PATH_BYTES] = "";
     rcpt_config_write_map(writer, RCPT_CONFIG_BLOCK);
-    for (size_t index = 0; index < table->count; index++) {
-        const struct rcpt_config_row *row = &table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(table, index);
         if (!all && !is_telling(row, base))
             continue;
         rcpt_config_write_plain(writer, enter(writer, section, row->path));

@@ -1,13 +1,15 @@
 /* Passwords in libpq connection strings: keywords or a URI, both with several ways to quote. And
- * credentials in other URLs. Nothing is shown of a text that libpq would not take: a part that
- * looks harmless may be the second half of a password that was not quoted. Called by print.c and
- * weak.c. */
+ * credentials in other URLs. A text that libpq would not take is hidden as a whole: a part that
+ * looks harmless may be the second half of a password without quotes. Called by print.c and weak.c.
+ */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "print.h"
+
+#include "receiptd/base/error.h"
 
 /* libpq's two keywords that hold a secret. */
 static bool is_secret_keyword(const char *name, size_t size)
@@ -16,7 +18,7 @@ static bool is_secret_keyword(const char *name, size_t size)
     /* A name in percent-encoding could be any. */
     if (memchr(name, '%', size) != NULL)
         return true;
-    for (size_t index = 0; index < sizeof(keywords) / sizeof(keywords[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(keywords); index++)
         if (size == strlen(keywords[index]) && strncasecmp(name, keywords[index], size) == 0)
             return true;
     return false;
@@ -135,7 +137,7 @@ char *rcpt_config_redact_dsn(const char *dsn)
     const char *authority = NULL;
     char *text = NULL;
     size_t size = 0;
-    for (size_t index = 0; index < sizeof(schemes) / sizeof(schemes[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(schemes); index++)
         if (strncmp(dsn, schemes[index], strlen(schemes[index])) == 0)
             authority = dsn + strlen(schemes[index]);
     FILE *out = rcpt_open_memory(&text, &size);

@@ -2,20 +2,17 @@
  * the inbox. The commands retire and maintain use them. */
 #include "rows.h"
 
-#define FIELD(member) MEMBER(struct rcpt_config_retention, member)
-
+#define RECORD struct rcpt_config_retention
 static const struct rcpt_config_row rows[] = {
-    {"campaign", RCPT_CONFIG_TEXT, NULLABLE, FIELD(campaign), .min = 1, .max = 255,
-     .doc = "messages of this campaign; counts before an organisation"},
-    {"org_id", RCPT_CONFIG_TEXT, NULLABLE, FIELD(org_id), .min = 1, .max = 255,
-     .doc = "messages of this organisation; either this or a campaign"},
-    {"keep", RCPT_CONFIG_DURATION, REQUIRED, FIELD(keep_ms), .min = 0, .max = 3650 * DAY,
-     .doc = "how long they are kept; 0s: without limit"},
+    TEXT("campaign", campaign, NULLABLE, NULL, 1, 255,
+         "messages of this campaign; comes before an organisation"),
+    TEXT("org_id", org_id, NULLABLE, NULL, 1, 255,
+         "messages of this organisation; an entry has one of both"),
+    DURATION("keep", keep_ms, REQUIRED, NULL, 0, 3650 * DAY,
+             "how long they are kept; 0s: without limit"),
 };
-_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
 
-const struct rcpt_config_table rcpt_config_retention_record = {
-    rows, COUNT_OF(rows), sizeof(struct rcpt_config_retention)};
+const struct rcpt_config_table rcpt_config_retention_record = RECORD_OF(rows);
 
 /* NULL: all is well. */
 const char *rcpt_config_retention_problem(const struct rcpt_config *config)
@@ -28,10 +25,10 @@ const char *rcpt_config_retention_problem(const struct rcpt_config *config)
     if (config->inbox.retention_ms == 0 && config->inbox.overrides_count == 0)
         return NULL;
     if (config->inbox.table != NULL && config->inbox.created_at == NULL)
-        return "inbox.retention needs to know when a message of inbox.table was inserted: "
+        return "inbox.retention needs the time of insertion of each message in inbox.table: "
                "inbox.columns.created_at is not set";
     if (!config->inbox.count_targeted)
-        return "inbox.retention needs the trigger that books what is deleted: inbox.targeted is "
+        return "inbox.retention needs the trigger that books deleted messages: inbox.targeted is "
                "none";
     return NULL;
 }
@@ -59,15 +56,15 @@ const char *rcpt_config_partitions_problem(const struct rcpt_config *config)
     if (config->inbox.partitions != RCPT_PARTITIONS_OWN)
         return NULL;
     if (config->inbox.table != NULL)
-        return "inbox.partitions: own is for receiptd's own inbox, but inbox.table is set: where "
-               "somebody else makes that table's partitions, say external";
+        return "inbox.partitions: own is for receiptd's own inbox, but inbox.table is set; set "
+               "external where another tool makes the partitions of that table";
     if (config->inbox.ids == RCPT_ID_ANY)
         return "inbox.partitions: own needs message ids that begin with the time, and inbox.ids is "
-               "any: say uuidv7, ulid or ksuid; for other ids leave inbox.partitions out, receiptd "
+               "any: set uuidv7, ulid or ksuid. Other ids need no inbox.partitions: receiptd "
                "maintain makes a recent set for them";
     if (!rcpt_id_has_bounds(config->inbox.ids))
-        return "inbox.partitions: own needs message ids whose texts are in the order of time, and "
-               "snowflakes are so only while they have the same number of digits, which depends on "
-               "the epoch of their maker: leave inbox.partitions out; such ids need no recent set";
+        return "inbox.partitions: own needs message ids whose texts are in the order of time. "
+               "Snowflakes are in this order only while they have the same number of digits: "
+               "leave inbox.partitions out; such ids need no recent set";
     return NULL;
 }

@@ -87,7 +87,7 @@ static void build_fields(struct schema *schema, const struct rcpt_config_table *
  * at it. */
 static cyaml_schema_value_t records_value(struct schema *schema, const struct rcpt_config_row *row)
 {
-    RCPT_ASSERT(schema->record_count < MAX_RECORDS && row->record->count <= MAX_FIELDS);
+    RCPT_ASSERT(schema->record_count < MAX_RECORDS && rcpt_config_count(row->record) <= MAX_FIELDS);
     size_t index = schema->record_count++;
     cyaml_schema_value_t *entry = &schema->records[index].value;
     *entry = (cyaml_schema_value_t){
@@ -125,8 +125,8 @@ static cyaml_schema_value_t value_of(struct schema *schema, const struct rcpt_co
 static void build_fields(struct schema *schema, const struct rcpt_config_table *table,
                          cyaml_schema_field_t *fields)
 {
-    for (size_t index = 0; index < table->count; index++) {
-        const struct rcpt_config_row *row = &table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(table, index);
         fields[index] = (cyaml_schema_field_t){
             .key = row->path,
             .data_offset = (uint32_t)row->offset,

@@ -1,491 +1,610 @@
-/* The table itself: every key of the configuration but the fields of records, which stand in
- * accounts.c, endpoints.c, folds.c and ladder.c. table.h explains the columns of a row. To add a
- * key, add a member to struct rcpt_config and a row here, then run scripts/update-docs
- * (docs/contributing.md). */
-#include "choices.h"
+/* Every key of the configuration: one array of rows for each section, and the list of sections at
+ * the end. The fields of records stand in accounts.c, endpoints.c, expiry.c, folds.c, ladder.c,
+ * machine.c and retention.c. rows.h explains the columns. To add a key, add a member to struct
+ * rcpt_config and a row here, then run scripts/update-docs (docs/contributing.md).
+ *
+ * Ranges are wide: they refuse mistakes of a unit, not bad ideas. RELOADABLE is set only where the
+ * module reads the value again after a reload. */
 #include "rows.h"
-#include "rows_sections.h"
 
-#define AT(member)            MEMBER(struct rcpt_config, member)
-#define LIST_AT(member, size) MEMBER_LIST(struct rcpt_config, member, size)
+#define RECORD struct rcpt_config
 
-/* Rows of a section stand together, in the order of `sections`: print.c opens and closes mappings
- * by it. Ranges are wide: they refuse mistakes of a unit, not bad ideas. RELOADABLE is set only
- * where the module reads the value again after a reload. */
-static const struct rcpt_config_row rows[] = {
-    {"kafka.brokers", RCPT_CONFIG_TEXT, REQUIRED | ACTIVE, AT(kafka.brokers), .min = 1, .max = 4096,
-     .example = "127.0.0.1:9092",
-     .doc = "brokers to ask for the cluster: `host:port`, separated by commas"},
-    {"kafka.topics", RCPT_CONFIG_TOPICS, REQUIRED | ACTIVE,
-     LIST_AT(kafka.topics, kafka.topics_count), .min = 1, .max = 100, .example = "[dlr-events]",
-     .doc = "topics that carry receipts"},
-    {"kafka.group", RCPT_CONFIG_TEXT, ACTIVE, AT(kafka.group), .initial = "receiptd", .min = 1,
-     .max = 249, .doc = "consumer group: instances of one group share the partitions"},
-    {"kafka.instance_id", RCPT_CONFIG_TEXT, NULLABLE, AT(kafka.instance_id), .min = 1, .max = 249,
-     .environment = "RECEIPTD_INSTANCE_ID", .example = "receiptd-0",
-     .doc = "static membership: an instance that starts again goes on at once with its partitions; "
-            "unique for each. Default: environment variable `RECEIPTD_INSTANCE_ID`, if it is set"},
-    {"kafka.properties", RCPT_CONFIG_MAP, ACTIVE, LIST_AT(kafka.properties, kafka.properties_count),
-     .initial = "{}", .max = 200, .record = &pair_record,
-     .doc = "any property of librdkafka, checked; a reload takes user and password of SASL"},
+static const cyaml_strval_t gap_policies[] = {
+    {"halt", RCPT_GAP_HALT},
+    {"skip", RCPT_GAP_SKIP},
+};
+/* The consumer. Properties of librdkafka without a key here go into kafka.properties. */
+static const struct rcpt_config_row kafka_rows[] = {
+    TEXT("kafka.brokers", kafka.brokers, REQUIRED | ACTIVE, "127.0.0.1:9092", 1, 4096,
+         "addresses of brokers, `host:port`, separated by commas"),
+    KEY(TOPICS, "kafka.topics", LIST_AT(kafka.topics, kafka.topics_count), REQUIRED | ACTIVE,
+        "[dlr-events]", 1, 100, "topics that carry receipts"),
+    TEXT("kafka.group", kafka.group, ACTIVE, "receiptd", 1, 249,
+         "consumer group; its instances share the partitions"),
+    TEXT("kafka.instance_id", kafka.instance_id, NULLABLE, "receiptd-0", 1, 249,
+         "id for static membership, unique for each instance: a restarted instance keeps its "
+         "partitions. Default: environment variable `RECEIPTD_INSTANCE_ID`, if set",
+         .environment = "RECEIPTD_INSTANCE_ID"),
+    MAP("kafka.properties", kafka.properties, kafka.properties_count, ACTIVE, 200, pair_record,
+        "properties of librdkafka, checked; a reload takes user and password of SASL"),
     /* This bounds records that librdkafka has fetched; memory.budget those taken in by lanes. */
-    {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "32MiB",
-     .min = MIB, .max = GIB,
-     .doc = "memory for records that are fetched and not yet taken in, 1 KiB at least for each"},
-    {"kafka.batch_limit", RCPT_CONFIG_SIZE, 0, AT(kafka.batch_limit_bytes), .initial = "32MiB",
-     .min = 8 * MIB, .max = GIB,
-     .doc =
-         "what a compressed batch of records may inflate to; a larger one is passed over, as one "
-         "dead letter"},
-    {"kafka.commit_interval", RCPT_CONFIG_DURATION, 0, AT(kafka.commit_interval_ms),
-     .initial = "5s", .min = 100, .max = HOUR,
-     .doc = "how often positions are committed to Kafka, for figures of lag only"},
-    {"kafka.on_retention_gap", RCPT_CONFIG_CHOICE, 0, AT(kafka.on_retention_gap), .initial = "halt",
-     CHOICES(gap_policies),
-     .doc = "when retention has deleted receipts that were never read: `halt` stops and says so, "
-            "`skip` counts them and goes on"},
+    SIZE("kafka.fetch_budget", kafka.fetch_budget_bytes, 0, "32MiB", MIB, GIB,
+         "memory for fetched records that no lane has taken in; each counts at least 1 KiB"),
+    SIZE("kafka.batch_limit", kafka.batch_limit_bytes, 0, "32MiB", 8 * MIB, GIB,
+         "size to which a compressed batch may inflate; a larger batch is skipped and becomes one "
+         "dead letter"),
+    DURATION("kafka.commit_interval", kafka.commit_interval_ms, 0, "5s", 100, HOUR,
+             "how often positions are committed to Kafka; only figures of lag use them"),
+    CHOICE("kafka.on_retention_gap", kafka.on_retention_gap, 0, "halt", gap_policies,
+           "what to do when retention has deleted unread receipts: `halt` stops and reports it, "
+           "`skip` counts them and continues"),
+};
 
+static const struct rcpt_config_row postgres_rows[] = {
     /* A rotated password needs no restart. */
-    {"postgres.dsn", RCPT_CONFIG_TEXT, REQUIRED | SECRET | ACTIVE | RELOADABLE, AT(postgres.dsn),
-     .min = 1, .max = 65536, .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}dsn",
-     .doc = "connection string of libpq, keywords or URI; new connections take a new one"},
-    {"postgres.connections", RCPT_CONFIG_INTEGER, ACTIVE | RELOADABLE, AT(postgres.connections),
-     .initial = "2", .min = 1, .max = 64,
-     .doc = "connections that write, at most as many as there are lanes"},
-    {"postgres.schema", RCPT_CONFIG_IDENTIFIER, 0, AT(postgres.schema), .initial = "receiptd",
-     .min = 1, .max = 63, .doc = "schema of receiptd's own tables"},
+    TEXT("postgres.dsn", postgres.dsn, REQUIRED | SECRET | ACTIVE | RELOADABLE,
+         "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}dsn", 1, 65536,
+         "connection string of libpq, keywords or URI; a reload applies to new connections"),
+    INTEGER("postgres.connections", postgres.connections, ACTIVE | RELOADABLE, "2", 1, 64,
+            "connections that write, at most one for each lane"),
+    IDENTIFIER("postgres.schema", postgres.schema, 0, "receiptd", 1, 63,
+               "schema of receiptd's own tables"),
     /* Two time-outs at two places: the server ends a wait by lock_timeout, and a session that holds
      * the lock for longer than zombie_timeout is ended by the control connection. */
-    {"postgres.lock_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.lock_timeout_ms),
-     .initial = "5s", .min = 10, .max = 10 * MINUTE,
-     .doc = "a transaction that waits longer for a lock is rolled back; the log names the session "
-            "that holds it"},
-    {"postgres.statement_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.statement_timeout_ms),
-     .initial = "30s", .min = 100, .max = HOUR,
-     .doc = "a statement that runs longer is cancelled by the server"},
-    {"postgres.connect_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.connect_timeout_ms),
-     .initial = "10s", .min = 100, .max = 10 * MINUTE, .doc = "limit for making a connection"},
-    {"postgres.zombie_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.zombie_timeout_ms),
-     .initial = "10s", .min = 100, .max = HOUR,
-     .doc = "a session of receiptd that has blocked a lane for longer is terminated"},
-    {"postgres.retry_min", RCPT_CONFIG_DURATION, 0, AT(postgres.retry_min_ms), .initial = "100ms",
-     .min = 1, .max = HOUR, .doc = "shortest back-off before the next attempt"},
-    {"postgres.retry_max", RCPT_CONFIG_DURATION, 0, AT(postgres.retry_max_ms), .initial = "10s",
-     .min = 1, .max = HOUR, .doc = "longest back-off before the next attempt"},
+    DURATION("postgres.lock_timeout", postgres.lock_timeout_ms, 0, "5s", 10, 10 * MINUTE,
+             "longest wait for a lock; then the transaction is rolled back, and the log names the "
+             "session that holds the lock"),
+    DURATION("postgres.statement_timeout", postgres.statement_timeout_ms, 0, "30s", 100, HOUR,
+             "longest run of a statement; then the server cancels it"),
+    DURATION("postgres.connect_timeout", postgres.connect_timeout_ms, 0, "10s", 100, 10 * MINUTE,
+             "limit for making a connection"),
+    DURATION("postgres.zombie_timeout", postgres.zombie_timeout_ms, 0, "10s", 100, HOUR,
+             "how long a session of receiptd may block a lane; then it is terminated"),
+    DURATION("postgres.retry_min", postgres.retry_min_ms, 0, "100ms", 1, HOUR,
+             "shortest back-off before the next attempt"),
+    DURATION("postgres.retry_max", postgres.retry_max_ms, 0, "10s", 1, HOUR,
+             "longest back-off before the next attempt"),
+};
 
+static const cyaml_strval_t unknown_policies[] = {
+    {"park", RCPT_UNKNOWN_PARK},
+    {"insert", RCPT_UNKNOWN_INSERT},
+    {"dead-letter", RCPT_UNKNOWN_DEAD_LETTER},
+};
+static const struct rcpt_config_row top_rows[] = {
     /* The number of lanes is pinned: positions in the database belong to lanes, so a change needs
      * `re-lane` (docs/glossary.md, "re-lane"). */
-    {"lanes", RCPT_CONFIG_INTEGER, ACTIVE, AT(lanes), .initial = "8", .min = 1, .max = 256,
-     .doc = "unit of order and of parallelism, a power of two; pinned in the database at the first "
-            "start"},
-    {"unknown", RCPT_CONFIG_CHOICE, ACTIVE, AT(unknown), .initial = "park",
-     CHOICES(unknown_policies),
-     .doc = "a receipt whose message row does not exist: `park` keeps it until the row lands, "
-            "`insert` makes the row, `dead-letter` stores it as a dead letter"},
-
+    INTEGER(
+        "lanes", lanes, ACTIVE, "8", 1, 256,
+        "unit of order and parallelism, a power of two; the first start pins it in the database"),
+    CHOICE("unknown", unknown, ACTIVE, "park", unknown_policies,
+           "what to do with a receipt whose message row does not exist: `park` keeps it until the "
+           "row lands, `insert` makes the row, `dead-letter` stores it as a dead letter"),
     /* A tree with a grammar of its own: pipelines.c checks it after the ladder is made. */
-    {"pipelines", RCPT_CONFIG_TREE, RELOADABLE, AT(pipelines), .initial = "[]", .max = 200,
-     .doc = "what happens after a status change, or without one; docs/actions.md has the grammar"},
+    KEY(TREE, "pipelines", AT(pipelines), RELOADABLE, "[]", 0, 200,
+        "what happens after a status change, or without one; grammar: docs/actions.md"),
+    RECORDS("folds", folds, folds_count, RELOADABLE, "[]", 0, 100, rcpt_config_fold_record,
+            "rules that publish many changes as one; examples: docs/folds.md"),
+};
 
+/* A batch is one transaction of one lane. */
+static const struct rcpt_config_row batch_rows[] = {
     /* A batch ends at whichever limit it meets first; batch.linger counts for idle lanes only. */
-    {"batch.max_events", RCPT_CONFIG_INTEGER, RELOADABLE, AT(batch.max_events), .initial = "4000",
-     .min = 1, .max = 100000, .doc = "receipts of one transaction; a larger record goes alone"},
-    {"batch.max_bytes", RCPT_CONFIG_SIZE, RELOADABLE, AT(batch.max_bytes), .initial = "4MiB",
-     .min = 4 * KIB, .max = 256 * MIB,
-     .doc = "bytes of one transaction; a larger record goes alone"},
-    {"batch.catch_up", RCPT_CONFIG_INTEGER, RELOADABLE, AT(batch.catch_up), .initial = "2",
-     .min = 1, .max = 16,
-     .doc = "how many times as many receipts a transaction may have while every partition is two "
-            "seconds behind or more: then no fresh receipt waits for it, and more receipts of a "
-            "message meet in it; 1: no more than ever"},
-    {"batch.linger", RCPT_CONFIG_DURATION, RELOADABLE, AT(batch.linger_ms), .initial = "0s",
-     .min = 0, .max = 10 * SECOND, .doc = "how long a small batch waits for more; 0s: not at all"},
+    INTEGER("batch.max_events", batch.max_events, RELOADABLE, "4000", 1, 100000,
+            "receipts of one transaction; a larger record goes alone"),
+    SIZE("batch.max_bytes", batch.max_bytes, RELOADABLE, "4MiB", 4 * KIB, 256 * MIB,
+         "bytes of one transaction; a larger record goes alone"),
+    INTEGER("batch.catch_up", batch.catch_up, RELOADABLE, "2", 1, 16,
+            "factor on the receipts of one transaction while every partition is at least two "
+            "seconds behind: no fresh receipt waits for it then; 1: no larger transactions"),
+    DURATION("batch.linger", batch.linger_ms, RELOADABLE, "0s", 0, 10 * SECOND,
+             "how long a small batch waits for more; 0s: not at all"),
+};
 
-    {"memory.budget", RCPT_CONFIG_SIZE, RELOADABLE, AT(memory.budget_bytes), .initial = "16MiB",
-     .min = 64 * KIB, .max = 64 * GIB,
-     .doc = "memory for records that are queued or in flight; above it nothing more is taken in"},
+/* The budget counts records that are queued or in flight. */
+static const struct rcpt_config_row memory_rows[] = {
+    SIZE("memory.budget", memory.budget_bytes, RELOADABLE, "16MiB", 64 * KIB, 64 * GIB,
+         "memory for records that are queued or in flight; above it no record is taken in"),
+};
 
-    {"progress.verify_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(progress.verify_interval_ms),
-     .initial = "5s", .min = 100, .max = HOUR,
-     .doc = "how often a lane without work compares its positions with the database"},
-    {"progress.idle_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(progress.idle_interval_ms),
-     .initial = "1s", .min = 10, .max = HOUR,
-     .doc = "how often a lane without receipts moves its positions"},
-    {"progress.rewind_timeout", RCPT_CONFIG_DURATION, RELOADABLE, AT(progress.rewind_timeout_ms),
-     .initial = "10s", .min = 100, .max = HOUR,
-     .doc = "a rewind that has brought no record for so long is repeated, by assigning the "
-            "partition again"},
+/* Work of lanes while no receipts come. */
+static const struct rcpt_config_row progress_rows[] = {
+    DURATION("progress.verify_interval", progress.verify_interval_ms, RELOADABLE, "5s", 100, HOUR,
+             "how often an idle lane compares its positions with the database"),
+    DURATION("progress.idle_interval", progress.idle_interval_ms, RELOADABLE, "1s", 10, HOUR,
+             "how often a lane without receipts moves its positions"),
+    DURATION("progress.rewind_timeout", progress.rewind_timeout_ms, RELOADABLE, "10s", 100, HOUR,
+             "how long a rewind may bring no record; then the partition is assigned again, which "
+             "repeats it"),
+};
 
+static const struct rcpt_config_row parked_rows[] = {
     /* Their message may never come: so both age and number of parked receipts are bounded. */
-    {"parked.max_age", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.max_age_ms), .initial = "24h",
-     .min = SECOND, .max = 365 * DAY, .doc = "older parked receipts become dead letters"},
-    {"parked.alias_wait", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.alias_wait_ms),
-     .initial = "1m", .max = 30 * DAY, .doc = "how long `unknown: insert` waits for an alias"},
-    {"parked.max_rows", RCPT_CONFIG_INTEGER, RELOADABLE, AT(parked.max_rows), .initial = "1000000",
-     .min = 1, .max = 1000000000, .doc = "above it nothing more is taken in until some have gone"},
-    {"parked.poll_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.poll_interval_ms),
-     .initial = "1s", .min = 10, .max = HOUR, .doc = "how often at most to check for their rows"},
-    {"parked.wake_limit", RCPT_CONFIG_INTEGER, RELOADABLE, AT(parked.wake_limit), .initial = "1000",
-     .min = 1, .max = 100000, .doc = "parked receipts of one transaction"},
+    DURATION("parked.max_age", parked.max_age_ms, RELOADABLE, "24h", SECOND, 365 * DAY,
+             "age at which a parked receipt becomes a dead letter"),
+    DURATION("parked.alias_wait", parked.alias_wait_ms, RELOADABLE, "1m", 0, 30 * DAY,
+             "how long `unknown: insert` waits for an alias"),
+    INTEGER("parked.max_rows", parked.max_rows, RELOADABLE, "1000000", 1, 1000000000,
+            "parked receipts above which no receipt is taken in"),
+    DURATION("parked.poll_interval", parked.poll_interval_ms, RELOADABLE, "1s", 10, HOUR,
+             "shortest time between two looks for their rows"),
+    INTEGER("parked.wake_limit", parked.wake_limit, RELOADABLE, "1000", 1, 100000,
+            "parked receipts of one transaction"),
+};
 
-    RCPT_CONFIG_COUNTERS_ROWS
+/* Keys that switch a count on are not reloadable: the statements of lanes depend on them. */
+static const struct rcpt_config_row counters_rows[] = {
+    DURATION(
+        "counters.rollup_interval", counters.rollup_interval_ms, RELOADABLE, "1s", 10, HOUR,
+        "how often appended counts are added to the totals; less often when a roll-up takes long"),
+    INTEGER("counters.rollup_rows", counters.rollup_rows, RELOADABLE, "10000", 1, 10000000,
+            "appended rows of one roll-up"),
+    DURATION(
+        "counters.series", counters.series_ms, 0, "0s", 0, 3650 * DAY,
+        "how long the hourly series of the funnel is kept (by minute: one day); 0s: no series"),
+    BOOLEAN("counters.reasons", counters.reasons, 0, "false",
+            "counts receipts by their `reason_class`, per campaign and gateway"),
+    DURATION("counters.gateways", counters.gateways_ms, 0, "0s", 0, 3650 * DAY,
+             "how long hourly figures of gateways are kept, for `receiptd gateways`; 0s: none"),
+    BOOLEAN("counters.times", counters.times, 0, "false",
+            "histograms of the times to deliver and to open, from first times in the message's "
+            "row; an existing table needs six more columns"),
+    LIST("counters.by", counters.by, counters.by_count, 0, 3,
+         "columns of the inbox that divide the funnel, for `receiptd funnel --by`: `variant`, "
+         "`channel`, `gateway`; needs `receiptd migrate`"),
+    LIST("counters.groups", counters.groups, counters.groups_count, 0, 2,
+         "messages that count as one in a second funnel: those of one `customer`, attempts at one "
+         "`logical` message; needs `receiptd migrate`"),
+};
 
-    {"inbox.table", RCPT_CONFIG_TABLE, NULLABLE, AT(inbox.table), .min = 3, .max = 127,
-     .example = "messaging.outbound",
-     .doc = "an existing table of messages, `schema.table`; not set: `message_inbox` in "
-            "`postgres.schema`"},
+/* Off by default: the database remembers each receipt for the window. */
+static const struct rcpt_config_row dedup_rows[] = {
+    DURATION("dedup.window", dedup.window_ms, 0, "0s", 0, 7 * DAY,
+             "how long after its event time a receipt is remembered, so that a copy is no event; "
+             "at least as long as a gateway repeats; 0s: every copy counts"),
+};
+
+/* A bool with telling names, so that a third value may come without a new key. */
+static const cyaml_strval_t targeted_policies[] = {
+    {"trigger", true},
+    {"none", false},
+};
+static const cyaml_strval_t partition_makers[] = {
+    {"none", RCPT_PARTITIONS_NONE},
+    {"own", RCPT_PARTITIONS_OWN},
+    {"external", RCPT_PARTITIONS_EXTERNAL},
+};
+static const cyaml_strval_t id_kinds[] = {
+    {"any", RCPT_ID_ANY},     {"uuidv7", RCPT_ID_UUIDV7},       {"ulid", RCPT_ID_ULID},
+    {"ksuid", RCPT_ID_KSUID}, {"snowflake", RCPT_ID_SNOWFLAKE},
+};
+static const struct rcpt_config_row inbox_rows[] = {
+    TABLE("inbox.table", inbox.table, NULLABLE, "messaging.outbound", 3, 127,
+          "existing table of messages, `schema.table`; not set: `message_inbox` in "
+          "`postgres.schema`"),
 #define COLUMN(column, type, constraint, filler, feature, meaning)                                 \
-    {"inbox.columns." #column,                                                                     \
-     RCPT_CONFIG_IDENTIFIER,                                                                       \
-     0,                                                                                            \
-     AT(inbox.column),                                                                             \
-     .initial = #column,                                                                           \
-     .min = 1,                                                                                     \
-     .max = 63,                                                                                    \
-     .doc = "column of " meaning},
+    IDENTIFIER("inbox.columns." #column, inbox.column, 0, #column, 1, 63, "column of " meaning),
     RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
-        {"inbox.columns.created_at", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.created_at),
-         .min = 1, .max = 63, .example = "created_at",
-         .doc = "column of the time when the message was inserted (timestamptz), which nothing "
-                "changes later; never added. Without it an existing table has no retention"},
-    {"inbox.columns.variant", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.variant), .min = 1,
-     .max = 63, .example = "variant",
-     .doc = "column of the variant of a message, for `counters.by`; written by INSERT, never "
-            "changed later, and never added"},
-    {"inbox.columns.channel", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.channel), .min = 1,
-     .max = 63, .example = "channel", .doc = "likewise, of its channel"},
-    {"inbox.columns.gateway", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.gateway), .min = 1,
-     .max = 63, .example = "gateway", .doc = "likewise, of the gateway that it is sent by"},
-    {"inbox.columns.customer_id", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.customer_id), .min = 1,
-     .max = 63, .example = "customer_id",
-     .doc = "column of the person that a message goes to, for `receiptd erase --customer` and "
-            "`counters.groups`; never added or changed in your table, and best with an index"},
-    {"inbox.columns.logical_id", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.logical_id), .min = 1,
-     .max = 63, .example = "logical_id",
-     .doc = "column of the logical message that a message is an attempt at, for `counters.groups`: "
-            "the id of the first attempt; NULL: of itself. Written by INSERT, never changed later"},
-    RCPT_CONFIG_RANGE_ROWS
+        IDENTIFIER("inbox.columns.created_at", inbox.created_at, NULLABLE, "created_at", 1, 63,
+                   "column of the time of insertion (timestamptz), which must never change; "
+                   "`migrate` never adds it; an existing table without it has no retention"),
+    IDENTIFIER("inbox.columns.variant", inbox.variant, NULLABLE, "variant", 1, 63,
+               "column of the message's variant, for `counters.by`; written by INSERT, never "
+               "changed, never added by `migrate`"),
+    IDENTIFIER("inbox.columns.channel", inbox.channel, NULLABLE, "channel", 1, 63,
+               "the same for its channel"),
+    IDENTIFIER("inbox.columns.gateway", inbox.gateway, NULLABLE, "gateway", 1, 63,
+               "the same for the gateway that sends it"),
+    IDENTIFIER("inbox.columns.customer_id", inbox.customer_id, NULLABLE, "customer_id", 1, 63,
+               "column of the customer, for `receiptd erase --customer` and `counters.groups`; "
+               "`migrate` never adds or changes it in an existing table; an index helps"),
+    IDENTIFIER("inbox.columns.logical_id", inbox.logical_id, NULLABLE, "logical_id", 1, 63,
+               "column of the logical message that a message attempts, for `counters.groups`: the "
+               "first attempt's id, NULL for itself; written by INSERT, never changed"),
+    IDENTIFIER("inbox.columns.recipient", inbox.recipient, NULLABLE, "recipient", 1, 63,
+               "column of the person's id at the gateway (text), for receipts that mean all "
+               "messages to a person up to a time; needs `inbox.columns.gateway` for the account; "
+               "not set: such receipts are ignored"),
+    IDENTIFIER("inbox.columns.sent_at", inbox.sent_at, NULLABLE, "sent_at", 1, 63,
+               "column of the time of sending (timestamptz), for such receipts; NULL: not sent; "
+               "not set: `created_at`"),
+    CHOICE("inbox.targeted", inbox.count_targeted, 0, "trigger", targeted_policies,
+           "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
+           "TARGETED uncounted"),
+    DURATION("inbox.retention", inbox.retention_ms, 0, "0s", 0, 3650 * DAY,
+             "how long messages stay after their insertion, until `receiptd retire` deletes them; "
+             "counters stay; 0s: without limit"),
+    RECORDS("inbox.retention_overrides", inbox.overrides, inbox.overrides_count, 0, "[]", 0, 1000,
+            rcpt_config_retention_record, "other retentions for campaigns and organisations"),
+    RECORDS(
+        "inbox.expiry", inbox.expiry, inbox.expiry_count, 0, "[]", 0, 100,
+        rcpt_config_expiry_record,
+        "when `receiptd expire` stops waiting for a final status; the first fitting entry counts"),
+    DURATION("inbox.remember_retired", inbox.remember_ms, RELOADABLE, "30d", 0, 3650 * DAY,
+             "how long the id of a deleted message is kept, to recognise late receipts"),
+    DURATION("inbox.alias_retention", inbox.alias_retention_ms, 0, "0s", 0, 3650 * DAY,
+             "age at which `receiptd retire` deletes aliases of messages that are gone and no "
+             "longer remembered; 0s: never"),
+    INTEGER("inbox.fillfactor", inbox.fillfactor, NULLABLE, "50", 10, 100,
+            "percentage to which pages of the own table are filled; not set: 50, which leaves room "
+            "for one more version of each row, so updates need no new index entries; 40 with "
+            "`counters.times`, whose rows are longer"),
+    INTEGER("inbox.recent_rows", inbox.recent_rows, 0, "2000000", 0, 1000000000,
+            "newest messages that get an index of their own from `receiptd maintain`, in a table "
+            "with `created_at`, ids in no order of time and twice as many messages. With "
+            "partitions by `created_at`, or many by time-ordered ids: messages of the newest "
+            "partitions, which are read first. 0: none"),
+    CHOICE("inbox.partitions", inbox.partitions, 0, "none", partition_makers,
+           "who partitions the inbox: `own` lets `receiptd maintain` make and drop partitions of "
+           "receiptd's own table, by the time in message ids; `external` is another tool"),
+    CHOICE("inbox.ids", inbox.ids, 0, "any", id_kinds,
+           "kind of message ids: `uuidv7` (lower case), `ulid` (upper case) and `ksuid` begin with "
+           "the time, as `inbox.partitions: own` needs; `snowflake` grows with it"),
+    DURATION(
+        "inbox.partition_span", inbox.partition_span_ms, NULLABLE, "1d", HOUR, 122 * DAY,
+        "time of one partition's messages; not set: the fewest whole days of which 30 hold "
+        "`inbox.retention` (3d for 90d); 1d without it, or if `inbox.partitions` is not `own`"),
+    INTEGER("inbox.probe_partitions", inbox.probe_partitions, 0, "8", 1, 100000,
+            "partitions in which a receipt may be looked up where its message id does not lead to "
+            "one. A table with more is refused, unless it has a recent set and is partitioned by "
+            "`inbox.columns.created_at` or by ids that begin with the time. docs/retention.md"),
+    BOOLEAN("inbox.drop_detached", inbox.drop_detached, 0, "false",
+            "with `inbox.partitions: external`: `receiptd maintain` drops a detached partition, in "
+            "a run after the one that booked it"),
+};
 
-    {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
-     CHOICES(targeted_policies),
-     .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
-            "TARGETED uncounted"},
-    {"inbox.retention", RCPT_CONFIG_DURATION, 0, AT(inbox.retention_ms), .initial = "0s", .min = 0,
-     .max = 3650 * DAY,
-     .doc = "how long `receiptd retire` leaves messages in the inbox, from their insertion on; "
-            "counters stay. 0s: without limit"},
-    {"inbox.retention_overrides", RCPT_CONFIG_RECORDS, 0,
-     LIST_AT(inbox.overrides, inbox.overrides_count), .initial = "[]", .max = 1000,
-     .record = &rcpt_config_retention_record,
-     .doc = "campaigns and organisations whose messages are kept longer or shorter"},
-    {"inbox.expiry", RCPT_CONFIG_RECORDS, 0, LIST_AT(inbox.expiry, inbox.expiry_count),
-     .initial = "[]", .max = 100, .record = &rcpt_config_expiry_record,
-     .doc = "when `receiptd expire` stops to wait for a final status; the first entry that fits"},
-    {"inbox.remember_retired", RCPT_CONFIG_DURATION, RELOADABLE, AT(inbox.remember_ms),
-     .initial = "30d", .min = 0, .max = 3650 * DAY,
-     .doc = "how long the id of a deleted message is kept, by which a late receipt is "
-            "recognised"},
-    {"inbox.alias_retention", RCPT_CONFIG_DURATION, 0, AT(inbox.alias_retention_ms),
-     .initial = "0s", .min = 0, .max = 3650 * DAY,
-     .doc = "age from which `receiptd retire` deletes aliases whose message has gone and is no "
-            "longer remembered; 0s: they stay"},
-    {"inbox.fillfactor", RCPT_CONFIG_INTEGER, NULLABLE, AT(inbox.fillfactor), .min = 10, .max = 100,
-     .example = "50",
-     .doc = "how full the pages of the own table are made; not set: 50, which leaves space for one "
-            "more version of each row, so that updates need no new index entries; 40 with "
-            "`counters.times`, whose columns make rows longer"},
-    {"inbox.recent_rows", RCPT_CONFIG_INTEGER, 0, AT(inbox.recent_rows), .initial = "2000000",
-     .min = 0, .max = 1000000000,
-     .doc =
-         "of a table with twice as many messages, ids in no order of time and created_at: so many "
-         "of the newest get an index of their own from `receiptd maintain`; in ranges of "
-         "created_at, or many of time-ordered ids: the newest partitions with so many are read "
-         "first. 0: none"},
-    {"inbox.partitions", RCPT_CONFIG_CHOICE, 0, AT(inbox.partitions), .initial = "none",
-     CHOICES(partition_makers),
-     .doc = "who partitions the inbox: `own` lets `receiptd maintain` make and drop partitions of "
-            "receiptd's own table, by the time in message ids; `external` leaves that to somebody "
-            "else"},
-    {"inbox.ids", RCPT_CONFIG_CHOICE, 0, AT(inbox.ids), .initial = "any", CHOICES(id_kinds),
-     .doc = "what message ids are: `uuidv7` (in lower case), `ulid` (in upper case) and `ksuid` "
-            "begin with the time, as `inbox.partitions: own` needs; `snowflake` grows with it"},
-    {"inbox.partition_span", RCPT_CONFIG_DURATION, NULLABLE, AT(inbox.partition_span_ms),
-     .min = HOUR, .max = 122 * DAY, .example = "1d",
-     .doc = "time of one partition's messages; not set: the fewest whole days of which 30 hold "
-            "`inbox.retention` (3d for 90d); 1d without it, or if `inbox.partitions` is not `own`"},
-    RCPT_CONFIG_LAYOUT_ROWS
+static const cyaml_strval_t machine_policies[] = {
+    {"flag", RCPT_MACHINE_FLAG},
+    {"count", RCPT_MACHINE_COUNT},
+    {"ignore", RCPT_MACHINE_IGNORE},
+};
+/* core/machine.c applies the policies; a reload may change all of them. */
+static const struct rcpt_config_row machine_rows[] = {
+    CHOICE("machine.opens", machine.opens, RELOADABLE, "flag", machine_policies,
+           "opens with the flag MACHINE_OPEN: `flag` sets the flag alone, `count` counts OPENED as "
+           "well, `ignore` drops them"),
+    CHOICE("machine.clicks", machine.clicks, RELOADABLE, "flag", machine_policies,
+           "the same for clicks with the flag BOT_CLICK"),
+    RECORDS("machine.rules", machine.rules, machine.rule_count, RELOADABLE, "[]", 0, 1000,
+            rcpt_config_machine_record,
+            "other policies for some receipts; the first fitting entry counts"),
+    TEXT("machine.networks", machine_networks, NULLABLE | RELOADABLE,
+         "${RECEIPTD_LISTS:-/etc/receiptd/}scanners.txt", 1, 4096,
+         "file with networks of scanners, one a line; the intake takes their opens and clicks for "
+         "those of machines; a reload reads it again"),
+};
 
-        RCPT_CONFIG_MACHINE_ROWS
-
+static const cyaml_strval_t alias_policies[] = {
+    {"optional", RCPT_ALIAS_OPTIONAL},
+    {"required", RCPT_ALIAS_REQUIRED},
+    {"off", RCPT_ALIAS_OFF},
+};
+static const cyaml_strval_t letter_payloads[] = {
+    {"raw", RCPT_LETTER_RAW},
+    {"masked", RCPT_LETTER_MASKED},
+    {"none", RCPT_LETTER_NONE},
+};
+static const struct rcpt_config_row intake_rows[] = {
     /* Keys of the intake count for `receiptd intake`, and for `run` where intake.enabled is set. */
-    {"intake.enabled", RCPT_CONFIG_CHOICE, 0, AT(intake.enabled), .initial = "false",
-     CHOICES(booleans), .doc = "whether `receiptd run` takes webhooks as well, in one process"},
-    {"intake.listen", RCPT_CONFIG_TEXT, 0, AT(intake.listen), .initial = "127.0.0.1:8080", .min = 2,
-     .max = 120, .doc = "address to listen on: `host:port`, `[IPv6]:port`, `:port` for all"},
-    {"intake.metrics_listen", RCPT_CONFIG_TEXT, 0, AT(intake.metrics_listen),
-     .initial = "127.0.0.1:9465", .min = 0, .max = 255,
-     .doc = "address and port of /metrics, /livez, /readyz, /startupz and /statusz of "
-            "`receiptd intake`, with the token and the certificate of `http`; \"\": none. In one "
-            "process "
-            "with `receiptd run`: on http.listen"},
-    {"intake.reuse_port", RCPT_CONFIG_CHOICE, 0, AT(intake.reuse_port), .initial = "false",
-     CHOICES(booleans),
-     .doc = "several processes share the address: the kernel spreads connections over them"},
-    {"intake.topic", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.topic), .min = 1, .max = 249,
-     .example = "dlr-events",
-     .doc = "topic that the receipts go to; not set: the first of `kafka.topics`"},
-    {"intake.dead_letter_topic", RCPT_CONFIG_TEXT, 0, AT(intake.dead_letter_topic),
-     .initial = "dlr-dead", .min = 1, .max = 249,
-     .doc = "topic for what cannot be understood, with the reason in a header"},
-    {"intake.dead_letters", RCPT_CONFIG_CHOICE, 0, AT(intake.dead_letters), .initial = "raw",
-     CHOICES(letter_payloads),
-     .doc = "what a dead letter holds: the bytes as they came (`raw`), with every run of seven or "
-            "more digits hidden (`masked`), or nothing (`none`)"},
-    {"intake.compression", RCPT_CONFIG_TEXT, 0, AT(intake.compression), .initial = "lz4", .min = 2,
-     .max = 6, .doc = "codec of the records: none, gzip, snappy, lz4 or zstd"},
-    {"intake.batch.max_events", RCPT_CONFIG_INTEGER, 0, AT(intake.max_events), .initial = "1000",
-     .min = 1, .max = 10000, .doc = "receipts of one record"},
-    {"intake.batch.max_bytes", RCPT_CONFIG_SIZE, 0, AT(intake.max_bytes), .initial = "512KiB",
-     .min = 4 * KIB, .max = 8 * MIB,
-     .doc = "bytes of one record, below the topic's `max.message.bytes`"},
-    {"intake.batch.linger", RCPT_CONFIG_DURATION, 0, AT(intake.linger_ms), .initial = "4ms",
-     .min = 0, .max = SECOND,
-     .doc = "how long a receipt may wait for others while its partition is busy; never when idle"},
-    {"intake.memory", RCPT_CONFIG_SIZE, 0, AT(intake.memory_bytes), .initial = "128MiB",
-     .min = 4 * MIB, .max = 16 * GIB,
-     .doc = "bodies of requests (half of it), what is made of them and records that wait for Kafka "
-            "(the other "
-            "half); above it requests are answered with 503"},
-    {"intake.ack_timeout", RCPT_CONFIG_DURATION, 0, AT(intake.ack_timeout_ms), .initial = "8s",
-     .min = 100, .max = 5 * MINUTE,
-     .doc =
-         "how long Kafka may take to acknowledge before the gateway is asked to send again; below "
-         "the gateways' own time-outs"},
-    {"intake.dsn", RCPT_CONFIG_TEXT, NULLABLE | SECRET | RELOADABLE, AT(intake.dsn), .min = 1,
-     .max = 65536, .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}intake-dsn",
-     .doc = "connection string for the look-ups of aliases, as the role of `receiptd migrate "
-            "--intake-role`; not set: `postgres.dsn`. New connections of `receiptd run` take a new "
-            "one, `receiptd intake` needs a restart"},
-    {"intake.alias", RCPT_CONFIG_CHOICE, 0, AT(intake.alias), .initial = "optional",
-     CHOICES(alias_policies),
-     .doc =
-         "receipts that carry only the gateway's id are looked up in `message_alias`: `optional` "
-         "goes on with the gateway's id while the database is away, `required` answers 503, `off` "
-         "never looks"},
-    {"intake.alias_timeout", RCPT_CONFIG_DURATION, 0, AT(intake.alias_timeout_ms), .initial = "1s",
-     .min = 10, .max = MINUTE, .doc = "limit for one look-up"},
-    {"intake.alias_cache", RCPT_CONFIG_INTEGER, 0, AT(intake.alias_cache), .initial = "100000",
-     .min = 20000, .max = 100000000, .doc = "aliases that are remembered"},
-    {"intake.replay_keys", RCPT_CONFIG_INTEGER, 0, AT(intake.replay_keys), .initial = "200000",
-     .min = 1000, .max = 100000000,
-     .doc =
-         "signed requests that are remembered, so that a copy is answered and not counted again"},
-    {"intake.trusted_proxies", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.trusted_proxies), .min = 1,
-     .max = 1024, .example = "10.0.0.0/8, ::1",
-     .doc = "addresses or networks whose `X-Forwarded-For` is believed, separated by commas"},
-    {"intake.tls.certificate", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.tls_certificate), .min = 1,
-     .max = 4096, .example = "/etc/receiptd/tls/fullchain.pem",
-     .doc = "file with the certificate and its chain (PEM); checked for a change every 10 s"},
-    {"intake.tls.key", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.tls_key), .min = 1, .max = 4096,
-     .example = "/etc/receiptd/tls/key.pem",
-     .doc = "file with the private key (PEM); not set: that of the certificate"},
+    BOOLEAN("intake.enabled", intake.enabled, 0, "false",
+            "whether `receiptd run` also takes webhooks"),
+    TEXT("intake.listen", intake.listen, 0, "127.0.0.1:8080", 2, 120,
+         "address to listen on: `host:port`, `[IPv6]:port`, `:port` for all"),
+    TEXT("intake.metrics_listen", intake.metrics_listen, 0, "127.0.0.1:9465", 0, 255,
+         "address of /metrics, /livez, /readyz, /startupz and /statusz of `receiptd intake`, with "
+         "token and certificate of `http`; \"\": none; `receiptd run` has them on `http.listen`"),
+    BOOLEAN("intake.reuse_port", intake.reuse_port, 0, "false",
+            "several processes share the address; the kernel spreads connections"),
+    TEXT("intake.topic", intake.topic, NULLABLE, "dlr-events", 1, 249,
+         "topic of the receipts; not set: the first of `kafka.topics`"),
+    TEXT("intake.dead_letter_topic", intake.dead_letter_topic, 0, "dlr-dead", 1, 249,
+         "topic for what cannot be understood; a header has the reason"),
+    CHOICE("intake.dead_letters", intake.dead_letters, 0, "raw", letter_payloads,
+           "contents of a dead letter: the bytes (`raw`), the bytes with runs of seven or more "
+           "digits hidden (`masked`), or nothing (`none`)"),
+    TEXT("intake.compression", intake.compression, 0, "lz4", 2, 6,
+         "codec of the records: none, gzip, snappy, lz4 or zstd"),
+    INTEGER("intake.batch.max_events", intake.max_events, 0, "1000", 1, 10000,
+            "receipts of one record"),
+    SIZE("intake.batch.max_bytes", intake.max_bytes, 0, "512KiB", 4 * KIB, 8 * MIB,
+         "bytes of one record, below the topic's `max.message.bytes`"),
+    DURATION("intake.batch.linger", intake.linger_ms, 0, "4ms", 0, SECOND,
+             "how long a receipt may wait for others while its partition is busy; never when idle"),
+    SIZE("intake.memory", intake.memory_bytes, 0, "128MiB", 4 * MIB, 16 * GIB,
+         "half for bodies of requests, half for what is made of them and for records that wait for "
+         "Kafka; above it requests get 503"),
+    DURATION("intake.ack_timeout", intake.ack_timeout_ms, 0, "8s", 100, 5 * MINUTE,
+             "how long Kafka may take to acknowledge; then the gateway is asked to send again; "
+             "below the gateways' own time-outs"),
+    TEXT("intake.dsn", intake.dsn, NULLABLE | SECRET | RELOADABLE,
+         "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}intake-dsn", 1, 65536,
+         "connection string for look-ups of aliases, as the role of `receiptd migrate "
+         "--intake-role`; not set: `postgres.dsn`; a reload applies to new connections of "
+         "`receiptd run`, `receiptd intake` needs a restart"),
+    CHOICE("intake.alias", intake.alias, 0, "optional", alias_policies,
+           "look-up in `message_alias` of receipts that have only the gateway's id: while the "
+           "database is away, `optional` continues with the gateway's id and `required` answers "
+           "503; `off` never looks"),
+    DURATION("intake.alias_timeout", intake.alias_timeout_ms, 0, "1s", 10, MINUTE,
+             "limit for one look-up"),
+    INTEGER("intake.alias_cache", intake.alias_cache, 0, "100000", 20000, 100000000,
+            "remembered aliases"),
+    INTEGER("intake.replay_keys", intake.replay_keys, 0, "200000", 1000, 100000000,
+            "remembered signed requests; a copy is answered and not counted"),
+    TEXT("intake.trusted_proxies", intake.trusted_proxies, NULLABLE, "10.0.0.0/8, ::1", 1, 1024,
+         "addresses or networks whose `X-Forwarded-For` is believed, separated by commas"),
+    TEXT("intake.tls.certificate", intake.tls_certificate, NULLABLE,
+         "/etc/receiptd/tls/fullchain.pem", 1, 4096,
+         "PEM file with certificate and chain; checked for a change every 10 s"),
+    TEXT("intake.tls.key", intake.tls_key, NULLABLE, "/etc/receiptd/tls/key.pem", 1, 4096,
+         "PEM file with the private key; not set: the certificate's file"),
     /* Limits of one client's cost: the intake faces the Internet. */
-    {"intake.limits.body", RCPT_CONFIG_SIZE, 0, AT(intake.limits.body_bytes), .initial = "1MiB",
-     .min = KIB, .max = 8 * MIB, .doc = "bytes of a request, sent and decompressed: 413 above"},
-    {"intake.limits.headers", RCPT_CONFIG_SIZE, 0, AT(intake.limits.header_bytes),
-     .initial = "16KiB", .min = KIB, .max = 64 * KIB,
-     .doc = "bytes of request line and headers: 414 or 431 above"},
-    {"intake.limits.connections", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.connections),
-     .initial = "4096", .min = 1, .max = 1000000,
-     .doc = "connections at once; above it the server closes those that never end a request, then "
-            "the idlest"},
-    {"intake.limits.connections_per_source", RCPT_CONFIG_INTEGER, 0,
-     AT(intake.limits.connections_per_source), .initial = "0", .min = 0, .max = 1000000,
-     .doc =
-         "connections of one address; 0: no limit, for behind a proxy all connections are its own"},
-    {"intake.limits.pipelined", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.pipelined),
-     .initial = "16", .min = 1, .max = 1000,
-     .doc = "requests of one connection that may wait for their answers"},
-    {"intake.limits.rate_per_source", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.rate_per_source),
-     .initial = "50", .min = 0, .max = 1000000,
-     .doc =
-         "requests of one address (IPv6: of its /64) and second that are not verified: 429 for all "
-         "of "
-         "the address above it, before anything is read; addresses of private networks that are no "
-         "trusted proxies are not counted; 0: no limit"},
-    {"intake.limits.rate_per_account", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.rate_per_account),
-     .initial = "0", .min = 0, .max = 1000000,
-     .doc = "verified requests of one account and second: 429 above; 0: no limit"},
-    {"intake.limits.header_time", RCPT_CONFIG_DURATION, 0, AT(intake.limits.header_ms),
-     .initial = "10s", .min = 100, .max = 10 * MINUTE,
-     .doc = "from connecting or the first byte to the end of the headers: 408 after it"},
-    {"intake.limits.body_time", RCPT_CONFIG_DURATION, 0, AT(intake.limits.body_ms),
-     .initial = "30s", .min = 100, .max = 10 * MINUTE, .doc = "for the body: 408 after it"},
-    {"intake.limits.idle_time", RCPT_CONFIG_DURATION, 0, AT(intake.limits.idle_ms),
-     .initial = "75s", .min = 100, .max = HOUR,
-     .doc = "a connection without a request is closed after it"},
-    {"intake.limits.write_time", RCPT_CONFIG_DURATION, 0, AT(intake.limits.write_ms),
-     .initial = "20s", .min = 100, .max = 10 * MINUTE,
-     .doc = "a client that takes nothing of an answer for so long is cut off"},
+    SIZE("intake.limits.body", intake.limits.body_bytes, 0, "1MiB", KIB, 8 * MIB,
+         "bytes of a request, sent and decompressed; above: 413"),
+    SIZE("intake.limits.headers", intake.limits.header_bytes, 0, "16KiB", KIB, 64 * KIB,
+         "bytes of request line and headers; above: 414 or 431"),
+    INTEGER("intake.limits.connections", intake.limits.connections, 0, "4096", 1, 1000000,
+            "open connections; above it the server closes those that never end a request, then the "
+            "idlest"),
+    INTEGER("intake.limits.connections_per_source", intake.limits.connections_per_source, 0, "0", 0,
+            1000000, "connections of one address; 0: no limit, as a proxy needs"),
+    INTEGER("intake.limits.pipelined", intake.limits.pipelined, 0, "16", 1, 1000,
+            "requests of one connection that may wait for answers"),
+    INTEGER("intake.limits.rate_per_source", intake.limits.rate_per_source, 0, "50", 0, 1000000,
+            "unverified requests of one address (IPv6: of its /64) per second; above: 429 for all "
+            "its requests, before they are read; private addresses that are no trusted proxies do "
+            "not count; 0: no limit"),
+    INTEGER("intake.limits.rate_per_account", intake.limits.rate_per_account, 0, "0", 0, 1000000,
+            "verified requests of one account per second; above: 429; 0: no limit"),
+    DURATION("intake.limits.header_time", intake.limits.header_ms, 0, "10s", 100, 10 * MINUTE,
+             "from connection or first byte to the end of the headers; then 408"),
+    DURATION("intake.limits.body_time", intake.limits.body_ms, 0, "30s", 100, 10 * MINUTE,
+             "for the body; then 408"),
+    DURATION("intake.limits.idle_time", intake.limits.idle_ms, 0, "75s", 100, HOUR,
+             "time without a request; then the connection is closed"),
+    DURATION("intake.limits.write_time", intake.limits.write_ms, 0, "20s", 100, 10 * MINUTE,
+             "time in which a client takes nothing of an answer; then it is cut off"),
+    RECORDS("intake.accounts", intake.accounts, intake.accounts_count, RELOADABLE, "[]", 0, 10000,
+            rcpt_config_account_record,
+            "one entry for each gateway and tenant; examples: docs/gateways.md"),
+};
 
-    {"intake.accounts", RCPT_CONFIG_RECORDS, RELOADABLE,
-     LIST_AT(intake.accounts, intake.accounts_count), .initial = "[]", .max = 10000,
-     .record = &rcpt_config_account_record,
-     .doc = "one entry for each gateway and tenant; docs/gateways.md shows some"},
+/* Keys of the interface count for `receiptd serve`, and for `run` where serve.enabled is set. */
+static const struct rcpt_config_row serve_rows[] = {
+    BOOLEAN("serve.enabled", serve.enabled, 0, "false",
+            "whether `receiptd run` also answers as `receiptd serve`"),
+    TEXT("serve.listen", serve.listen, 0, "127.0.0.1:8322", 2, 120,
+         "address to listen on, with the certificate of `http`"),
+    TEXT("serve.dsn", serve.dsn, NULLABLE | SECRET | RELOADABLE,
+         "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}serve-dsn", 1, 65536,
+         "connection string, as the role of `migrate --serve-role`; not set: `postgres.dsn`"),
+    TEXT("serve.operate_dsn", serve.operate_dsn, NULLABLE | SECRET | RELOADABLE,
+         "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}operate-dsn", 1, 65536,
+         "connection string for changes by operators, as the role of `migrate --role`; not set: no "
+         "changes"),
+    INTEGER(
+        "serve.connections", serve.connections, 0, "2", 2, 8,
+        "connections that read, one for each question under way; one caller may use all but one"),
+    DURATION("serve.statement_timeout", serve.statement_timeout_ms, 0, "5s", 100, HOUR,
+             "limit of a question; then 503"),
+    TEXT("serve.metrics_listen", serve.metrics_listen, 0, "127.0.0.1:9466", 0, 255,
+         "as `intake.metrics_listen`, for `receiptd serve`"),
+    BOOLEAN("serve.open", serve.open, 0, "false",
+            "asks for no token: for a demonstration, on a loopback address only"),
+    BOOLEAN("serve.page", serve.page, 0, "true",
+            "whether people get a page beside the interface for programs"),
+    TEXT("serve.link_secret", serve.link_secret, NULLABLE | SECRET,
+         "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}link-secret", 16, 4096,
+         "key that signs the links of `receiptd serve link`; not set: no links"),
+    TEXT("serve.hosts", serve.hosts, NULLABLE, "a.internal", 1, 1024,
+         "names allowed in `Host`; not set: any, on loopback this machine's"),
+    TABLE("serve.campaigns", serve.campaigns, NULLABLE, "marketing.campaigns", 3, 127,
+          "view of campaigns, `schema.view`, with `id`, `name` and optionally `date` and `org_id`; "
+          "the role of `serve.dsn` may read it"),
+    TEXT("serve.trusted_proxies", serve.trusted_proxies, NULLABLE, "::1", 1, 999,
+         "addresses whose `proxy_header` counts, separated by commas"),
+    TEXT("serve.proxy_header", serve.proxy_header, NULLABLE, "X-Organisation", 1, 64,
+         "header in which a trusted proxy names the organisation that may be read; `*`: all"),
+};
 
-    {"shutdown.deadline", RCPT_CONFIG_DURATION, RELOADABLE, AT(shutdown.deadline_ms),
-     .initial = "20s", .min = 100, .max = HOUR,
-     .doc = "after SIGTERM: how long open batches may take to finish"},
+/* After the deadline open batches are given up; Kafka delivers their receipts again. */
+static const struct rcpt_config_row shutdown_rows[] = {
+    DURATION("shutdown.deadline", shutdown.deadline_ms, RELOADABLE, "20s", 100, HOUR,
+             "how long open batches may take after SIGTERM"),
+};
 
-    {"log.level", RCPT_CONFIG_CHOICE, RELOADABLE, AT(log.level), .initial = "info",
-     CHOICES(log_levels), .doc = "least severe kind of line that is written"},
-    {"log.format", RCPT_CONFIG_CHOICE, RELOADABLE, AT(log.format), .initial = "logfmt",
-     CHOICES(log_formats), .doc = "shape of a line"},
-    {"log.stats_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(log.stats_interval_ms),
-     .initial = "10s", .min = 0, .max = DAY,
-     .doc = "how often a line of figures is written; 0s: never"},
-    {"log.levels", RCPT_CONFIG_MAP, RELOADABLE, LIST_AT(log.levels, log.levels_count),
-     .initial = "{}", .max = RCPT_LOG_MAX_COMPONENTS, .record = &pair_record,
-     .doc = "levels of single components, `kafka: debug`; components are " RCPT_CONFIG_COMPONENTS},
-    {"log.burst", RCPT_CONFIG_INTEGER, RELOADABLE, AT(log.burst), .initial = "50", .min = 0,
-     .max = 1000000,
-     .doc = "lines of one kind within 10 s; more are counted and summed up in one; 0: no limit"},
-    {"log.message_ids", RCPT_CONFIG_CHOICE, RELOADABLE, AT(log.plain_message_ids),
-     .initial = "hash", CHOICES(message_id_forms),
-     .doc = "how message ids appear in log lines: as a `hash`, or `plain`"},
+static const cyaml_strval_t log_levels[] = {
+    {"error", RCPT_LOG_ERROR},
+    {"warn", RCPT_LOG_WARN},
+    {"info", RCPT_LOG_INFO},
+    {"debug", RCPT_LOG_DEBUG},
+};
+static const cyaml_strval_t log_formats[] = {
+    {"logfmt", RCPT_LOG_LOGFMT},
+    {"json", RCPT_LOG_JSON},
+};
+static const cyaml_strval_t message_id_forms[] = {
+    {"hash", false},
+    {"plain", true},
+};
+/* The whole section is reloadable, so that an operator can look closer while it runs. */
+static const struct rcpt_config_row log_rows[] = {
+    CHOICE("log.level", log.level, RELOADABLE, "info", log_levels,
+           "least severe level that is written"),
+    CHOICE("log.format", log.format, RELOADABLE, "logfmt", log_formats, "form of a line"),
+    DURATION("log.stats_interval", log.stats_interval_ms, RELOADABLE, "10s", 0, DAY,
+             "how often figures are written; 0s: never"),
+    MAP("log.levels", log.levels, log.levels_count, RELOADABLE, RCPT_LOG_MAX_COMPONENTS,
+        pair_record, "levels of components, `kafka: debug`; components: " RCPT_CONFIG_COMPONENTS),
+    INTEGER("log.burst", log.burst, RELOADABLE, "50", 0, 1000000,
+            "lines of one kind within 10 s; more are counted and summed up in one; 0: no limit"),
+    CHOICE("log.message_ids", log.plain_message_ids, RELOADABLE, "hash", message_id_forms,
+           "how lines show message ids: as a `hash`, or `plain`"),
+};
 
-    RCPT_CONFIG_SERVE_ROWS
+/* One listener for machines. The intake and serve have listeners of their own. */
+static const struct rcpt_config_row http_rows[] = {
+    TEXT("http.listen", http.listen, ACTIVE, "127.0.0.1:9464", 0, 255,
+         "address of /metrics, /livez, /readyz, /startupz and /statusz; \"\": none"),
+    TEXT("http.tls_certificate", http.tls_certificate, NULLABLE, "/etc/receiptd/tls.crt", 1, 4096,
+         "PEM file with certificate and chain, for HTTPS; a reload reads it again"),
+    TEXT("http.tls_key", http.tls_key, NULLABLE, "/etc/receiptd/tls.key", 1, 4096,
+         "PEM file with the private key"),
+    TEXT("http.token", http.token, NULLABLE | SECRET,
+         "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}http-token", 16, 4096,
+         "bearer token for /metrics and /statusz; the probes stay open"),
+    TEXT("http.runs_token", http.runs_token, NULLABLE | SECRET,
+         "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}runs-token", 16, 4096,
+         "bearer token for POST /runs; not set: POST /runs is refused"),
+};
 
-    {"http.listen", RCPT_CONFIG_TEXT, ACTIVE, AT(http.listen), .initial = "127.0.0.1:9464",
-     .min = 0, .max = 255,
-     .doc = "address and port of /metrics, /livez, /readyz, /startupz and /statusz; \"\": none"},
-    {"http.tls_certificate", RCPT_CONFIG_TEXT, NULLABLE, AT(http.tls_certificate), .min = 1,
-     .max = 4096, .example = "/etc/receiptd/tls.crt",
-     .doc = "PEM file with the certificate and its chain: HTTPS; read again at a reload"},
-    {"http.tls_key", RCPT_CONFIG_TEXT, NULLABLE, AT(http.tls_key), .min = 1, .max = 4096,
-     .example = "/etc/receiptd/tls.key", .doc = "PEM file with its private key"},
-    {"http.token", RCPT_CONFIG_TEXT, NULLABLE | SECRET, AT(http.token), .min = 16, .max = 4096,
-     .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}http-token",
-     .doc = "bearer token that /metrics and /statusz ask for; the probes stay open"},
-    {"http.runs_token", RCPT_CONFIG_TEXT, NULLABLE | SECRET, AT(http.runs_token), .min = 16,
-     .max = 4096, .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}runs-token",
-     .doc = "bearer token that POST /runs asks for; not set: it begins none"},
+static const struct rcpt_config_row control_rows[] = {
+    TEXT("control.socket", control.socket, 0, "/run/receiptd/control.sock", 0, 96,
+         "path of the socket, for the same user only; \"\": none; no socket without its folder"),
+};
 
-    {"control.socket", RCPT_CONFIG_TEXT, 0, AT(control.socket),
-     .initial = "/run/receiptd/control.sock", .min = 0, .max = 96,
-     .doc = "path of the socket, for the same user only; \"\": none; without its folder there is "
-            "none either"},
+/* Without an endpoint nothing of this section is used. */
+static const struct rcpt_config_row tracing_rows[] = {
+    TEXT("tracing.endpoint", tracing.endpoint, NULLABLE, "http://127.0.0.1:4318/v1/traces", 8, 2048,
+         "URL for OTLP over HTTP (JSON), with path, without user name; not set: no traces"),
+    RATIO("tracing.sample", tracing.sample_millionths, RELOADABLE, "0.01", 0, 1000000,
+          "traced share of work without a sampled parent; work with one is always traced"),
+    TEXT("tracing.token", tracing.token, NULLABLE | SECRET,
+         "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}tracing-token", 1, 4096,
+         "bearer token for the collector"),
+    SIZE("tracing.queue", tracing.queue_bytes, 0, "4MiB", 64 * KIB, GIB,
+         "memory for spans that wait for the collector; further spans are dropped and counted"),
+    DURATION("tracing.timeout", tracing.timeout_ms, 0, "10s", 100, 10 * MINUTE,
+             "limit of one request to the collector"),
+};
 
-    {"tracing.endpoint", RCPT_CONFIG_TEXT, NULLABLE, AT(tracing.endpoint), .min = 8, .max = 2048,
-     .example = "http://127.0.0.1:4318/v1/traces",
-     .doc = "URL that takes OTLP over HTTP (JSON), with path, no user name; not set: no traces"},
-    {"tracing.sample", RCPT_CONFIG_RATIO, RELOADABLE, AT(tracing.sample_millionths),
-     .initial = "0.01", .min = 0, .max = 1000000,
-     .doc = "share that is traced of what has no sampled parent; what has one is traced always"},
-    {"tracing.token", RCPT_CONFIG_TEXT, NULLABLE | SECRET, AT(tracing.token), .min = 1, .max = 4096,
-     .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}tracing-token",
-     .doc = "bearer token that the collector asks for"},
-    {"tracing.queue", RCPT_CONFIG_SIZE, 0, AT(tracing.queue_bytes), .initial = "4MiB",
-     .min = 64 * KIB, .max = GIB,
-     .doc = "memory for spans that wait for the collector; what does not fit is dropped and "
-            "counted"},
-    {"tracing.timeout", RCPT_CONFIG_DURATION, 0, AT(tracing.timeout_ms), .initial = "10s",
-     .min = 100, .max = 10 * MINUTE, .doc = "limit of one request to the collector"},
+static const struct rcpt_config_row timeline_rows[] = {
+    DURATION("timeline.retention", timeline.retention_ms, RELOADABLE, "0s", 0, 365 * DAY,
+             "how long the history of each receipt is kept; 0s: none is written"),
+};
 
-    {"timeline.retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(timeline.retention_ms),
-     .initial = "0s", .min = 0, .max = 365 * DAY,
-     .doc = "how long to keep what each receipt did; 0s: nothing is written"},
+static const struct rcpt_config_row dead_letters_rows[] = {
+    DURATION("dead_letters.retention", dead_letters.retention_ms, RELOADABLE, "0s", 0, 3650 * DAY,
+             "how long dead letters are kept; 0s: without limit"),
+};
 
-    {"dead_letters.retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(dead_letters.retention_ms),
-     .initial = "0s", .min = 0, .max = 3650 * DAY,
-     .doc = "how long to keep dead letters; 0s: without limit"},
-
-    {"folds", RCPT_CONFIG_RECORDS, RELOADABLE, LIST_AT(folds, folds_count), .initial = "[]",
-     .max = 100, .record = &rcpt_config_fold_record,
-     .doc = "rules that tell others once when many things have changed; docs/folds.md shows some"},
-    {"actions.endpoints", RCPT_CONFIG_RECORDS, RELOADABLE,
-     LIST_AT(actions.endpoints, actions.endpoints_count), .initial = "[]", .max = 1000,
-     .record = &rcpt_config_endpoint_record, .doc = "receivers of webhooks"},
-    {"actions.allow_private", RCPT_CONFIG_CHOICE, RELOADABLE, AT(actions.allow_private),
-     .initial = "false", CHOICES(booleans),
-     .doc = "whether webhooks may go to addresses that are not public"},
-    {"actions.ca_file", RCPT_CONFIG_TEXT, NULLABLE | RELOADABLE, AT(actions.ca_file), .min = 1,
-     .max = 4096, .example = "/etc/ssl/certs/ca-certificates.crt",
-     .doc = "PEM file of the authorities that certify receivers; not set: the system's"},
-    {"actions.max_in_flight", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.max_in_flight),
-     .initial = "512", .min = 1, .max = 100000, .doc = "actions that one instance carries out"},
+static const struct rcpt_config_row actions_rows[] = {
+    RECORDS("actions.endpoints", actions.endpoints, actions.endpoints_count, RELOADABLE, "[]", 0,
+            1000, rcpt_config_endpoint_record, "receivers of webhooks"),
+    BOOLEAN("actions.allow_private", actions.allow_private, RELOADABLE, "false",
+            "whether webhooks may go to addresses that are not public"),
+    TEXT("actions.ca_file", actions.ca_file, NULLABLE | RELOADABLE,
+         "/etc/ssl/certs/ca-certificates.crt", 1, 4096,
+         "PEM file of the authorities that certify receivers; not set: the system's"),
+    INTEGER("actions.max_in_flight", actions.max_in_flight, RELOADABLE, "512", 1, 100000,
+            "actions under way in one instance"),
     /* Actions: how often the scheduler asks, how long a claim lasts, how failures are retried, and
      * how fast each organisation may go. */
-    {"actions.poll_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.poll_interval_ms),
-     .initial = "200ms", .min = 10, .max = 10 * SECOND,
-     .doc = "how often a shard without work polls for due actions"},
-    {"actions.begin_share", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.begin_share),
-     .initial = "15", .min = 1, .max = 100,
-     .doc = "percent of its time in which an instance makes runs of what receipts began, while "
-            "more receipts wait; 100: as fast as it can, which slows receipts down"},
-    {"actions.lease", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.lease_ms), .initial = "60s",
-     .min = 200, .max = HOUR,
-     .doc = "an action without a result for so long is claimed again; more than twice any "
-            "time-out of an endpoint"},
-    {"actions.lane_lease", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.lane_lease_ms),
-     .initial = "10s", .min = 200, .max = 10 * MINUTE,
-     .doc = "lanes of an instance that has not been seen for so long go to the others"},
-    {"actions.retry_min", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.retry_min_ms),
-     .initial = "1s", .min = 1, .max = HOUR, .doc = "shortest wait before another attempt"},
-    {"actions.retry_max", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.retry_max_ms),
-     .initial = "1h", .min = SECOND, .max = 30 * DAY,
-     .doc = "longest wait, also where the receiver asks for more"},
-    {"actions.max_attempts", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.max_attempts),
-     .initial = "12", .min = 1, .max = 1000, .doc = "then the action is dead"},
-    {"actions.max_age", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.max_age_ms), .initial = "3d",
-     .min = SECOND, .max = 365 * DAY, .doc = "an older action that fails is dead"},
-    {"actions.breaker_failures", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.breaker_failures),
-     .initial = "5", .min = 1, .max = 100000,
-     .doc = "failures in a row after which an endpoint is left alone"},
-    {"actions.breaker_open", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.breaker_open_ms),
-     .initial = "30s", .min = 10, .max = HOUR, .doc = "for how long, before one call tries again"},
-    {"actions.disable_after", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.disable_after_ms),
-     .initial = "5d", .min = 0, .max = 365 * DAY,
-     .doc = "an endpoint that has failed for so long is disabled until a restart or reload; 0: "
-            "never"},
-    {"actions.org_rate", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.org_rate), .initial = "0",
-     .min = 0, .max = 60000000, .doc = "attempts per minute of each organisation; 0: no limit"},
-    {"actions.org_burst", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.org_burst), .initial = "1",
-     .min = 1, .max = 1000000, .doc = "how many of them may come at once"},
-    {"actions.org_concurrency", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.org_concurrency),
-     .initial = "0", .min = 0, .max = 1000000,
-     .doc = "actions of an organisation that run at once, over all instances; 0: no limit"},
-    {"actions.rate", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.rate), .initial = "0", .min = 0,
-     .max = 60000000, .doc = "attempts per minute of all organisations together; 0: no limit"},
-    {"actions.burst", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.burst), .initial = "1", .min = 1,
-     .max = 1000000, .doc = "how many of them may come at once"},
-    {"actions.concurrency", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.concurrency),
-     .initial = "0", .min = 0, .max = 1000000,
-     .doc = "actions that run at once, over all instances; 0: no limit"},
-    {"actions.retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.retention_ms),
-     .initial = "7d", .min = 0, .max = 3650 * DAY,
-     .doc = "how long actions and runs that are done are kept; dead ones stay"},
-    {"actions.once_retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.once_retention_ms),
-     .initial = "0s", .min = 0, .max = 3650 * DAY,
-     .doc = "how long once_per remembers a run that is done, and on a message for which it has "
-            "fired, at least actions.retention; then these may begin another; 0s: without limit"},
-
-    {"ladder.statuses", RCPT_CONFIG_RECORDS, RELOADABLE,
-     LIST_AT(ladder_definition.statuses, ladder_definition.status_count), .min = 1,
-     .max = RCPT_LADDER_MAX_STATUSES, .record = &rcpt_config_status_record,
-     .doc = "statuses, parents before or after their children"},
-    {"ladder.flags", RCPT_CONFIG_RECORDS, RELOADABLE,
-     LIST_AT(ladder_definition.flags, ladder_definition.flag_count), .max = RCPT_LADDER_MAX_FLAGS,
-     .record = &rcpt_config_flag_record, .doc = "marks that a message can bear beside its status"},
-    {"ladder.overrides", RCPT_CONFIG_RECORDS, RELOADABLE,
-     LIST_AT(ladder_definition.overrides, ladder_definition.override_count),
-     .max = RCPT_LADDER_MAX_OVERRIDES, .record = &rcpt_config_override_record,
-     .doc = "statuses that mean another one on some channel"},
+    DURATION("actions.poll_interval", actions.poll_interval_ms, RELOADABLE, "200ms", 10,
+             10 * SECOND, "how often an idle shard polls for due actions"),
+    INTEGER("actions.begin_share", actions.begin_share, RELOADABLE, "15", 1, 100,
+            "percentage of an instance's time for making runs that receipts began, while more "
+            "receipts wait; 100: no limit, which slows receipts down"),
+    DURATION("actions.lease", actions.lease_ms, RELOADABLE, "60s", 200, HOUR,
+             "time without a result after which an action is claimed again; more than twice any "
+             "time-out of an endpoint"),
+    DURATION("actions.lane_lease", actions.lane_lease_ms, RELOADABLE, "10s", 200, 10 * MINUTE,
+             "time after which the lanes of an unseen instance go to the others"),
+    DURATION("actions.retry_min", actions.retry_min_ms, RELOADABLE, "1s", 1, HOUR,
+             "shortest wait before another attempt"),
+    DURATION("actions.retry_max", actions.retry_max_ms, RELOADABLE, "1h", SECOND, 30 * DAY,
+             "longest wait, even where the receiver asks for more"),
+    INTEGER("actions.max_attempts", actions.max_attempts, RELOADABLE, "12", 1, 1000,
+            "attempts after which an action is dead"),
+    DURATION("actions.max_age", actions.max_age_ms, RELOADABLE, "3d", SECOND, 365 * DAY,
+             "age at which a failing action is dead"),
+    INTEGER("actions.breaker_failures", actions.breaker_failures, RELOADABLE, "5", 1, 100000,
+            "consecutive failures after which an endpoint is left alone"),
+    DURATION("actions.breaker_open", actions.breaker_open_ms, RELOADABLE, "30s", 10, HOUR,
+             "how long it is left alone, before one call tries again"),
+    DURATION(
+        "actions.disable_after", actions.disable_after_ms, RELOADABLE, "5d", 0, 365 * DAY,
+        "how long an endpoint may fail; then it is disabled until a restart or reload; 0: never"),
+    INTEGER("actions.org_rate", actions.org_rate, RELOADABLE, "0", 0, 60000000,
+            "attempts per minute of each organisation; 0: no limit"),
+    INTEGER("actions.org_burst", actions.org_burst, RELOADABLE, "1", 1, 1000000,
+            "attempts of it at once"),
+    INTEGER("actions.org_concurrency", actions.org_concurrency, RELOADABLE, "0", 0, 1000000,
+            "running actions of an organisation, over all instances; 0: no limit"),
+    INTEGER("actions.rate", actions.rate, RELOADABLE, "0", 0, 60000000,
+            "attempts per minute of all organisations; 0: no limit"),
+    INTEGER("actions.burst", actions.burst, RELOADABLE, "1", 1, 1000000, "attempts at once"),
+    INTEGER("actions.concurrency", actions.concurrency, RELOADABLE, "0", 0, 1000000,
+            "running actions over all instances; 0: no limit"),
+    DURATION("actions.retention", actions.retention_ms, RELOADABLE, "7d", 0, 3650 * DAY,
+             "how long finished actions and runs are kept; dead ones stay"),
+    DURATION("actions.once_retention", actions.once_retention_ms, RELOADABLE, "0s", 0, 3650 * DAY,
+             "how long `once_per` remembers a finished run, and a message for which it has fired, "
+             "at least `actions.retention`; then they may begin another; 0s: without limit"),
 };
-static const struct rcpt_config_table table = {rows, COUNT_OF(rows), sizeof(struct rcpt_config)};
 
-_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
+/* Three lists that make one ladder; check.c treats them as one key. */
+static const struct rcpt_config_row ladder_rows[] = {
+    RECORDS("ladder.statuses", ladder_definition.statuses, ladder_definition.status_count,
+            RELOADABLE, NULL, 1, RCPT_LADDER_MAX_STATUSES, rcpt_config_status_record,
+            "statuses, with parents before or after their children"),
+    RECORDS("ladder.flags", ladder_definition.flags, ladder_definition.flag_count, RELOADABLE, NULL,
+            0, RCPT_LADDER_MAX_FLAGS, rcpt_config_flag_record,
+            "marks of a message beside its status"),
+    RECORDS("ladder.overrides", ladder_definition.overrides, ladder_definition.override_count,
+            RELOADABLE, NULL, 0, RCPT_LADDER_MAX_OVERRIDES, rcpt_config_override_record,
+            "statuses that mean another one on some channel"),
+};
+
+#define ROWS(section) section##_rows, RCPT_COUNT_OF(section##_rows)
+
+/* The order of sections on the pages and in `check-config --print`. "" holds the keys without a
+ * section. */
+static const struct rcpt_config_section sections[] = {
+    {"kafka", "The source of receipts.", ROWS(kafka)},
+    {"postgres", "The database of statuses and counters.", ROWS(postgres)},
+    {"", "How receipts are spread, and what happens to receipts of messages without a row.",
+     ROWS(top)},
+    {"batch",
+     "The receipts that arrive during one transaction make the next batch, up to these limits.",
+     ROWS(batch)},
+    {"memory", "Back-pressure begins where the budget ends.", ROWS(memory)},
+    {"progress", "How positions move, and how they are compared with the database.",
+     ROWS(progress)},
+    {"parked", "Receipts whose message row does not exist yet.", ROWS(parked)},
+    {"counters", "Every transaction appends what it counted; the roll-up adds it to the totals.",
+     ROWS(counters)},
+    {"dedup", "A repeated receipt counts as a duplicate and not as an event.", ROWS(dedup)},
+    {"inbox", "The table of messages: receiptd's own, or an existing one.", ROWS(inbox)},
+    {"machine",
+     "How opens and clicks by machines count: receipts with the flag MACHINE_OPEN or BOT_CLICK. "
+     "docs/rules.md.",
+     ROWS(machine)},
+    {"intake",
+     "The intake takes webhooks of gateways and writes them to Kafka: `receiptd intake`, or within "
+     "`run` where it is enabled.",
+     ROWS(intake)},
+    {"serve",
+     "Answers about campaigns and messages, for people and programs: `receiptd serve`, or within "
+     "`run` where it is enabled.",
+     ROWS(serve)},
+    {"shutdown", "How the process ends.", ROWS(shutdown)},
+    {"log", "Log lines go to the standard error output.", ROWS(log)},
+    {"http", "Metrics, health and status for machines.", ROWS(http)},
+    {"control", "The socket that `receiptd ctl` talks to.", ROWS(control)},
+    {"tracing", "Spans of transactions and of webhooks go to a collector that speaks OTLP.",
+     ROWS(tracing)},
+    {"timeline", "The history of every receipt, for `receiptd explain`.", ROWS(timeline)},
+    {"dead_letters", "Receipts that could not be applied: `receiptd dead-letters`.",
+     ROWS(dead_letters)},
+    {"actions", "How actions of `pipelines` are carried out. docs/actions.md.", ROWS(actions)},
+    {"ladder",
+     "The tree of statuses. A ladder in the file replaces the whole default one. A reload takes "
+     "additions after `receiptd migrate`, and refuses other changes.",
+     ROWS(ladder)},
+};
+static const struct rcpt_config_table table = {sections, RCPT_COUNT_OF(sections), sizeof(RECORD)};
 
 const struct rcpt_config_table *rcpt_config_table(void)
 {

@@ -1,8 +1,8 @@
 /* The table that declares the configuration: one row per key.
  *
- * Everything about a key is in its row, and everything else is derived: the checks (check.c),
- * libcyaml's schema (schema.c), `check-config --print` (print.c), the reference page and the
- * example (pages.c).
+ * Everything about a key is in its row. The checks (check.c), libcyaml's schema (schema.c),
+ * `check-config --print` (print.c), the manual (manual.c), the reference page and the example
+ * (pages.c) are derived.
  */
 #ifndef RECEIPTD_CONFIG_TABLE_H
 #define RECEIPTD_CONFIG_TABLE_H
@@ -38,15 +38,17 @@ struct rcpt_config_row {
     const char *doc;     /* one line */
 };
 
-struct rcpt_config_table {
+struct rcpt_config_section {
+    const char *path; /* "kafka"; "" for the keys that stand in no section, and in a record */
+    const char *doc;  /* a sentence or two */
     const struct rcpt_config_row *rows;
     size_t count;
-    size_t record_size; /* of the struct that the rows describe */
 };
 
-struct rcpt_config_section {
-    const char *path; /* "kafka"; "" for the keys that stand in no section */
-    const char *doc;  /* a sentence or two */
+struct rcpt_config_table {
+    const struct rcpt_config_section *sections;
+    size_t section_count;
+    size_t record_size; /* of the struct that the rows describe */
 };
 
 /* Fields of the entries of lists of records: accounts.c, endpoints.c, expiry.c, folds.c,
@@ -64,21 +66,21 @@ extern const struct rcpt_config_table rcpt_config_override_record;
 #define RCPT_CONFIG_MAX_ROWS 192 /* asserted; sizes of arrays that have one entry per row */
 
 const struct rcpt_config_table *rcpt_config_table(void);
-const struct rcpt_config_section *rcpt_config_sections(size_t *count);
 
-/* Whether the key stands in this section: "kafka.brokers" in "kafka", "lanes" in "". */
-bool rcpt_config_is_in(const struct rcpt_config_row *row,
-                       const struct rcpt_config_section *section);
+/* Rows of all sections, at most RCPT_CONFIG_MAX_ROWS. */
+size_t rcpt_config_count(const struct rcpt_config_table *table);
+/* A row by its index, counted through the sections in their order. */
+const struct rcpt_config_row *rcpt_config_row(const struct rcpt_config_table *table, size_t index);
 /* An integer member of 1, 4 or 8 bytes. */
 int64_t rcpt_config_read_number(const struct rcpt_config_row *row, const void *base);
-/* What the reference calls it: "size", "list of topics". */
+/* The name of a type on the pages: "size", "list of topics". */
 const char *rcpt_config_type_name(enum rcpt_config_type type);
 
-/* What keeps the inbox from having a retention: a sentence; NULL: nothing. */
+/* Why the inbox cannot have a retention, as a sentence; NULL: it can. */
 const char *rcpt_config_retention_problem(const struct rcpt_config *config);
-/* The same for partitions of its own. */
+/* Why it cannot have partitions of its own, likewise. */
 const char *rcpt_config_partitions_problem(const struct rcpt_config *config);
-/* Fills in what is not set and follows from other keys: inbox.partition_span, inbox.fillfactor. */
+/* Fills in inbox.partition_span and inbox.fillfactor from other keys where they are not set. */
 void rcpt_config_follow(struct rcpt_config *config);
 
 /* Whether inbox.expiry fits the ladder. */
@@ -88,7 +90,7 @@ RCPT_MUST_CHECK bool rcpt_config_check_expiry(const struct rcpt_config *config,
 /* Reads the file of machine.networks. False: `error` names the file, and the line that is wrong. */
 RCPT_MUST_CHECK bool rcpt_config_read_networks(struct rcpt_config *config, const char *config_name,
                                                struct rcpt_error *error);
-/* Whether the ladder has what machine.rules are about. */
+/* Whether the ladder has the statuses and flags of machine.rules. */
 RCPT_MUST_CHECK bool rcpt_config_check_machine(const struct rcpt_config *config,
                                                struct rcpt_error *error);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#include "receiptd/base/error.h"
 
 /* One way to write a multiple of the base unit: bytes, or milliseconds. */
 struct unit {
@@ -32,11 +32,11 @@ static const struct unit *units_of(enum rcpt_config_type type, size_t *count)
 {
     *count = 0;
     if (type == RCPT_CONFIG_SIZE) {
-        *count = COUNT_OF(size_units);
+        *count = RCPT_COUNT_OF(size_units);
         return size_units;
     }
     if (type == RCPT_CONFIG_DURATION)
-        *count = COUNT_OF(duration_units);
+        *count = RCPT_COUNT_OF(duration_units);
     return duration_units;
 }
 

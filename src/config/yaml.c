@@ -10,8 +10,9 @@
 #include <strings.h>
 #include <sysexits.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define NAME_SHOWN      200u
+#include "receiptd/base/error.h"
+
+#define NAME_SHOWN 200u
 
 /* The error's text is bounded, so a long path loses its beginning: the place and the reason must
  * stay. */
@@ -297,7 +298,7 @@ static bool is_reserved(const char *text)
 {
     static const char *const words[] = {"null", "true", "false", "yes", "no",
                                         "on",   "off",  "y",     "n"};
-    for (size_t index = 0; index < COUNT_OF(words); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(words); index++)
         if (strcasecmp(text, words[index]) == 0)
             return true;
     return false;

@@ -27,7 +27,7 @@ RCPT_MUST_CHECK bool rcpt_config_read_yaml(const char *name, const char *text, s
 struct rcpt_config_place rcpt_config_place_of(const yaml_node_t *node);
 /* The text of a scalar. */
 const char *rcpt_config_scalar(const yaml_node_t *node);
-/* Nothing, ~ or null, and not in quotes. */
+/* Whether the value is missing, ~ or null without quotes. */
 bool rcpt_config_is_null(const yaml_node_t *node);
 
 /* ---- writing ---- */

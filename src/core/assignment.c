@@ -1,7 +1,7 @@
-/* The way of an assignment: what PostgreSQL and Kafka are asked, one question at a time, until
- * every partition has an offset to start at. States and what wakes them: enum rcpt_assignment_state
- * in assignment.h; enter() is the one setter, `handlers` has a cell for each state and event.
- * Called by src/receipts/positions.c and src/receipts/consume.c, and by the simulator.
+/* The way of an assignment: asks PostgreSQL and Kafka one question at a time, until every partition
+ * has an offset to start at. States and their wake-ups stand at enum rcpt_assignment_state in
+ * assignment.h; enter() is the one setter, `handlers` has a cell for each state and event. Called
+ * by src/receipts/positions.c and src/receipts/consume.c, and by the simulator.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,23 +9,28 @@
 #include "assignment_internal.h"
 #include "engine_internal.h"
 
+#include "receiptd/base/states.h"
+
 #define RETRY_MS 1000 /* after a question that failed */
 
-#define TO(state) (1u << RCPT_ASSIGNMENT_##state)
-
-/* Which states may follow: a new assignment and the end of one are possible at any time. */
+/* The legal successors of each state. A new assignment and the end of one are possible at any time.
+ */
 static const unsigned successors[RCPT_ASSIGNMENT_STATE__COUNT] = {
-    [RCPT_ASSIGNMENT_IDLE] = TO(IDLE) | TO(WAITING),
-    [RCPT_ASSIGNMENT_WAITING] = TO(IDLE) | TO(WAITING) | TO(READING),
-    [RCPT_ASSIGNMENT_READING] = TO(IDLE) | TO(WAITING) | TO(QUERYING) | TO(REFUSED),
-    [RCPT_ASSIGNMENT_QUERYING] = TO(IDLE) | TO(WAITING) | TO(INSERTING),
-    [RCPT_ASSIGNMENT_INSERTING] = TO(IDLE) | TO(WAITING),
-    [RCPT_ASSIGNMENT_REFUSED] = TO(IDLE) | TO(WAITING),
+    [RCPT_ASSIGNMENT_IDLE] = RCPT_TO(RCPT_ASSIGNMENT_IDLE) | RCPT_TO(RCPT_ASSIGNMENT_WAITING),
+    [RCPT_ASSIGNMENT_WAITING] = RCPT_TO(RCPT_ASSIGNMENT_IDLE) | RCPT_TO(RCPT_ASSIGNMENT_WAITING) |
+                                RCPT_TO(RCPT_ASSIGNMENT_READING),
+    [RCPT_ASSIGNMENT_READING] = RCPT_TO(RCPT_ASSIGNMENT_IDLE) | RCPT_TO(RCPT_ASSIGNMENT_WAITING) |
+                                RCPT_TO(RCPT_ASSIGNMENT_QUERYING) |
+                                RCPT_TO(RCPT_ASSIGNMENT_REFUSED),
+    [RCPT_ASSIGNMENT_QUERYING] = RCPT_TO(RCPT_ASSIGNMENT_IDLE) | RCPT_TO(RCPT_ASSIGNMENT_WAITING) |
+                                 RCPT_TO(RCPT_ASSIGNMENT_INSERTING),
+    [RCPT_ASSIGNMENT_INSERTING] = RCPT_TO(RCPT_ASSIGNMENT_IDLE) | RCPT_TO(RCPT_ASSIGNMENT_WAITING),
+    [RCPT_ASSIGNMENT_REFUSED] = RCPT_TO(RCPT_ASSIGNMENT_IDLE) | RCPT_TO(RCPT_ASSIGNMENT_WAITING),
 };
 
 static void enter(struct rcpt_assignment *assignment, enum rcpt_assignment_state state)
 {
-    RCPT_ASSERT((successors[assignment->state] & 1u << state) != 0);
+    RCPT_ASSERT_FOLLOWS(successors, assignment->state, state);
     bool was_refused = assignment->state == RCPT_ASSIGNMENT_REFUSED;
     assignment->state = state;
     if (was_refused)
@@ -81,7 +86,7 @@ static void read_when_due(struct rcpt_assignment *assignment, const struct event
                            assignment->count);
 }
 
-/* Without waiting for the next tick, if PostgreSQL can be asked. */
+/* Reads without waiting for the next tick, if PostgreSQL can be asked. */
 static void read_now(struct rcpt_assignment *assignment, const struct event *event)
 {
     wait_until(assignment, event->now_ms);
@@ -112,8 +117,8 @@ static void start(struct rcpt_assignment *assignment, const struct event *event)
     begin(assignment, slots, event->count, false, event);
 }
 
-/* Reads the positions of some partitions again. Kafka need not answer the group: range_go_on moves
- * each of them. */
+/* Reads the positions of some partitions again. The group needs no answer: range_go_on moves each
+ * partition. */
 static void refresh(struct rcpt_assignment *assignment, const struct event *event)
 {
     uint32_t *slots = rcpt_calloc(event->count + 1, sizeof(*slots));
@@ -129,8 +134,8 @@ static bool includes(const struct rcpt_assignment *assignment, uint32_t slot)
     return false;
 }
 
-/* Begins anew with the partitions that are read again already and those that are asked for. An
- * assignment of the group reads its partitions in any case. */
+/* Begins again with the partitions that are being read again already and the one that is asked for.
+ * An assignment of the group reads all its partitions in any case. */
 static void widen(struct rcpt_assignment *assignment, const struct event *event)
 {
     uint32_t *slots = rcpt_calloc(assignment->count + event->count + 1, sizeof(*slots));
@@ -145,8 +150,8 @@ static void widen(struct rcpt_assignment *assignment, const struct event *event)
         free(slots);
 }
 
-/* Also a revocation: the group takes back an assignment that was not answered yet, and its answers
- * are void. */
+/* Ends the assignment, also on a revocation: the group takes back an assignment that was not
+ * answered yet, and its answers are void. */
 static void end(struct rcpt_assignment *assignment, const struct event *event)
 {
     (void)event;
@@ -247,7 +252,8 @@ static void take_lows(struct rcpt_assignment *assignment, const struct event *ev
     ports->insert(ports->context, assignment->serial, &rows);
 }
 
-/* Another instance may have made the rows first, so those that count are read again. */
+/* Another instance may have made the rows first, so they are read again: the rows of the database
+ * count. */
 static void take_inserted(struct rcpt_assignment *assignment, const struct event *event)
 {
     assignment->ports.note(assignment->ports.context,
@@ -329,8 +335,8 @@ bool assignment_refresh(struct rcpt_assignment *assignment, uint32_t slot, int64
     return assignment->refresh && assignment->state != RCPT_ASSIGNMENT_REFUSED;
 }
 
-/* The positions of everything assigned: whoever raises a generation may have moved them all. Noted
- * once for each reading, not for each partition that asks for it. */
+/* Reads the positions of everything assigned, since raising a generation may have moved them all.
+ * The note is given once for each reading, not for each partition that asks for it. */
 void rcpt_assignment_refresh(struct rcpt_assignment *assignment, uint32_t slot, int64_t now_ms)
 {
     if (assignment->state == RCPT_ASSIGNMENT_IDLE)
@@ -397,8 +403,8 @@ enum rcpt_assignment_state rcpt_assignment_state(const struct rcpt_assignment *a
     return assignment->state;
 }
 
-/* A reading of consumed partitions leaves them consumed, so it is no reason not to be ready. A
- * refusal is one, whatever was read. */
+/* A reading of consumed partitions leaves them consumed, so the instance stays ready. After a
+ * refusal it is not ready, whatever was read. */
 bool rcpt_assignment_is_unread(const struct rcpt_assignment *assignment)
 {
     return assignment->state != RCPT_ASSIGNMENT_IDLE &&

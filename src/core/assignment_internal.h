@@ -1,5 +1,5 @@
-/* What assignment.c (states), assignment_rows.c (pins and rows) and assignment_range.c (what
- * Kafka's log lacks) share. Private to src/core. */
+/* Shared by assignment.c (states), assignment_rows.c (pins and rows) and assignment_range.c
+ * (offsets that Kafka's log lacks). Private to src/core. */
 #ifndef RECEIPTD_CORE_ASSIGNMENT_INTERNAL_H
 #define RECEIPTD_CORE_ASSIGNMENT_INTERNAL_H
 
@@ -80,13 +80,13 @@ uint32_t assignment_find_lacking(struct rcpt_assignment *assignment,
                                  struct rcpt_error *error);
 
 /* ---- assignment_range.c ---- */
-/* A new assignment: what the rows said during the one before is void. */
+/* A new assignment begins: answers of the rows during the one before are void. */
 void range_forget_asked(struct rcpt_assignment *assignment);
 /* The partition is assigned by the group, at the position that its rows name. */
 void range_begin(struct rcpt_assignment *assignment, uint32_t slot);
-/* The group takes it away. */
+/* The group takes the partition away. */
 void range_end(struct rcpt_assignment *assignment, uint32_t slot);
-/* Its rows have been read again: it goes on at `offset`. */
+/* The partition's rows have been read again: it goes on at `offset`. */
 void range_go_on(struct rcpt_assignment *assignment, uint32_t slot, int64_t offset);
 void range_tick(struct rcpt_assignment *assignment, int64_t now_ms);
 

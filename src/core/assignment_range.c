@@ -1,6 +1,6 @@
-/* A partition and its log: seeks that the engine asks for, and what is done when the log does not
- * have the offset to go on at (retention, truncation, a topic that was made again). States: enum
- * range_state. Called by assignment.c, and through the engine's ports.
+/* A partition and its log: seeks that the engine asks for, and the reaction when the log lacks the
+ * offset to go on at. Causes are retention, truncation, or a topic that was made again. States:
+ * enum range_state. Called by assignment.c, and through the engine's ports.
  *
  * Before anything counts as lost, the rows are read again: another instance may have moved them.
  * While a transaction of the previous owner may still commit, the partition waits and asks every
@@ -12,20 +12,22 @@
 #include "assignment_internal.h"
 #include "engine_internal.h"
 
+#include "receiptd/base/states.h"
+
 #define RETRY_MS  1000 /* between two readings while the log lacks the offset */
 #define LACKED_MS 5000 /* Kafka has not said for so long that the log lacks it */
 
-static const bool legal[RANGE_STATE__COUNT][RANGE_STATE__COUNT] = {
+static const unsigned successors[RANGE_STATE__COUNT] = {
     [RANGE_FOLLOWED] =
-        {[RANGE_FOLLOWED] = true, [RANGE_WAITING] = true, [RANGE_STANDS_STILL] = true},
+        RCPT_TO(RANGE_FOLLOWED) | RCPT_TO(RANGE_WAITING) | RCPT_TO(RANGE_STANDS_STILL),
     [RANGE_WAITING] =
-        {[RANGE_FOLLOWED] = true, [RANGE_WAITING] = true, [RANGE_STANDS_STILL] = true},
-    [RANGE_STANDS_STILL] = {[RANGE_FOLLOWED] = true, [RANGE_STANDS_STILL] = true},
+        RCPT_TO(RANGE_FOLLOWED) | RCPT_TO(RANGE_WAITING) | RCPT_TO(RANGE_STANDS_STILL),
+    [RANGE_STANDS_STILL] = RCPT_TO(RANGE_FOLLOWED) | RCPT_TO(RANGE_STANDS_STILL),
 };
 
 static void enter(struct range *range, enum range_state state)
 {
-    RCPT_ASSERT(legal[range->state][state]);
+    RCPT_ASSERT_FOLLOWS(successors, range->state, state);
     range->state = state;
 }
 
@@ -72,15 +74,15 @@ static void reassign(struct rcpt_assignment *assignment, uint32_t slot, int64_t 
     assignment->ports.reassign(assignment->ports.context, slot, offset);
 }
 
-/* A waiting partition goes on waiting: it may stay assigned, Kafka stands still there, and only
- * range_tick moves it on. */
+/* A waiting partition goes on waiting: it may stay assigned, since Kafka delivers nothing there,
+ * and only range_tick moves it on. */
 void range_forget_asked(struct rcpt_assignment *assignment)
 {
     for (uint32_t slot = 0; slot < assignment->range_count; slot++)
         assignment->ranges[slot].asked_low = 0;
 }
 
-/* Ends what stand_still() has begun. */
+/* Ends the state that stand_still() began. */
 static void follow(struct rcpt_assignment *assignment, uint32_t slot)
 {
     struct range *range = range_of(assignment, slot);
@@ -127,7 +129,7 @@ void rcpt_assignment_rewind(struct rcpt_assignment *assignment, uint32_t slot, i
     assignment->ports.seek(assignment->ports.context, slot, offset);
 }
 
-/* As for a rewind: a partition that stands still moves only by an assignment. */
+/* As in seek: a partition that stands still moves only by an assignment. */
 void rcpt_assignment_reassign(struct rcpt_assignment *assignment, uint32_t slot, int64_t offset)
 {
     if (range_of(assignment, slot)->state == RANGE_STANDS_STILL)
@@ -159,7 +161,8 @@ static bool read_again(struct rcpt_assignment *assignment, uint32_t slot, int64_
         range->retry_at_ms = now_ms + RETRY_MS;
         return now_ms - range->since_ms < assignment->settings.patience_ms;
     }
-    reassign(assignment, slot, requested); /* out of range again, unless the reading moves it on */
+    /* the log answers "out of range" again, unless the reading moves the partition on */
+    reassign(assignment, slot, requested);
     return true;
 }
 
@@ -187,7 +190,7 @@ bool rcpt_assignment_waits_for_log(const struct rcpt_assignment *assignment)
     return false;
 }
 
-/* The engine counts what is skipped as a gap, and only what no lane has applied. */
+/* The engine counts the skipped offsets as a gap, but only those that no lane has applied. */
 static void go_on_at(struct rcpt_assignment *assignment, uint32_t slot, int64_t low, int64_t now_ms)
 {
     rcpt_engine_skip_to(assignment->engine, slot, low, now_ms);
@@ -238,8 +241,7 @@ void rcpt_assignment_on_out_of_range(struct rcpt_assignment *assignment, uint32_
         set_lacking(assignment, slot, false);
         reassign(assignment, slot, requested); /* a broker's passing answer */
     } else if (requested < low && low <= rcpt_engine_committed(assignment->engine, slot)) {
-        /* Only what was applied is gone, and with it the record to compare with: nothing is
-         * lost. */
+        /* Only applied records are gone, and with them the one to compare with: nothing is lost. */
         go_on_at(assignment, slot, low, now_ms);
     } else if (requested < low && read_again(assignment, slot, requested, low, now_ms)) {
         return;

@@ -1,5 +1,5 @@
-/* What PostgreSQL's answer says about an assignment: whether its pins agree with this instance,
- * which rows are still to be made, and where each partition goes on. Called by assignment.c.
+/* Judges PostgreSQL's answer to an assignment: whether its pins agree with this instance, which
+ * rows are missing, and where each partition goes on. Called by assignment.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static struct topic *find_topic(const struct rcpt_assignment *assignment, const 
     return NULL;
 }
 
-/* Known again after each metadata answer: partitions may be added to a topic. */
+/* Called after each metadata answer: partitions may be added to a topic. */
 void rcpt_assignment_set_topic(struct rcpt_assignment *assignment, const char *name,
                                int32_t partitions)
 {
@@ -108,8 +108,8 @@ static const struct rcpt_assignment_pin *find_pin(const struct rcpt_assignment_a
     return NULL;
 }
 
-/* Partitions that the topic must have rows for: all that the cluster knows, all that were
- * assigned. */
+/* The number of partitions for which the topic must have rows: all that the cluster knows, and all
+ * that were assigned. */
 static int32_t needed_partitions(const struct rcpt_assignment *assignment, const char *name)
 {
     int32_t needed = rcpt_assignment_topic_partitions(assignment, name);

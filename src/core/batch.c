@@ -1,4 +1,5 @@
-/* The memory of a batch, from one content to the next. Called by the lanes of an engine. */
+/* The memory of a batch, which is kept from one content to the next. Called by the lanes of an
+ * engine. */
 #include "receiptd/core/batch.h"
 
 #include <string.h>

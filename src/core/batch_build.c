@@ -1,6 +1,6 @@
-/* Folds the events of one lane into a batch: one entry for each message with its highest status,
- * its flags and how often each status was reported, sorted by id, which is the order in which
- * PostgreSQL locks rows. Called by lane.c and lane_search.c.
+/* Folds the events of one lane into a batch: one entry for each message, with its highest status,
+ * its flags and the count of each status. Entries are sorted by id, the order in which PostgreSQL
+ * locks rows. Called by lane.c and lane_search.c.
  */
 #include "receiptd/core/batch_build.h"
 
@@ -134,7 +134,7 @@ static uint32_t find_message(struct rcpt_batch_builder *builder, struct folding 
                              uint32_t *count, const struct rcpt_event *event)
 {
     uint32_t mask = builder->bucket_capacity - 1;
-    /* The hash of the lane is PostgreSQL's, so anybody can choose ids that have one. */
+    /* The lane's hash is PostgreSQL's and public, so a sender could choose ids that collide. */
     uint64_t hash = rcpt_hash_text_extended(event->id, event->id_size, builder->seed);
     uint32_t bucket = (uint32_t)hash & mask;
     for (;; bucket = (bucket + 1) & mask) {
@@ -177,7 +177,7 @@ static uint32_t collect_code(struct code_count *codes, uint32_t used, int16_t co
     return used + 1;
 }
 
-/* A receipt counts under its status and under all that it brings beside. */
+/* A receipt counts under its status and under every flag, open or click beside it. */
 static uint32_t collect_codes(const struct rcpt_batch_event *events, uint32_t size,
                               struct code_count *codes)
 {

@@ -1,5 +1,5 @@
-/* What a batch holds beside its messages: dead letters, of events that could not be decoded or that
- * PostgreSQL refuses, and ranges, which name no message. Called by batch_build.c.
+/* The parts of a batch beside its messages: dead letters of events that could not be decoded or
+ * that PostgreSQL refuses, and ranges, which name no message. Called by batch_build.c.
  */
 #include "receiptd/core/batch_build.h"
 

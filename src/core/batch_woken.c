@@ -83,7 +83,7 @@ static void raise(struct rcpt_batch_message *message, int16_t top, int64_t at_us
     message->at_us = at_us;
 }
 
-/* That one part is delivered proves of the message what DELIVERED's parent says. */
+/* A delivered part proves only the parent of DELIVERED for the whole message. */
 static void raise_by(struct rcpt_batch_message *message, const struct rcpt_ladder *ladder,
                      const struct rcpt_woken *woken, const int16_t *beside, uint32_t count)
 {
@@ -119,7 +119,7 @@ static void sign(struct rcpt_batch *batch, struct rcpt_batch_signature *signatur
     batch->signature_code_count++;
 }
 
-/* Whether the receipts name an organisation or not: those of one id and organisation. */
+/* Adds the receipts of one id and organisation, whether or not they name it. */
 static void add_message(struct rcpt_batch *batch, const struct rcpt_ladder *ladder,
                         const struct rcpt_woken *woken, uint32_t count, struct rcpt_text org)
 {
@@ -152,7 +152,8 @@ static uint32_t same_id(const struct rcpt_woken *woken, uint32_t count)
     return size;
 }
 
-/* Behind the receipts of the first organisation; one whose message has none belongs to the last. */
+/* The index behind the receipts of the first organisation. A receipt whose message has none belongs
+ * to the last. */
 static uint32_t same_org(const struct rcpt_woken *woken, uint32_t count)
 {
     uint32_t size = 1;
@@ -162,7 +163,7 @@ static uint32_t same_org(const struct rcpt_woken *woken, uint32_t count)
     return size;
 }
 
-/* Where no receipt names an organisation and there is nothing apart, every row of the id takes
+/* If no receipt names an organisation and all belong to one message, every row of the id takes
  * them. */
 static void add_id(struct rcpt_batch *batch, const struct rcpt_ladder *ladder,
                    const struct rcpt_woken *woken, uint32_t count)
@@ -178,8 +179,8 @@ static void add_id(struct rcpt_batch *batch, const struct rcpt_ladder *ladder,
     }
 }
 
-/* The rows come sorted by id and organisation. As many messages, signatures and records as there
- * are rows are the most that can be. */
+/* The rows come sorted by id and organisation. There are at most as many messages, signatures and
+ * records as rows. */
 void rcpt_batch_fold_woken(struct rcpt_batch *batch, const struct rcpt_ladder *ladder,
                            const struct rcpt_woken *woken, uint32_t count)
 {

@@ -91,7 +91,7 @@ static void read_ladder(struct rcpt_count *count, const struct rcpt_ladder *ladd
 
 /* ---- groups ---- */
 
-/* The batch before goes at once. Its chunks are kept, so a steady load allocates nothing. Tables
+/* Frees the batch before at once. Its chunks are kept, so a steady load allocates nothing. Tables
  * hold indexes, and 0xff in every byte is NONE. At most half of a table is ever used: a search ends
  * at a free slot. */
 void rcpt_count_begin(struct rcpt_count *count, const struct rcpt_batch *batch,
@@ -201,8 +201,9 @@ struct sums { /* of one campaign, by index of the code */
     int64_t messages[ENTRIES], events[ENTRIES];
 };
 
-/* Statuses that the path enters gain, those that it leaves lose: parents have smaller codes, so the
- * two paths meet where both are the same. A status that the ladder does not have has no path. */
+/* Statuses that the path enters gain the message, and statuses that it leaves lose it: parents have
+ * smaller codes, so the two paths meet where both are the same. A status that the ladder does not
+ * have has no path. */
 static void add_path(const struct rcpt_count *count, struct sums *sums,
                      const struct rcpt_count_kind *kind)
 {
@@ -237,7 +238,7 @@ static void add_group(struct rcpt_count *count, struct sums *sums,
     }
 }
 
-/* A campaign may have a cell of every code. Most have up to four. */
+/* A campaign may have a cell for every code. Most have up to four. */
 static void make_room(struct rcpt_count *count)
 {
     const struct rcpt_cell *old = count->cells;
@@ -250,8 +251,8 @@ static void make_room(struct rcpt_count *count)
         memcpy(count->cells, old, count->cell_count * sizeof(*old));
 }
 
-/* In the order of codes. Nothing is written where the changes of a campaign cancel each other out.
- */
+/* Writes cells in the order of codes, and none where the changes of a campaign cancel each other
+ * out. */
 static void write_cells(struct rcpt_count *count, const struct sums *sums, uint32_t campaign)
 {
     make_room(count);

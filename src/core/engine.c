@@ -1,7 +1,7 @@
-/* The frame of the engine: slots of partitions, connections and the turns of their lanes (pump),
- * the comparison of positions with the database, time, and the end. What a lane does with its turn
- * is in lane.c, which records a partition takes in is in partition.c. Called through
- * core/engine.h by src/receipts, src/operate, assignment.c and the simulator.
+/* The frame of the engine: slots of partitions, connections and the turns of their lanes (pump). It
+ * also compares positions with the database, and handles time and the end. lane.c has the steps of
+ * a lane, partition.c the records that a partition takes in. Called through core/engine.h by
+ * src/receipts, src/operate, assignment.c and the simulator.
  */
 #include "engine_internal.h"
 
@@ -64,8 +64,8 @@ void engine_release(struct rcpt_engine *engine, struct rcpt_record *record)
     rcpt_record_free(record);
 }
 
-/* Halting is final: no lane takes another step, but transactions in flight still get their
- * results. */
+/* Halts for good: no lane takes another step, but transactions in flight still get their results.
+ */
 void engine_halt(struct rcpt_engine *engine, const struct rcpt_error *error)
 {
     if (engine->halted)
@@ -200,10 +200,10 @@ void rcpt_engine_connection_down(struct rcpt_engine *engine, uint32_t connection
     RCPT_ASSERT(lost->in_flight == 0);
 }
 
-/* Compares one row with what the lane believes. A row at or above `expected` covers three cases
- * (our own commit, a batch that was never sent, another instance's commit); below it the database
- * has gone back. A transaction of ours may outlive the epoch in which it was sent, and is no
- * conflict with anybody. */
+/* Compares one row with the lane's position. A row at or above `expected` covers three cases (our
+ * own commit, a batch that was never sent, another instance's commit); below it the database has
+ * gone back. A transaction of ours may outlive the epoch in which it was sent; that is no conflict
+ * with another instance. */
 static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t slot,
                        int64_t current, int64_t now_ms)
 {
@@ -283,7 +283,7 @@ void rcpt_engine_on_result(struct rcpt_engine *engine, uint32_t lane_index,
 
 /* ---- parking, time, end ---- */
 
-/* Flags only: the wake itself is a transaction of the lane, taken when it is the lane's turn. */
+/* Sets flags only: the wake itself is a transaction, which the lane sends when it is its turn. */
 void rcpt_engine_wake(struct rcpt_engine *engine, uint32_t lane, bool applicable, bool expired,
                       int64_t now_ms)
 {

@@ -1,6 +1,10 @@
-/* What the files of the engine share: engine.c (connections, time), partition.c (epochs, delivery,
- * rewinds), lane.c (batches, results), lane_queue.c (records waiting), lane_search.c (the search
- * for a refused event), engine_view.c (figures); assignment*.c read it. Private to src/core. */
+/* Shared by the files of the engine. Private to src/core; assignment*.c read it as well.
+ * engine.c has connections and time.
+ * partition.c has epochs, delivery and rewinds.
+ * lane.c has batches and results.
+ * lane_queue.c has the records that wait.
+ * lane_search.c has the search for a refused event.
+ * engine_view.c has figures. */
 #ifndef RECEIPTD_CORE_ENGINE_INTERNAL_H
 #define RECEIPTD_CORE_ENGINE_INTERNAL_H
 
@@ -38,7 +42,7 @@ struct lane_entry {
     uint32_t slot, events; /* of the record; here, so that counting does not touch it */
 };
 
-/* What the search for a refused event awaits: the answer to a probe; see lane_search.c. */
+/* The answer to a probe that the search for a refused event awaits; see lane_search.c. */
 enum search_state {
     SEARCH_IDLE,    /* nothing: no batch was refused, or the cause is found */
     SEARCH_CONFIRM, /* are all events together refused once more? */
@@ -86,17 +90,17 @@ struct lane {
     struct search search;
 };
 
-/* What a partition awaits, and what ends the wait:
+/* The phases of a partition, with what each awaits and what ends the wait:
  *
- *   UNASSIGNED            the group
- *   CONSUMING             records
- *   COMPARING             records. The anchor's has not come yet: the last one that was applied, to
- *                         be compared with what Kafka has at its offset; a record above ends it too
- *   REWINDING             the record at rewind_to, nothing above it is taken; at rewind_deadline_ms
- *                         the partition is assigned again
- *   REWINDING_UNCOMPARED  both of these
+ *   UNASSIGNED            the group.
+ *   CONSUMING             records.
+ *   COMPARING             the anchor's record: the last one that was applied, to be compared with
+ *                         Kafka's record at its offset. A record above it ends the wait too.
+ *   REWINDING             the record at rewind_to; nothing above it is taken. At
+ *                         rewind_deadline_ms the partition is assigned again.
+ *   REWINDING_UNCOMPARED  both of these.
  *   UNPROVEN              its rows: the database went back below the anchor before its record came.
- *                         Nothing is taken; the rows are asked for again at ask_ms
+ *                         No record is taken; the rows are asked for again at ask_ms.
  */
 enum partition_phase {
     PARTITION_UNASSIGNED,
@@ -171,10 +175,10 @@ struct rcpt_record *lane_record(const struct lane *lane, uint32_t index);
 uint32_t lane_record_slot(const struct lane *lane, uint32_t index);
 /* Drops the queued records of the slot with offset < below that are not in flight. */
 void lane_drop(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t below);
-/* The batch in flight is settled without a commit: its records are queued again, but for those of
- * ended epochs. */
+/* The batch in flight is settled without a commit: queues its records again, except those of ended
+ * epochs. */
 void lane_requeue(struct rcpt_engine *engine, struct lane *lane);
-/* The batch in flight is committed: its records are done. */
+/* The batch in flight is committed: releases its records. */
 void lane_release_batch(struct rcpt_engine *engine, struct lane *lane);
 bool lane_fills_batch(const struct rcpt_engine *engine, const struct lane *lane);
 /* Brings whole records for the next batch to the front, within the bounds but at least one. Returns
@@ -207,8 +211,8 @@ void search_on_refused(struct rcpt_engine *engine, struct lane *lane, const char
 bool search_on_passed(struct rcpt_engine *engine, struct lane *lane);
 /* The batch is committed, or its records are others now. */
 void search_forget(struct search *search);
-/* The database may have gone back. What it refused before says nothing about it now: another row
- * may be there, or none. The search starts again if there is still a reason. */
+/* The database may have gone back, so its earlier refusals prove nothing: another row may be there,
+ * or none. The search starts again if a batch is refused again. */
 void search_doubt_database(struct lane *lane);
 /* Gives the dead letters of refused events what PostgreSQL said. */
 void search_name_refusals(const struct search *search, struct rcpt_batch *batch);
@@ -217,13 +221,13 @@ void search_name_refusals(const struct search *search, struct rcpt_batch *batch)
 bool slot_is_assigned(const struct slot *part);
 bool slot_is_rewinding(const struct slot *part);
 bool slot_is_comparing(const struct slot *part);
-/* Of the last record delivered in this epoch; offset -1: none. */
+/* The last record delivered in this epoch; offset -1: none. */
 const struct rcpt_engine_anchor *slot_last(struct slot *part);
 /* The record is about to be freed. */
 void slot_forget(struct slot *part, const struct rcpt_record *record);
-/* Records of the partition are asked for again, from `offset` on. */
+/* Asks for the partition's records again, from `offset` on. */
 void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms);
-/* Rewinds that have not come to their end in time become assignments. */
+/* Turns rewinds that have not ended in time into assignments. */
 void engine_check_rewinds(struct rcpt_engine *engine, int64_t now_ms);
 
 /* ---- engine.c ---- */

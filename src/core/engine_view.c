@@ -1,6 +1,5 @@
-/* What the outside may see of a running engine and change in it: views for figures and status,
- * limits after a reload, holding, the number of connections. Called by src/operate and
- * src/receipts.
+/* Views of a running engine for figures and status, and its changes from outside: limits after a
+ * reload, holding, the number of connections. Called by src/operate and src/receipts.
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* The hash that says to which lane a message belongs (the same as PostgreSQL's hashtextextended),
- * the one for what has no message id, and the CRC by which a record is known again. Pure. Called by
+/* Three hashes: of a message id, for its lane (the same as PostgreSQL's hashtextextended); of a
+ * position, for records without a message id; and the CRC that recognises a record. Pure. Called by
  * the decoder, the ladder, the intake and the folds.
  */
 #include "receiptd/core/hash.h"
@@ -26,8 +26,7 @@ static inline uint32_t rotate(uint32_t word, unsigned bits)
     return (word << bits) | (word >> (32 - bits));
 }
 
-/* One step of either round of lookup3: each takes part of one word off another and folds a rotation
- * in. */
+/* One step of either round of lookup3: subtracts one word from another and folds a rotation in. */
 static inline void mix_step(uint32_t *x, uint32_t *y, uint32_t z, unsigned bits)
 {
     *x = (*x - *y) ^ rotate(*y, bits);

@@ -1,5 +1,5 @@
-/* Ids that begin with their time (id_time.h): partitions of the inbox have bounds that are made
- * here. Called by the commands that make and drop partitions. */
+/* Ids that begin with their time (id_time.h): makes the bounds of the inbox's partitions. Called by
+ * the commands that make and drop partitions. */
 #include "receiptd/core/id_time.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static void bound_of_ksuid(int64_t ms, char bound[RCPT_ID_BOUND_SIZE])
     }
 }
 
-/* 27 digits can write more than 160 bits: what exceeds them is no KSUID. */
+/* 27 digits can write more than 160 bits: a larger number is no KSUID. */
 static bool time_of_ksuid(const char *id, int64_t *ms)
 {
     uint32_t words[KSUID_WORDS] = {0};

@@ -64,7 +64,7 @@ static int by_key(const struct rcpt_key *left, const struct rcpt_key *right)
     return sign != 0 ? sign : order(left->event, right->event);
 }
 
-/* Of one key the earliest, then as they came. */
+/* Sorts by key; receipts of one key by time, then in order of arrival. */
 static int by_receipt(const void *left, const void *right)
 {
     const struct rcpt_key *a = &((const struct keyed *)left)->key;
@@ -74,7 +74,7 @@ static int by_receipt(const void *left, const void *right)
     return sign != 0 ? sign : order(a->first, b->first);
 }
 
-/* As hashtextextended() in SQL. Events of a wake come without. */
+/* The hash is hashtextextended() of SQL. Events of a wake come without it. */
 static uint64_t hash_of(const struct rcpt_event *event)
 {
     return event->hash != 0 ? event->hash : rcpt_hash_text_extended(event->id, event->id_size, 0);
@@ -98,8 +98,8 @@ static void read_message(struct rcpt_keys *keys, uint32_t message)
     }
 }
 
-/* Two ids of one hash would share a key; their receipts would be copies of each other only if
- * their events were the same, too. */
+/* Two ids of one hash share a key only if their events are the same, too; then their receipts would
+ * count as copies of each other. */
 static void make_list(struct rcpt_keys *keys)
 {
     for (uint32_t at = 0; at < keys->receipt_count; at++) {
@@ -113,7 +113,7 @@ static void make_list(struct rcpt_keys *keys)
     }
 }
 
-/* One more than there are, so that none is no special case. */
+/* Allocates one more than needed, so that a count of 0 is no special case. */
 void rcpt_keys_begin(struct rcpt_keys *keys, const struct rcpt_batch *batch)
 {
     size_t events = (size_t)batch->event_count + 1;
@@ -164,7 +164,7 @@ void rcpt_keys_missed(struct rcpt_keys *keys, uint32_t message)
     keys->missed[message] = keys->has_missed = true;
 }
 
-/* Keys that were there are another transaction's. */
+/* Keys that were there before belong to another transaction and stay. */
 const struct rcpt_key *rcpt_keys_undone(struct rcpt_keys *keys, uint32_t *count)
 {
     struct rcpt_key *undone = NULL;

@@ -295,7 +295,7 @@ static bool add_flag(struct rcpt_ladder *ladder, const struct rcpt_flag_definiti
     return true;
 }
 
-/* Overrides are not chained: what a status becomes is taken as it is. */
+/* Overrides are not chained: the status that an override gives is final. */
 static bool add_override(struct rcpt_ladder *ladder,
                          const struct rcpt_override_definition *definition,
                          struct rcpt_error *error)
@@ -348,7 +348,7 @@ static uint64_t hash_entry(uint64_t hash, const struct rcpt_ladder_entry *entry)
     return rcpt_hash_text_extended(line, (size_t)size, hash);
 }
 
-/* Of the meaning only: the order of overrides does not count, `terminal` neither. */
+/* Hashes the meaning only: neither the order of overrides nor `terminal` changes the hash. */
 static void set_hash(struct rcpt_ladder *ladder)
 {
     uint64_t hash = 0;

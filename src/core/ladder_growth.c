@@ -1,5 +1,5 @@
-/* A ladder that grows while instances run: statuses, flags and overrides may be added, nothing that
- * is there may change its meaning. Called by src/receipts/ladders.c (can it grow?) and by
+/* A ladder that grows while instances run: statuses, flags and overrides may be added, but existing
+ * ones keep their meaning. Called by src/receipts/ladders.c (can it grow?) and by
  * src/operate/reload.c.
  */
 #include <stdarg.h>
@@ -21,13 +21,13 @@ static bool refuse_change(struct rcpt_error *error, const char *format, ...)
     vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
     rcpt_error_fatal(error, EX_CONFIG, "ladder: %s", what);
-    rcpt_error_hint(error, "while instances run a ladder can only grow: give back what it had, or "
+    rcpt_error_hint(error, "while instances run a ladder can only grow: restore its entries, or "
                            "stop all of them, run receiptd migrate, and start them");
     return false;
 }
 
-/* Rows and counters hold codes, so a code keeps its name, its parent and what it implies for
- * ever. */
+/* Rows and counters hold codes, so a code never changes its name, its parent or the status that it
+ * implies. */
 static bool keeps_entry(const struct rcpt_ladder *fresh, const struct rcpt_ladder_entry *old,
                         struct rcpt_error *error)
 {
@@ -90,7 +90,7 @@ bool rcpt_ladder_can_grow(const struct rcpt_ladder *ladder, const struct rcpt_la
     return keeps_overrides(ladder, fresh, error);
 }
 
-/* Behind what is there: events in memory hold indexes of entries. */
+/* Appends behind the existing entries, because events in memory hold indexes of entries. */
 static void append_entry(struct rcpt_ladder *ladder, const struct rcpt_ladder_entry *entry)
 {
     size_t index = ladder->entry_count++;

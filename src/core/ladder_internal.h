@@ -1,4 +1,4 @@
-/* What ladder.c (building, finding) and ladder_growth.c share. Private to src/core. */
+/* Shared by ladder.c (building, finding) and ladder_growth.c. Private to src/core. */
 #ifndef RECEIPTD_CORE_LADDER_INTERNAL_H
 #define RECEIPTD_CORE_LADDER_INTERNAL_H
 
@@ -8,7 +8,7 @@
 #define MAX_CODE    (RCPT_LADDER_FIRST_FLAG_CODE - 1)
 #define CODE_COUNT  (RCPT_LADDER_FIRST_FLAG_CODE + RCPT_LADDER_MAX_FLAGS)
 #define NO_ENTRY    UINT8_MAX
-/* Eight slots per entry at the most: hardly any two names meet. A power of two. */
+/* At least seven slots per entry, so two names rarely share one. A power of two. */
 #define NAME_SLOTS 1024u
 
 _Static_assert(MAX_ENTRIES < NO_ENTRY, "an entry's index is kept in a byte");

@@ -1,10 +1,10 @@
-/* A lane: what it does next (reads positions, sends a batch, a probe or a wake) and what the result
- * of a transaction means. It has one transaction in flight, and takes no other step until its
+/* A lane's next step (read positions, send a batch, a probe or a wake), and its reaction to the
+ * result of a transaction. A lane has one transaction in flight, and takes no other step until its
  * result.
  *
  * States, with one setter and a table of legal changes: DOWN → UNSYNCED (connected) → READING (its
  * positions) → READY → IN_FLIGHT (a transaction) → READY, or WAITING (a back-off), or UNSYNCED
- * (only the rows can tell). What each awaits: enum lane_state. Called by engine.c.
+ * (only the rows can tell). enum lane_state names what each awaits. Called by engine.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,19 +12,21 @@
 
 #include "engine_internal.h"
 
-/* Which states may follow: legal[from][to]. */
-static const bool legal[LANE_STATE__COUNT][LANE_STATE__COUNT] = {
-    [LANE_DOWN] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true},
-    [LANE_UNSYNCED] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READING] = true},
-    [LANE_READING] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READY] = true},
-    [LANE_READY] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_IN_FLIGHT] = true},
-    [LANE_IN_FLIGHT] = {[LANE_UNSYNCED] = true, [LANE_READY] = true, [LANE_WAITING] = true},
-    [LANE_WAITING] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READY] = true},
+#include "receiptd/base/states.h"
+
+/* Which states may follow. */
+static const unsigned successors[LANE_STATE__COUNT] = {
+    [LANE_DOWN] = RCPT_TO(LANE_DOWN) | RCPT_TO(LANE_UNSYNCED),
+    [LANE_UNSYNCED] = RCPT_TO(LANE_DOWN) | RCPT_TO(LANE_UNSYNCED) | RCPT_TO(LANE_READING),
+    [LANE_READING] = RCPT_TO(LANE_DOWN) | RCPT_TO(LANE_UNSYNCED) | RCPT_TO(LANE_READY),
+    [LANE_READY] = RCPT_TO(LANE_DOWN) | RCPT_TO(LANE_UNSYNCED) | RCPT_TO(LANE_IN_FLIGHT),
+    [LANE_IN_FLIGHT] = RCPT_TO(LANE_UNSYNCED) | RCPT_TO(LANE_READY) | RCPT_TO(LANE_WAITING),
+    [LANE_WAITING] = RCPT_TO(LANE_DOWN) | RCPT_TO(LANE_UNSYNCED) | RCPT_TO(LANE_READY),
 };
 
 void lane_set_state(struct lane *lane, enum lane_state state)
 {
-    RCPT_ASSERT(legal[lane->state][state]);
+    RCPT_ASSERT_FOLLOWS(successors, lane->state, state);
     lane->state = state;
 }
 
@@ -67,7 +69,7 @@ const struct rcpt_batch_source *lane_sources(struct rcpt_engine *engine, const s
     return engine->sources;
 }
 
-/* Finds what the batch takes of each slot, in engine->taken. Checks the invariant of the batch's
+/* Writes the batch's part of each slot to engine->taken. Checks the invariant of the batch's
  * content. */
 static void find_taken(struct rcpt_engine *engine, const struct lane *lane, uint32_t record_count)
 {
@@ -89,10 +91,10 @@ static struct rcpt_engine_anchor anchor_at(const struct rcpt_record *record)
                                        rcpt_record_crc(record)};
 }
 
-/* What the batch does to one row of consumer_progress. `expected` is what the fence compares.
- * `next` goes up to `accepted` where the batch holds all that the lane has of the partition, else
- * only behind the last record that it takes. The anchor is the last record below `next`: a later
- * assignment compares it with the log. */
+/* The batch's move of one row of consumer_progress. `expected` is compared by the fence. `next`
+ * goes up to `accepted` if the batch holds everything that the lane has queued of the partition,
+ * else only behind the last record that it takes. The anchor is the last record below `next`: a
+ * later assignment compares it with the log. */
 static struct rcpt_batch_move plan_move(struct rcpt_engine *engine, const struct lane *lane,
                                         uint32_t slot, bool advance)
 {
@@ -130,8 +132,8 @@ static struct rcpt_batch_move plan_move(struct rcpt_engine *engine, const struct
     return move;
 }
 
-/* Every partition that advances (or, for a wake, every partition) in the order in which all writers
- * lock the rows. */
+/* Adds a move for every partition that advances (for a wake: for every partition), in the order in
+ * which all writers lock the rows. */
 static void plan_moves(struct rcpt_engine *engine, struct lane *lane, uint32_t record_count,
                        bool advance)
 {
@@ -247,8 +249,8 @@ static bool lingers(const struct rcpt_engine *engine, const struct lane *lane, i
            now_ms - lane->oldest_ms < engine->settings.linger_ms && !lane_fills_batch(engine, lane);
 }
 
-/* Without it the row of a lane that has no events would stay behind forever, and with it the
- * offset that the partition starts at. */
+/* Without idle advance the row of a lane without events would stay behind forever, and so would the
+ * offset at which the partition starts. */
 static bool is_idle_advance_due(const struct rcpt_engine *engine, const struct lane *lane,
                                 int64_t now_ms)
 {
@@ -283,7 +285,7 @@ void lane_resync(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms, 
     lane_set_state(lane, LANE_UNSYNCED);
 }
 
-/* `epochs_at_read` tells rows of partitions that are assigned while the question is under way. */
+/* `epochs_at_read` recognises partitions that are assigned while the question is under way. */
 static bool read_positions(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     if (!has_assignment(engine) || now_ms < lane->retry_at_ms ||
@@ -351,7 +353,7 @@ static void advance_positions(struct rcpt_engine *engine, struct lane *lane, int
     lane->verified_ms = now_ms;
 }
 
-/* Only commits count: what was rolled back is applied again and would count twice. */
+/* Only commits count: a rolled-back batch is applied again and would count twice. */
 static void count_commit(struct rcpt_engine *engine, const struct lane *lane,
                          const struct rcpt_engine_result *result)
 {
@@ -403,7 +405,7 @@ static void on_committed(struct rcpt_engine *engine, struct lane *lane,
     lane_set_state(lane, LANE_READY);
 }
 
-/* Parked rows: fewer of them at once, until one by itself is refused and becomes a dead letter. */
+/* Wakes fewer parked rows at once, until a single one is refused and becomes a dead letter. */
 static void halve_wake(struct lane *lane)
 {
     lane->wake_discard = lane->wake_limit == 1;

@@ -1,17 +1,18 @@
 /* A lane's queue of raw records, and which of them make up the next batch.
  *
- * The queue is in order of arrival. A batch takes from its front, unless more is queued than a
- * batch may hold and it comes from several partitions: then each of them gets the same share, and
- * those that have less than theirs leave the rest to the others (max-min fairness). So the fresh
- * receipts of one partition do not wait behind the backlog of another; and such a batch is smaller,
- * for the next fresh ones wait until it is done. The records of one partition keep their order in
- * any case.
+ * The queue is in order of arrival. A batch takes from its front, unless several partitions have
+ * queued more than a batch may hold. Then each partition gets the same share, and one that has less
+ * leaves the rest to the others (max-min fairness). So the fresh receipts of one partition do not
+ * wait behind the backlog of another. This mixed batch is smaller, because the next fresh receipts
+ * wait until it is done. The records of one partition keep their order in any case.
  */
 #include <stdlib.h>
 
 #include "engine_internal.h"
 
-#define FRESH_PART 4 /* a batch that mixes fresh receipts and a backlog: this part of the most */
+/* A batch that mixes fresh receipts and a backlog holds at most this fraction of batch_max_events:
+ * a quarter. */
+#define FRESH_PART 4
 
 /* Index 0 is the oldest entry. The ring's capacity is a power of two. */
 static struct lane_entry *at(const struct lane *lane, uint32_t index)
@@ -48,7 +49,7 @@ static void grow_ring(struct lane *lane)
     lane->capacity = capacity;
 }
 
-/* `oldest_ms` of the lane starts its linger; that of the position is the partition's lag. */
+/* The lane's `oldest_ms` starts its linger; the position's is for the partition's lag. */
 void lane_push(struct lane *lane, struct rcpt_record *record, int64_t now_ms)
 {
     if (lane->count == lane->capacity)
@@ -106,7 +107,7 @@ static bool keeps_current(const struct rcpt_engine *engine, const struct rcpt_re
            engine->slots[record->slot].epoch == record->epoch;
 }
 
-/* The batch in flight is not touched: its memory is in use, and its result decides about it. */
+/* Leaves the batch in flight alone: its memory is in use, and its result decides about it. */
 void lane_drop(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t below)
 {
     filter(engine, lane, lane->in_flight, keeps_above, slot, below);
@@ -168,7 +169,8 @@ static struct capacity whole_capacity(const struct rcpt_engine *engine)
                              .most_bytes = engine->settings.batch_max_bytes};
 }
 
-/* Order of arrival: the common case, when the queue fits or comes from one partition. */
+/* Takes records in order of arrival: the common case, when the queue fits or comes from one
+ * partition. */
 static uint32_t take_front(const struct rcpt_engine *engine, const struct lane *lane)
 {
     struct capacity capacity = whole_capacity(engine);
@@ -268,7 +270,7 @@ bool lane_fills_batch(const struct rcpt_engine *engine, const struct lane *lane)
     return false;
 }
 
-/* While a search is on, or its refusals wait to become dead letters, the batch has to be about the
+/* While a search is on, or its refusals wait to become dead letters, the batch must consist of the
  * same records. Otherwise a partition that has less than its share shows that fresh receipts meet a
  * backlog: such a batch is kept small. */
 uint32_t lane_choose(struct rcpt_engine *engine, struct lane *lane)

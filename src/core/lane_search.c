@@ -22,18 +22,20 @@
 
 #include "engine_internal.h"
 
-#define TO(state) (1u << SEARCH_##state)
+#include "receiptd/base/states.h"
 
 static const unsigned successors[SEARCH_STATE__COUNT] = {
-    [SEARCH_IDLE] = TO(IDLE) | TO(CONFIRM),  [SEARCH_CONFIRM] = TO(IDLE) | TO(BISECT),
-    [SEARCH_BISECT] = TO(IDLE) | TO(ALONE),  [SEARCH_ALONE] = TO(IDLE) | TO(DOUBT),
-    [SEARCH_DOUBT] = TO(IDLE) | TO(CONFIRM),
+    [SEARCH_IDLE] = RCPT_TO(SEARCH_IDLE) | RCPT_TO(SEARCH_CONFIRM),
+    [SEARCH_CONFIRM] = RCPT_TO(SEARCH_IDLE) | RCPT_TO(SEARCH_BISECT),
+    [SEARCH_BISECT] = RCPT_TO(SEARCH_IDLE) | RCPT_TO(SEARCH_ALONE),
+    [SEARCH_ALONE] = RCPT_TO(SEARCH_IDLE) | RCPT_TO(SEARCH_DOUBT),
+    [SEARCH_DOUBT] = RCPT_TO(SEARCH_IDLE) | RCPT_TO(SEARCH_CONFIRM),
 };
 
-/* The one setter. Every search may end at any time: a commit or a resync answers its question. */
+/* The one setter. A search may end at any time: a commit or a resync answers its question. */
 static void enter(struct search *search, enum search_state state)
 {
-    RCPT_ASSERT((successors[search->state] & 1u << state) != 0);
+    RCPT_ASSERT_FOLLOWS(successors, search->state, state);
     search->state = state;
 }
 
@@ -79,9 +81,7 @@ struct rcpt_batch_range search_ask(struct search *search)
 static struct refusal *add_refusal(struct search *search)
 {
     if (search->refusal_count == search->refusal_capacity) {
-        search->refusal_capacity = search->refusal_capacity > 0 ? search->refusal_capacity * 2 : 8;
-        search->refusals =
-            rcpt_realloc(search->refusals, search->refusal_capacity * sizeof(*search->refusals));
+        RCPT_GROW(search->refusals, search->refusal_capacity, 8);
     }
     return &search->refusals[search->refusal_count++];
 }
@@ -96,8 +96,8 @@ static struct rcpt_event *suspect_of(struct rcpt_engine *engine, struct lane *la
     return event;
 }
 
-/* Found: the first `bad` events are refused and the first `bad - 1` are not, so the last of them is
- * the cause. It becomes a dead letter of the next batch. */
+/* The cause is found: the first `bad` events are refused and the first `bad - 1` are not, so the
+ * last of them is the cause. It becomes a dead letter of the next batch. */
 static void refuse_culprit(struct rcpt_engine *engine, struct lane *lane)
 {
     struct search *search = &lane->search;

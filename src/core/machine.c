@@ -1,6 +1,6 @@
-/* The policies for receipts of machines. An event is taken for a set of names, its status and its
- * flags: OPENED with MACHINE_OPEN beside it and MACHINE_OPEN alone lead to the same. Called by
- * record_event.c for the few events that have such a flag, and by the funnel. */
+/* The policies for receipts of machines. An event is a set of names, its status and its flags:
+ * OPENED with MACHINE_OPEN gives the same result as MACHINE_OPEN alone. Called by record_event.c
+ * for the few events that have such a flag, and by the funnel. */
 #include "receiptd/core/machine.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static char *copy_name(const char *name)
     return name != NULL ? rcpt_strdup(name) : NULL;
 }
 
-/* One more than there are, so that none is no special case. */
+/* Allocates one more than there are, so that a count of 0 is no special case. */
 void rcpt_machine_rules_copy(const struct rcpt_machine_rules *rules,
                              struct rcpt_machine_rules *copy)
 {
@@ -110,8 +110,8 @@ bool rcpt_machine_is_always(const struct rcpt_machine_rules *rules, enum rcpt_ma
     return always;
 }
 
-/* The kind for which the status that a machine's event counts as stands in for the own one; a click
- * before an open. */
+/* The status that a machine's event counts as, if it has no other; a click comes before an open.
+ * Its kind is taken off; -1: there is none. */
 static int take_status(const struct rcpt_machine_marks *marks, struct rcpt_machine_event *event)
 {
     for (int kind = RCPT_MACHINE_KIND__COUNT - 1; kind >= 0; kind--)
@@ -129,8 +129,8 @@ static int first_flag(const struct rcpt_ladder *ladder, uint32_t flags)
                             ladder, RCPT_LADDER_FIRST_FLAG_CODE + __builtin_ctz(flags), NULL, 0);
 }
 
-/* OPENED of an event with MACHINE_OPEN is the machine's: counted, it is there with the flag alone,
- * too, and otherwise it is not there. */
+/* OPENED beside MACHINE_OPEN is the machine's, so it is removed first. The policy "count" adds it
+ * again, also for an event with the flag alone. */
 void rcpt_machine_apply(const struct rcpt_ladder *ladder, const struct rcpt_machine_marks *marks,
                         const enum rcpt_machine_policy policies[static RCPT_MACHINE_KIND__COUNT],
                         struct rcpt_machine_event *event)

@@ -1,6 +1,5 @@
-/* Reads a few texts of an event's JSON, and nothing else of it. Called by batch_build.c for an
- * organisation in an unusual form, and by src/postgres for receipts that may be parked and for the
- * timeline.
+/* Reads only a few texts of an event's JSON. Called by batch_build.c for an organisation in an
+ * unusual form, and by src/postgres for receipts that may be parked and for the timeline.
  */
 #include "receiptd/core/origin.h"
 
@@ -33,8 +32,8 @@ static void choose_field(struct reading *reading, struct rcpt_text key)
         reading->field = &reading->origin.event_id;
 }
 
-/* Of a key that occurs twice the last value counts, also where it is of no use. PostgreSQL's text
- * cannot hold a NUL. */
+/* If a key occurs twice, the last value counts, even if it is of no use. PostgreSQL's text cannot
+ * hold a NUL. */
 static void set_field(struct reading *reading, const struct rcpt_json_token *token)
 {
     bool usable = (token->kind == RCPT_JSON_STRING || token->kind == RCPT_JSON_NUMBER) &&
@@ -79,8 +78,9 @@ static struct rcpt_text org_of(const struct rcpt_record *record, const struct rc
     return rcpt_origin_read(payload, event->payload_size, arena).org_id;
 }
 
-/* Receipts that name none agree with any. The wake alone knows what a delivered part comes to:
- * the receipts of its message are parked as those that differ. */
+/* A receipt without an organisation agrees with any. Only the wake knows whether all parts are
+ * delivered; so the receipts of a message with a delivered part are parked like those whose
+ * organisations differ. */
 void rcpt_origin_join_org(const struct rcpt_record *record, const struct rcpt_event *event,
                           struct rcpt_text *org, struct rcpt_arena *arena)
 {

@@ -1,5 +1,5 @@
-/* What a receipt did to its message, judged from the status before and after it: applied, stale,
- * duplicate or contradicted; corrections, and stages that no receipt named. Pure. Called by
+/* Judges a receipt's effect from the message's status before and after: applied, stale, duplicate
+ * or contradicted. Counts corrections, and stages that no receipt named. Pure. Called by
  * src/operate/measure_receipts.c for metrics and by `receiptd explain`.
  */
 #include "receiptd/core/outcome.h"
@@ -43,8 +43,8 @@ static enum rcpt_outcome outcome_of_flag(uint32_t gained, int16_t code, bool fir
     return is_new && first ? RCPT_OUTCOME_APPLIED : RCPT_OUTCOME_DUPLICATE;
 }
 
-/* The order matters: what the message stood in is a duplicate before anything else; a receipt that
- * is not on the path to the new status was contradicted by a higher one. */
+/* The order of checks matters: the status in which the message stood is a duplicate before anything
+ * else. A receipt that is not on the path to the new status was contradicted by a higher one. */
 enum rcpt_outcome rcpt_outcome_of(const struct rcpt_ladder *ladder, int16_t old, int16_t new,
                                   uint32_t gained, int16_t code, bool first)
 {
@@ -68,7 +68,7 @@ static bool is_named(const int16_t *codes, uint32_t size, int16_t code)
     return false;
 }
 
-/* Stages that the move counts although no receipt named them. */
+/* Counts stages on the way that no receipt named. */
 static uint32_t count_implied(const struct rcpt_ladder *ladder,
                               const struct rcpt_outcome_group *group)
 {
@@ -81,7 +81,7 @@ static uint32_t count_implied(const struct rcpt_ladder *ladder,
     return implied;
 }
 
-/* Of several receipts with one code, one did what it did and the rest are duplicates of it. */
+/* The first receipt of a code has the effect; the others with the same code are its duplicates. */
 void rcpt_outcome_count(struct rcpt_outcome_counts *sums, const struct rcpt_ladder *ladder,
                         const struct rcpt_outcome_group *group)
 {

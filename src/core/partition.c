@@ -1,30 +1,35 @@
-/* One partition in the engine: epochs, which records are taken in, rewinds.
+/* One partition in the engine: its epochs, the records that it takes in, and rewinds.
  *
  * Phases, with one setter and a table of legal changes: UNASSIGNED, CONSUMING, COMPARING (with the
- * anchor), REWINDING, both of these, UNPROVEN (its rows have to be read again). What each awaits:
- * enum partition_phase. Called through core/engine.h by src/receipts/consume.c and the simulator,
- * by assignment.c, and by engine.c after positions were read.
+ * anchor), REWINDING, both of these, UNPROVEN (its rows have to be read again). enum
+ * partition_phase names what each awaits. Called through core/engine.h by src/receipts/consume.c
+ * and the simulator, by assignment.c, and by engine.c after positions were read.
  */
 #include "engine_internal.h"
 
 #include <sysexits.h>
 
-#define TO(phase) (1u << PARTITION_##phase)
+#include "receiptd/base/states.h"
 
 static const unsigned successors[PARTITION_PHASE__COUNT] = {
-    [PARTITION_UNASSIGNED] = TO(UNASSIGNED) | TO(CONSUMING) | TO(COMPARING),
-    [PARTITION_CONSUMING] = TO(UNASSIGNED) | TO(CONSUMING) | TO(REWINDING),
-    [PARTITION_COMPARING] =
-        TO(UNASSIGNED) | TO(CONSUMING) | TO(REWINDING_UNCOMPARED) | TO(UNPROVEN),
-    [PARTITION_REWINDING] = TO(UNASSIGNED) | TO(CONSUMING) | TO(REWINDING),
-    [PARTITION_REWINDING_UNCOMPARED] = TO(UNASSIGNED) | TO(CONSUMING) | TO(COMPARING) |
-                                       TO(REWINDING) | TO(REWINDING_UNCOMPARED) | TO(UNPROVEN),
-    [PARTITION_UNPROVEN] = TO(UNASSIGNED),
+    [PARTITION_UNASSIGNED] =
+        RCPT_TO(PARTITION_UNASSIGNED) | RCPT_TO(PARTITION_CONSUMING) | RCPT_TO(PARTITION_COMPARING),
+    [PARTITION_CONSUMING] =
+        RCPT_TO(PARTITION_UNASSIGNED) | RCPT_TO(PARTITION_CONSUMING) | RCPT_TO(PARTITION_REWINDING),
+    [PARTITION_COMPARING] = RCPT_TO(PARTITION_UNASSIGNED) | RCPT_TO(PARTITION_CONSUMING) |
+                            RCPT_TO(PARTITION_REWINDING_UNCOMPARED) | RCPT_TO(PARTITION_UNPROVEN),
+    [PARTITION_REWINDING] =
+        RCPT_TO(PARTITION_UNASSIGNED) | RCPT_TO(PARTITION_CONSUMING) | RCPT_TO(PARTITION_REWINDING),
+    [PARTITION_REWINDING_UNCOMPARED] =
+        RCPT_TO(PARTITION_UNASSIGNED) | RCPT_TO(PARTITION_CONSUMING) |
+        RCPT_TO(PARTITION_COMPARING) | RCPT_TO(PARTITION_REWINDING) |
+        RCPT_TO(PARTITION_REWINDING_UNCOMPARED) | RCPT_TO(PARTITION_UNPROVEN),
+    [PARTITION_UNPROVEN] = RCPT_TO(PARTITION_UNASSIGNED),
 };
 
 static void enter(struct slot *part, enum partition_phase phase)
 {
-    RCPT_ASSERT((successors[part->phase] & 1u << phase) != 0);
+    RCPT_ASSERT_FOLLOWS(successors, part->phase, phase);
     part->phase = phase;
 }
 
@@ -62,7 +67,7 @@ static void end_comparing(struct slot *part)
 /* ---- epochs ---- */
 
 /* A new epoch: results and records of an earlier one change nothing from here on. The start is the
- * lowest position of all lanes; lanes that are ahead drop what they have applied. */
+ * lowest position of all lanes; lanes that are ahead drop records that they have applied. */
 int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t generation,
                            const int64_t *next_offsets, const struct rcpt_engine_anchor *anchor,
                            int64_t now_ms)
@@ -127,7 +132,7 @@ bool rcpt_engine_wants(const struct rcpt_engine *engine, uint32_t slot)
            slot_is_assigned(&engine->slots[slot]) && has_budget(engine, &engine->slots[slot]);
 }
 
-/* Below it every lane has the record already, or applied it in an earlier epoch. */
+/* The offset below which every lane has each record already, or applied it in an earlier epoch. */
 static int64_t lowest_accepted(const struct rcpt_engine *engine, uint32_t slot)
 {
     int64_t lowest = INT64_MAX;
@@ -139,7 +144,7 @@ static int64_t lowest_accepted(const struct rcpt_engine *engine, uint32_t slot)
     return lowest;
 }
 
-/* Decides before the record is decoded. What Kafka delivers in vain is counted. */
+/* Decides before the record is decoded. Records that Kafka delivers in vain are counted. */
 bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offset)
 {
     struct slot *part = &engine->slots[slot];
@@ -180,7 +185,8 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
     return true;
 }
 
-/* Few hashes are read, so a record is hashed when its anchor is needed, or before it goes. */
+/* Few hashes are read, so a record is hashed only when its anchor is needed, or before it is freed.
+ */
 const struct rcpt_engine_anchor *slot_last(struct slot *part)
 {
     if (part->last_record != NULL)
@@ -195,7 +201,7 @@ void slot_forget(struct slot *part, const struct rcpt_record *record)
         slot_last(part);
 }
 
-/* Halts for good: to go on would take offsets of one log for those of another. */
+/* Halts for good, because going on would confuse the offsets of two logs. */
 static void halt_on_anchor(struct rcpt_engine *engine, const struct slot *part)
 {
     struct rcpt_error error;
@@ -279,7 +285,7 @@ void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct 
     } else if (record->offset > part->position)
         engine->stats.gaps += (uint64_t)(record->offset - part->position);
     part->position = record->offset + 1;
-    if (!record->unreadable) { /* else nothing is known of it that could be compared */
+    if (!record->unreadable) { /* an unreadable record has nothing to compare */
         part->last = (struct rcpt_engine_anchor){.offset = record->offset,
                                                  .timestamp_ms = record->timestamp_ms};
         part->last_record = record;
@@ -311,16 +317,16 @@ void rcpt_engine_skip_to(struct rcpt_engine *engine, uint32_t slot, int64_t offs
         enter(part, PARTITION_CONSUMING);
 }
 
-/* Once more after rewind_timeout, in case the answer never comes. */
+/* Asks for the rows, and again after rewind_timeout if no answer comes. */
 static void ask_again(struct rcpt_engine *engine, uint32_t slot, int64_t now_ms)
 {
     engine->slots[slot].ask_ms = now_ms + engine->settings.rewind_timeout_ms;
     engine->ports.refresh(engine->ports.context, slot);
 }
 
-/* Called for each lane whose row went back: the lowest offset wins. An anchor above the target is
- * no proof any more, because the log below it was never compared; so the rows are read again with
- * another anchor. */
+/* Called for each lane whose row went back: the lowest offset wins. An anchor above the target no
+ * longer proves anything, because the log below it was never compared; so the rows are read again
+ * with another anchor. */
 void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms)
 {
     struct slot *part = &engine->slots[slot];
@@ -352,7 +358,8 @@ int64_t rcpt_engine_committed(const struct rcpt_engine *engine, uint32_t slot)
     return lowest;
 }
 
-/* A seek may get lost or take effect late. Assigning again cannot: it empties what was fetched. */
+/* A seek may get lost or take effect late. Assigning again cannot: it discards everything that was
+ * fetched. */
 void engine_check_rewinds(struct rcpt_engine *engine, int64_t now_ms)
 {
     for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
@@ -361,8 +368,7 @@ void engine_check_rewinds(struct rcpt_engine *engine, int64_t now_ms)
             ask_again(engine, slot, now_ms);
         if (!slot_is_rewinding(part) || now_ms < part->rewind_deadline_ms)
             continue;
-        /* Nothing that was fetched before survives an assignment, so from here on a gap is a real
-         * one. */
+        /* An assignment discards everything fetched before, so from here on a gap is a real one. */
         end_rewinding(part);
         part->doubt_below = 0;
         part->position = part->rewind_to;

@@ -10,8 +10,8 @@ static int by_code(const void *left, const void *right)
     return *(const int16_t *)left - *(const int16_t *)right;
 }
 
-/* Arrays by index of the code, ascending. Nothing is read where the ladder is as it was: it only
- * grows, so its size tells. */
+/* Arrays are indexed by code, ascending. A ladder only grows: when its size is unchanged, nothing
+ * is read. */
 void rcpt_paths_read(struct rcpt_paths *paths, const struct rcpt_ladder *ladder)
 {
     size_t size = rcpt_ladder_entry_count(ladder);

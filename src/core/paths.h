@@ -1,4 +1,4 @@
-/* The paths of a ladder as arrays: what a change of a message enters and leaves.
+/* The paths of a ladder as arrays: the statuses that a change of a message enters and leaves.
  *
  * Pure. A ladder only grows, so it is read again when it has more entries.
  */

@@ -1,6 +1,6 @@
-/* From the bytes of a Kafka record to a decoded one: checks its size, lets record_scan.c read it or
- * else record_parse.c, and puts events and rejects into one piece of memory, sorted by lane. Called
- * by src/receipts/consume.c for each record that the engine takes in.
+/* Decodes the bytes of a Kafka record. Checks its size, lets record_scan.c read it or else
+ * record_parse.c, and puts events and rejects into one piece of memory, sorted by lane. Called by
+ * src/receipts/consume.c for each record that the engine takes in.
  */
 #include "receiptd/core/record.h"
 
@@ -23,8 +23,8 @@
 #define ONES_16 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
 #define ONES_64 ONES_16, ONES_16, ONES_16, ONES_16
 
-/* Lane tables that need no memory: of nothing at its beginning, of one thing where the step is at
- * that thing's lane. */
+/* Lane tables of records with at most one thing, so that they need no memory: the table starts so
+ * far before the step that the step lies at the thing's lane. */
 static const uint32_t step_by_lane[2 * RCPT_RECORD_MAX_LANES + 1] = {
     [RCPT_RECORD_MAX_LANES + 1] = ONES_64, ONES_64, ONES_64, ONES_64};
 
@@ -79,9 +79,7 @@ struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
                                            size_t payload, size_t payload_size)
 {
     if (decoder->reject_count == decoder->reject_capacity) {
-        decoder->reject_capacity = decoder->reject_capacity > 0 ? decoder->reject_capacity * 2 : 16;
-        decoder->rejects =
-            rcpt_realloc(decoder->rejects, decoder->reject_capacity * sizeof(*decoder->rejects));
+        RCPT_GROW(decoder->rejects, decoder->reject_capacity, 16);
     }
     struct rcpt_reject *reject = &decoder->rejects[decoder->reject_count++];
     memset(reject, 0, sizeof(*reject));
@@ -100,7 +98,7 @@ void rcpt_record_forget(struct rcpt_decoder *decoder)
     memset(decoder->machines, 0, sizeof(decoder->machines));
 }
 
-/* One reject instead of all that was found; its letter holds the first bytes of the value. */
+/* Replaces everything found by one reject; its letter holds the first bytes of the value. */
 struct rcpt_reject *rcpt_record_refuse(struct rcpt_decoder *decoder, enum rcpt_reject_reason reason)
 {
     size_t size = decoder->input.value_size;
@@ -111,7 +109,8 @@ struct rcpt_reject *rcpt_record_refuse(struct rcpt_decoder *decoder, enum rcpt_r
     return reject;
 }
 
-/* What cannot be read at all is refused here; the parts of what can be read in record_parse.c. */
+/* Refuses a value that cannot be read at all. Single events with flaws are refused in
+ * record_parse.c. */
 static void decode_value(struct rcpt_decoder *decoder)
 {
     struct rcpt_reject *reject;
@@ -131,8 +130,8 @@ static void decode_value(struct rcpt_decoder *decoder)
     }
 }
 
-/* Bytes of the value that the record copies: a record that is refused as a whole keeps what
- * its letter holds, so that an oversized one costs no memory. */
+/* Bytes of the value that the record copies: a record that is refused as a whole keeps only its
+ * letter's bytes, so that an oversized one costs no memory. */
 static size_t kept_bytes(const struct rcpt_decoder *decoder)
 {
     bool refused = decoder->reject_count == 1 && decoder->rejects[0].index < 0;
@@ -260,8 +259,8 @@ static void copy_value(struct rcpt_decoder *decoder, struct parts *parts)
     }
 }
 
-/* By its position, or of a range by its person, never by the instance: any instance that decodes
- * the record again gives the reject to the same lane. */
+/* The lane of a reject comes from its position, that of a range from its person. So any instance
+ * that decodes the record again gives the reject to the same lane. */
 static uint32_t lane_of_reject(const struct rcpt_decoder *decoder, const struct rcpt_reject *reject)
 {
     const struct rcpt_record_input *input = &decoder->input;
@@ -370,7 +369,7 @@ static void *allocate(struct rcpt_decoder *decoder, size_t bytes, struct rcpt_re
     return rcpt_record_allocate(decoder, lane, bytes, chunk);
 }
 
-/* Once it is certain which events the record has: a scan may have been given up. */
+/* Counts only once the record's events are certain: a scan may have been given up. */
 static void count_marks(struct rcpt_decoder *decoder)
 {
     for (int kind = 0; kind < RCPT_MACHINE_KIND__COUNT; kind++)
@@ -378,7 +377,7 @@ static void count_marks(struct rcpt_decoder *decoder)
             decoder->machine_events[kind][policy] += decoder->machines[kind][policy];
 }
 
-/* One piece of memory for all of the record, so that its size is known exactly. */
+/* Allocates one piece of memory for the whole record, so that its size is known exactly. */
 static struct rcpt_record *finish(struct rcpt_decoder *decoder)
 {
     const struct rcpt_record_input *input = &decoder->input;
@@ -443,8 +442,8 @@ static void shrink(struct rcpt_decoder *decoder)
     decoder->input = (struct rcpt_record_input){0};
 }
 
-/* A negative one says that there is none. Microseconds and nanoseconds, which some clients write,
- * end at the last moment. */
+/* A negative timestamp means that there is none. Microseconds and nanoseconds, which some clients
+ * write, become the latest moment. */
 int64_t rcpt_record_bound_ms(int64_t timestamp_ms)
 {
     if (timestamp_ms < 0)
@@ -469,7 +468,7 @@ struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
     return record;
 }
 
-/* A record that is refused keeps less of its value, but more than is hashed. */
+/* A refused record keeps less of its value, but more than the hash covers. */
 uint32_t rcpt_record_crc(const struct rcpt_record *record)
 {
     return rcpt_hash_record(record->key, record->key_size, record->value, record->full_size);

@@ -1,5 +1,5 @@
-/* What would be right instead of what an event says: the second half of a dead letter's detail, for
- * a status, a flag, a part or a time that the decoder refuses; and a channel that is taken although
+/* Suggests the right value for a wrong one: the second half of a dead letter's detail. It covers a
+ * status, a flag, a part or a time that the decoder refuses, and a channel that is taken although
  * it may be misspelt. Shows words and times, never an id. Called by record_event.c.
  */
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #define LOCAL_BYTES    32 /* a time without zone, with a fraction */
 #define MAX_CODE_BYTES 4
 
-/* The word as an operator may see it. */
+/* The word in the form that an operator may see. */
 static const char *show(const struct rcpt_token *token, char shown[SHOWN_BYTES + 1])
 {
     size_t size = token->size < SHOWN_BYTES ? token->size : SHOWN_BYTES;
@@ -134,7 +134,7 @@ struct search {
     char found[SHOWN_BYTES + 1]; /* "": none */
 };
 
-/* "Message-Id" and "messageID" are message_id but for signs and large letters. */
+/* "Message-Id" and "messageID" differ from message_id only in signs and capitals. */
 static bool is_nearly(struct rcpt_text key, const char *name)
 {
     size_t at = 0;
@@ -171,7 +171,7 @@ void rcpt_record_advise_name(struct rcpt_text object, const char *name, char *de
                  name);
 }
 
-/* Would it be a time with this behind it? */
+/* Whether the text would be a time with this suffix. */
 static bool becomes_time(const struct rcpt_token *at, const char *suffix,
                          char text[LOCAL_BYTES + 16])
 {
@@ -198,7 +198,7 @@ void rcpt_record_advise_time(const struct rcpt_token *at, char *detail, size_t s
 
 /* ---- a channel that may be misspelt ---- */
 
-/* In small letters, as EMAIL is email. */
+/* Writes the channel in small letters, since EMAIL is email. */
 static void show_channel(const struct rcpt_token *channel, char shown[SHOWN_BYTES + 1])
 {
     show(channel, shown);
@@ -207,8 +207,8 @@ static void show_channel(const struct rcpt_token *channel, char shown[SHOWN_BYTE
             *at = (char)(*at - 'A' + 'a');
 }
 
-/* Any name may be a channel, so that the event is taken. An entry that an override has led to has
- * none itself. */
+/* Any name may be a channel, so the event is taken. An entry that came from an override has no
+ * overrides itself. */
 void rcpt_record_note_channel(struct rcpt_decoder *decoder, int entry,
                               const struct rcpt_token *channel)
 {

@@ -12,13 +12,13 @@
 #define DAY_US    (INT64_C(86400) * 1000000)
 #define DELIVERED "DELIVERED"
 
-/* What is wrong with an event in the making; filled by the check that fails. */
+/* The flaw of an event in the making; the check that fails fills it. */
 struct draft {
     enum rcpt_reject_reason reason;
     char detail[sizeof(((struct rcpt_reject *)NULL)->detail)];
 };
 
-/* False, so that a check can end with it. */
+/* Returns false, so that a check can end with it. */
 static bool refuse(struct draft *draft, enum rcpt_reject_reason reason, const char *detail)
 {
     draft->reason = reason;
@@ -38,8 +38,8 @@ static bool check_text(struct rcpt_decoder *decoder, size_t payload, size_t payl
     return refuse(draft, RCPT_REJECT_INVALID_UTF8, "the event is not UTF-8");
 }
 
-/* The id is compared byte by byte with what the platform stored, so what PostgreSQL cannot hold, or
- * what would become another text, is refused here. */
+/* The id is compared byte by byte with what the platform stored, so an id that PostgreSQL cannot
+ * hold, or that would become another text, is refused here. */
 static bool check_id(const struct rcpt_token *id, struct draft *draft)
 {
     switch (id->kind) {
@@ -71,7 +71,8 @@ static bool check_id(const struct rcpt_token *id, struct draft *draft)
     return true;
 }
 
-/* An integer as JSON writes it. False for fractions, exponents, and what no code can be. */
+/* An integer as JSON writes it. False for fractions, exponents and numbers outside the range of
+ * codes. */
 static bool read_code(const struct rcpt_token *number, int64_t *code)
 {
     int64_t value = 0;
@@ -118,8 +119,8 @@ static bool find_status(const struct rcpt_ladder *ladder, const struct rcpt_toke
     return false;
 }
 
-/* Leaves the time as it is, the record's, when the event names none. Zero is none: programs
- * write it where they have no time. */
+/* Leaves the record's time in place when the event names none. Zero counts as none: programs write
+ * it where they have no time. */
 static bool read_time(const struct rcpt_token *at, int64_t *at_us, struct draft *draft)
 {
     int64_t named_us = 0;
@@ -198,7 +199,8 @@ static bool read_part(const struct rcpt_token *tokens, uint8_t *part, uint8_t *p
     return true;
 }
 
-/* The person, as the gateway knows him, and the account, without which that says nothing. */
+/* Checks the person, as the gateway names him, and the account, without which that name means
+ * nothing. */
 static bool check_recipient(const struct rcpt_token *recipient, const struct rcpt_token *account,
                             struct draft *draft)
 {
@@ -214,7 +216,7 @@ static bool check_recipient(const struct rcpt_token *recipient, const struct rcp
     return true;
 }
 
-/* Flags are of a message, and a range names none. */
+/* Flags belong to a message, and a range names no message. */
 static bool check_range(const struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
                         int entry, struct draft *draft)
 {
@@ -224,7 +226,8 @@ static bool check_range(const struct rcpt_decoder *decoder, const struct rcpt_re
     return check_recipient(&tokens[RCPT_FIELD_RECIPIENT], &tokens[RCPT_FIELD_GATEWAY], draft);
 }
 
-/* The same checks as of an event, in the same order. A range is set aside among the rejects. */
+/* Makes the same checks as for an event, in the same order. A range is set aside among the rejects.
+ */
 static void take_range(struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
                        uint32_t index, size_t payload, size_t payload_size)
 {
@@ -258,9 +261,7 @@ static void take_range(struct rcpt_decoder *decoder, const struct rcpt_record_fi
 static struct rcpt_event *add_event(struct rcpt_decoder *decoder)
 {
     if (decoder->event_count == decoder->event_capacity) {
-        decoder->event_capacity = decoder->event_capacity > 0 ? decoder->event_capacity * 2 : 64;
-        decoder->events =
-            rcpt_realloc(decoder->events, decoder->event_capacity * sizeof(*decoder->events));
+        RCPT_GROW(decoder->events, decoder->event_capacity, 64);
         if (decoder->keys)
             decoder->event_keys = rcpt_realloc(
                 decoder->event_keys, decoder->event_capacity * sizeof(*decoder->event_keys));
@@ -268,8 +269,8 @@ static struct rcpt_event *add_event(struct rcpt_decoder *decoder)
     return &decoder->events[decoder->event_count++];
 }
 
-/* A short text that stands as it is in the payload is found by its place; anything else, which is
- * rare, by reading the event again. */
+/* A short text without escapes is remembered by its place in the payload. Any other text, which is
+ * rare, is found by reading the event again. */
 static void set_org(const struct rcpt_decoder *decoder, const struct rcpt_token *org,
                     struct rcpt_event *event)
 {
@@ -277,14 +278,15 @@ static void set_org(const struct rcpt_decoder *decoder, const struct rcpt_token 
         return;
     uintptr_t place = (uintptr_t)org->text - (uintptr_t)decoder->input.value - event->payload;
     bool is_near = place < event->payload_size && place < RCPT_RECORD_ORG_ELSEWHERE &&
-                   org->size <= UINT8_MAX; /* one that had escapes is not in the value */
+                   org->size <= UINT8_MAX; /* an unescaped copy is not in the value */
     event->org = is_near ? (uint16_t)place : RCPT_RECORD_ORG_ELSEWHERE;
     event->org_size = is_near ? (uint8_t)org->size : UINT8_MAX;
 }
 
-/* What copies of an event share: its id, else its time. The day of that time is part of both, since
- * PostgreSQL forgets by days (sql/lane/keys.sql). So is what it names, since some gateways give one
- * id to all events of a request: as it came, before a policy for machines makes another of it. */
+/* The key that copies of an event share: over its id, else its time. The day of its time is part of
+ * both, since PostgreSQL forgets by days (sql/lane/keys.sql). The status and flags that it names
+ * are part of the key, since some gateways give one id to all events of a request. They are taken
+ * as they came, before a policy for machines changes them. */
 static uint64_t key_of(const struct rcpt_token *id, int16_t code, uint32_t flags,
                        const struct rcpt_event *event)
 {
@@ -298,11 +300,11 @@ static uint64_t key_of(const struct rcpt_token *id, int16_t code, uint32_t flags
     uint64_t key = rcpt_hash_text_extended(&named, sizeof(named), 1);
     if (has_id)
         key = rcpt_hash_text_extended(id->text, id->size, key);
-    key ^= (uint64_t)event->part << 56; /* as sql/lane/address.sql changes it later */
+    key ^= (uint64_t)event->part << 56; /* sql/lane/address.sql changes it later in the same way */
     return key != 0 ? key : 1;
 }
 
-/* `named` and `flags`: what the event names. */
+/* `named` and `flags` are the status and flags that the event names. */
 static void set_for_rules(struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
                           const struct rcpt_ladder_entry *named, uint32_t flags,
                           struct rcpt_event *event)
@@ -313,7 +315,7 @@ static void set_for_rules(struct rcpt_decoder *decoder, const struct rcpt_token 
             key_of(&tokens[RCPT_FIELD_EVENT_ID], named->code, flags & ~named->mask, event);
 }
 
-/* Of a key that occurs twice, the last one counts. */
+/* If the key occurs twice, the last one counts. */
 void rcpt_record_open_flags(struct rcpt_record_fields *fields)
 {
     fields->flags = 0;
@@ -339,7 +341,7 @@ static struct rcpt_text text_of(const struct rcpt_token *token)
     return named ? (struct rcpt_text){token->text, token->size} : (struct rcpt_text){NULL, 0};
 }
 
-/* What comes from machines becomes what the policies make of it. */
+/* Applies the policies to receipts of machines. */
 static void apply_machines(struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
                            struct rcpt_machine_event *event)
 {
@@ -365,7 +367,7 @@ static void set_beside(const struct rcpt_decoder *decoder, struct rcpt_event *ev
                 rcpt_ladder_entry(decoder->ladder, (size_t)marks->statuses[kind])->code;
 }
 
-/* A field that is not there may be there under a name that only looks like its own. */
+/* A missing field may be there under a misspelt name: adds that name to the detail. */
 static void advise_name(const struct rcpt_decoder *decoder, const struct rcpt_token *tokens,
                         size_t payload, size_t payload_size, struct draft *draft)
 {
@@ -378,8 +380,8 @@ static void advise_name(const struct rcpt_decoder *decoder, const struct rcpt_to
         rcpt_record_advise_name(object, "status", draft->detail, sizeof(draft->detail));
 }
 
-/* An event with several flaws becomes a dead letter for the first of them in this order. One of
- * which the policies for machines leave nothing becomes nothing. */
+/* An event with several flaws becomes a dead letter for the first of them in this order. An event
+ * that the policies for machines ignore completely is dropped. */
 void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
                             uint32_t index, size_t payload, size_t payload_size)
 {

@@ -1,7 +1,7 @@
 /* Gives each gateway and class of reasons that events name a small number, in order of appearance,
- * and counts the receipts of each gateway and how late they came. For figures only: a name that is
- * too long, or one too many, counts as "other". Called by record_event.c for each event, by
- * record.c for those of a whole record, and by src/operate for metrics.
+ * and counts the receipts of each gateway and their delays. The numbers are for figures only: a
+ * name that is too long, or one too many, counts as "other". Called by record_event.c for each
+ * event, by record.c for the events of a whole record, and by src/operate for metrics.
  */
 #include <string.h>
 
@@ -64,7 +64,7 @@ const char *rcpt_decoder_facet(const struct rcpt_decoder *decoder, enum rcpt_fac
 const double rcpt_record_delay_bounds[RCPT_RECORD_DELAYS] = {
     1, 2, 5, 10, 30, 60, 300, 900, 3600, 14400, 43200, 86400, 259200, 604800};
 
-/* A receipt of the future, by a clock that is ahead, has no delay. */
+/* A receipt with a time in the future, from a clock that is ahead, has no delay. */
 static void count_delay(struct rcpt_record_delays *delays, double seconds)
 {
     unsigned bucket = 0;

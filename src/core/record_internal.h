@@ -1,4 +1,5 @@
-/* What the files of the record decoder share: the way is check → parse → (per event) take → finish.
+/* Shared by the files of the record decoder. The way of a record is check → parse → (per event)
+ * take → finish.
  *
  * Until a record is finished everything points into the caller's value or into the scratch memory;
  * finishing copies it into one allocation that is the record.
@@ -93,7 +94,7 @@ struct rcpt_decoder {
 
     struct rcpt_record_chunk **chunks; /* by lane: the one that is being filled; NULL: none yet */
 
-    /* Of the record that is being decoded. */
+    /* Input of the record that is being decoded. */
     struct rcpt_record_input input;
     int64_t default_at_us;
     struct rcpt_arena strings; /* unescaped strings */
@@ -111,17 +112,17 @@ struct rcpt_decoder {
 };
 
 /* Takes the value apart: fills the decoder's events and rejects. The common form is scanned at a
- * third of the parser's price; what the scan does not take goes through the parser. Where the scan
- * takes a record, both give the same. */
+ * third of the parser's price; any other record goes through the parser. For a record that the scan
+ * takes, both give the same result. */
 void rcpt_record_parse(struct rcpt_decoder *decoder);
 bool rcpt_record_scan(struct rcpt_decoder *decoder); /* false: nothing is filled */
 void rcpt_record_parse_any(struct rcpt_decoder *decoder);
 
-/* Of more than RCPT_RECORD_OWN_LETTERS + 1 rejects for one reason, all behind the first of these
- * become one (record_rest.c). */
+/* If there are more than RCPT_RECORD_OWN_LETTERS + 1 rejects for one reason, all behind the first
+ * RCPT_RECORD_OWN_LETTERS become one (record_rest.c). */
 void rcpt_record_gather_rests(struct rcpt_decoder *decoder);
 
-/* What a key means, in an event or in the outermost object. */
+/* The field that a key names, in an event or in the outermost object. */
 enum rcpt_field rcpt_record_field_of(const char *key, size_t size);
 
 /* Makes an event, or a reject with the first thing that is wrong, of one object's fields. */
@@ -134,8 +135,7 @@ void rcpt_record_take_flag(const struct rcpt_decoder *decoder, struct rcpt_recor
                            const struct rcpt_token *name);
 void rcpt_record_open_flags(struct rcpt_record_fields *fields); /* forgets an earlier list */
 
-/* What is wrong with a field that the decoder refuses, and what would be right (record_advice.c).
- */
+/* Adds to the detail the fault of a refused field, and its right form (record_advice.c). */
 void rcpt_record_advise_status(const struct rcpt_ladder *ladder, const struct rcpt_token *status,
                                char *detail, size_t size);
 void rcpt_record_advise_flags(const struct rcpt_ladder *ladder,
@@ -165,10 +165,10 @@ struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
 /* Memory for a record that one lane alone gets; sets *chunk, to NULL for a large one. */
 void *rcpt_record_allocate(struct rcpt_decoder *decoder, uint32_t lane, size_t bytes,
                            struct rcpt_record_chunk **chunk);
-/* The decoder's own part in a chunk, which may be NULL; records in it may stay. */
+/* Gives up the decoder's own reference to a chunk, which may be NULL; records in it may stay. */
 void rcpt_record_free_chunk(struct rcpt_record_chunk *filling);
 
-/* Forgets what was found so far. */
+/* Forgets all events and rejects found so far. */
 void rcpt_record_forget(struct rcpt_decoder *decoder);
 
 /* Makes the whole record one reject; the caller fills its detail. */

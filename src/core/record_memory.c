@@ -9,7 +9,7 @@
 #define CHUNK_BYTES (16u * 1024 - sizeof(struct rcpt_record_chunk) - 16) /* less what malloc adds */
 #define SMALL_BYTES 1024u
 
-/* A record that is freed stays out of bounds as if it had memory of its own. */
+/* Marks a freed record as out of bounds for the sanitizer, as if it had memory of its own. */
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #else
@@ -29,7 +29,7 @@ void rcpt_record_free_chunk(struct rcpt_record_chunk *filling)
         leave(filling);
 }
 
-/* One that has been emptied meanwhile is used again. */
+/* A chunk that has become empty is used again. */
 static struct rcpt_record_chunk *chunk_with(struct rcpt_record_chunk **filling, size_t bytes)
 {
     struct rcpt_record_chunk *chunk = *filling;

@@ -1,7 +1,7 @@
-/* Reads any JSON record: slower than record_scan.c, and the only place that says what is wrong with
+/* Reads any JSON record: slower than record_scan.c, and the only file that says what is wrong with
  * a record. A handler for the tokens of src/base/json_read.c: it collects the fields of the
- * outermost object and of the elements in the list of events. Called by record.c for what the
- * scanner does not take.
+ * outermost object and of the elements in the list of events. Called by record.c for records that
+ * the scanner does not take.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define SCHEMA_BYTES                                                                               \
     5u /* a zero, and the schema's number: what serializers of a schema registry write */
 
-/* What the outermost value is; a wrapper is what the last key "events" says. */
+/* The form of the outermost value; for a wrapper the last key "events" decides. */
 enum form {
     FORM_SCALAR,
     FORM_ARRAY,
@@ -76,7 +76,7 @@ static void set_field(struct parse *parse, const struct rcpt_json_token *token)
 {
     enum rcpt_field field = parse->open->next;
     if (field == RCPT_FIELD_EVENTS && parse->open == &parse->whole) {
-        rcpt_record_forget(parse->decoder); /* of a list under the same key before */
+        rcpt_record_forget(parse->decoder); /* forgets a list under the same key before */
         parse->form = FORM_BROKEN_WRAPPER;
     }
     if (field >= RCPT_FIELD__COUNT)
@@ -208,7 +208,7 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
     }
 }
 
-/* What was found before is void: another list under the same key, or the fields of an object that
+/* Forgets what was found before: another list under the same key, or the fields of an object that
  * is no event. */
 static void open_list(struct parse *parse, enum form form, const struct rcpt_json_token *token)
 {
@@ -302,7 +302,8 @@ static void refuse_json(struct rcpt_decoder *decoder, size_t byte, const char *t
         snprintf(reject->detail, sizeof(reject->detail), "byte %zu: %s", byte, text);
 }
 
-/* JSON, but is it a record? Invalid UTF-8 that lies in no event makes the whole record invalid. */
+/* Judges whether the JSON is a record. Invalid UTF-8 that lies in no event makes the whole record
+ * invalid. */
 static void judge_form(const struct parse *parse)
 {
     struct rcpt_reject *reject;
@@ -320,7 +321,7 @@ static void judge_form(const struct parse *parse)
     }
 }
 
-/* The encoding comes first: rcpt_record_take_event checks events only where it has a flaw. */
+/* Checks the encoding first: rcpt_record_take_event checks events only if the record has a flaw. */
 void rcpt_record_parse_any(struct rcpt_decoder *decoder)
 {
     struct parse parse = {

@@ -1,11 +1,11 @@
-/* The names of why a receipt, or a whole record, is not counted: reasons of dead letters, in
- * metrics, in the table dead_letter and for `receiptd dead-letters --reason`.
+/* The names of the reasons for which a receipt, or a whole record, is not counted: in metrics, in
+ * the table dead_letter and for `receiptd dead-letters --reason`.
  */
 #include <string.h>
 
 #include "receiptd/core/record.h"
 
-/* A reason without a name here would be a NULL in the table: each one has its own. */
+/* Each reason has its own name; one without a name would be NULL in the table. */
 const char *rcpt_reject_name(enum rcpt_reject_reason reason)
 {
     static const char *const names[RCPT_REJECT_REASON__COUNT] = {
@@ -36,7 +36,7 @@ const char *rcpt_reject_name(enum rcpt_reject_reason reason)
     return names[reason];
 }
 
-/* For what people write: options of commands and bodies of requests. */
+/* Checks a name that a person wrote: in a command's option or a request's body. */
 bool rcpt_reject_is_name(const char *name)
 {
     for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++)

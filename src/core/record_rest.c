@@ -1,20 +1,20 @@
 /* One letter for many refusals. A record of ten thousand empty objects would be ten thousand dead
- * letters, each with its row and key: so of each reason the first refusals have letters of their
+ * letters, each with its row and key. So the first refusals of each reason have letters of their
  * own, and one letter has the rest. It holds their texts as one JSON array, and their indexes, so
- * nothing is lost and a redrive finds each. Called by record.c when all of the record is known.
+ * nothing is lost and a redrive finds each. Called by record.c when the whole record is decoded.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "record_internal.h"
 
-/* A range that is taken stands among the rejects, and is none. */
+/* A range that is taken lies among the rejects, but is no refusal. */
 static bool is_refusal(const struct rcpt_reject *reject, enum rcpt_reject_reason reason)
 {
     return reject->reason == reason && !reject->range.is_taken;
 }
 
-/* Behind the value, where the record will have it. */
+/* The offset behind the value, where the rest will lie in the record. */
 static uint32_t rest_end(const struct rcpt_decoder *decoder)
 {
     return (uint32_t)(decoder->input.value_size + decoder->rest_size);
@@ -30,7 +30,7 @@ static void append(struct rcpt_decoder *decoder, const char *bytes, size_t size)
     decoder->rest_size += size;
 }
 
-/* The reject's place in the order of its reason, from 1. Whatever is not of the reason has none. */
+/* The reject's place among those of its reason, from 1. A reject for another reason has none. */
 static uint32_t number(const struct rcpt_reject *reject, enum rcpt_reject_reason reason,
                        uint32_t *seen)
 {
@@ -95,7 +95,8 @@ static void gather(struct rcpt_decoder *decoder, enum rcpt_reject_reason reason,
     decoder->reject_count = kept;
 }
 
-/* Most records have no reject at all, and a letter more or less is no reason to copy anything. */
+/* Most records have no reject at all. One letter above the limit is kept, since gathering it would
+ * save none. */
 void rcpt_record_gather_rests(struct rcpt_decoder *decoder)
 {
     uint32_t counts[RCPT_REJECT_REASON__COUNT] = {0};

@@ -1,7 +1,7 @@
 /* The common record, without a parser: flat objects in an array, in {"events": […]}, or alone,
- * whose strings hold no escape. Anything else, wrong or only unusual, is left to record_parse.c,
- * which starts from the first byte: so one place says what is wrong, and this one only has to be
- * right about what it takes. Called by record_parse.c.
+ * whose strings hold no escape. Any other record, wrong or only unusual, is left to record_parse.c,
+ * which starts from the first byte. So only one file reports flaws, and this one only has to be
+ * right about records that it takes. Called by record_parse.c.
  */
 #include <endian.h>
 #include <string.h>
@@ -53,8 +53,8 @@ static uint64_t special_bytes(uint64_t word)
            ((word - ONES * 0x20) & ~word & HIGHS);
 }
 
-/* Behind the opening quote; ends behind the closing one. Eight bytes at a time, up to the first
- * that needs attention. */
+/* Starts behind the opening quote and ends behind the closing one. Reads eight bytes at a time, up
+ * to the first that needs attention. */
 static bool scan_string(struct scan *scan, const char **text, size_t *size)
 {
     const char *next = scan->next;
@@ -134,7 +134,7 @@ static bool scan_scalar(struct scan *scan, struct rcpt_token *token)
     return good;
 }
 
-/* Behind the opening bracket of a list of flags: names and nothing else. */
+/* Starts behind the opening bracket of a list of flags; takes only names. */
 static bool scan_flags(struct scan *scan, struct rcpt_record_fields *fields)
 {
     skip_blanks(scan);
@@ -151,7 +151,7 @@ static bool scan_flags(struct scan *scan, struct rcpt_record_fields *fields)
     return take(scan, ']');
 }
 
-/* One key with its value. `whole`: the object is the record, where "events" means a list. A
+/* Reads one key with its value. `whole`: the object is the record, where "events" means a list. A
  * container as value ends the scan, except for a list of flags. */
 static bool scan_field(struct scan *scan, struct rcpt_record_fields *fields, bool whole)
 {
@@ -173,11 +173,11 @@ static bool scan_field(struct scan *scan, struct rcpt_record_fields *fields, boo
     if (!scan_scalar(scan, &token))
         return false;
     if (field < RCPT_FIELD__COUNT)
-        fields->tokens[field] = token; /* of a key that occurs twice, the last one counts */
+        fields->tokens[field] = token; /* if a key occurs twice, the last one counts */
     return field != RCPT_FIELD_EVENTS || !whole;
 }
 
-/* Behind the opening brace; takes the event at the closing one. */
+/* Starts behind the opening brace; takes the event at the closing one. */
 static bool scan_object(struct scan *scan, bool whole)
 {
     struct rcpt_record_fields fields;
@@ -200,7 +200,7 @@ static bool scan_object(struct scan *scan, bool whole)
     return true;
 }
 
-/* Behind the opening bracket. */
+/* Starts behind the opening bracket. */
 static bool scan_list(struct scan *scan)
 {
     skip_blanks(scan);
@@ -215,7 +215,8 @@ static bool scan_list(struct scan *scan)
     return take(scan, ']');
 }
 
-/* {"events": […]} without another key. An object that begins otherwise is an event. */
+/* {"events": […]} without another key. Reads a wrapper; an object that begins otherwise is an
+ * event. */
 static bool scan_wrapper(struct scan *scan)
 {
     const char *start = scan->next;
@@ -242,7 +243,7 @@ bool rcpt_record_scan(struct rcpt_decoder *decoder)
     const char *value = decoder->input.value;
     size_t size = decoder->input.value_size;
     struct scan scan = {.decoder = decoder, .value = value, .next = value, .end = value + size};
-    decoder->has_flaw = false; /* what has one is not taken */
+    decoder->has_flaw = false; /* the scan takes no record with a flaw */
     skip_blanks(&scan);
     bool taken = take(&scan, '[') ? scan_list(&scan) : take(&scan, '{') && scan_wrapper(&scan);
     skip_blanks(&scan);

@@ -14,7 +14,7 @@ struct item {
     struct item *next; /* of the list of all */
 };
 
-/* What cells are ordered by, as one number of 128 bits. */
+/* The values by which cells are ordered, as one number of 128 bits. */
 struct ordered {
     uint64_t high, low;
     const struct rcpt_tally_cell *cell;
@@ -164,8 +164,8 @@ static void take(struct rcpt_tally *tally, const struct ordered *ordered, uint32
     tally->count = count;
 }
 
-/* Nothing is written where additions cancel each other out. There is as much room as the table
- * has: from batch to batch the same sizes. */
+/* Writes no cell whose additions cancel each other out. Allocates as much room as the table has, so
+ * that sizes stay the same from batch to batch. */
 void rcpt_tally_finish(struct rcpt_tally *tally)
 {
     size_t most = tally->table.size;

@@ -19,8 +19,7 @@
 #define SECONDS_DIGITS 11
 /* … and with more than this they are beyond the year 9999. */
 #define MILLISECONDS_DIGITS 15
-/* More than any text that we are given has digits, so that an exponent cut to it changes
- * nothing. */
+/* Larger than the number of digits in any text, so that an exponent cut to it changes nothing. */
 #define EXPONENT_LIMIT INT64_C(1000000000)
 
 /* The part of the text that is not read yet. */
@@ -249,7 +248,8 @@ bool rcpt_timestamp_parse_epoch(const char *text, size_t size, int64_t *at_us)
     return true;
 }
 
-/* With leading zeros, and what follows. By hand, for the intake does it for every event. */
+/* Writes leading zeros, the digits, and `next`. By hand, because the intake does it for every
+ * event. */
 static char *put_digits(char *at, int value, int width, char next)
 {
     for (int place = width - 1; place >= 0; place--, value /= 10)

@@ -59,8 +59,8 @@ static struct rcpt_word *add(struct rcpt_words *words, struct rcpt_text text, ui
     return word;
 }
 
-/* The caller's text may go afterwards. Equal texts are one word, so words are compared by address.
- * */
+/* The caller's text may be freed afterwards. Equal texts are one word, so words are compared by
+ * address. */
 const struct rcpt_word *rcpt_words_find(struct rcpt_words *words, struct rcpt_text text)
 {
     text = rcpt_text_or_empty(text);
@@ -72,7 +72,7 @@ const struct rcpt_word *rcpt_words_find(struct rcpt_words *words, struct rcpt_te
     return word != NULL ? word : add(words, text, hash);
 }
 
-/* As COLLATE "C" orders. */
+/* Orders as COLLATE "C" does. */
 static int by_text(const void *left, const void *right)
 {
     const struct ordered *a = left, *b = right;
@@ -89,7 +89,7 @@ static struct ordered order_of(struct rcpt_word *word)
     return (struct ordered){be64toh(prefix), word};
 }
 
-/* As much room as the table has: from batch to batch the same sizes. */
+/* Allocates as much room as the table has, so that sizes stay the same from batch to batch. */
 void rcpt_words_rank(struct rcpt_words *words)
 {
     size_t count = 0;

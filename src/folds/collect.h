@@ -1,5 +1,5 @@
-/* Events of a topic, as JSON, become groups with what is to be collected: the fold in memory,
- * before anything goes to the database.
+/* Events of a topic, as JSON, become groups with collected values: the fold in memory, before
+ * anything goes to the database.
  *
  * Pure: no I/O, no clock. The caller bounds its size (_bytes). Its results are the parts that
  * sql/fold/gather merges.

@@ -1,5 +1,5 @@
-/* What collect.c (events into groups) and collect_values.c (what groups collect of their fields)
- * share. */
+/* Shared by collect.c (events into groups) and collect_values.c (values that groups collect of
+ * fields). */
 #ifndef RECEIPTD_FOLDS_COLLECT_INTERNAL_H
 #define RECEIPTD_FOLDS_COLLECT_INTERNAL_H
 
@@ -23,7 +23,7 @@ struct collect_set {
     uint64_t overflow;
 };
 
-/* What a group has collected of one field. */
+/* The values that a group has collected of one field. */
 struct collect_kept {
     struct collect_set set;
     struct rcpt_text json; /* first, last, min, max */
@@ -53,10 +53,10 @@ struct rcpt_fold_collector {
 };
 
 /* ---- collect.c ---- */
-/* Zeroed memory of the groups, counted in. */
+/* Zeroed memory of the groups; counts its bytes. */
 void *collect_take(struct rcpt_fold_collector *collector, size_t bytes);
 struct rcpt_text collect_keep(struct rcpt_fold_collector *collector, struct rcpt_text text);
-/* The scratch text, empty; what is in it is borrowed until the next call. */
+/* The scratch text, emptied; its content is borrowed until the next call. */
 struct fold_text *collect_begin(struct rcpt_fold_collector *collector);
 struct rcpt_text collect_written(const struct rcpt_fold_collector *collector);
 

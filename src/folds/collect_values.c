@@ -1,5 +1,5 @@
-/* What a group collects of its fields, by kind: set, count, first, last, sum, min, max; and the
- * JSON that sql/fold/gather merges. Called by collect.c. */
+/* The values that a group collects of fields, by kind: set, count, first, last, sum, min, max; and
+ * the JSON that sql/fold/gather merges. Called by collect.c. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

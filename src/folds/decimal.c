@@ -152,7 +152,7 @@ int fold_decimal_compare(struct rcpt_text a, struct rcpt_text b)
     return 0;
 }
 
-/* For what goes on inexactly. */
+/* The value as a double, for sums that are inexact from here on. */
 double fold_decimal_double(const struct fold_decimal *decimal)
 {
     char text[FOLD_DECIMAL_TEXT];

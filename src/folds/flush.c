@@ -42,8 +42,8 @@ void folds_learn(struct folds_gatherer *gatherer, const struct rcpt_pg_rows *row
     rcpt_arena_reset(&gatherer->arena, GATHER_MOST_READ);
 }
 
-/* The row that holds the kept sums replaces the rows that are gone. Nothing was added to the sums
- * since: reading and flushing never overlap. */
+/* The row that holds the kept sums replaces the rows that are gone. The sums have not grown since,
+ * because reading and flushing never overlap. */
 static void on_flushed(struct folds_shard *shard, struct rcpt_pg_rows *const *rows)
 {
     struct folds_gatherer *gatherer = shard->gatherer;
@@ -117,7 +117,7 @@ static void add_keep(struct folds_transaction *transaction, struct folds_gathere
     folds_sums_add(folds_add(transaction, "keep"), list->others, list->other_count, false);
 }
 
-/* ---- groups that are due for the database only ---- */
+/* ---- groups that only the database takes for due ---- */
 
 /* Columns of sql/fold/due. */
 enum { DUE_RULE, DUE_KEY, DUE_WINDOW, DUE_SURE };
@@ -231,7 +231,7 @@ void folds_flush_topics(struct folds_shard *shard)
     flush(shard, &nothing, NULL);
 }
 
-/* Where at least half of the sums would go, all go: keeping the rest costs as much. */
+/* If at least half of the sums would be flushed, all are: keeping the rest costs as much. */
 void folds_flush_idle(struct folds_shard *shard, const struct rcpt_pg_rows *due)
 {
     struct folds_gatherer *gatherer = shard->gatherer;

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/postgres/sql.h"
 
 /* Shards wait at most this long for their next step; answers of PostgreSQL and Kafka do not wait
@@ -99,7 +100,7 @@ static void show_rule(struct app_folds *folds, const struct rcpt_pg_rows *rows, 
     show(folds, RCPT_METRIC_FOLD_GROUPS, RCPT_LABELS(rule), rows, row, TOTAL_GROUPS);
     show(folds, RCPT_METRIC_FOLD_AVOIDABLE, RCPT_LABELS(rule), rows, row, TOTAL_AVOIDABLE);
     show(folds, RCPT_METRIC_FOLD_OPEN, RCPT_LABELS(rule), rows, row, TOTAL_OPEN);
-    for (size_t index = 0; index < sizeof(causes) / sizeof(causes[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(causes); index++) {
         show(folds, RCPT_METRIC_FOLD_PUBLISHED, RCPT_LABELS(rule, causes[index].cause), rows, row,
              causes[index].column);
         published += rcpt_pg_rows_int(rows, row, causes[index].column);
@@ -127,7 +128,7 @@ static void read_totals(struct app_folds *folds)
 
 /* ---- the connection ---- */
 
-/* Nothing is gathered or claimed before the rules are stored on this connection. */
+/* The rules must be stored on this connection before anything is gathered or claimed. */
 static void on_ready(void *context, struct rcpt_pg *pg)
 {
     struct app_folds *folds = context;
@@ -217,7 +218,7 @@ void folds_start(struct folds *folds)
         start(folds);
 }
 
-/* Work of rules that are not configured any more: groups, outbox or calls. */
+/* Earlier rules, which are no longer configured, have left groups, outbox rows or calls. */
 static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                     const struct rcpt_error *error)
 {
@@ -227,8 +228,7 @@ static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     RCPT_ASSERT(row_count == 1);
     if (!rcpt_pg_rows_bool(rows[0], 0, 0))
         return;
-    rcpt_log_info("folds",
-                  "folds: no rule is configured; what is left of earlier ones is published");
+    rcpt_log_info("folds", "folds: no rule is configured; the rest of earlier rules is published");
     start(folds);
 }
 
@@ -328,7 +328,7 @@ bool folds_are_settled(const struct folds *folds)
     return running == NULL || !topics_is_open(running->topics.reader);
 }
 
-/* Counts down to the last of the parts that folds_close() has begun to close. */
+/* Counts the parts that folds_close() has begun to close; the last one ends the folds. */
 static void on_part_closed(void *context)
 {
     struct app_folds *folds = context;
@@ -348,7 +348,7 @@ static void on_tick_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
-/* Five kinds of things close by themselves; the last one frees all. */
+/* Five kinds of parts close by themselves; the last one frees everything. */
 void folds_close(struct folds *folds)
 {
     struct app_folds *running = folds->running;

@@ -1,8 +1,8 @@
 /* Shard 0 of the publisher gathers for all shards. It reads rows of transitions as they come and
- * sums them up in memory (pending.h). What a rule makes of a transition costs the same for one as
- * for a thousand, so sums are flushed when a group may be idle, and otherwise the more
- * rarely the longer the last flush took. Each step ends by a transaction of flush.c or waits for
- * the next poll. Called by shard.c. */
+ * sums them up in memory (pending.h). Applying a rule costs the same for one transition as for a
+ * sum of a thousand. So sums are flushed when a group may be idle. Otherwise the wait grows with
+ * the duration of the last flush. Each step ends by a transaction of flush.c, or waits for the next
+ * poll. Called by shard.c. */
 #include "gather.h"
 
 #include <stdlib.h>
@@ -61,7 +61,7 @@ struct bounds {
     int64_t window_ms, hold_ms, events;
 };
 
-/* Without such a rule there are rows of removed rules only, which may wait. */
+/* Without such a rule only rows of removed rules are left, which may wait. */
 static struct bounds bounds_of(const struct folds_shard *shard)
 {
     const struct rcpt_config *config = shard->folds->context->config;
@@ -132,10 +132,10 @@ static void ask_for_groups(struct folds_shard *shard)
                        on_groups);
 }
 
-/* ---- groups that are due as far as the database knows ---- */
+/* ---- groups that the database takes for due ---- */
 
-/* Groups with recent transitions in memory are due for the database only. A full answer may
- * hide groups that really are due: then all sums go. */
+/* Groups with recent transitions in memory are due only in the database's view. A full answer may
+ * hide groups that really are due; then all sums are flushed. */
 static void on_due(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, size_t count)
 {
     RCPT_ASSERT(count == 1);
@@ -159,7 +159,7 @@ static void ask_for_due(struct folds_shard *shard)
     folds_shard_submit(shard, FOLDS_GATHERING, "reading what is due", &transaction, on_due);
 }
 
-/* ---- what to do ---- */
+/* ---- decisions ---- */
 
 /* Called when everything has been read, or memory is full. The order is that of urgency: memory,
  * age and size, unknown groups, due groups, topics. */
@@ -196,10 +196,7 @@ static int64_t take_in(struct folds_gatherer *gatherer, const struct rcpt_pg_row
     int64_t id, count = folds_sums_read(gatherer->pending, &gatherer->arena, rows, row, &id);
     rcpt_arena_reset(&gatherer->arena, GATHER_MOST_READ);
     if (gatherer->row_count == gatherer->row_capacity) {
-        gatherer->row_capacity =
-            gatherer->row_capacity == 0 ? MOST_ROWS : 2 * gatherer->row_capacity;
-        gatherer->rows =
-            rcpt_realloc(gatherer->rows, gatherer->row_capacity * sizeof(*gatherer->rows));
+        RCPT_GROW(gatherer->rows, gatherer->row_capacity, MOST_ROWS);
     }
     gatherer->rows[gatherer->row_count++] = id;
     return count;

@@ -1,4 +1,4 @@
-/* What gather.c and flush.c share: the sums that are in memory and the rows that they stem from. */
+/* Shared by gather.c and flush.c: the sums that are in memory and the rows that they stem from. */
 #ifndef RECEIPTD_FOLDS_GATHER_H
 #define RECEIPTD_FOLDS_GATHER_H
 
@@ -25,18 +25,19 @@ struct folds_gatherer {
 /* ---- flush.c ---- */
 /* Writes all sums into groups, and claims groups that are due. */
 void folds_flush_all(struct folds_shard *shard);
-/* Writes sums of idle groups; `due`: groups that are due as far as the database knows.
- * The sums of other groups may stay in memory. */
+/* Writes sums of idle groups; `due`: groups that the database takes for due. The sums of other
+ * groups may stay in memory. */
 void folds_flush_idle(struct folds_shard *shard, const struct rcpt_pg_rows *due);
 /* Gathers events of topics; all sums stay in memory. */
 void folds_flush_topics(struct folds_shard *shard);
-/* Postpones groups that are due for the database only. */
+/* Postpones groups that only the database takes for due. */
 void folds_postpone(struct folds_shard *shard, const struct rcpt_pg_rows *due);
-/* How many groups of `due` are due for the database only: their last transitions are in memory. */
+/* How many groups of `due` only the database takes for due: their last transitions are in memory.
+ */
 size_t folds_count_recent(const struct folds_shard *shard, const struct rcpt_pg_rows *due);
-/* Adds the parameters of `gather` for entries that are new: it answers with their groups. */
+/* Adds the parameters of `gather` for new entries, whose groups it returns. */
 void folds_add_question(const struct rcpt_fold_list *list, struct rcpt_pg_encoder *encoder);
-/* Takes in which groups the entries belong to, from an answer of `gather`. */
+/* Reads the groups of the entries from an answer of `gather`. */
 void folds_learn(struct folds_gatherer *gatherer, const struct rcpt_pg_rows *rows);
 /* A parameter with the ids of the first `count` rows. */
 void folds_add_rows(struct rcpt_pg_encoder *encoder, const struct folds_gatherer *gatherer,

@@ -1,8 +1,8 @@
-/* Folds of the running daemon, between their files.
+/* Shared by the files of the folds.
  *
  * folds.c    the connection, rules, totals, start and end
  * shard.c    a shard of the publisher: its states, claims, publishing
- * gather.c   what lanes and topics have appended, into groups: what to do next
+ * gather.c   rows of lanes and topics into groups: decides the next step
  * flush.c    sums from memory into groups
  * sums.c     sums of transitions as parameters and as rows
  * pending.c, pending_groups.c    sums in memory; pure
@@ -10,8 +10,8 @@
  * collect.c, collect_values.c    events of topics into groups in memory; pure
  * letters.c  dead letters of events
  * calls.c    publications by webhook
- * rules.c    rules as PostgreSQL gets them
- * plan.c     what a rule would publish with other windows; pure, for `receiptd fold-plan`
+ * rules.c    rules in the form for PostgreSQL
+ * plan.c     publications of a rule with other windows; pure, for `receiptd fold-plan`
  * text.c     JSON into a growing text
  */
 #ifndef RECEIPTD_FOLDS_INTERNAL_H
@@ -32,16 +32,16 @@
  * lease of a call cannot end while its attempt still runs. */
 #define FOLDS_CALL_LEASE_MS 65000
 
-/* What a shard awaits, and the callback that ends it:
+/* The states of a shard, with what each awaits and the callback that ends it.
  *
- * IDLE        the next tick; not before retry_at_ms and poll_at_ms
+ * IDLE        the next tick; not before retry_at_ms and poll_at_ms.
  * POLLING     PostgreSQL: is there anything to do? (on_polled)
- * OPENING     Kafka: a producer that fences off older ones, and the mark (on_opened)
- * FENCING     PostgreSQL: an epoch that fences off older owners (on_fenced)
- * GATHERING   PostgreSQL: rows into groups, due groups into the outbox, clean-up
- * READING     PostgreSQL: the outbox (on_read)
- * PUBLISHING  Kafka: one transaction with the mark (on_published)
- * EMPTYING    PostgreSQL: the outbox below the mark is deleted (on_emptied)
+ * OPENING     Kafka: a producer that fences off older ones, and the mark (on_opened).
+ * FENCING     PostgreSQL: an epoch that fences off older owners (on_fenced).
+ * GATHERING   PostgreSQL: rows into groups, due groups into the outbox, clean-up.
+ * READING     PostgreSQL: the outbox (on_read).
+ * PUBLISHING  Kafka: one transaction with the mark (on_published).
+ * EMPTYING    PostgreSQL: the outbox below the mark is deleted (on_emptied).
  */
 enum folds_state {
     FOLDS_IDLE,
@@ -164,7 +164,7 @@ struct folds_gatherer *folds_gather_new(void);
 void folds_gather_free(struct folds_gatherer *gatherer);
 void folds_gather_forget(struct folds_gatherer *gatherer); /* what is in memory */
 void folds_gather_rules_changed(struct folds_gatherer *gatherer);
-/* There is something of these. `now_us`: the database's time. */
+/* Gathers; the flags tell what there is. `now_us`: the database's time. */
 void folds_gather(struct folds_shard *shard, bool transitions, bool topics, bool due,
                   int64_t now_us);
 

@@ -42,8 +42,7 @@ void folds_letters_add(struct folds_letters *letters, const struct rcpt_kafka_me
 {
     size_t size = message->value == NULL ? 0 : message->value_size;
     if (letters->count == letters->capacity) {
-        letters->capacity = letters->capacity == 0 ? 16 : 2 * letters->capacity;
-        letters->list = rcpt_realloc(letters->list, letters->capacity * sizeof(*letters->list));
+        RCPT_GROW(letters->list, letters->capacity, 16);
     }
     struct folds_letter *letter = &letters->list[letters->count++];
     *letter = (struct folds_letter){

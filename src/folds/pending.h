@@ -1,11 +1,11 @@
-/* Transitions that the publisher of folds has read and that are in no group of the database yet:
- * their sums, and how lately each group was touched. Pure; times in microseconds since 1970 by the
+/* Transitions that the publisher of folds has read and not yet written to groups of the database:
+ * their sums, and when each group was last touched. Pure; times in microseconds since 1970 by the
  * database's clock.
  *
- * What a transition means to the rules is the database's business (sql/fold/gather.sql). What is
- * counted apart here is an *entry*: organisation, campaign, status before and after, new flags,
- * columns of the inbox. The database answers the first flush of an entry with its groups; until
- * then the entry counts as idle as soon as the shortest window allows.
+ * The database applies the rules to transitions (sql/fold/gather.sql). Here they are summed by
+ * *entry*: organisation, campaign, status before and after, new flags, columns of the inbox. The
+ * database answers the first flush of an entry with its groups; until then the entry counts as idle
+ * as soon as the shortest window allows.
  */
 #ifndef RECEIPTD_FOLDS_PENDING_H
 #define RECEIPTD_FOLDS_PENDING_H
@@ -53,11 +53,11 @@ struct rcpt_fold_list {
     size_t count, known, other_count;
 };
 
-/* Everything. */
+/* Lists all entries with a sum. */
 struct rcpt_fold_list rcpt_fold_pending_list_all(struct rcpt_fold_pending *pending);
-/* All entries of the groups that are idle or selected, all entries of the other groups of these,
- * and so on: the database then knows everything of a group, or nothing new. Also entries whose
- * groups are unknown, which may belong to a selected one; none of them must be idle. */
+/* Lists all entries of the groups that are idle or selected, all entries of the other groups of
+ * these, and so on. So the database knows everything of a group, or nothing new. Also lists entries
+ * whose groups are unknown, which may belong to a selected one; none of them may be idle. */
 struct rcpt_fold_list rcpt_fold_pending_list_idle(struct rcpt_fold_pending *pending,
                                                   int64_t now_us);
 void rcpt_fold_pending_select(struct rcpt_fold_pending *pending, struct rcpt_text rule,

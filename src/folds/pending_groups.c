@@ -1,6 +1,6 @@
-/* Which groups the entries belong to, as the database has answered, and the lists of entries that
- * are to be flushed. The sums of a group are flushed together or not at all, so that the database
- * knows everything of it or nothing new. Called by gather.c and flush.c. */
+/* The groups of the entries, as the database has answered, and the lists of entries to be flushed.
+ * The sums of a group are flushed together or not at all, so that the database knows everything of
+ * it or nothing new. Called by gather.c and flush.c. */
 #include "pending_internal.h"
 
 #include <stdlib.h>
@@ -104,7 +104,7 @@ struct rcpt_fold_list rcpt_fold_pending_list_idle(struct rcpt_fold_pending *pend
     return make_list(pending);
 }
 
-/* Entries and groups remain with what is known of them; sums that stayed are counted again. */
+/* Entries keep their groups; sums that stayed in memory are counted again. */
 void rcpt_fold_pending_flushed(struct rcpt_fold_pending *pending)
 {
     folds_pending_sweep(pending);

@@ -1,5 +1,5 @@
-/* What pending.c (entries, their sums, which are idle) and pending_groups.c (lists to be flushed,
- * the groups of entries) share. */
+/* Shared by pending.c (entries, sums, idleness) and pending_groups.c (lists to be flushed, groups
+ * of entries). */
 #ifndef RECEIPTD_FOLDS_PENDING_INTERNAL_H
 #define RECEIPTD_FOLDS_PENDING_INTERNAL_H
 
@@ -45,12 +45,12 @@ struct rcpt_fold_pending {
     bool swept; /* groups know what their entries know */
 };
 
-/* Memory of the arena, counted in. */
+/* Memory of the arena; counts its bytes. */
 void *folds_pending_take(struct rcpt_fold_pending *pending, size_t bytes);
 struct rcpt_text folds_pending_keep(struct rcpt_fold_pending *pending, struct rcpt_text text);
 bool folds_pending_is_known(const struct rcpt_fold_pending *pending,
                             const struct pending_entry *entry);
-/* Groups take over what their entries know. */
+/* Groups take over the last transitions of their entries, and whether one has a sum. */
 void folds_pending_sweep(struct rcpt_fold_pending *pending);
 
 static inline int64_t folds_pending_smaller(int64_t a, int64_t b)

@@ -1,4 +1,4 @@
-/* What a rule would publish with other windows, from a history of events: publications, delays,
+/* The publications of a rule with other windows, from a history of events: publications, delays,
  * peaks; as a table and as SVG. Pure. Called by the command fold-plan. */
 #include "receiptd/folds/plan.h"
 
@@ -201,7 +201,7 @@ static void write_line(const struct fold_plan_row *rows, size_t count, const cha
     fputs("\"/>\n", out);
 }
 
-/* Characters that mean something to XML are left out. */
+/* Characters with a meaning in XML are left out. */
 static void write_title(const char *title, FILE *out)
 {
     fprintf(out, "<text x=\"%d\" y=\"20\" font-size=\"14\">", LEFT);

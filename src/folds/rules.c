@@ -47,7 +47,8 @@ static bool has_key(const struct rcpt_fold_config *fold, const char *name)
     return false;
 }
 
-/* Whether groups are told apart by a field of the transition; only these cost nothing to join. */
+/* Whether groups are told apart by a field of the transition; only fields of the transition cost no
+ * join. */
 static void write_key_field(struct rcpt_json *json, const struct rcpt_fold_config *fold,
                             const char *name, const char *field)
 {
@@ -166,7 +167,7 @@ static void write_rule(struct rcpt_json *json, const struct rcpt_fold_config *fo
     write_collect(json, fold);
     write_interval(json, "window", fold->window_ms);
     write_interval(json, "max_hold", fold->max_hold_ms);
-    /* No wait of a call is longer, and neither is one for the answer of a call in flight. */
+    /* No wait of a call is longer, nor is a wait for the answer of a call in flight. */
     write_interval(json, "longest_wait",
                    fold->publish.webhook.retry_max_ms > FOLDS_CALL_LEASE_MS
                        ? fold->publish.webhook.retry_max_ms

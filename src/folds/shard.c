@@ -1,9 +1,9 @@
-/* A shard of the publisher: fences off earlier owners, gathers or claims what is due, publishes the
- * outbox by transactions of Kafka. The states are enum folds_state; enter() is their only setter.
- * Every step begins in IDLE and returns to it, so one thing is in flight at a time. The owner of
- * the partition with the shard's share of receipts works on it; should two instances believe so,
- * the epoch in PostgreSQL and the producer's fence in Kafka let one through. Called by folds.c and,
- * for shard 0, by gather.c. */
+/* A shard of the publisher: fences off earlier owners, gathers, claims due groups, and publishes
+ * the outbox by transactions of Kafka. The states are enum folds_state; enter() is their only
+ * setter. Every step begins in IDLE and returns to it, so one thing is in flight at a time. The
+ * instance with the partition of the shard's share of receipts works on it. If two instances
+ * believe so, the epoch in PostgreSQL and the producer's fence in Kafka let only one through.
+ * Called by folds.c and, for shard 0, by gather.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ static bool is_fenced(const struct folds_shard *shard)
 
 /* ---- failures ---- */
 
-/* The next try waits; nothing is lost, since every step begins from what the database has. */
+/* The next try waits. No work is lost, since every step begins from the database's state. */
 static void back_off(struct folds_shard *shard, const char *what, const struct rcpt_error *error)
 {
     struct app_folds *folds = shard->folds;
@@ -98,7 +98,7 @@ static void on_failed(struct folds_shard *shard, const struct rcpt_error *error)
         rcpt_pg_reconnect(shard->folds->asker.pg, error);
 }
 
-/* The next connection may know less than this one: what Kafka has is compared with it then. */
+/* The database may have gone back by the next connection; then it is compared with Kafka's mark. */
 void folds_shard_down(struct folds_shard *shard)
 {
     shard->epoch = 0;
@@ -135,7 +135,7 @@ void folds_add_claim(struct folds_transaction *transaction, const struct folds_s
     rcpt_pg_add_int4(add_own(transaction, shard, "claim"), MOST_GROUPS);
 }
 
-/* What a gathering had in memory is read again: its rows may be gone, or another instance's. */
+/* Rows that a gathering had in memory are read again: they may be gone, or another instance's. */
 static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                       const struct rcpt_error *error)
 {
@@ -188,7 +188,7 @@ static void on_fenced(struct folds_shard *shard, struct rcpt_pg_rows *const *row
     folds_shard_poll(shard);
 }
 
-/* Takes the next epoch, and tells the database below which mark Kafka has everything. */
+/* Takes the next epoch, and tells the database the mark below which Kafka has everything. */
 static void take_epoch(struct folds_shard *shard)
 {
     struct folds_transaction transaction = {.count = 0};
@@ -198,7 +198,8 @@ static void take_epoch(struct folds_shard *shard)
     folds_shard_submit(shard, FOLDS_FENCING, "taking it over", &transaction, on_fenced);
 }
 
-/* Opening fences off the producer of an earlier owner and settles what it had begun. */
+/* Opening fences off the producer of an earlier owner and settles the transaction that it had
+ * begun. */
 static void on_opened(void *context, int64_t mark, const struct rcpt_error *error)
 {
     struct folds_shard *shard = context;
@@ -213,7 +214,7 @@ static void on_opened(void *context, int64_t mark, const struct rcpt_error *erro
     take_epoch(shard);
 }
 
-/* Kafka's fence comes before PostgreSQL's: the mark says what the last owner has published. */
+/* Kafka's fence comes before PostgreSQL's: the mark shows what the last owner has published. */
 static void take_over(struct folds_shard *shard)
 {
     if (rcpt_transactor_is_open(shard->transactor)) {
@@ -376,7 +377,7 @@ static void forget(struct folds_shard *shard)
 /* Columns of sql/fold/poll. */
 enum { WORK_TRANSITIONS, WORK_TOPICS, WORK_DUE, WORK_CLAIMED, WORK_NOW };
 
-/* What was claimed goes out before anything more is claimed or gathered. */
+/* Claimed publications go out before anything more is claimed or gathered. */
 static void on_polled(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, size_t count)
 {
     RCPT_ASSERT(count == 1);
@@ -415,7 +416,7 @@ void folds_shard_poll(struct folds_shard *shard)
     folds_shard_submit(shard, FOLDS_POLLING, "polling for work", &transaction, on_polled);
 }
 
-/* Other instances own the shard: they may change what is in memory here. */
+/* Another instance owns the shard now, and may change rows that are in memory here. */
 static void give_up(struct folds_shard *shard)
 {
     if (rcpt_transactor_is_open(shard->transactor))

@@ -64,7 +64,7 @@ static bool is_plain(const char *bytes, size_t size)
     return true;
 }
 
-/* Rare: quotes, control characters and what is not ASCII go through the JSON writer. */
+/* Rare: quotes, control characters and bytes that are not ASCII go through the JSON writer. */
 static void put_escaped(struct fold_text *text, const char *bytes, size_t size)
 {
     char *written = NULL;

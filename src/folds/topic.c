@@ -1,6 +1,6 @@
 /* Events of topics, folded in memory, into fold_event: the owner of a reader of topics
- * (topics/topics.h). Its transactions hold the groups of what was read, and the dead letters of
- * events that no rule can take. A change of rules reads what is in memory again, with a new
+ * (topics/topics.h). Its transactions hold the groups of the events, and the dead letters of events
+ * that no rule can take. After a change of rules the events in memory are read again, with a new
  * consumer. Called by folds.c. */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define BATCH_EVENTS 500000u /* that are folded in memory until nothing more is taken in */
 #define BATCH_BYTES  (8u * 1024 * 1024)
 #define FETCH_BYTES  (16u * 1024 * 1024)
-/* From one transaction to the next: events fold in memory meanwhile, where it costs least. */
+/* The pause between two transactions: events fold in memory meanwhile, where it costs least. */
 #define LINGER_MS      200
 #define LOG_LETTERS_MS 10000
 

@@ -1,6 +1,6 @@
 /* An account of the intake from its configuration: gateway or custom description, templates,
- * secrets, networks. Everything that can be wrong is found here, at the start and by `receiptd
- * check-config`, with the key in the message; afterwards adapters only read it. */
+ * secrets, networks. All faults are found here, at the start and by `receiptd check-config`, with
+ * the key in the message; afterwards adapters only read the account. */
 #include "account.h"
 #include "crypto.h"
 #include "sns.h"
@@ -98,7 +98,7 @@ static bool compile_fields(struct rcpt_intake_account *account,
            compile(config, "link", fields->link, &account->fields.link, error) &&
            compile(config, "cost", fields->cost, &account->fields.cost, error) &&
            compile(config, "custom.ip", fields->ip, &account->fields.ip, error) &&
-           /* What our own platform has put into the callback's URL. */
+           /* Ids that our own platform has put into the callback's URL. */
            compile(config, "message_id", custom ? NULL : "?message_id", &account->url_message_id,
                    error) &&
            compile(config, "campaign_id", custom ? NULL : "?campaign_id", &account->url_campaign_id,
@@ -222,7 +222,7 @@ static bool check_secrets(struct rcpt_intake_account *account,
     return false;
 }
 
-/* verify: off needs nothing; everything else must be able to verify. */
+/* `verify: off` needs no credentials; other values must be able to verify. */
 static bool check_credentials(struct rcpt_intake_account *account,
                               const struct rcpt_intake_account_config *config,
                               struct rcpt_error *error)
@@ -244,7 +244,7 @@ static bool check_credentials(struct rcpt_intake_account *account,
 
 /* ---- forms of ids ---- */
 
-/* Of two forms that undo each other only the last would count. */
+/* If two forms undo each other, only the last would count. */
 static bool check_form(const struct rcpt_intake_account *account, enum rcpt_id_form form,
                        const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -311,7 +311,7 @@ static bool read_zone(struct rcpt_intake_account *account,
     return false;
 }
 
-/* False: the error names the key. The account is freed as far as it was filled. */
+/* False: the error names the key. The caller frees the partly filled account. */
 static bool fill(struct rcpt_intake_account *account,
                  const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {

@@ -48,7 +48,7 @@ bool rcpt_account_fail(struct rcpt_error *error, const struct rcpt_intake_accoun
 RCPT_MUST_CHECK bool rcpt_account_make_custom(struct rcpt_intake_account *account,
                                               const struct rcpt_intake_account_config *config,
                                               struct rcpt_error *error);
-/* False: a template reads what the account's signature does not cover. */
+/* False: a template reads a part that the account's signature does not cover. */
 RCPT_MUST_CHECK bool rcpt_account_check_coverage(const struct rcpt_intake_account *account,
                                                  const struct rcpt_intake_account_config *config,
                                                  struct rcpt_error *error);

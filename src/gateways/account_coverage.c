@@ -1,6 +1,6 @@
-/* Whether an account reads only what its signature covers. A third party that has one signed
- * request could change the other parts, and so name any message; such a configuration is refused at
- * the start. Called by account.c. */
+/* Whether an account reads only the parts that its signature covers. A third party that has one
+ * signed request could change the other parts, and so name a message of its choice; such a
+ * configuration is refused at the start. Called by account.c. */
 #include "account.h"
 
 #include <sysexits.h>
@@ -30,8 +30,8 @@ static bool check_url_ids(const struct rcpt_intake_account_config *config, struc
                                                       "auth: url-hmac has nothing but signed ids");
 }
 
-/* Compares what each template reads with what the scheme covers, and names the first that reads
- * more. */
+/* Compares the parts that each template reads with those that the scheme covers, and names the
+ * first template that reads more. */
 static bool check_covered(const struct rcpt_intake_account *account,
                           const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {

@@ -1,5 +1,5 @@
-/* `gateway: custom`: what the account says of its gateway becomes a description like those of the
- * adapters. Called by account.c. */
+/* `gateway: custom`: the account's description of its gateway takes the form of the adapters' ones.
+ * Called by account.c. */
 #include <stdlib.h>
 #include <sysexits.h>
 

@@ -2,8 +2,8 @@
  * view, document, items, drafts; draft.c makes events of those. Pure: no I/O, no clock, memory from
  * the request's arena.
  *
- * rcpt_intake_adapt() is called by src/intake and by `receiptd intake try`. After rcpt_verify()
- * nothing is read that the signature does not cover: the view hides it. */
+ * rcpt_intake_adapt() is called by src/intake and by `receiptd intake try`. After rcpt_verify() the
+ * view hides everything that the signature does not cover. */
 #include "account.h"
 #include "items.h"
 #include "receiptd/core/record.h"
@@ -27,7 +27,7 @@ static struct rcpt_text value_or(struct rcpt_text value, const struct rcpt_templ
     return value.size > 0 ? value : rcpt_template_value(template, source);
 }
 
-/* All that is said of an error; the first that says anything is the reason. */
+/* Collects all codes and words of an error; the first that is no "no error" is the reason. */
 static void fill_said(const struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_text values[RCPT_SAID_MOST];
@@ -74,8 +74,8 @@ static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *dr
         draft->channel = rcpt_text_of(reading->gateway->channel);
 }
 
-/* Without an item (a form) the whole body is what a dead letter shows. UTF-8 is checked per item,
- * so that one bad item does not refuse its neighbours. */
+/* Without an item (a form) a dead letter shows the whole body. UTF-8 is checked per item, so that
+ * one bad item does not refuse its neighbours. */
 static void read_item(struct rcpt_reading *reading, const struct rcpt_node *item)
 {
     struct rcpt_draft draft = {.item = item, .raw = item != NULL ? item->raw : reading->raw};
@@ -92,7 +92,7 @@ static void read_item(struct rcpt_reading *reading, const struct rcpt_node *item
         rcpt_reading_add(reading, &draft);
 }
 
-/* ---- what we have put into the URL ---- */
+/* ---- parameters that we have put into the URL ---- */
 
 /* The parameter of the URL that is a credential; NULL: there is none. */
 static const char *credential_of(const struct rcpt_intake_account *account)
@@ -120,7 +120,7 @@ static bool is_own_parameter(const struct rcpt_reading *reading, struct rcpt_tex
            (account->auth_name != NULL && rcpt_text_is(name, account->auth_name));
 }
 
-/* Nothing in the query is the gateway's. */
+/* Whether every parameter of the query is ours, and none the gateway's. */
 static bool is_own_query(const struct rcpt_reading *reading)
 {
     const struct rcpt_form *query = &reading->source.query;
@@ -132,8 +132,8 @@ static bool is_own_query(const struct rcpt_reading *reading)
 
 /* ---- from document to items ---- */
 
-/* What was sent by a person, or is known to be no receipt, is ignored; anything else may be a
- * receipt in a form that the adapter does not know. */
+/* Ignores a person's message, and any other known item that is no receipt. Other items may be
+ * receipts in a form that the adapter does not know. */
 static void read_other(struct rcpt_reading *reading, const struct rcpt_node *node)
 {
     const struct rcpt_gateway *gateway = reading->gateway;
@@ -147,7 +147,7 @@ static void read_other(struct rcpt_reading *reading, const struct rcpt_node *nod
         rcpt_draft_set_aside(reading, &draft);
 }
 
-/* A POST that says nothing of a body, as old clients send it with one. */
+/* Whether a POST announces no body, as some old clients do that send one. */
 static bool has_no_length(const struct rcpt_reading *reading)
 {
     return rcpt_text_is(reading->source.request->method, "POST") &&
@@ -155,8 +155,8 @@ static bool has_no_length(const struct rcpt_reading *reading)
            rcpt_reading_header(reading, "transfer-encoding").at == NULL;
 }
 
-/* The body is empty, so that the query has to be the receipt. What our own platform has put into
- * the URL is none: a gateway tries it so. */
+/* The body is empty, so the query has to be the receipt. Parameters that our own platform has put
+ * into the URL are none: a gateway tries the URL with them. */
 static void read_query(struct rcpt_reading *reading)
 {
     struct rcpt_draft draft = {.raw = reading->raw};
@@ -187,8 +187,8 @@ static void read_document(struct rcpt_reading *reading)
 
 /* ---- from request to document ---- */
 
-/* 400 for what is no JSON, 413 for what is too deep or too large: the gateway's own body would say
- * that all is well. */
+/* Answers 400 for a text that is no JSON, and 413 for one that is too deep or too large. The
+ * gateway's usual answer would signal success. */
 static void parse_json(struct rcpt_reading *reading, struct rcpt_text text)
 {
     const char *reason = NULL;
@@ -201,7 +201,7 @@ static void parse_json(struct rcpt_reading *reading, struct rcpt_text text)
     reading->result->answer.body = (struct rcpt_text){NULL, 0};
 }
 
-/* The verifier may have parsed the body already, and left only what is signed. */
+/* The verifier may have parsed the body already, and left only the signed members. */
 static void find_document(struct rcpt_reading *reading)
 {
     struct rcpt_text body = reading->source.request->body;

@@ -194,7 +194,7 @@ static void seal(struct rcpt_aggregate *aggregate, struct partition *partition)
     partition->last_sealed = batch;
 }
 
-/* Two bytes more: the comma and the closing bracket. */
+/* Needs two more bytes: the comma and the closing bracket. */
 static bool fits(const struct rcpt_aggregate *aggregate, const struct rcpt_aggregate_batch *batch,
                  size_t size)
 {
@@ -239,8 +239,9 @@ static bool is_due(const struct rcpt_aggregate *aggregate, const struct partitio
         return false;
     if (partition->sealed != NULL || now_ms - batch->opened_ms >= aggregate->settings.linger_ms)
         return true;
-    /* Where the last record took along what several requests brought, there is a crowd: waiting a
-     * little makes fewer and larger records. One client that asks again and again never waits. */
+    /* If the last record held events of several requests, many clients are active: a short wait
+     * makes fewer and larger records. A single client that sends one request after another never
+     * waits. */
     return partition->in_flight == 0 &&
            (partition->last_requests < 2 ||
             now_ms - partition->last_sent_ms >= aggregate->settings.linger_ms);
@@ -273,7 +274,7 @@ static void note_sent(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_ba
 }
 
 /* A partition without open and sealed batches leaves the list of those that wait; the last one
- * takes its place, so the order of the list is of no meaning. */
+ * takes its place, so the order of the list has no meaning. */
 struct rcpt_aggregate_batch *rcpt_aggregate_next(struct rcpt_aggregate *aggregate, int64_t now_ms)
 {
     for (uint32_t i = 0; i < aggregate->waiting_count; i++) {

@@ -82,7 +82,7 @@ static unsigned half_of_hmac(const EVP_MD *digest, struct rcpt_text key, unsigne
     return size;
 }
 
-/* Of several texts as they stand: to join them would take as much memory again. */
+/* The HMAC of several texts in place: joining them would take as much memory again. */
 static unsigned hmac_of_several(const EVP_MD *digest, struct rcpt_text key,
                                 const struct rcpt_text *texts, unsigned char *out)
 {
@@ -207,8 +207,8 @@ struct rcpt_text rcpt_base64url_decode(struct rcpt_text text, struct rcpt_arena 
     return bytes;
 }
 
-/* In constant time for equal lengths. Empty texts are never the same: an empty secret would let
- * everybody in. */
+/* In constant time for equal lengths. Empty texts are never the same: an empty secret would admit
+ * every request. */
 bool rcpt_same(struct rcpt_text left, struct rcpt_text right)
 {
     return left.size == right.size && left.size > 0 &&
@@ -234,7 +234,7 @@ static bool verify(EVP_PKEY *key, const EVP_MD *digest, struct rcpt_text signatu
     return good;
 }
 
-/* What stands before the point of a P-256 key in its one canonical form: other parameters, or a
+/* The bytes before the point of a P-256 key in its one canonical form: other parameters, or a
  * compressed or hybrid point, are refused. */
 static bool is_p256_key(struct rcpt_text der)
 {
@@ -291,7 +291,8 @@ static struct rcpt_text without_blanks(struct rcpt_text text, struct rcpt_arena 
     return (struct rcpt_text){out, used};
 }
 
-/* A damaged text must not mean the same certificate: what OpenSSL writes is what we were given. */
+/* A damaged text must not mean the same certificate, so OpenSSL's own text of it must equal the
+ * given one. */
 static bool is_as_given(X509 *certificate, struct rcpt_text given, struct rcpt_arena *arena)
 {
     char *bytes = NULL;

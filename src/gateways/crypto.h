@@ -1,4 +1,4 @@
-/* What the verifiers need of OpenSSL's libcrypto: the only place that includes it. Private. */
+/* The functions of OpenSSL's libcrypto for the verifiers; only this module includes it. Private. */
 #ifndef RECEIPTD_GATEWAYS_CRYPTO_H
 #define RECEIPTD_GATEWAYS_CRYPTO_H
 
@@ -40,7 +40,7 @@ bool rcpt_rsa_verify(const char *certificate, int64_t at_us, enum rcpt_digest di
                      struct rcpt_text signature, struct rcpt_text text, struct rcpt_arena *arena);
 bool rcpt_is_certificate(struct rcpt_text pem);
 
-/* What this thread has computed so far. Only tests read it: they bound what a request may cost
+/* The work that this thread has done so far. Only tests read it: they bound the cost of a request
  * before its verdict. */
 struct rcpt_crypto_work {
     uint64_t digests, keys; /* digests and HMACs; public-key operations */

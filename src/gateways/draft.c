@@ -1,13 +1,13 @@
 /* Drafts become events or drops. Adapters fill a draft from an item; rcpt_reading_add() looks up
- * its status, checks it and adds an event to the result. What cannot become an event is a drop with
- * its reason. Called by adapter.c and by the hooks of adapters. */
+ * its status, checks it and adds an event to the result. A draft that cannot become an event is a
+ * drop with its reason. Called by adapter.c and by the hooks of adapters. */
 #include "account.h"
 #include "receiptd/core/record.h"
 
 #define MAX_EVENTS     100000u /* of one request; a body of a megabyte has fewer */
 #define MAX_TEXT_BYTES 16384u  /* of a value: what stands around many items comes again in each */
 
-/* ---- what comes out ---- */
+/* ---- the result ---- */
 
 /* Memory for one element more than there are; the old one stays in the arena. */
 static void *grow(struct rcpt_arena *arena, const void *old, size_t count, size_t *capacity,
@@ -61,7 +61,7 @@ void rcpt_draft_reject(struct rcpt_reading *reading, struct rcpt_draft *draft, c
     drop_draft(reading, draft, RCPT_INTAKE_REJECTED, reason);
 }
 
-/* Where there is nothing in it but empty lists and objects, no receipt can be in it. */
+/* If the item holds only empty lists and objects, it cannot be a receipt. */
 void rcpt_draft_set_aside(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     if (rcpt_node_is_bare(draft->item)) {
@@ -100,7 +100,7 @@ struct rcpt_text rcpt_reading_header(const struct rcpt_reading *reading, const c
     return rcpt_source_header(&reading->source, name);
 }
 
-/* ---- what is said of an error ---- */
+/* ---- codes and words of an error ---- */
 
 bool rcpt_code_is_zero(struct rcpt_text code)
 {
@@ -110,7 +110,7 @@ bool rcpt_code_is_zero(struct rcpt_text code)
     return true;
 }
 
-/* A text brings the enhanced status code that stands in it: "smtp; 550 5.7.1 blocked". */
+/* Also adds the enhanced status code that is part of a text: "smtp; 550 5.7.1 blocked". */
 void rcpt_draft_say(struct rcpt_draft *draft, struct rcpt_text text)
 {
     struct rcpt_text texts[] = {text, rcpt_reason_enhanced(text)};
@@ -121,8 +121,7 @@ void rcpt_draft_say(struct rcpt_draft *draft, struct rcpt_text text)
             draft->said[draft->said_count++] = texts[index];
 }
 
-/* RFC 5965: reports that somebody did not call the message spam, or that are about its
- * signatures. */
+/* RFC 5965: reports that a message was not called spam, or that are about its signatures. */
 static bool is_no_complaint(const struct rcpt_reading *reading)
 {
     static const char *const words[] = {"not-spam", "not_spam",     "not spam",
@@ -154,7 +153,7 @@ bool rcpt_pattern_fits(struct rcpt_text text, const char *pattern)
     return rcpt_text_is_nocase(text, pattern);
 }
 
-/* A row may ask for a code beside the status: any of those that are said. */
+/* A row may ask for a code beside the status: any of the error's codes and words. */
 bool rcpt_mapping_fits(const struct rcpt_mapping *mapping, const struct rcpt_draft *draft)
 {
     if (!rcpt_pattern_fits(draft->status, mapping->raw))
@@ -180,13 +179,13 @@ static const struct rcpt_mapping *find_mapping(const struct rcpt_gateway *gatewa
     return NULL;
 }
 
-/* What the core would refuse is refused here, with a reason that names the request. */
+/* Ids that the core would refuse are refused here, with a reason that names the request. */
 static bool is_good_id(struct rcpt_text id)
 {
     return rcpt_utf8_is_text(id.at, id.size);
 }
 
-/* All messages to a person up to a time are meant, and none is named. */
+/* Whether the draft means all messages to a person up to a time, and names none. */
 static bool is_range(const struct rcpt_draft *draft)
 {
     return draft->id.size == 0 && draft->message_id.size == 0 && draft->recipient.size > 0 &&
@@ -219,7 +218,7 @@ static const char *find_fault(const struct rcpt_draft *draft)
     return NULL;
 }
 
-/* A success has no reason: what gateways write there is "no error". */
+/* A success has no reason: gateways write "no error" there. */
 static bool is_success(const char *status)
 {
     static const char *const names[] = {"IN_GTW", "SENT", "DELIVERED", "OPENED", "CLICKED"};
@@ -262,8 +261,8 @@ static void set_time(const struct rcpt_reading *reading, const struct rcpt_draft
     event->gateway_at = moment.local;
 }
 
-/* Gateways without an id for the event: what their own retry would repeat. Opens and clicks may
- * come several times and differ in time only. */
+/* For gateways without an id for the event: a hash over the values that their own retry would
+ * repeat. Opens and clicks may come several times and differ in time only. */
 static struct rcpt_text make_event_id(const struct rcpt_reading *reading,
                                       const struct rcpt_draft *draft, const char *status)
 {
@@ -295,7 +294,7 @@ static struct rcpt_text form_id(const struct rcpt_reading *reading, struct rcpt_
     return id;
 }
 
-/* It names no message, so nothing of an event but what the core reads of a range. */
+/* A range names no message, so only the fields that the core reads of a range are set. */
 static void make_range(struct rcpt_reading *reading, const struct rcpt_draft *draft,
                        const struct rcpt_mapping *mapping)
 {
@@ -317,7 +316,7 @@ static void make_range(struct rcpt_reading *reading, const struct rcpt_draft *dr
     add_event(reading, &event);
 }
 
-/* By all that is said: the reason that an adapter has chosen comes first. */
+/* Uses all codes and words of the error; the reason that an adapter has chosen comes first. */
 static const char *class_of(const struct rcpt_reading *reading, const struct rcpt_draft *draft,
                             const char *status)
 {
@@ -334,7 +333,7 @@ static bool read_count(struct rcpt_text text, unsigned *count)
     return text.size == 0 || (rcpt_text_number(text, count) && *count > 0);
 }
 
-/* A reason counts for failures only, and only if it says something. */
+/* A reason counts for failures only, and only if it is no "no error". */
 static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *draft,
                        const struct rcpt_mapping *mapping)
 {
@@ -368,7 +367,7 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
                                                     draft->status, draft->raw});
 }
 
-/* Where the URL signs the id, nothing in the body may name another. */
+/* If the URL signs the id, the body must not name another. */
 static void keep_signed_id(const struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     const struct rcpt_text none = {NULL, 0};
@@ -403,9 +402,9 @@ static const struct rcpt_mapping *mapping_of(const struct rcpt_reading *reading,
     return draft->mapped.raw != NULL ? &draft->mapped : find_mapping(reading->gateway, draft);
 }
 
-/* Adapters only tell. The daemon's policy decides how a machine's open counts
- * (core/machine.h). Without a flag for it in the ladder, the core would take the open for a
- * person's, so it proves delivery alone. */
+/* Adapters only tell. The daemon's policy decides how a machine's open counts (core/machine.h).
+ * Without a flag for it in the ladder, the core would take the open for a person's. So it then
+ * proves only delivery. */
 static void keep_machine(const struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     if (draft->machine != NULL && !in_ladder(reading, draft->machine))

@@ -77,7 +77,7 @@ static char *write_escaped(char *out, struct rcpt_text text)
     return out;
 }
 
-/* As few digits of the second as say it exactly: none, three or six. */
+/* Writes the fraction of the second exactly, with as few digits as possible: none, three or six. */
 static struct rcpt_text format_at(int64_t at_us, char text[28])
 {
     rcpt_timestamp_format(at_us, text);

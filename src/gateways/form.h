@@ -5,7 +5,7 @@
 #include "receiptd/base/text.h"
 
 /* Gateways send 30, customers' own variables come on top. A field costs 32 bytes several times
- * over, and is read before it is known who has sent it. */
+ * over, and is read before its sender is known. */
 #define RCPT_FORM_MAX_FIELDS 256u
 
 struct rcpt_parameter {
@@ -17,8 +17,8 @@ struct rcpt_form {
     size_t count;
 };
 
-/* application/x-www-form-urlencoded; a % that begins no code stands for itself. What is beyond the
- * limit of fields is left out. */
+/* application/x-www-form-urlencoded; a % that begins no code stands for itself. Fields beyond the
+ * limit are left out. */
 struct rcpt_form rcpt_form_parse(struct rcpt_text text, struct rcpt_arena *arena);
 /* multipart/form-data (RFC 7578); files are left out. The body's first line has to be the type's
  * boundary: most signatures cover the body alone, and another boundary would make another form of

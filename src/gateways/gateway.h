@@ -1,4 +1,4 @@
-/* What an adapter is, and what it may use. Private to src/gateways.
+/* The parts of an adapter, and the functions for it. Private to src/gateways.
  *
  * One adapter is one file in gateways/: a `struct rcpt_gateway` with tables, and hooks only where
  * the format demands code. Everything else (parsing, times, limits, events) is done by the reader
@@ -14,10 +14,10 @@
 
 #define RCPT_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What a gateway says, what it means. The first row that fits counts; letters' case does not. */
+/* A gateway's word and its meaning. The first row that fits counts; letters' case does not. */
 struct rcpt_mapping {
     const char *raw;    /* a * at the end stands for anything */
-    const char *code;   /* one of what is said of the error, as above; NULL: any */
+    const char *code;   /* a code or word of the error, with * as above; NULL: any */
     const char *status; /* NULL: of no interest, ignored */
     const char *flag;   /* NULL: none */
 };
@@ -26,15 +26,15 @@ struct rcpt_mapping {
 struct rcpt_fields {
     const char *id;     /* the gateway's id of the message */
     const char *status; /* its word */
-    /* Codes and words of an error, the ones that say most first: the first that says anything is
-     * kept, for all but successes. The tables are asked for each of them. */
+    /* Codes and words of an error, the most precise first. The first that is no "no error" is kept,
+     * except for successes. Each of them is looked up in the tables. */
     const char *reason;
     const char *words;    /* asked as well, and never kept: texts of servers and for people */
     const char *feedback; /* what a complaint says of itself; NULL: the usual names are tried */
     const char *at, *event_id, *message_id, *campaign_id, *channel, *client_ref, *part, *parts;
     const char *link, *cost;
-    const char
-        *ip; /* of opens and clicks: who asked; only compared (rcpt_intake_request.scanners) */
+    /* of opens and clicks: who asked; only compared (rcpt_intake_request.scanners) */
+    const char *ip;
     const char *recipient, *until; /* of a receipt without an id: all messages to a person up to a
                                       time */
 };
@@ -63,16 +63,17 @@ struct rcpt_gateway {
     unsigned refused_code;            /* answer to wrong credentials; 0: 403 */
     const char *answer_type, *answer; /* NULL: an empty 200 */
 
-    /* A request that asks for something else than to take receipts: fills verdict and answer and
-     * returns true. Called before verification, so that it has to verify by itself. */
+    /* True for a request that does not deliver receipts, such as a challenge: fills verdict and
+     * answer. Called before verification, so it has to verify by itself. */
     bool (*challenge)(struct rcpt_reading *reading);
     /* Called once, before the items are looked for: may set source.root or drop the request. */
     void (*open)(struct rcpt_reading *reading);
-    /* Called for each element of a list that has no item, and for a document that has none: what is
-     * known to be no receipt gets the (static) reason to ignore it. NULL: it may be one. */
+    /* Called for each element of a list that has no item, and for a document that has none. It
+     * returns the (static) reason to ignore a node that is known to be no receipt. NULL: it may be
+     * one. */
     const char *(*other)(const struct rcpt_node *node);
-    /* Called for each item, after the templates and before the statuses. May change what was read,
-     * set `mapped`, drop the draft, or take it apart with rcpt_reading_add. */
+    /* Called for each item, after the templates and before the statuses. May change the draft's
+     * values, set `mapped`, drop the draft, or split it with rcpt_reading_add. */
     void (*item)(struct rcpt_reading *reading, struct rcpt_draft *draft);
 };
 
@@ -110,7 +111,7 @@ struct rcpt_reading {
     struct rcpt_intake_request view; /* what source.request points to afterwards */
     struct rcpt_intake_header signed_headers[2];
     size_t signed_header_count;
-    /* RCPT_COVERS_ID: all that is believed about which message it is. */
+    /* RCPT_COVERS_ID: only these values name the message. */
     struct rcpt_text signed_id, signed_campaign;
 };
 
@@ -121,7 +122,7 @@ void rcpt_draft_ignore(struct rcpt_reading *reading, struct rcpt_draft *draft, c
 void rcpt_draft_reject(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason);
 /* May be a receipt, in a form that the adapter does not know: a letter `unknown_form`. */
 void rcpt_draft_set_aside(struct rcpt_reading *reading, struct rcpt_draft *draft);
-/* Nothing, or "0", "000": gateways' way of saying that there was no error. */
+/* Whether the code is empty, "0" or "000": gateways mark "no error" like this. */
 bool rcpt_code_is_zero(struct rcpt_text code);
 /* One more code, word or text about an error. */
 void rcpt_draft_say(struct rcpt_draft *draft, struct rcpt_text text);
@@ -162,8 +163,8 @@ struct rcpt_moment {
     int64_t at_us;
     struct rcpt_text local; /* YYYY-MM-DDThh:mm:ss[.ffffff], when no zone is known */
 };
-/* Of times that carry no zone. Where clocks go back an hour comes twice: the later one counts
- * that had begun when the receipt came. */
+/* The clock for times without a zone. Where clocks go back an hour comes twice: then the later
+ * instant counts that is not after the arrival of the receipt. */
 struct rcpt_clock {
     const struct rcpt_zone *zone; /* NULL: unknown */
     int64_t received_us;

@@ -1,7 +1,7 @@
-/* The paths of adapters and accounts, such as "/results/~/a|b" with a star for the ~. A step is
- * a member's name, or several of which each that is there is followed; "*" stands for the
- * elements of an array (a single object in its place is its own only element), "@" for the
- * members of an object. Pure; called by adapter.c for each request with JSON. */
+/* The paths of adapters and accounts, such as "/results/~/a|b" with a star for the ~. A step is a
+ * member's name, or several names, each of which is followed if it exists. The step "*" stands for
+ * the elements of an array; a single object in its place is its own only element. The step "@"
+ * stands for the members of an object. Pure; called by adapter.c for each request with JSON. */
 #include "items.h"
 
 struct walk {
@@ -149,9 +149,9 @@ static bool begins_as(const struct rcpt_node *root, struct rcpt_text path)
     return member != NULL && (member->type == RCPT_NODE_OBJECT || member->type == RCPT_NODE_ARRAY);
 }
 
-/* The paths are alternatives, separated by blanks: the first that leads somewhere is taken.
- * Where none does, the first one says how far the document can be read, and so does one that the
- * document begins with, before "/" stands for the document itself. */
+/* The paths are alternatives, separated by blanks: the first that leads somewhere is taken. If none
+ * does, one with which the document begins tells how far it can be read, before "/" stands for the
+ * document itself; without such a path, the first one does. */
 static struct rcpt_text choose_path(const struct rcpt_node *root, const char *items)
 {
     struct rcpt_text paths = rcpt_text_of(items), path, nearest = {NULL, 0};

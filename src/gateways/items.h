@@ -7,9 +7,9 @@
 typedef void rcpt_items_visitor(struct rcpt_reading *reading, const struct rcpt_node *node);
 
 /* Calls `take` for each item that the gateway's paths lead to, and `miss` for each element of a
- * list, or for the whole document, from which they lead to none. The source's level is that of
- * the node during the call. Every element of every list on the way is covered by one of the two
- * calls: none is passed over. */
+ * list, or for the whole document, from which they lead to none. The source's level is that of the
+ * node during the call. One of the two calls covers every element of every list on the way; none is
+ * skipped. */
 void rcpt_items_read(struct rcpt_reading *reading, rcpt_items_visitor *take,
                      rcpt_items_visitor *miss);
 

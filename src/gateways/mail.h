@@ -1,7 +1,7 @@
-/* What a mail server's answer says of a message that was not delivered, for adapters of e-mail
- * whose gateway's own word leaves it open. By subject and detail of the enhanced status code
- * (RFC 3463, section 3): an address is bad only where the code is about the address. Behind
- * these rows stands the row for the word alone. */
+/* The meaning of a mail server's answer for a message that was not delivered, for adapters of
+ * e-mail whose gateway's own word leaves it open. Rows go by subject and detail of the enhanced
+ * status code (RFC 3463, section 3): an address is bad only if the code is about the address. The
+ * row for the word alone comes after these rows. */
 #ifndef RECEIPTD_GATEWAYS_MAIL_H
 #define RECEIPTD_GATEWAYS_MAIL_H
 

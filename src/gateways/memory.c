@@ -1,6 +1,6 @@
-/* What the intake remembers between requests, in fixed memory: aliases (hash table with a list by
- * use: the least recently used is displaced), keys of signed requests (hash table over a ring: the
- * oldest is displaced), rates (token bucket). Pure; called by src/intake. */
+/* The intake's memories between requests, of fixed size. Aliases are a hash table with a list by
+ * use: the least recently used is displaced. Keys of signed requests are a hash table over a ring:
+ * the oldest is displaced. Rates are token buckets. Pure; called by src/intake. */
 #include "receiptd/gateways/memory.h"
 
 #include <stdlib.h>

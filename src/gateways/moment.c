@@ -52,7 +52,7 @@ static struct rcpt_text with_zone(struct rcpt_text text, struct rcpt_arena *aren
     return RCPT_TEXT_JOIN(arena, head, has_sign ? RCPT_TEXT("") : RCPT_TEXT("+"), zone);
 }
 
-/* Everything that says by itself what it is; the rest is local time. */
+/* Reads every form that is recognisable by itself; any other is local time. */
 static bool read_auto(struct rcpt_text text, const struct rcpt_clock *clock,
                       struct rcpt_arena *arena, struct rcpt_moment *moment)
 {

@@ -1,5 +1,5 @@
-/* From codes of gateways to classes of reasons. The tables stand in the adapters; here is what
- * holds for all of them. Called by draft.c for each event. */
+/* From codes of gateways to classes of reasons. Each adapter has its tables; this file has the
+ * rules for all of them. Called by draft.c for each event. */
 #include "reason.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ static const struct rcpt_reason enhanced[] = {
     {"7.*", RCPT_REASON_BLOCKED},
 };
 
-/* NULL: none fits. The order is the table's: what says most stands first in it. */
+/* NULL: none fits. The order is the table's, in which the most precise rows come first. */
 static const struct rcpt_reason *find(const struct rcpt_reason *reasons, size_t count,
                                       const struct rcpt_text *said, size_t said_count)
 {

@@ -1,5 +1,5 @@
 /* Why a message failed, in a few words that hold for all gateways. The list is part of the
- * interface: `reason_class` of the record, and what is counted by it. A class is added at the end,
+ * interface: `reason_class` of the record, and the counts by class. A class is added at the end,
  * and none changes its meaning. */
 #ifndef RECEIPTD_GATEWAYS_REASON_H
 #define RECEIPTD_GATEWAYS_REASON_H
@@ -8,7 +8,7 @@
 
 #include "receiptd/base/text.h"
 
-/* Name, and what it says for docs/semantics.md. */
+/* Name, and what it says for docs/gateways.md. */
 #define RCPT_REASON_CLASSES(X)                                                                     \
     X(UNKNOWN, "unknown")     /* no code, or one that no table knows */                            \
     X(ABSENT, "absent")       /* the recipient cannot be reached now: off, busy, mailbox full */   \
@@ -31,14 +31,14 @@ enum rcpt_reason_class {
 
 /* A row of an adapter's table. */
 struct rcpt_reason {
-    const char
-        *code; /* one of what is said, or the gateway's word for the status; * at the end: any */
+    /* a code or word of the error, or the gateway's word for the status; * at the end: any */
+    const char *code;
     enum rcpt_reason_class class;
 };
 
-/* The class of a failure, of which several codes and words are `said`: by the adapter's table,
- * by the enhanced status code of an e-mail (RFC 3463), or by the ladder's status. NULL: the
- * status is no failure. */
+/* The class of a failure with the codes and words `said`: by the adapter's table, by the enhanced
+ * status code of an e-mail (RFC 3463), or by the ladder's status. NULL: the status is no failure.
+ */
 const char *rcpt_reason_class_of(const struct rcpt_reason *reasons, size_t count,
                                  const struct rcpt_text *said, size_t said_count,
                                  struct rcpt_text word, const char *status);

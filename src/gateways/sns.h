@@ -1,4 +1,4 @@
-/* Amazon SNS, for the adapters of what comes through it. Private to src/gateways. */
+/* Amazon SNS, for the adapters whose events come through it. Private to src/gateways. */
 #ifndef RECEIPTD_GATEWAYS_SNS_H
 #define RECEIPTD_GATEWAYS_SNS_H
 

@@ -1,4 +1,4 @@
-/* What the intake counts per account: plain numbers, read by the metrics and the status page. Pure;
+/* The intake's counts per account: plain numbers, read by the metrics and the status page. Pure;
  * called by src/intake. */
 #include "receiptd/gateways/stats.h"
 

@@ -1,12 +1,13 @@
 /* Templates: where in a request a value stands, as adapters and accounts write it. template.h has
  * the language. Compiled once at the start (rcpt_template_new), evaluated for every item. Pure.
  *
- * Values around the items are kept for the request (outer_value): what stands once beside a
- * thousand items is looked up once. */
+ * Values around the items are kept for the request (outer_value): a value beside a thousand items
+ * is looked up once. */
 #include "template.h"
 
 #include <stdlib.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/core/record.h"
 #include "verify.h"
 
@@ -50,7 +51,7 @@ static bool read_steps(struct field *field, struct rcpt_text path, const char **
         struct rcpt_text step = path;
         step.size = rcpt_text_find(path, "/");
         path = rcpt_text_part(path, step.size, path.size);
-        if (field->step_count == sizeof(field->steps) / sizeof(field->steps[0])) {
+        if (field->step_count == RCPT_COUNT_OF(field->steps)) {
             *reason = "a path has too many steps";
             return false;
         }
@@ -176,7 +177,7 @@ static bool is_in(const char *const headers[2], struct rcpt_text name)
     return false;
 }
 
-/* For the check of what a signature covers. */
+/* For the check of the parts that a signature covers. */
 unsigned rcpt_template_parts(const struct rcpt_template *template, const char *const headers[2])
 {
     unsigned parts = 0;
@@ -267,7 +268,7 @@ static struct rcpt_text value_below(const struct rcpt_node *node, const struct f
     return rcpt_text_trim(rcpt_node_text(node));
 }
 
-/* Much may stand around many items: it is not gone through for each of them. */
+/* The document around many items may be large, so it is not searched for each of them. */
 static struct rcpt_text outer_value(struct rcpt_outer_values *outer, const struct rcpt_node *node,
                                     const struct field *field)
 {

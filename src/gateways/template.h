@@ -1,18 +1,19 @@
-/* Templates: where a value stands in a request. Compiled once per account, evaluated per receipt.
+/* Templates: the place of a value in a request. Compiled once per account, evaluated per receipt.
  *
- *   MessageSid               a parameter of the form, else of the query; in JSON a member of the
- * item ?uuid                    a parameter of the query only
- *   @x-tag                   a header
- *   $1                       the first segment of the path behind /dlr/NAME
- *   /status/name             JSON: from the item on
- *   ../requestId             JSON: from the item that this one was found in
- *   ^/batch_id               JSON: from the root on
- *   .                        the item itself
- *   {/batch_id}|{/to,/rcpt}  composed: text and fields in braces; commas part alternatives
+ *   MessageSid               a parameter of the form, else of the query.
+ *                            In JSON it is a member of the item.
+ *   ?uuid                    a parameter of the query only.
+ *   @x-tag                   a header.
+ *   $1                       the first segment of the path behind /dlr/NAME.
+ *   /status/name             JSON: from the item on.
+ *   ../requestId             JSON: from the item in which this one was found.
+ *   ^/batch_id               JSON: from the root on.
+ *   .                        the item itself.
+ *   {/batch_id}|{/to,/rcpt}  composed: text and fields in braces; commas part alternatives.
  *
- * A composed value is empty when one of its fields is; of fields that are longer than any id may be
- * the first stands alone. Numbers count as texts. In a path, "-1" is no index: elements are named
- * from 0.
+ * A composed value is empty if one of its fields is. If fields are longer than any id may be, the
+ * first of them stands alone. Numbers count as texts. In a path, "-1" is no index: elements are
+ * named from 0.
  */
 #ifndef RECEIPTD_GATEWAYS_TEMPLATE_H
 #define RECEIPTD_GATEWAYS_TEMPLATE_H
@@ -24,7 +25,7 @@
 
 #define RCPT_ITEM_MAX_LEVELS 6u
 
-/* Values from around the items, which are looked for once and not for each item. */
+/* Values from around the items, which are looked up once instead of for each item. */
 #define RCPT_OUTER_VALUES 16u
 struct rcpt_outer_values {
     struct {
@@ -35,7 +36,7 @@ struct rcpt_outer_values {
     unsigned next;
 };
 
-/* What values are taken from. */
+/* The parts of a request from which values are taken. */
 struct rcpt_source {
     const struct rcpt_intake_request *request;
     struct rcpt_form query, form;
@@ -50,9 +51,9 @@ struct rcpt_template;
 
 /* NULL with a reason ("a brace is not closed") if the text is none. The caller frees it. */
 RCPT_MUST_CHECK struct rcpt_template *rcpt_template_new(const char *text, const char **reason);
-/* Parts of a request that it names: RCPT_COVERS_BODY, _QUERY, _PATH, _HEADERS (verify.h). A header
- * in the list, which ends with NULL or after two, does not count, nor does a plain parameter, which
- * is taken from wherever one may be seen. */
+/* Parts of a request that it names: RCPT_COVERS_BODY, _QUERY, _PATH, _HEADERS (verify.h). `headers`
+ * ends with NULL or after two; a header in it does not count. Nor does a plain parameter, which is
+ * taken from any visible place. */
 unsigned rcpt_template_parts(const struct rcpt_template *template, const char *const headers[2]);
 void rcpt_template_free(struct rcpt_template *template);
 

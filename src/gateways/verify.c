@@ -2,9 +2,9 @@
  * Telnyx, URLs that we sign), and the decision that follows from a verdict. Schemes of one gateway
  * are in verify_gateways.c, verify_jwt.c and verify_sns.c.
  *
- * A verifier sets a verdict; rcpt_verify() decides whether the request goes on, and hides what the
- * signature does not cover (verify_view.c). Every secret is compared, also after one matched, so
- * that time says nothing about which. */
+ * A verifier sets a verdict; rcpt_verify() decides whether the request goes on, and hides the parts
+ * that the signature does not cover (verify_view.c). Every secret is compared, also after one
+ * matched, so that the time does not reveal which. */
 #include "account.h"
 #include "crypto.h"
 #include "verify_support.h"
@@ -112,7 +112,7 @@ void rcpt_verify_query(struct rcpt_reading *reading)
     decide(reading, given.size > 0, is_secret(reading, given), "the parameter is not there");
 }
 
-/* For gateways that keep nothing of a URL but its path. */
+/* For gateways that keep only the path of a URL. */
 static struct rcpt_text last_segment(const struct rcpt_reading *reading)
 {
     struct rcpt_text tail = reading->source.request->tail;
@@ -206,10 +206,10 @@ static void url_expiry(struct rcpt_reading *reading, struct rcpt_text expires)
         rcpt_verdict(reading, RCPT_INTAKE_STALE, "the URL has expired");
 }
 
-/* Signed is the id; where the URL has campaign_id or exp, id, line feed, campaign_id, line feed and
- * exp. A URL of the former recipe signs its id alone beside a campaign, which then does not count.
- * No id has a line feed, so that neither text is taken for the other. What the verdict covers is
- * the message's id: `signed_id` is the only one that counts from here on. */
+/* The URL signs its id. If it has campaign_id or exp, it signs id, line feed, campaign_id, line
+ * feed and exp. A URL of the former recipe signs only its id beside a campaign, which then does not
+ * count. No id has a line feed, so neither text is taken for the other. The verdict covers the
+ * message's id: only `signed_id` counts from here on. */
 void rcpt_verify_url_hmac(struct rcpt_reading *reading)
 {
     const struct rcpt_form *query = &reading->source.query;
@@ -219,11 +219,11 @@ void rcpt_verify_url_hmac(struct rcpt_reading *reading)
     struct rcpt_text expires = rcpt_form_get(query, RCPT_TEXT("exp"));
     const struct rcpt_text line = RCPT_TEXT("\n"), end = {NULL, 0}, alone[] = {id, end};
     if (given.size == 0 || rcpt_text_trim(id).size == 0) {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "the URL has no sig, or not what it signs");
+        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "the URL has no sig, or no id that it signs");
         return;
     }
     if (rcpt_text_find(id, "\n") < id.size || rcpt_text_find(campaign, "\n") < campaign.size) {
-        rcpt_verdict(reading, RCPT_INTAKE_BAD, "a line feed in what the URL signs");
+        rcpt_verdict(reading, RCPT_INTAKE_BAD, "the signed id or campaign has a line feed");
         return;
     }
     const struct rcpt_text all[] = {
@@ -310,7 +310,7 @@ void rcpt_verify_standard(struct rcpt_reading *reading)
 
 #define BASE64_OF_ED25519 88u
 
-/* Nothing is decoded for a signature of the wrong length. */
+/* A signature of the wrong length is not decoded. */
 void rcpt_verify_telnyx(struct rcpt_reading *reading)
 {
     struct rcpt_text given = rcpt_reading_header(reading, "telnyx-signature-ed25519");
@@ -384,8 +384,8 @@ bool rcpt_verify_allows(struct rcpt_reading *reading)
     return refuse(reading);
 }
 
-/* Where credentials may be absent, a request without them is believed as a whole: no signature says
- * which part to believe. */
+/* Where credentials may be absent, a request without them is believed as a whole: no signature
+ * tells which part to believe. */
 static void believe_all(struct rcpt_reading *reading)
 {
     reading->covers = RCPT_COVERS_REQUEST;

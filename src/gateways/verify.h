@@ -1,11 +1,11 @@
-/* Who has sent a request, and which parts of it the verdict covers: one verifier per scheme.
- * Private to src/gateways.
+/* The verifiers, one per scheme: they check the sender of a request, and the parts of it that the
+ * verdict covers. Private to src/gateways.
  *
- * What is applied was covered by the verdict: after rcpt_verify the reading's source holds the
- * verified view and nothing else, so that templates and hooks cannot see what the scheme does not
- * cover. All compares are in constant time, all secrets of the account are tried, and nothing that
- * was computed leaves the verifier. Before the verdict a request costs no more than a few bytes of
- * memory and a few passes for each of its own bytes. OpenSSL's libcrypto does the arithmetic.
+ * Only verified parts are applied. After rcpt_verify the reading's source holds only the verified
+ * view, so templates and hooks cannot see parts that the scheme does not cover. All compares are in
+ * constant time, all secrets of the account are tried, and no computed value leaves the verifier.
+ * Before the verdict a request costs at most a few bytes of memory and a few passes for each of its
+ * own bytes. OpenSSL's libcrypto does the arithmetic.
  */
 #ifndef RECEIPTD_GATEWAYS_VERIFY_H
 #define RECEIPTD_GATEWAYS_VERIFY_H
@@ -14,9 +14,9 @@
 
 struct rcpt_reading;
 
-/* Sets the verdict and its reason, and for schemes with a number used once the replay key. Where
- * less than its row's `covers` was signed it narrows reading->covers, and leaves the fields that
- * were signed in reading->source. */
+/* Sets the verdict and its reason, and for schemes with a number used once the replay key. If less
+ * than its row's `covers` was signed, it narrows reading->covers, and leaves the signed fields in
+ * reading->source. */
 typedef void rcpt_verifier(struct rcpt_reading *reading);
 
 rcpt_verifier rcpt_verify_shared, rcpt_verify_basic, rcpt_verify_bearer, rcpt_verify_header,
@@ -47,7 +47,7 @@ struct rcpt_scheme {
     const char *headers[2]; /* signed ones, where not all are covered */
     bool signs_url;         /* public_url is needed */
     const char *covered;    /* `covers` in words */
-    const char *copy;       /* what who has captured a request can do with it */
+    const char *copy;       /* what a person who has captured a request can do with it */
 };
 
 extern const struct rcpt_scheme rcpt_schemes[];
@@ -59,7 +59,7 @@ bool rcpt_verify_allows(struct rcpt_reading *reading);
 /* Checks credentials as the account wants it; fills verdict, reason and answer. True: go on, with
  * the verified view. */
 bool rcpt_verify(struct rcpt_reading *reading);
-/* Leaves nothing but what reading->covers says in reading->source. */
+/* Leaves only the parts in reading->covers in reading->source. */
 void rcpt_verify_view(struct rcpt_reading *reading);
 
 #endif

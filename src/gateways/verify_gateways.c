@@ -1,6 +1,6 @@
 /* Signatures that are some gateway's own: Twilio, Vonage SMS, Plivo, SendGrid, Mailgun, Meta,
- * Viber, LINE. The recipes are the gateways'; docs/gateways.md names their sources. Each function
- * sets the verdict and says what it covers.
+ * Viber, LINE. The recipes are the gateways'; their adapters name the sources. Each function sets
+ * the verdict and says what it covers.
  *
  * Many recipes join texts without marking their borders, so that a part could be moved over one
  * without changing the signature: the checks of names, digits and dots below are against that. */
@@ -50,9 +50,9 @@ static bool twilio_matches(const struct rcpt_reading *reading, struct rcpt_text 
     return same;
 }
 
-/* Nothing marks where the signed URL ends and the form begins, so that the end of an id in the URL
- * could be made the beginning of the first name: what Twilio and Plivo send first begins with a
- * capital letter and is a word. */
+/* No mark separates the signed URL from the form. So an attacker could move the end of an id in the
+ * URL to the beginning of the first name. The first name of Twilio and Plivo is a word that begins
+ * with a capital letter. */
 static bool form_begins_well(const struct rcpt_form *sorted)
 {
     struct rcpt_text name = sorted->count > 0 ? sorted->fields[0].name : RCPT_TEXT("F");
@@ -66,7 +66,7 @@ static bool form_begins_well(const struct rcpt_form *sorted)
     return name.size > 0;
 }
 
-/* What is read afterwards is what was signed: the sorted fields, equal ones once. */
+/* Afterwards only the signed fields are read: sorted, equal ones once. */
 static bool twilio_form_matches(struct rcpt_reading *reading, struct rcpt_text given)
 {
     if (rcpt_document_looks_like(rcpt_body_of(reading)))
@@ -133,7 +133,7 @@ static struct rcpt_form vonage_parameters(struct rcpt_reading *reading)
     return reading->source.form.count > 0 ? reading->source.form : reading->source.query;
 }
 
-/* Without sig, and with _ for what would break a query apart. */
+/* Leaves sig out, and writes _ for characters that separate a query's parts. */
 static struct rcpt_form vonage_signed(const struct rcpt_form *form, struct rcpt_arena *arena)
 {
     struct rcpt_parameter *fields =
@@ -154,7 +154,7 @@ static struct rcpt_form vonage_signed(const struct rcpt_form *form, struct rcpt_
     return (struct rcpt_form){fields, count};
 }
 
-/* A name with & or = could be cut into several without changing what is signed. */
+/* A name with & or = could be cut into several without changing the signed text. */
 static bool vonage_names_are_good(const struct rcpt_form *form)
 {
     for (size_t index = 0; index < form->count; index++) {
@@ -173,7 +173,7 @@ static bool same_hex(struct rcpt_text digest, struct rcpt_text given, struct rcp
     return same;
 }
 
-/* Only what has the given length, and what the account asks for, is computed. */
+/* Computes only digests of the given length that the account asks for. */
 static bool vonage_matches(const struct rcpt_reading *reading, struct rcpt_text given,
                            struct rcpt_text text)
 {
@@ -222,8 +222,8 @@ static const struct rcpt_node *object_of(const struct rcpt_form *form, struct rc
     return object;
 }
 
-/* What is read afterwards is what was signed, with its underscores: the signature does not tell
- * them from the & and = that they may stand for. */
+/* Afterwards the signed fields are read, with their underscores: the signature does not tell them
+ * from the & and = for which they may stand. */
 static void vonage_view(struct rcpt_reading *reading, struct rcpt_form signed_form)
 {
     if (reading->covers == RCPT_COVERS_ROOT)
@@ -293,7 +293,7 @@ static bool plivo_text_matches(const struct rcpt_reading *reading, const struct 
 }
 
 /* path?sorted query.sorted form.nonce, where the dot before the form stands behind a query only,
- * and the ? also without one when there is a form. Sorted fields are what is read afterwards. */
+ * and the ? also without one when there is a form. Afterwards the sorted fields are read. */
 static bool plivo_v3_matches(struct rcpt_reading *reading, const struct plivo_given *given)
 {
     struct rcpt_arena *arena = reading->arena;

@@ -1,4 +1,4 @@
-/* Signatures by JSON web tokens: Vonage Messages and MessageBird. HS256 and nothing else, whatever
+/* Signatures by JSON web tokens: Vonage Messages and MessageBird. Only HS256 is accepted, whatever
  * the token's header asks for: a token that names "none" or another algorithm is refused. */
 #include "account.h"
 #include "crypto.h"

@@ -1,7 +1,6 @@
 /* Amazon SNS: RSA over a canonical text, with a certificate that the message names. A sender that
  * may choose the certificate could sign anything, so its URL must be that of Amazon's certificates
- * in the topic's region. Amazon signs some members of the envelope; what stands beside them is not
- * read.
+ * in the topic's region. Amazon signs some members of the envelope; other members are not read.
  *
  * rcpt_verify_sns() sets the verdict: with pinned certificates at once, else with the one that
  * src/intake has fetched (NEEDS_CERTIFICATE until then). rcpt_sns_open() then opens the envelope
@@ -55,8 +54,8 @@ struct rcpt_text rcpt_sns_region(const char *arn)
     return region.size > 0 && region.size + 1 < rest.size && is_region(region) ? region : none;
 }
 
-/* /SimpleNotificationService-0123456789abcdef0123456789abcdef.pem and nothing else: what others may
- * put behind Amazon's name is no certificate. */
+/* /SimpleNotificationService-0123456789abcdef0123456789abcdef.pem and nothing else: any other path
+ * under Amazon's name is no certificate. */
 static bool is_certificate_path(struct rcpt_text path)
 {
     static const char before[] = "/SimpleNotificationService-", after[] = ".pem";
@@ -87,7 +86,7 @@ static struct rcpt_text member(const struct rcpt_node *envelope, const char *nam
                                                           : (struct rcpt_text){NULL, 0};
 }
 
-/* ---- what is signed ---- */
+/* ---- the signed members ---- */
 
 enum { MOST_SIGNED = 8 };
 
@@ -142,7 +141,7 @@ static struct rcpt_text canonical(const struct rcpt_node *members, struct rcpt_a
 
 #define MOST_BASE64_OF_RSA 1368u /* 8192 bits */
 
-/* What one certificate has to have signed. */
+/* The text and signature that one certificate must verify. */
 struct statement {
     const struct rcpt_node *members;
     struct rcpt_text text, signature;
@@ -199,7 +198,7 @@ static void verify_named(struct rcpt_reading *reading, const struct statement *s
     rcpt_verdict(reading, RCPT_INTAKE_NEEDS_CERTIFICATE, "the certificate is not here yet");
 }
 
-/* From here on the envelope is what was signed of it. */
+/* From here on the envelope has only its signed members. */
 static void view_envelope(struct rcpt_reading *reading, const struct statement *statement)
 {
     reading->covers = RCPT_COVERS_ROOT;
@@ -255,7 +254,8 @@ static const struct rcpt_node *shallow_envelope(const struct rcpt_reading *readi
     return all;
 }
 
-/* By header or member; where the topic is named it has to be ours, also without a signature. */
+/* Whether the request names another topic, by header or member. A named topic has to be ours, also
+ * without a signature. */
 static bool is_other_topic(const struct rcpt_reading *reading, const struct rcpt_node *envelope)
 {
     const char *arn = reading->account->topic_arn;
@@ -312,7 +312,7 @@ static void confirm(struct rcpt_reading *reading, const struct rcpt_node *envelo
     rcpt_reading_ignore(reading, trusted ? "subscription" : "subscription_not_trusted");
 }
 
-/* A text inside an envelope is a notice of Amazon's own, if it is one that is known. */
+/* A known text inside an envelope is a notice of Amazon's own. */
 static void take_text(struct rcpt_reading *reading, struct rcpt_text message)
 {
     struct rcpt_draft draft = {.raw = reading->raw};
@@ -323,8 +323,8 @@ static void take_text(struct rcpt_reading *reading, struct rcpt_text message)
     reading->answered = true;
 }
 
-/* Amazon writes the message as a text; what passes it on may have made an object of it. That is
- * never one of the signed members. */
+/* Amazon writes the message as a text; a service that passes it on may have made an object of it.
+ * An object is never one of the signed members. */
 void rcpt_sns_open(struct rcpt_reading *reading)
 {
     const char *reason;

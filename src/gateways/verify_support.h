@@ -1,4 +1,4 @@
-/* What the verifiers share. Private to src/gateways. */
+/* Shared by the verifiers. Private to src/gateways. */
 #ifndef RECEIPTD_GATEWAYS_VERIFY_SUPPORT_H
 #define RECEIPTD_GATEWAYS_VERIFY_SUPPORT_H
 

@@ -1,5 +1,5 @@
-/* What each scheme covers, and the view of a request that is left of it after the verdict. Called
- * by rcpt_verify. */
+/* The parts that each scheme covers, and the view of a request after the verdict. Called by
+ * rcpt_verify. */
 #include "account.h"
 #include "crypto.h"
 #include "verify_support.h"
@@ -125,7 +125,7 @@ void rcpt_cover_header(struct rcpt_reading *reading, const char *name, struct rc
             (struct rcpt_intake_header){rcpt_text_of(name), value};
 }
 
-/* From here on templates and hooks see nothing that anybody could have changed on the way. */
+/* From here on templates and hooks see only parts that could not be changed on the way. */
 void rcpt_verify_view(struct rcpt_reading *reading)
 {
     struct rcpt_source *source = &reading->source;

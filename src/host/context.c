@@ -2,12 +2,15 @@
  * count of handles that have to close, settings of connections. A leaf: calls no module of the
  * daemon. The owner is app/run.c. */
 #include "receiptd/host/context.h"
+#include "receiptd/base/clock.h"
+#include "receiptd/base/states.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-/* An outage would count each attempt of each connection otherwise, and look like many of them. */
+/* Counts an outage once for each connection; counting every attempt would make it look like many
+ * outages. */
 void app_count_lost(const struct app_context *context, const char *connection, bool was_up)
 {
     if (was_up)
@@ -22,9 +25,7 @@ int64_t app_now(const struct app_context *context)
 
 int64_t app_wall_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return rcpt_wall_ns() / RCPT_NS_PER_MS;
 }
 
 /* New tickers go to the end: they run in the order of registration. */
@@ -38,22 +39,20 @@ void app_add_ticker(struct app_context *context, struct app_ticker *ticker)
 
 /* ---- the process's life ---- */
 
-#define TO(phase) (1u << (phase))
-
 static const char *const phase_names[APP_PHASE__COUNT] = {"starting", "running", "stopping",
                                                           "closing", "closed"};
 
 /* Phases only go forward. A module that cannot start stops a process that never ran. */
 static const unsigned successors[APP_PHASE__COUNT] = {
-    [APP_STARTING] = TO(APP_RUNNING) | TO(APP_STOPPING),
-    [APP_RUNNING] = TO(APP_STOPPING),
-    [APP_STOPPING] = TO(APP_CLOSING),
-    [APP_CLOSING] = TO(APP_CLOSED),
+    [APP_STARTING] = RCPT_TO(APP_RUNNING) | RCPT_TO(APP_STOPPING),
+    [APP_RUNNING] = RCPT_TO(APP_STOPPING),
+    [APP_STOPPING] = RCPT_TO(APP_CLOSING),
+    [APP_CLOSING] = RCPT_TO(APP_CLOSED),
 };
 
 void app_enter(struct app_context *context, enum app_phase phase, const char *reason)
 {
-    RCPT_ASSERT((successors[context->phase] & TO(phase)) != 0);
+    RCPT_ASSERT_FOLLOWS(successors, context->phase, phase);
     rcpt_log_debug("app", "process: %s -> %s: %s", phase_names[context->phase], phase_names[phase],
                    reason);
     context->phase = phase;
@@ -66,7 +65,7 @@ void app_fail(const struct app_context *context, const struct rcpt_error *error)
     context->host.fail(context->host.owner, error);
 }
 
-/* Halted: the process lives, and says why until an operator acts. */
+/* While halted, the process lives, and says why until an operator acts. */
 void app_halt(struct app_context *context, const struct rcpt_error *error)
 {
     context->halted++;
@@ -75,7 +74,7 @@ void app_halt(struct app_context *context, const struct rcpt_error *error)
     app_update_readiness(context);
 }
 
-/* The reason stays that of the last halt until all have ended. */
+/* The reason of the last halt stays until all halts have ended. */
 void app_go_on(struct app_context *context)
 {
     context->halted -= context->halted > 0;
@@ -140,8 +139,8 @@ void app_close_handle(struct app_context *context, uv_handle_t *handle)
 
 /* ---- connections ---- */
 
-/* Positions make asynchronous commit safe, so it is the default; who writes without them sets it
- * back. */
+/* Positions make asynchronous commit safe, so it is the default; modules that write without them
+ * switch it off. */
 struct rcpt_pg_settings app_pg_settings(struct app_context *context, const char *name)
 {
     const struct rcpt_config *config = context->config;

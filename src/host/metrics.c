@@ -1,5 +1,6 @@
 /* The table of receiptd's metrics: limits and buckets here, the rows in metrics_rows.h. */
 #include "receiptd/host/metrics.h"
+#include "receiptd/base/error.h"
 
 #define COUNTER     .type = RCPT_METRIC_COUNTER
 #define GAUGE       .type = RCPT_METRIC_GAUGE
@@ -18,7 +19,8 @@
 #define MOST_ACCOUNTS    200
 #define MOST_TARGETS     1008
 
-/* Upper bounds of buckets; a 0 ends the list. Those of seconds are also in src/serve/stats.c. */
+/* Upper bounds of buckets; a 0 ends the list. The bounds of seconds are also in src/serve/stats.c.
+ */
 static const double second_bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                        0.5,   1,      2.5,   5,    10,    30,   0};
 static const double delay_bounds[] = {0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 0};
@@ -38,7 +40,7 @@ static const struct rcpt_metric_row rows[] = {
 #undef METRIC
 };
 
-_Static_assert(sizeof(rows) / sizeof(rows[0]) == RCPT_METRIC__COUNT, "one row per metric");
+_Static_assert(RCPT_COUNT_OF(rows) == RCPT_METRIC__COUNT, "one row per metric");
 
 const struct rcpt_metric_row *rcpt_metrics_table(void)
 {

@@ -9,7 +9,7 @@
 
 #define EVERY_MS   5000
 #define SOON_MS    1000  /* while nothing may begin before the answer */
-#define STALE_MS   15000 /* what is older is not known any more */
+#define STALE_MS   15000 /* older answers count as unknown */
 #define UNOWNED_MS 7000  /* a partition without a receiptd for so long is a reason */
 #define SILENT_MS  7000  /* likewise a coordinator that says nothing of the group */
 
@@ -85,7 +85,7 @@ static void judge_owners(struct app_places *places)
         describe(places, first, count);
 }
 
-/* An instance without a partition would not notice: nothing is taken from it. */
+/* An instance without partitions loses none, so only this check notices a silent coordinator. */
 static void judge_coordinator(struct app_places *places)
 {
     struct rcpt_error error;
@@ -114,8 +114,8 @@ static void on_positions(void *context, const struct rcpt_pg_rows *rows)
     places->read_ms = now_of(places);
 }
 
-/* After Kafka's ends were read: a record that is applied in between makes a lag too small for one
- * interval at most, and one that comes in between is not in it yet. */
+/* Asks after Kafka's ends were read. A record that is applied in between makes a lag too small for
+ * one interval at most. One that arrives in between is not counted yet. */
 static void ask_positions(struct app_places *places)
 {
     const struct rcpt_kafka_survey *survey = &places->survey;
@@ -139,7 +139,7 @@ static char *copy(const char *text)
     return text != NULL ? rcpt_strdup(text) : NULL;
 }
 
-/* Where the number of places is another one, all of them are new. */
+/* If the number of places has changed, all of them are new. */
 static void resize(struct app_places *places, size_t count)
 {
     if (places->survey.count == count)
@@ -171,7 +171,7 @@ static void take(struct app_places *places, const struct rcpt_kafka_survey *surv
     places->surveyed_ms = now_of(places);
 }
 
-/* What the members of the group have noted beside its offsets. */
+/* Learns what the members of the group have noted beside its offsets. */
 static void recall(struct app_places *places)
 {
     struct app_context *context = places->settings.context;
@@ -183,7 +183,7 @@ static void recall(struct app_places *places)
     context->recalled |= places->survey.notes_are_known && places->settings.remembers;
 }
 
-/* NULL: no answer in time. What was known before stays, and grows stale by itself (STALE_MS). */
+/* NULL: no answer came in time. The last survey stays until it is stale (STALE_MS). */
 static void on_survey(void *context, const struct rcpt_kafka_survey *survey)
 {
     struct app_places *places = context;
@@ -203,8 +203,8 @@ static void on_survey(void *context, const struct rcpt_kafka_survey *survey)
     ask_positions(places);
 }
 
-/* One survey at a time: where a coordinator does not answer, threads must not pile up. Before the
- * notes are known nothing may begin, so then it asks more often. */
+/* One survey at a time: when a coordinator does not answer, threads must not pile up. The work
+ * waits for the group's notes, so until they are known it asks more often. */
 void app_places_tick(struct app_places *places)
 {
     if (places->surveying || *places->settings.kafka == NULL ||
@@ -234,7 +234,8 @@ struct app_places *app_places_new(const struct app_places_settings *settings)
     return places;
 }
 
-/* Owners that were unowned for long begin anew, too: the next consumer knows nothing of them. */
+/* Also forgets how long partitions were unowned: the next consumer starts without that knowledge.
+ */
 void app_places_forget(struct app_places *places)
 {
     rcpt_kafka_survey_free(&places->survey);
@@ -317,7 +318,8 @@ bool app_places_find(const struct app_places *places, const char *topic, int32_t
     return false;
 }
 
-/* The first reader that has one. A survey that is stale proves nothing about owners. */
+/* The reason of the first reader that has one. A survey that is stale proves nothing about owners.
+ */
 const char *app_places_reason(const struct app_places *places)
 {
     for (; places != NULL; places = places->next)

@@ -1,5 +1,5 @@
-/* The beginning of a connection: it is linked, and turned away where there are too many. Called by
- * server.c for each that the listener has. */
+/* The beginning of a connection: it is linked, or turned away if there are too many. Called by
+ * server.c for each connection that the listener has. */
 #include "internal.h"
 
 #define REFUSED_SLACK 64u /* connections above the limit that get an answer */

@@ -1,6 +1,6 @@
-/* What goes back: head and body of an answer, whole or in pieces. Answers leave in the order of the
- * requests: the first in line writes to the connection's `out`, the others to a buffer of their own
- * until answer_advance() reaches them.
+/* Writes answers: head and body, whole or in pieces. Answers leave in the order of the requests:
+ * the first in line writes to the connection's `out`, the others to a buffer of their own until
+ * answer_advance() reaches them.
  *
  * Handlers answer through rcpt_http_answer*, the server itself through answer_refusal(). */
 #include <stdarg.h>
@@ -10,6 +10,8 @@
 #include <time.h>
 
 #include "internal.h"
+
+#include "receiptd/base/error.h"
 
 #define SLIM_KERNEL_BYTES 16384 /* that a slim client may leave unread in this machine's kernel */
 
@@ -44,7 +46,7 @@ static const char *reason_phrase(int status)
         {503, "Service Unavailable"},
         {505, "HTTP Version Not Supported"},
     };
-    for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(phrases); i++)
         if (phrases[i].status == status)
             return phrases[i].phrase;
     return "Other";
@@ -131,7 +133,7 @@ static void write_head(struct rcpt_http_request *request, struct rcpt_buffer *ou
     rcpt_buffer_append_text(out, "\r\n");
 }
 
-/* The first in line writes to the connection at once, the others wait for their turn. */
+/* The first request in line writes to the connection at once, the others wait for their turn. */
 static struct rcpt_buffer *place(struct rcpt_http_request *request)
 {
     struct connection *connection = request->connection;
@@ -206,13 +208,13 @@ void rcpt_http_allow(unsigned methods, char line[96])
     if (methods & RCPT_HTTP_GET)
         methods |= RCPT_HTTP_HEAD;
     size_t used = (size_t)snprintf(line, 96, "Allow: OPTIONS");
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(names); i++)
         if (methods & names[i].method)
             used += (size_t)snprintf(line + used, 96 - used, "%s", names[i].name);
     snprintf(line + used, 96 - used, "\r\n");
 }
 
-/* What the client can do about it. */
+/* The advice to the client about a refusal. */
 static const char *refusal_detail(int status)
 {
     static const struct {
@@ -231,14 +233,13 @@ static const char *refusal_detail(int status)
         {415, "the body is to be packed by gzip or deflate, or not at all"},
         {417, "of Expect only 100-continue is known"},
         {421, "the Host header names another machine"},
-        {429, "too many requests came from this address: the header Retry-After says when to come "
-              "again"},
+        {429, "too many requests came from this address: repeat after the time in Retry-After"},
         {431, "the headers are longer than they may be here"},
-        {501, "of Transfer-Encoding only chunked is known"},
-        {503, "the server has no room now: the header Retry-After says when to come again"},
+        {501, "the only known Transfer-Encoding is chunked"},
+        {503, "the server is overloaded: repeat after the time in Retry-After"},
         {505, "the server speaks HTTP/1.0 and HTTP/1.1"},
     };
-    for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(details); i++)
         if (details[i].status == status)
             return details[i].detail;
     return "the server refused the request";
@@ -306,7 +307,7 @@ static void append_and_free(struct rcpt_buffer *out, struct rcpt_buffer *more)
 }
 
 /* Moves finished answers to `out` and frees their requests, up to the first that is not finished;
- * of that one, what is there. */
+ * of that one it moves the part that is ready. */
 void answer_advance(struct connection *connection)
 {
     struct rcpt_http_request *request = connection->first;
@@ -430,8 +431,8 @@ void rcpt_http_piece_release(struct rcpt_http_piece *piece)
         free(piece);
 }
 
-/* TLS makes other bytes for each client, and what is there already goes first: then the piece is
- * copied like any other. */
+/* TLS makes different bytes for each client, and earlier bytes must go first. In both cases the
+ * piece is copied like any other. */
 void rcpt_http_answer_share(struct rcpt_http_request *request, struct rcpt_http_piece *piece)
 {
     struct connection *connection = request->connection;
@@ -449,8 +450,8 @@ void rcpt_http_answer_share(struct rcpt_http_request *request, struct rcpt_http_
         connection_send_piece(connection, piece, piece->text_at, piece->text_size);
 }
 
-/* A handler that streams has read what it needs; what the kernel would hold for each of a thousand
- * clients that do not read is memory of this machine, too. */
+/* A handler that streams has read its request. Bytes that the kernel would hold for each of a
+ * thousand clients that do not read are memory of this machine, too. */
 void rcpt_http_answer_slim(struct rcpt_http_request *request)
 {
     struct connection *connection = request->connection;

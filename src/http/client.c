@@ -17,8 +17,8 @@
 #include "receiptd/base/text.h"
 #include "receiptd/base/version.h"
 
-/* Bounds of what a receiver may send back and of what is kept for the next call. A Retry-After
- * beyond a year counts as a year. */
+/* Bounds of a receiver's headers, and of memory and connections that are kept for the next call. A
+ * Retry-After beyond a year counts as a year. */
 #define MAX_HEADER_BYTES  65536u
 #define MAX_IDLE_HANDLES  256u
 #define MAX_CONNECTIONS   1024L /* kept alive, over all receivers */

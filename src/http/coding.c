@@ -1,9 +1,12 @@
 /* Content-Encoding as clients write it: codings that we undo, codings that we cannot undo, and
- * words that are none. Called for the server's requests (request.c) and for samples (message.c). */
+ * words that are no coding. Called for the server's requests (request.c) and for samples
+ * (message.c). */
 #include <string.h>
 #include <strings.h>
 
 #include "internal.h"
+
+#include "receiptd/base/error.h"
 
 /* The register of HTTP content codings, and what servers offer beside it; gzip and deflate are
  * undone. */
@@ -24,17 +27,17 @@ static const struct {
     {"snappy", HTTP_CODING_UNKNOWN},   {"brotli", HTTP_CODING_UNKNOWN},
 };
 
-/* "UTF-8" is a charset: it, and whatever else is no coding, leaves the body as it is. */
+/* A charset such as "UTF-8", or any other word that is not a coding, leaves the body unchanged. */
 static enum http_coding coding_of(const char *word, size_t size)
 {
-    for (size_t index = 0; index < sizeof(codings) / sizeof(codings[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(codings); index++)
         if (strlen(codings[index].name) == size &&
             strncasecmp(codings[index].name, word, size) == 0)
             return codings[index].coding;
     return HTTP_CODING_NONE;
 }
 
-/* Of several in a row, at most one may be a coding. */
+/* If there are several in a row, at most one may be a coding. */
 enum http_coding http_coding_add(enum http_coding before, const char *value, size_t size)
 {
     while (size > 0) {

@@ -13,7 +13,7 @@
 #define MAX_UNSENT_BYTES                                                                           \
     (256u * 1024) /* nothing more is read from a client that takes no answers */
 
-/* What a full socket left over: bytes of its own, or a share in a piece. */
+/* The rest that a full socket did not take: bytes of its own, or a share in a piece. */
 struct write {
     uv_write_t request;
     struct connection *connection;
@@ -95,7 +95,7 @@ static void free_write(struct write *write)
     free(write);
 }
 
-/* Something was taken: the time for the rest starts again. */
+/* The client took some bytes: the time for the rest starts again. */
 static void on_written(uv_write_t *handle, int status)
 {
     struct write *write = (struct write *)handle;
@@ -192,7 +192,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = uv_buf_init(connection->server->read_buffer, HTTP_READ_BYTES);
 }
 
-/* The client asks faster than handlers answer, or than it takes answers. */
+/* Whether the client asks faster than handlers answer, or than it takes answers. */
 static bool is_full(const struct connection *connection)
 {
     return connection->owed >= connection->server->settings.max_pipelined ||
@@ -201,7 +201,7 @@ static bool is_full(const struct connection *connection)
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer);
 
-/* Until it is held. */
+/* Reads until the connection is held. */
 void connection_read(struct connection *connection)
 {
     uv_read_start((uv_stream_t *)&connection->tcp, on_alloc, on_read);
@@ -261,7 +261,7 @@ static bool parse_some(struct connection *connection, const char **bytes, size_t
     return false;
 }
 
-/* Plain bytes, from the socket or out of TLS. What comes after the last request of a connection is
+/* Plain bytes, from the socket or out of TLS. Bytes after the last request of a connection are
  * dropped. */
 void connection_parse(struct connection *connection, const char *bytes, size_t size)
 {

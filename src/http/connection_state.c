@@ -1,7 +1,9 @@
 /* The states of a connection (internal.h has the table of what each awaits): one setter, which arms
- * the state's deadline, and what the server asks when it has too many. A leaf: the files around it
- * do the work. */
+ * the state's deadline, and the questions of a server that has too many connections. A leaf: the
+ * files around it do the work. */
 #include "internal.h"
+
+#include "receiptd/base/states.h"
 
 #define SLOW_MS 1000 /* of one request, where others wait for a connection or memory */
 
@@ -28,30 +30,21 @@ static int64_t deadline_of(const struct connection *connection, enum connection_
 
 void connection_set_state(struct connection *connection, enum connection_state state)
 {
-    /* From each state (row) to each (column). HELD to HEAD goes through IDLE: what was held is
-     * parsed as if it came now. */
-    static const bool legal[CONNECTION_CLOSED + 1][CONNECTION_CLOSED + 1] = {
-        [CONNECTION_IDLE] = {[CONNECTION_IDLE] = true,
-                             [CONNECTION_HEAD] = true,
-                             [CONNECTION_HELD] = true,
-                             [CONNECTION_LINGERING] = true,
-                             [CONNECTION_CLOSED] = true},
-        [CONNECTION_HEAD] = {[CONNECTION_IDLE] = true,
-                             [CONNECTION_BODY] = true,
-                             [CONNECTION_HELD] = true,
-                             [CONNECTION_LINGERING] = true,
-                             [CONNECTION_CLOSED] = true},
-        [CONNECTION_BODY] = {[CONNECTION_IDLE] = true,
-                             [CONNECTION_HELD] = true,
-                             [CONNECTION_LINGERING] = true,
-                             [CONNECTION_CLOSED] = true},
-        [CONNECTION_HELD] = {[CONNECTION_IDLE] = true,
-                             [CONNECTION_HELD] = true,
-                             [CONNECTION_LINGERING] = true,
-                             [CONNECTION_CLOSED] = true},
-        [CONNECTION_LINGERING] = {[CONNECTION_LINGERING] = true, [CONNECTION_CLOSED] = true},
+    /* HELD leads to HEAD through IDLE: held bytes are parsed as if they came now. */
+    static const unsigned successors[CONNECTION_CLOSED + 1] = {
+        [CONNECTION_IDLE] = RCPT_TO(CONNECTION_IDLE) | RCPT_TO(CONNECTION_HEAD) |
+                            RCPT_TO(CONNECTION_HELD) | RCPT_TO(CONNECTION_LINGERING) |
+                            RCPT_TO(CONNECTION_CLOSED),
+        [CONNECTION_HEAD] = RCPT_TO(CONNECTION_IDLE) | RCPT_TO(CONNECTION_BODY) |
+                            RCPT_TO(CONNECTION_HELD) | RCPT_TO(CONNECTION_LINGERING) |
+                            RCPT_TO(CONNECTION_CLOSED),
+        [CONNECTION_BODY] = RCPT_TO(CONNECTION_IDLE) | RCPT_TO(CONNECTION_HELD) |
+                            RCPT_TO(CONNECTION_LINGERING) | RCPT_TO(CONNECTION_CLOSED),
+        [CONNECTION_HELD] = RCPT_TO(CONNECTION_IDLE) | RCPT_TO(CONNECTION_HELD) |
+                            RCPT_TO(CONNECTION_LINGERING) | RCPT_TO(CONNECTION_CLOSED),
+        [CONNECTION_LINGERING] = RCPT_TO(CONNECTION_LINGERING) | RCPT_TO(CONNECTION_CLOSED),
     };
-    RCPT_ASSERT(legal[connection->state][state]);
+    RCPT_ASSERT_FOLLOWS(successors, connection->state, state);
     /* A connection that was never served keeps the time of its beginning: it may be the first to
      * give way. */
     if (connection->served || connection->since_ms == 0)
@@ -60,7 +53,7 @@ void connection_set_state(struct connection *connection, enum connection_state s
     connection->deadline_ms = deadline_of(connection, state);
 }
 
-/* Its answer lies here, and its client takes nothing of it. */
+/* Whether an answer lies here and the client takes nothing of it. */
 static bool is_stuck(const struct connection *connection)
 {
     const struct rcpt_http_server *server = connection->server;

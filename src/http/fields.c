@@ -1,5 +1,5 @@
-/* What a request says: method, target, headers and body, as texts in its memory. Called by handlers
- * and by the files of the server that read headers. */
+/* The content of a request: method, target, headers and body, as texts in its memory. Called by
+ * handlers and by the files of the server that read headers. */
 #include <string.h>
 #include <strings.h>
 

@@ -1,6 +1,6 @@
-/* The name that a request asks for. A page elsewhere may have its own name lead to this machine
- * (DNS rebinding), and would then read answers as if they were its own: that name gives it away.
- * Called by request.c and by handlers. */
+/* The name that a request asks for. A foreign page may let its own name lead to this machine (DNS
+ * rebinding), and then read answers as its own. The name in the request gives it away. Called by
+ * request.c and by handlers. */
 #include <arpa/inet.h>
 
 #include "internal.h"
@@ -21,7 +21,7 @@ static struct rcpt_text host_of(struct rcpt_text address)
     return bracketed ? rcpt_text_part(address, 1, size - 1) : rcpt_text_part(address, 0, size);
 }
 
-/* Of this machine, and of no other: localhost, 127.0.0.0/8 and ::1 in any form. */
+/* Whether the host is this machine: localhost, 127.0.0.0/8 or ::1 in any form. */
 static bool is_own_name(struct rcpt_text host)
 {
     char text[MOST_HOST + 1];
@@ -45,7 +45,7 @@ bool rcpt_http_is_loopback(const char *listen)
     return is_own_name(host_of(rcpt_text_of(listen)));
 }
 
-/* In a target with a name of its own ("http://name/path") that one counts (RFC 9112, 3.2.2). */
+/* If the target has a name ("http://name/path"), that name counts (RFC 9112, 3.2.2). */
 static struct rcpt_text asked_for(const struct rcpt_http_request *request)
 {
     struct rcpt_http_text header = rcpt_http_header(request, "Host");

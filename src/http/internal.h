@@ -1,17 +1,17 @@
-/* What the files of src/http share. No file outside includes this.
+/* Shared by the files of src/http. No file outside includes this.
  *
  * server.c      settings, routes, listening, limits of connections, drain and end
  * connection_state.c  its states, deadlines, and worth when there are too many
  * accept.c      the beginning of a connection
- * connection.c  one client: bytes in, answers out in order, what it may wait for and how long
- * parse.c       the parser's callbacks: bytes become a request, or the reason why not
+ * connection.c  one client: bytes in, answers out in order, and its end
+ * parse.c       the parser's callbacks: bytes become a request, or are refused
  * request.c     the memory of a request, its checks and its way to the handler
- * fields.c      what a request says
- * shared.c      what all of them ask of the server
- * answer.c      what goes back, whole or in pieces
+ * fields.c      method, target, headers and body of a request
+ * shared.c      services of the server for the other files
+ * answer.c      answers, whole or in pieces
  * body.c        collected bodies, within the server's budget; gzip undone
- * source.c      who the client is, and how often it may ask
- * host.c        the name that it asks for
+ * source.c      the client's address, and how often it may ask
+ * host.c        the host name of a request
  * tls.c         OpenSSL between the socket and the parser
  */
 #ifndef RECEIPTD_HTTP_INTERNAL_H
@@ -170,8 +170,8 @@ struct rcpt_http_server {
     unsigned spare_count;
     void (*on_closed)(void *context);
     void *closed_context;
-    /* server.c, for the files below it. evict_body makes space for a body of `receiver`'s; false:
-     * there is none. */
+    /* Functions of server.c for the files below it. evict_body makes space for a body of
+     * `receiver`; false: there is none. */
     bool (*evict_body)(struct rcpt_http_server *server, const struct connection *receiver);
     /* Makes space for this connection by one of a source that has more of them. */
     bool (*evict_share)(struct rcpt_http_server *server, const struct connection *newcomer);
@@ -188,13 +188,14 @@ void http_report_closed(struct rcpt_http_server *server);
 
 /* ---- connection_state.c ---- */
 void connection_set_state(struct connection *connection, enum connection_state state);
-/* Something is to be sent, or more may be parsed: the next flush sees to it. */
+/* Call when bytes are to be sent, or more may be parsed: the next flush does it. */
 void connection_touch(struct connection *connection);
 /* The connection ends after the answers that are owed. */
 void connection_end_after(struct connection *connection);
-/* It owes the server its next request or its end, and libuv nothing. */
+/* Whether the client's next request or end is awaited, and libuv holds nothing more for it. */
 bool connection_waits_for_client(const struct connection *connection);
-/* Who goes first when there are too many; CONNECTION_KEPT: not at all. */
+/* The order in which connections are closed when there are too many; CONNECTION_KEPT are not
+ * closed. */
 enum connection_worth {
     CONNECTION_UNPROVEN, /* has not brought one whole request yet */
     CONNECTION_SLOW,     /* has been at its request for long, or takes nothing of its answer */
@@ -202,7 +203,7 @@ enum connection_worth {
     CONNECTION_KEPT,     /* is owed an answer, or at its request */
 };
 enum connection_worth connection_worth(const struct connection *connection);
-/* Has it been at its request for long, so that it may give way? */
+/* Whether the connection has been at its request for long, so that it may be closed for another. */
 bool connection_is_slow(const struct connection *connection);
 
 /* ---- accept.c ---- */
@@ -210,34 +211,35 @@ void connection_accept(struct rcpt_http_server *server);
 
 /* ---- connection.c ---- */
 void connection_read(struct connection *connection); /* from now on */
-/* Nothing more is sent or read; its requests stay with their handlers. */
+/* Ends reading and sending; its requests stay with their handlers. */
 void connection_close(struct connection *connection);
-/* What is in `out` goes to the socket now. */
+/* Sends the content of `out` now. */
 void connection_send(struct connection *connection);
-/* So do bytes of a piece; nothing may be in `out`, and no TLS between. */
+/* Sends bytes of a piece now; `out` must be empty, and the connection without TLS. */
 void connection_send_piece(struct connection *connection, struct rcpt_http_piece *piece,
                            size_t from, size_t size);
 void connection_flush(struct rcpt_http_server *server);
-/* Closes those that have used up their time. */
+/* Closes connections that have used up their time. */
 void connection_expire(struct rcpt_http_server *server);
 /* Plain bytes, from the socket or out of TLS. */
 void connection_parse(struct connection *connection, const char *bytes, size_t size);
 
 /* ---- parse.c ---- */
 void parse_init(struct connection *connection);
-/* How many of these bytes the parser may have next. 0: they break a rule that it would not mind. */
+/* How many of these bytes the parser may have next. 0: they break a rule that the parser does not
+ * check. */
 size_t parse_piece(struct connection *connection, const char *bytes, size_t size);
 llhttp_errno_t parse_execute(struct connection *connection, const char *bytes, size_t piece);
-/* Status that the parser's error comes to. */
+/* The status for the parser's error. */
 int parse_error_status(const struct connection *connection);
 
 /* ---- request.c ---- */
 struct rcpt_http_request *request_new(struct connection *connection);
 void request_free(struct rcpt_http_request *request);
 void request_refuse(struct rcpt_http_request *request, int status);
-/* A route takes it, or a reason is found why not. */
+/* Finds the request's route, or the reason to refuse it. */
 void request_check_head(struct rcpt_http_request *request, const llhttp_t *parser);
-/* All of it is here: to the handler, or the refusal goes back. */
+/* The request is complete: hands it to the handler, or sends the refusal. */
 void request_complete(struct rcpt_http_request *request);
 
 /* ---- fields.c ---- */
@@ -252,28 +254,29 @@ void answer_advance(struct connection *connection);
 void answer_report_gone(struct rcpt_http_request *request);
 
 /* ---- body.c ---- */
-/* 0, or the status that it comes to. */
+/* 0, or the status with which the request is refused. */
 int body_append(struct rcpt_http_request *request, const char *bytes, size_t size);
 int body_decode(struct rcpt_http_request *request);
 void body_free(struct rcpt_http_request *request);
 size_t body_limit(const struct rcpt_http_request *request);
 
 /* ---- source.c ---- */
-/* Behind a trusted proxy the address that it names. */
+/* The client's address; behind a trusted proxy the one that the proxy names. */
 struct rcpt_address source_of(const struct rcpt_http_request *request);
 struct source_table *source_table_new(void);
 void source_table_free(struct source_table *table);
-/* One more connection of this address (or one less). False: it has as many as it may. */
+/* source_connect() counts one more connection of this address; false: it has as many as it may.
+ * source_disconnect() counts one less. */
 bool source_connect(struct rcpt_http_server *server, const struct rcpt_address *address);
 void source_disconnect(struct rcpt_http_server *server, const struct rcpt_address *address);
-/* How many it has now. */
+/* The number of connections that the address has now. */
 uint32_t source_connections(struct rcpt_http_server *server, const struct rcpt_address *address);
-/* Whether it is an address of our own network, and no trusted proxy's. */
+/* Whether the address belongs to our own network, and to no trusted proxy. */
 bool source_is_near(const struct rcpt_http_server *server, const struct rcpt_address *address);
 /* False: this address has asked too often; `wait_s` says when to come again. */
 bool source_admit(struct rcpt_http_server *server, const struct rcpt_address *address,
                   unsigned *wait_s);
-/* 1: a request of it counts; -1: it does not after all. */
+/* `tokens` 1: a request of the address counts; -1: it does not count after all. */
 void source_charge(struct rcpt_http_server *server, const struct rcpt_address *address, int tokens);
 
 /* ---- tls.c ---- */

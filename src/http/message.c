@@ -1,6 +1,7 @@
 /* A request in memory through llhttp, for `receiptd intake try` and the like; see message.h. The
  * server's rules (parse.c) do not apply: samples come from editors, not from the Internet. */
 #include "receiptd/http/message.h"
+#include "receiptd/base/error.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -86,15 +87,15 @@ static int on_body(llhttp_t *parser, const char *bytes, size_t size)
     return 0;
 }
 
-/* What stands behind the last chunk does not count. */
+/* Bytes behind the last chunk do not count. */
 static int on_message_complete(llhttp_t *parser)
 {
     (void)parser;
     return HPE_PAUSED;
 }
 
-/* Copies the lines up to the empty one, each with CR LF: llhttp takes no other. Returns the size of
- * what was copied from. */
+/* Copies the lines up to the empty one, each with CR LF: llhttp takes no other. Returns the number
+ * of bytes of the text that were copied. */
 static size_t take_head(struct rcpt_buffer *head, const char *text, size_t size)
 {
     size_t at = 0, line = 1;
@@ -218,7 +219,8 @@ static bool value_is(const struct rcpt_http_message_header *header, const char *
            strncasecmp(header->value, value, header->value_size) == 0;
 }
 
-/* What request.c refuses for its headers; 0: nothing. Lengths are the editor's. */
+/* The status with which request.c refuses these headers; 0: it does not. Lengths are the editor's.
+ */
 static int find_refusal(const struct rcpt_http_message *message, enum http_coding *coding)
 {
     unsigned hosts = 0, lengths = 0, chunked = 0;
@@ -248,13 +250,13 @@ static int find_refusal(const struct rcpt_http_message *message, enum http_codin
 static bool is_method(const struct rcpt_http_message *message)
 {
     static const char *const methods[] = {"GET", "HEAD", "POST"};
-    for (size_t index = 0; index < sizeof(methods) / sizeof(methods[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(methods); index++)
         if (strcmp(message->method, methods[index]) == 0)
             return true;
     return false;
 }
 
-/* Samples are refused for what the server would refuse them for. */
+/* Refuses the samples that the server would refuse. */
 static bool check(const struct rcpt_http_message *message, enum http_coding *coding,
                   struct rcpt_error *error)
 {
@@ -266,7 +268,7 @@ static bool check(const struct rcpt_http_message *message, enum http_coding *cod
     const char *problem = refused == 415   ? "Content-Encoding names no coding that can be undone"
                           : refused == 417 ? "Expect asks for something else than 100-continue"
                           : refused == 501 ? "Transfer-Encoding is not chunked"
-                          : refused == 405 ? "the method is none of GET, HEAD and POST"
+                          : refused == 405 ? "the method is not GET, HEAD or POST"
                                            : "Host or a length of the body stands in it twice";
     rcpt_error_set(error, RCPT_DECISION_REJECT, NULL, "the server answers %d: %s", refused,
                    problem);
@@ -312,7 +314,7 @@ static bool undo_coding(struct rcpt_http_message *message, struct rcpt_error *er
     size_t size;
     char *plain = inflate_body(message, coding, &size);
     if (plain == NULL)
-        return fail(error, "the body is not what Content-Encoding says, or longer than 64 MiB");
+        return fail(error, "the body does not match Content-Encoding, or is longer than 64 MiB");
     free(message->joined);
     message->body = message->joined = plain;
     message->body_size = size;
@@ -339,7 +341,8 @@ struct rcpt_http_message *rcpt_http_message_parse(const char *text, size_t size,
     return NULL;
 }
 
-/* The texts of the message point into the buffers that go here, and into the caller's text. */
+/* The texts of the message point into the buffers that are freed here, and into the caller's text.
+ */
 void rcpt_http_message_free(struct rcpt_http_message *message)
 {
     if (message == NULL)

@@ -1,10 +1,10 @@
-/* Bytes become a request, or the reason why they are none: the callbacks of llhttp.
+/* Turns bytes into a request, or finds the reason why they are none: the callbacks of llhttp.
  *
  * connection.c hands its input over in pieces: parse_piece cuts them (one line of a head, one line
  * with a chunk's size, or data), then llhttp_execute reads each. A proxy in front may read a
- * request differently from llhttp, so that a second request could be smuggled past its checks; this
- * file refuses what readers disagree on before llhttp sees it: continued lines, line ends other
- * than CR LF, extensions of chunks, blanks in names, other protocols.
+ * request differently from llhttp, so that a second request could be smuggled past its checks. So
+ * this file refuses forms on which readers disagree, before llhttp sees them: continued lines, line
+ * ends other than CR LF, extensions of chunks, blanks in names, other protocols.
  *
  * A callback that returns an error ends the parsing and the connection; the status that the client
  * gets was noted in the request before. */
@@ -13,7 +13,9 @@
 
 #include "internal.h"
 
-/* Of a head, or of one chunk's lines with the trailer: llhttp itself has no limit, and blanks
+#include "receiptd/base/error.h"
+
+/* Limit of a head, or of one chunk's lines with the trailer: llhttp itself has no limit, and blanks
  * around values do not count in max_header_bytes. */
 #define MAX_LINE_BYTES    (80u * 1024)
 #define MAX_SKIPPED_BYTES 65536u /* of a refused request's body */
@@ -75,7 +77,7 @@ static void keep_tail(struct connection *connection, const char *bytes, size_t s
         memset(connection->tail, 0, sizeof(connection->tail));
 }
 
-/* llhttp also takes "POST /a RTSP/1.0" and "SOURCE /a ICE/1.0", and says 1.0 of both. */
+/* llhttp also takes "POST /a RTSP/1.0" and "SOURCE /a ICE/1.0", and reports 1.0 for both. */
 static bool is_http(const struct connection *connection)
 {
     return memcmp(connection->tail, " HTTP/", 6) == 0;
@@ -91,7 +93,7 @@ static bool is_within_limit(struct connection *connection, size_t size)
     return false;
 }
 
-/* Bytes at the begin that the parser gets as they are, or those that it does not. */
+/* The number of leading bytes that the parser gets as they are, or that it does not get so. */
 static size_t run_of_bytes(const char *bytes, size_t size)
 {
     size_t run = 1;
@@ -148,7 +150,7 @@ static size_t unknown_method(const struct connection *connection, const char *by
         size++;
     if (size == piece || bytes[size] != ' ')
         return 0;
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(known); i++)
         if (strlen(known[i]) == size && memcmp(known[i], bytes, size) == 0)
             return 0;
     return size;
@@ -236,7 +238,7 @@ static int on_url_complete(llhttp_t *parser)
 static int on_header_field(llhttp_t *parser, const char *bytes, size_t size)
 {
     struct rcpt_http_request *request = incoming(parser);
-    if (request->head_done) /* a trailer: no handler sees it */
+    if (request->head_done) /* a trailer, which no handler sees */
         return 0;
     /* llhttp until release 8 lets blanks in names through: others may read such a line differently.
      */
@@ -295,7 +297,7 @@ static int on_headers_complete(llhttp_t *parser)
     request_check_head(request, parser);
     if (tunnel)
         return refuse(request, 405);
-    /* What would take long to throw away is not read at all. */
+    /* A body that is refused and long, or of unknown length, is not read at all. */
     if (request->refused != 0 && (request->chunked || parser->content_length > MAX_SKIPPED_BYTES ||
                                   (request->expects_continue && parser->content_length > 0)))
         return refuse(request, request->refused);

@@ -104,7 +104,7 @@ uint64_t rcpt_http_received_ns(const struct rcpt_http_request *request)
     return request->received_ns;
 }
 
-/* ---- is it one that a handler is to see? ---- */
+/* ---- checks before the handler ---- */
 
 /* The first reason stays. */
 void request_refuse(struct rcpt_http_request *request, int status)
@@ -135,8 +135,8 @@ static enum rcpt_http_method method_of(unsigned parsed)
     }
 }
 
-/* Path and query of the target: "/path?query", "http://host/path?query" (a proxy's form), or "*"
- * (OPTIONS of the server), which has the path "*". llhttp has checked the characters; a fragment,
+/* Path and query of the target. It is "/path?query", "http://host/path?query" (a proxy's form), or
+ * "*" (OPTIONS of the server), whose path is "*". llhttp has checked the characters. A fragment,
  * which no client should send, belongs to neither. */
 static bool split_target(struct rcpt_http_request *request)
 {
@@ -214,7 +214,7 @@ static bool is_authorised(const struct rcpt_http_request *request)
            equal_secrets(given.bytes + 7, token, size);
 }
 
-/* What RFC 9112 asks of every request: one Host, one length, a version that we speak. */
+/* Checks the rules of RFC 9112 for every request: one Host, one length, a version that we speak. */
 static void check_form(struct rcpt_http_request *request, const llhttp_t *parser)
 {
     bool sends = request->method & (RCPT_HTTP_POST | RCPT_HTTP_PUT | RCPT_HTTP_PATCH);
@@ -252,8 +252,8 @@ static void check_route(struct rcpt_http_request *request, const llhttp_t *parse
     }
 }
 
-/* A proxy that is not named as trusted makes one source of all its clients. Said once per
- * server. */
+/* A proxy that is not named as trusted makes one source of all its clients. Logged once per server.
+ */
 static void warn_of_proxy(struct rcpt_http_request *request)
 {
     struct rcpt_http_server *server = request->server;

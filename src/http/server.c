@@ -12,13 +12,15 @@
 
 #include "internal.h"
 
+#include "receiptd/base/error.h"
+
 /* Connections that the kernel accepts while the loop is busy. */
 #define BACKLOG           1024
 #define SPARE_DESCRIPTORS 64u /* for everything but clients */
 
 /* ---- settings ---- */
 
-/* 0 means the default, so that a caller names only what it decides. */
+/* 0 means the default, so that a caller sets only the limits that it decides. */
 static void fill_defaults(struct rcpt_http_settings *settings)
 {
     struct {
@@ -37,10 +39,10 @@ static void fill_defaults(struct rcpt_http_settings *settings)
         {&settings->idle_timeout_ms, 75000},
         {&settings->write_timeout_ms, 20000},
     };
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(sizes); i++)
         if (*sizes[i].value == 0)
             *sizes[i].value = sizes[i].initial;
-    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(times); i++)
         if (*times[i].value == 0)
             *times[i].value = times[i].initial;
     if (settings->max_pipelined == 0)
@@ -96,7 +98,7 @@ static bool resolve_listen(struct rcpt_http_server *server, struct rcpt_error *e
     return true;
 }
 
-/* A network that cannot be read is fatal: skipping it would change who is believed. */
+/* A network that cannot be read is fatal: skipping it would change which peers are trusted. */
 static bool read_trusted(struct rcpt_http_server *server, struct rcpt_error *error)
 {
     const struct rcpt_http_settings *settings = &server->settings;
@@ -115,8 +117,7 @@ static bool read_trusted(struct rcpt_http_server *server, struct rcpt_error *err
     return true;
 }
 
-/* Raises the soft limit of open files to the hard one, and lowers max_connections to what it
- * carries. */
+/* Raises the soft limit of open files to the hard one, and lowers max_connections to fit it. */
 static void fit_to_descriptors(struct rcpt_http_server *server)
 {
     struct rlimit limit;
@@ -238,8 +239,8 @@ void rcpt_http_route(struct rcpt_http_server *server, const struct rcpt_http_rou
 
 /* ---- connections beyond the limit, and those that take too long ---- */
 
-/* Makes space for a new connection: of those that are worth least, the one that has been so longest
- * goes. */
+/* Makes space for a new connection: closes one of the least worth, the one that has been so
+ * longest. */
 static bool evict(struct rcpt_http_server *server)
 {
     struct connection *victim = NULL;
@@ -260,7 +261,7 @@ static bool evict(struct rcpt_http_server *server)
 }
 
 /* Each source keeps its share, however many connections another one opens. False: the newcomer's
- * has as many as any. */
+ * source has as many as any other. */
 static bool evict_share(struct rcpt_http_server *server, const struct connection *newcomer)
 {
     struct connection *victim = NULL;
@@ -282,8 +283,7 @@ static bool evict_share(struct rcpt_http_server *server, const struct connection
     return true;
 }
 
-/* Of the unfinished bodies of slow clients the largest goes, with its connection. False: there is
- * none. */
+/* Closes the slow client with the largest unfinished body. False: there is none. */
 static bool evict_body(struct rcpt_http_server *server, const struct connection *receiver)
 {
     struct connection *victim = NULL;

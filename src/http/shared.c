@@ -1,5 +1,5 @@
-/* What the parts of the server ask of it: the time, the route of a path, counts, and who is the
- * last to let go of it. A leaf: it calls the server through the pointers that server.c has set. */
+/* Services of the server for its parts: the time, the route of a path, counts, and the count of its
+ * users. A leaf: it calls the server through the pointers that server.c has set. */
 #include <string.h>
 
 #include "internal.h"
@@ -42,7 +42,7 @@ void http_release(struct rcpt_http_server *server)
         server->free(server);
 }
 
-/* The callback is last: it may free what the server was given. */
+/* The callback is last: it may free the objects that the server was given. */
 void http_report_closed(struct rcpt_http_server *server)
 {
     void (*on_closed)(void *context) = server->on_closed;

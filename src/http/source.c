@@ -1,4 +1,5 @@
-/* Who the client is (its address, or what a trusted proxy says), and how often each source may ask.
+/* Finds the client's address (its own, or the one that a trusted proxy names), and limits how often
+ * each source may ask.
  *
  * The table of sources has a fixed number of sets and places: a flood from many addresses cannot
  * grow it; the least recently seen source gives its place away. The hash is seeded, so that no
@@ -7,6 +8,8 @@
 #include <string.h>
 
 #include "internal.h"
+
+#include "receiptd/base/error.h"
 
 #define SETS    4096u /* a power of two */
 #define WAYS    8u
@@ -75,8 +78,8 @@ static bool parse_forwarded(struct rcpt_http_text entry, struct rcpt_address *ad
 }
 
 /* Each proxy appends the address that it saw: from the right, the first that is no trusted proxy is
- * the client. False: that one was found, or an entry cannot be read; what stands before it may be
- * the client's own invention. */
+ * the client. False: that one was found, or an entry cannot be read; entries before it may be the
+ * client's own invention. */
 static bool step_back(const struct rcpt_http_server *server, struct rcpt_address *address,
                       struct rcpt_http_text forwarded)
 {
@@ -114,7 +117,7 @@ struct rcpt_address source_of(const struct rcpt_http_request *request)
 }
 
 /* Loopback and private networks. Unless it is a trusted proxy, such an address is a neighbour or a
- * proxy that the configuration does not name: limiting it would limit everybody behind it. */
+ * proxy that the configuration does not name: limiting it would limit every client behind it. */
 bool source_is_near(const struct rcpt_http_server *server, const struct rcpt_address *address)
 {
 #define FOUR [10] = 0xff, [11] = 0xff
@@ -132,7 +135,7 @@ bool source_is_near(const struct rcpt_http_server *server, const struct rcpt_add
 #undef FOUR
     if (is_trusted(server, address))
         return false;
-    return rcpt_networks_have(near, sizeof(near) / sizeof(near[0]), address);
+    return rcpt_networks_have(near, RCPT_COUNT_OF(near), address);
 }
 
 /* ---- the table ---- */

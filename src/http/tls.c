@@ -1,6 +1,6 @@
-/* OpenSSL between the socket and the parser, over two memory BIOs: libuv alone touches the socket.
- * tls_receive() turns bytes from the socket into plain ones for connection_parse(), tls_encrypt()
- * turns `out` into what goes to the socket. Called by connection.c. */
+/* OpenSSL between the socket and the parser, over two memory BIOs: only libuv touches the socket.
+ * The function tls_receive() turns bytes from the socket into plain ones for connection_parse();
+ * tls_encrypt() turns `out` into bytes for the socket. Called by connection.c. */
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
@@ -138,7 +138,7 @@ void tls_encrypt(struct connection *connection)
     struct tls_session *session = connection->tls;
     struct rcpt_buffer *out = &connection->out;
     if (out->size > 0 && SSL_write(session->ssl, out->bytes, (int)out->size) != (int)out->size) {
-        ERR_clear_error(); /* not a session any more: nothing goes out in the clear */
+        ERR_clear_error(); /* the session is broken: it sends no plain byte */
         connection_end_after(connection);
     }
     out->size = 0;

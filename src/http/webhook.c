@@ -1,7 +1,9 @@
 /* Webhooks: endpoints with their secrets and limits, and calls to them, signed as Standard Webhooks
  * says. The client (client.c) makes the calls; this file gives their outcome a class. */
 #include "receiptd/http/webhook.h"
+#include "receiptd/base/clock.h"
 
+#include <inttypes.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 
 #define OWN_HEADERS 5u /* at most: content type, id, time, signature, traceparent */
 
-/* What the client hands back. */
+/* The context that the client hands back. */
 struct call {
     struct rcpt_webhook_endpoint *endpoint;
     rcpt_webhook_on_answer on_answer;
@@ -65,7 +67,7 @@ static void free_endpoint(struct rcpt_webhook_endpoint *endpoint)
     free(endpoint);
 }
 
-/* The owner's callback is last: it may free what it passed as context. */
+/* The owner's callback is last: it may free its context. */
 static void on_client_closed(void *context)
 {
     struct rcpt_webhooks *webhooks = context;
@@ -214,17 +216,16 @@ static size_t make_headers(const struct rcpt_webhook_endpoint *endpoint,
                            const struct rcpt_webhook_call *request, const char **lines)
 {
     size_t count = 0;
-    struct timespec now;
     char text[24];
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(text, sizeof(text), "%lld", (long long)now.tv_sec);
+    const int64_t now = rcpt_wall_ns() / RCPT_NS_PER_S;
+    snprintf(text, sizeof(text), "%" PRId64, now);
     const char *type = request->content_type != NULL ? request->content_type : "application/json";
     lines[count++] = header("Content-Type", type);
     lines[count++] = header("webhook-id", request->id);
     lines[count++] = header("webhook-timestamp", text);
     if (endpoint->secret_count > 0) {
         char *signature = rcpt_webhook_sign(endpoint->secrets, endpoint->secret_count, request->id,
-                                            now.tv_sec, request->body, request->size);
+                                            now, request->body, request->size);
         lines[count++] = header("webhook-signature", signature);
         free(signature);
     }

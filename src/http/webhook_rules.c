@@ -1,13 +1,14 @@
-/* What is decided about a webhook without calling it: the class of a status, whether to retry and
- * when, and which URLs and headers may be configured. Pure; called by webhook.c, actions, folds and
+/* Decisions about a webhook without calling it: the class of a status, whether to retry and when,
+ * and the URLs and headers that may be configured. Pure; called by webhook.c, actions, folds and
  * the configuration's check. */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/http/webhook.h"
 
-/* ---- what an answer means ---- */
+/* ---- classes of answers ---- */
 
 const char *rcpt_webhook_class_name(enum rcpt_webhook_class class)
 {
@@ -53,7 +54,7 @@ int64_t rcpt_webhook_wait_ms(struct rcpt_backoff *backoff, int64_t retry_after_m
     return asked > wait ? asked : wait;
 }
 
-/* ---- what may be configured ---- */
+/* ---- rules for the configuration ---- */
 
 /* No control characters: a value with CR LF would add headers of its own. */
 bool rcpt_webhook_header_is_valid(const char *header)
@@ -78,7 +79,7 @@ bool rcpt_webhook_header_is_ours(const char *header)
         "receiptd-attempt", "traceparent",       "content-type",      "content-length",
         "transfer-encoding"};
     size_t name = strcspn(header, ":");
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(ours); i++)
         if (strlen(ours[i]) == name && strncasecmp(header, ours[i], name) == 0)
             return true;
     return false;

@@ -1,7 +1,7 @@
 /* The accounts of the intake, at the start and after a reload. An account lives as long as the
  * intake has its name: requests in flight, figures and memories refer to it. Only its adapter, made
- * from the configuration, is exchanged. What requests in flight may still use is freed when there
- * are none. Called by intake.c.
+ * from the configuration, is exchanged. An adapter that requests in flight may still use is freed
+ * when there are none. Called by intake.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static int compare_accounts(const void *left, const void *right)
     return strcmp((*a)->name, (*b)->name);
 }
 
-/* Takes the account of this name out of the list; a new one where there is none. */
+/* Takes the account of this name out of the list; makes a new one if there is none. */
 static struct intake_account *take_account(struct rcpt_intake *intake, const char *name)
 {
     for (size_t i = 0; i < intake->account_count; i++) {

@@ -1,8 +1,8 @@
 /* Looks up our message ids for gateways' ids (`intake.alias`). Requests wait in a queue; one query
  * at a time asks for the ids of all that wait, so a slow database makes fewer and larger queries.
  *
- * request.c resolves from the cache first and comes here for what it lacks. Results go through the
- * cache back to intake_emit(). */
+ * request.c resolves from the cache first and comes here for ids that the cache lacks. Results go
+ * through the cache back to intake_emit(). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,8 +55,8 @@ void intake_apply_dsn(struct rcpt_intake *intake)
         rcpt_pg_set_dsn(intake->pg, dsn_of(intake->config));
 }
 
-/* Both time-outs are short: requests are held open meanwhile, and a gateway repeats what takes
- * long. */
+/* Both time-outs are short: requests are held open meanwhile, and a gateway repeats a request that
+ * takes long. */
 void intake_start_aliases(struct rcpt_intake *intake)
 {
     const struct rcpt_config *config = intake->config;
@@ -86,7 +86,7 @@ void intake_start_aliases(struct rcpt_intake *intake)
     rcpt_pg_start(intake->pg);
 }
 
-/* The cache alone answers here; false may mean unknown or not asked yet. */
+/* Only the cache answers here; false means unknown, or not asked yet. */
 bool intake_resolve(struct rcpt_intake *intake, const struct intake_account *account,
                     const struct rcpt_intake_event *event, struct rcpt_alias *found)
 {
@@ -196,7 +196,8 @@ static void log_outcome(struct rcpt_intake *intake, const struct rcpt_error *err
         rcpt_log_failure(RCPT_LOG_WARN, "intake", error, "looking up aliases failed");
 }
 
-/* Whatever the outcome, the deliveries of this query go on now; the cache has what was found. */
+/* Whatever the outcome, the deliveries of this query go on now; the cache holds the aliases that
+ * were found. */
 static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                       const struct rcpt_error *error)
 {
@@ -217,7 +218,7 @@ static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t ro
             intake_emit(delivery);
         delivery = next;
     }
-    /* An answer with a SQLSTATE came over a connection that stands but is of no use any more. */
+    /* An answer with a SQLSTATE means: the connection still stands but is of no use. */
     if (error != NULL && error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
         rcpt_pg_reconnect(intake->pg, error);
     ask(intake);

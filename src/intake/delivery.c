@@ -7,6 +7,8 @@
 
 #include "internal.h"
 
+#include "receiptd/base/clock.h"
+
 #define ARENA_CHUNK_BYTES 8192u
 #define SPARE_ARENAS      64u
 #define SPARE_DELIVERIES  1024u
@@ -18,9 +20,7 @@
 /* Wall clock, in µs: the time of receipt that records and verifiers see. */
 static int64_t now_us(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    return rcpt_wall_ns() / RCPT_NS_PER_US;
 }
 
 void delivery_take_arena(struct delivery *delivery)

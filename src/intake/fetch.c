@@ -1,8 +1,8 @@
-/* Fetches what a gateway's protocol makes us ask for: the certificate that signed a message, and
+/* Fetches the URLs that a gateway's protocol demands: the certificate that signed a message, and
  * the URL that confirms a subscription. The adapter decides which hosts may be asked.
  *
  * A fetch has a slot from its first request until it is settled; requests wait in the slot. Slots,
- * fetches in flight and waiting requests are limited per account and in sum, because anybody can
+ * fetches in flight and waiting requests are limited per account and in sum, because any client can
  * send a request that names a new URL. */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #define MAX_OF_ACCOUNT    2u  /* certificates that requests of one account wait for */
 #define MAX_WAITING       32u /* requests that wait for one of them */
 
-/* ---- what is known ---- */
+/* ---- known certificates ---- */
 
 /* Certificates and failures are two tables of the same form. */
 static struct intake_certificate *find(struct intake_certificate *places, const char *url)
@@ -79,7 +79,7 @@ static bool has_failed(struct rcpt_intake *intake, const char *url)
     return failure != NULL && intake_now(intake) - failure->used_ms < TRY_AGAIN_MS;
 }
 
-/* ---- what is waited for ---- */
+/* ---- waiting for fetches ---- */
 
 /* Whether a drain has to wait. */
 bool intake_is_fetching(const struct rcpt_intake *intake)
@@ -195,7 +195,7 @@ static void on_certificate(void *context, const struct rcpt_client_answer *answe
     intake_flush(intake);
 }
 
-/* Refuses the request when waiting is of no use or exceeds a limit. It waits without its arena; the
+/* Refuses the request if waiting is useless or exceeds a limit. It waits without its arena; the
  * request is read once more afterwards. */
 void intake_await_certificate(struct delivery *delivery)
 {
@@ -238,7 +238,8 @@ static void on_confirmed(void *context, const struct rcpt_client_answer *answer)
     rcpt_ticket_release(&delivery->ticket, good);
 }
 
-/* One at a time in sum: confirmations are rare, and unsigned gateways let anybody ask for them. */
+/* One at a time in sum: confirmations are rare, and with an unsigned gateway any client can ask for
+ * them. */
 void intake_confirm(struct delivery *delivery)
 {
     struct rcpt_intake *intake = delivery->intake;

@@ -1,10 +1,11 @@
 /* The intake as a whole: accounts, HTTP server, readiness, drain and end. `receiptd intake` and
  * `receiptd run` start it on their loop.
  *
- * Its life: started, draining (no new connections, requests in hand are answered), closing (every
- * part reports its end to on_part_closed, the last one frees the intake). request.c has the way of
- * a request. */
+ * Its life: started; draining (no new connections, open requests are answered); closing. When it
+ * closes, every part reports its end to on_part_closed, and the last one frees the intake.
+ * request.c has the way of a request. */
 #include "internal.h"
+#include "receiptd/base/error.h"
 #include "receiptd/http/client.h"
 
 #include <stdio.h>
@@ -171,7 +172,7 @@ static void check_files(struct rcpt_intake *intake)
 
 /* ---- the end ---- */
 
-/* Runs when every part has reported its end, so nothing refers to the intake any more. */
+/* Runs when every part has reported its end, so nothing refers to the intake. */
 static void free_intake(struct rcpt_intake *intake)
 {
     intake_free_accounts(intake);
@@ -220,7 +221,7 @@ static void close_all(struct rcpt_intake *intake)
     intake->closing = true;
     /* Held by this function itself: no part that closes at once may free the intake below it. */
     intake->open = 1;
-    for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
+    for (size_t i = 0; i < RCPT_COUNT_OF(handles); i++) {
         intake->open++;
         uv_close(handles[i], on_handle_closed);
     }
@@ -241,8 +242,8 @@ static void close_all(struct rcpt_intake *intake)
     on_part_closed(intake);
 }
 
-/* A new password takes effect with the next connection, accounts with the next request. Those of
- * before go on where an account is refused. */
+/* A new password takes effect with the next connection, accounts with the next request. If a new
+ * account is refused, the old accounts stay in use. */
 void rcpt_intake_apply_config(struct rcpt_intake *intake)
 {
     struct rcpt_error error;
@@ -256,7 +257,7 @@ void rcpt_intake_apply_config(struct rcpt_intake *intake)
         rcpt_log_failure(RCPT_LOG_ERROR, "intake", &error, "the accounts stay as they were");
 }
 
-/* No request is in hand, also none whose client has gone. */
+/* No request is left, also none whose client has gone. */
 static bool is_settled(const struct rcpt_intake *intake)
 {
     return rcpt_http_stats(intake->http)->waiting_requests == 0 && !intake_is_fetching(intake) &&
@@ -274,7 +275,7 @@ static void check_drain(struct rcpt_intake *intake)
     close_all(intake);
 }
 
-/* The rest follows from the ticks: check_drain(). */
+/* The ticks do the rest: check_drain(). */
 void rcpt_intake_drain(struct rcpt_intake *intake)
 {
     if (intake->draining)
@@ -286,7 +287,7 @@ void rcpt_intake_drain(struct rcpt_intake *intake)
 
 /* ---- the loop ---- */
 
-/* Runs once per turn of the loop, after its input: what all requests of a turn brought leaves
+/* Runs once per turn of the loop, after its input: the records of all requests of a turn leave
  * together. */
 static void on_flush(uv_check_t *handle)
 {
@@ -315,8 +316,7 @@ static void start_handles(struct rcpt_intake *intake)
     uv_timer_start(&intake->tick, on_tick, TICK_MS, TICK_MS);
 }
 
-/* Several records of a partition may be in flight, but few: while they are, the next record
- * fills. */
+/* Several records of a partition may be in flight, but few: meanwhile the next record fills. */
 static void make_memories(struct rcpt_intake *intake)
 {
     const struct rcpt_config *config = intake->config;

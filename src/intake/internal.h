@@ -1,4 +1,4 @@
-/* What the files of the intake share. Private to src/intake.
+/* Shared by the files of the intake. Private to src/intake.
  *
  * intake.c    start, readiness, drain, figures
  * request.c   a request from its arrival to its answer
@@ -149,23 +149,23 @@ struct rcpt_intake {
 
 /* ---- intake.c ---- */
 int64_t intake_now(const struct rcpt_intake *intake);
-/* Why requests are not taken; NULL: they are. */
+/* Why the intake takes no requests; NULL: it takes them. */
 const char *intake_obstacle(const struct rcpt_intake *intake);
 void intake_update_readiness(struct rcpt_intake *intake);
 
 /* ---- accounts.c ---- */
-/* As the configuration has them now. False: nothing has changed. */
+/* Makes the accounts of the present configuration. False: nothing has changed. */
 RCPT_MUST_CHECK bool intake_make_accounts(struct rcpt_intake *intake, struct rcpt_error *error);
 void intake_free_retired(struct rcpt_intake *intake); /* while no request is in hand */
 void intake_free_accounts(struct rcpt_intake *intake);
 
 /* ---- request.c ---- */
 void intake_on_request(void *context, struct rcpt_http_request *request);
-/* Aliases are as known as they will be: its events go out. */
+/* Sends the delivery's events; no further aliases will be known. */
 void intake_emit(struct delivery *delivery);
-/* What it waited for is here: it is read once more. */
+/* Reads the request once more: the thing that it waited for has arrived. */
 void intake_adapt_again(struct delivery *delivery);
-/* No answer but 503: what it needs cannot be had now. */
+/* Answers 503, because a thing that the request needs cannot be had now. */
 void intake_refuse(struct delivery *delivery);
 
 /* ---- delivery.c ---- */
@@ -187,7 +187,7 @@ void intake_free_spares(struct rcpt_intake *intake);
 
 /* ---- kafka.c ---- */
 RCPT_MUST_CHECK bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error);
-/* Sends what is due. */
+/* Sends due records. */
 void intake_flush(struct rcpt_intake *intake);
 /* Holds the ticket until it is acknowledged. */
 void intake_send_letter(struct delivery *delivery, const struct rcpt_intake_drop *drop);
@@ -207,7 +207,7 @@ void intake_free_certificates(struct rcpt_intake *intake);
 /* ---- alias.c ---- */
 void intake_start_aliases(struct rcpt_intake *intake);
 void intake_apply_dsn(struct rcpt_intake *intake);
-/* What this event's gateway id means; false: it has to be looked up first. */
+/* Finds the message id of this event's gateway id; false: it has to be looked up first. */
 bool intake_resolve(struct rcpt_intake *intake, const struct intake_account *account,
                     const struct rcpt_intake_event *event, struct rcpt_alias *found);
 /* Whether a look-up can be made now. */

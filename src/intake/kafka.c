@@ -1,5 +1,6 @@
-/* Records to Kafka and back: sends what the aggregate has ready, and settles the tickets of
- * requests when Kafka acknowledges. Also dead letters, which are records of their own topic.
+/* Records to Kafka and back: sends the records that the aggregate has ready, and settles the
+ * tickets of requests when Kafka acknowledges. Also dead letters, which are records of their own
+ * topic.
  *
  * Every record that the producer takes comes back once through on_delivered, acknowledged or
  * failed. */
@@ -95,7 +96,7 @@ static void on_linger(uv_timer_t *timer)
     intake_flush(timer->data);
 }
 
-/* The timer is needed only while something waits that time alone releases. */
+/* The timer is needed only while a record waits for its linger time. */
 void intake_flush(struct rcpt_intake *intake)
 {
     struct rcpt_aggregate_batch *batch;

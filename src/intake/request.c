@@ -1,9 +1,9 @@
 /* The way of a request: to its account, through the adapter, into records; answered when Kafka has
  * acknowledged all of it.
  *
- * A delivery is one of: read and decided at once (intake_on_request), waiting for a certificate
- * (fetch.c) or for aliases (alias.c), waiting for Kafka (its ticket is held by records and
- * letters). on_settled() or one of the early answers ends it. Memory comes from two free lists:
+ * A delivery is read and decided at once (intake_on_request), or waits for a certificate (fetch.c)
+ * or for aliases (alias.c), or for Kafka. While it waits for Kafka, records and letters hold its
+ * ticket. on_settled() or one of the early answers ends it. Memory comes from two free lists:
  * deliveries, and arenas that are held only while a result is read. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,8 +104,8 @@ static void keep_answer(struct delivery *delivery)
 
 /* ---- into records ---- */
 
-/* The id that the event goes out under: without an alias the gateway's own. An alias says which
- * part the id is of, where the receipt does not say of how many. */
+/* The id that the record carries; without an alias the gateway's own. If the receipt does not name
+ * the number of parts, the alias says which part the id belongs to. */
 static struct rcpt_text resolve(struct delivery *delivery, struct rcpt_intake_event *event)
 {
     struct rcpt_intake_stats *stats = &delivery->account->stats;
@@ -123,8 +123,8 @@ static struct rcpt_text resolve(struct delivery *delivery, struct rcpt_intake_ev
 }
 
 /* The partition follows the message id by the same hash as lanes do, so one message stays in one
- * partition and in order. Without an alias the gateway's id takes its place, and of a range the
- * person. */
+ * partition and in order. Without an alias the gateway's id takes its place; for a range the person
+ * does. */
 static void emit_event(struct delivery *delivery, const struct rcpt_intake_event *event,
                        const struct rcpt_aggregate_origin *origin)
 {
@@ -144,7 +144,7 @@ static void emit_event(struct delivery *delivery, const struct rcpt_intake_event
     stats->events++;
 }
 
-/* Of many recipients in one element each may be a dead letter: the element is sent once. */
+/* Each of many recipients in one element may be a dead letter: the element is sent once. */
 static bool is_the_same(const struct rcpt_intake_drop *drop, const struct rcpt_intake_drop *before)
 {
     return drop->kind == before->kind && drop->reason == before->reason && drop->raw.size > 0 &&
@@ -168,8 +168,8 @@ static void emit_drops(struct delivery *delivery)
     }
 }
 
-/* Aliases are as known as they will be. Ends with releasing the request's own hold of the ticket,
- * which may answer at once. */
+/* No further aliases will be known. Ends by releasing the request's own hold of the ticket, which
+ * may answer at once. */
 void intake_emit(struct delivery *delivery)
 {
     const struct rcpt_intake *intake = delivery->intake;
@@ -186,8 +186,8 @@ void intake_emit(struct delivery *delivery)
     keep_answer(delivery);
     for (size_t i = 0; i < result->event_count; i++) {
         if (rcpt_aggregate_bytes(intake->aggregate) > intake->config->intake.memory_bytes) {
-            /* Many events can repeat one large value: memory ends before the request does. It fails
-             * as a whole. */
+            /* Many events can repeat one large value, so memory may run out before the request is
+             * done. Then it fails as a whole. */
             rcpt_ticket_hold(&delivery->ticket);
             rcpt_ticket_release(&delivery->ticket, false);
             break;
@@ -311,8 +311,8 @@ static bool fits(const struct delivery *delivery)
     return intake->arena_bytes == delivery->arena_bytes || has_capacity(intake, 0);
 }
 
-/* Verified, or with content that its account accepts unverified: not a guess at a secret. Such
- * requests do not count in the rate of their source. */
+/* Whether the request is verified, or has content that its account accepts unverified: then it is
+ * no guess at a secret. These requests do not count in the rate of their source. */
 static bool is_welcome(const struct rcpt_intake_result *result)
 {
     if (result->verdict == RCPT_INTAKE_VERIFIED || result->event_count > 0)
@@ -325,8 +325,8 @@ static bool is_welcome(const struct rcpt_intake_result *result)
     return false;
 }
 
-/* The account's rate is charged for what the account has signed, or accepts unverified: refused and
- * empty requests of strangers cannot use it up. */
+/* The account's rate is charged for requests that the account has signed, or accepts unverified:
+ * refused and empty requests of strangers cannot use it up. */
 static bool has_rate(struct delivery *delivery, unsigned *wait_s)
 {
     const struct rcpt_intake_result *result = &delivery->result;

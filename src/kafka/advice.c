@@ -1,5 +1,5 @@
-/* Hints for troubles of TLS and of passwords. librdkafka's own texts name its functions; what an
- * operator has to do depends on the properties that are set. Called by health.c and producer.c. */
+/* Hints for troubles of TLS and of passwords. librdkafka's own texts name its functions; the remedy
+ * depends on the properties that are set. Called by health.c and producer.c. */
 #include <string.h>
 
 #include "internal.h"
@@ -82,8 +82,8 @@ void rcpt_kafka_advise(const struct rcpt_kafka_settings *settings, struct rcpt_e
         advise_on_disconnect(settings, error);
 }
 
-/* Trouble with a topic names the key under which the configuration names it, and what a producer
- * may lack. The error's text begins with the topic. */
+/* The hint for trouble with a topic names its key in the configuration, and the right that a
+ * producer may lack. The error's text begins with the topic. */
 void rcpt_producer_advise(const struct rcpt_producer_settings *settings, struct rcpt_error *error)
 {
     const char *key = "the step of pipelines that produces to it";

@@ -1,9 +1,9 @@
 /* Rebalances, the queues of partitions, and moving a partition to another offset.
  *
  * An assignment is held until the owner answers with offsets (rcpt_kafka_assign), which may take
- * seconds; while it is held, moves wait. Each assigned partition has a queue of its own that is
- * taken off the consumer queue before the partition starts, and given back before it stops: a queue
- * that is only destroyed leaves librdkafka's partition mute at its next assignment. Called by
+ * seconds; while it is held, moves wait. Each assigned partition has a queue of its own. It is
+ * taken off the consumer queue before the partition starts, and given back before it stops. If it
+ * were only destroyed, librdkafka's partition would be mute at its next assignment. Called by
  * consumer.c and by the owner.
  */
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void bind_queue(struct rcpt_kafka *kafka, struct partition *partition)
     partition->queue = queue;
 }
 
-/* What still lies in the queue goes to the consumer queue, where it is dropped. */
+/* The rest of the queue goes to the consumer queue, where it is dropped. */
 static void unbind_queue(struct rcpt_kafka *kafka, struct partition *partition)
 {
     rd_kafka_queue_io_event_enable(partition->queue, -1, NULL, 0);
@@ -112,7 +112,7 @@ static void assign_all(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_
     answer_failed(kafka, "assign", code, rd_kafka_err2str(code));
 }
 
-/* In an eager group a list replaces what was assigned, in a cooperative one it adds to it. */
+/* In an eager group a list replaces the assignment, in a cooperative one it adds to it. */
 static void answer_assign(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
 {
     if (rcpt_kafka_is_cooperative(kafka))
@@ -150,7 +150,7 @@ static void release_held(struct rcpt_kafka *kafka)
     kafka->held = NULL;
 }
 
-/* Takes what the list names out of the held assignment; an assignment of which nothing is left is
+/* Takes the listed partitions out of the held assignment; an assignment that becomes empty is
  * answered. */
 static void withdraw(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
 {
@@ -165,7 +165,7 @@ static void withdraw(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_li
     release_held(kafka);
 }
 
-/* Those of the list that the owner was given: librdkafka also revokes what was refused. */
+/* The partitions of the list that the owner was given: librdkafka also revokes refused ones. */
 static rd_kafka_topic_partition_list_t *ours_of(const struct rcpt_kafka *kafka,
                                                 const rd_kafka_topic_partition_list_t *list,
                                                 bool also_held)
@@ -259,7 +259,7 @@ static void announce_held(struct rcpt_kafka *kafka)
     free(partitions);
 }
 
-/* What is held already was announced: the owner forgets it and gets the whole. */
+/* A held assignment was announced already: the owner forgets it and gets the whole. */
 static void hold(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
 {
     if (kafka->held == NULL) {
@@ -274,7 +274,7 @@ static void hold(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t
                                               list->elems[i].partition);
 }
 
-/* Nothing is to be read for it. */
+/* The owner gets no callback for the assignment but on_spare. */
 static void answer_spare(struct rcpt_kafka *kafka)
 {
     rd_kafka_topic_partition_list_t *none = rd_kafka_topic_partition_list_new(0);
@@ -380,7 +380,7 @@ void rcpt_kafka_assign(struct rcpt_kafka *kafka, const struct rcpt_kafka_partiti
  * no answer crosses a rebalance that is on its way. */
 static void move(struct rcpt_kafka *kafka, struct partition *partition, int64_t offset)
 {
-    partition->state = PARTITION_MOVING;
+    rcpt_kafka_set_partition(partition, PARTITION_MOVING);
     partition->next = offset;
     partition->end = 0;
     partition->oversized.searching = false;
@@ -395,10 +395,10 @@ void rcpt_kafka_seek_now(struct rcpt_kafka *kafka, struct partition *partition, 
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_list_add(list, partition->topic, partition->partition)->offset =
         offset;
-    /* Time-out 0: what was fetched before is void at once, and the loop waits for nothing. */
+    /* Time-out 0: records fetched before are void at once, and the loop does not wait. */
     check(kafka, "seek", rd_kafka_seek_partitions(kafka->handle, list, 0));
     rd_kafka_topic_partition_list_destroy(list);
-    partition->state = PARTITION_ACTIVE;
+    rcpt_kafka_set_partition(partition, PARTITION_ACTIVE);
     partition->next = offset;
     partition->end = 0;
     partition->oversized.searching = false;
@@ -428,8 +428,8 @@ void rcpt_kafka_reassign(struct rcpt_kafka *kafka, const char *topic, int32_t nu
         move(kafka, partition, offset);
 }
 
-/* What waits in the queue belongs to the old position; an error among it would not be recognised as
- * such later. */
+/* Waiting events in the queue belong to the old position. Later an error among them would not be
+ * recognised as such. */
 static void drain(struct partition *partition)
 {
     rd_kafka_event_t *event;
@@ -462,11 +462,12 @@ static void prepare_moves(struct rcpt_kafka *kafka, bool all)
         if (all || partition->state == PARTITION_MOVING)
             bind_queue(kafka, partition);
         if (partition->state == PARTITION_MOVING)
-            partition->state = PARTITION_ACTIVE;
+            rcpt_kafka_set_partition(partition, PARTITION_ACTIVE);
     }
 }
 
-/* Eager groups know only whole assignments: the others go on behind what was handed out last. */
+/* Eager groups know only whole assignments, so the other partitions go on behind the last record
+ * handed out. */
 void rcpt_kafka_apply_moves(struct rcpt_kafka *kafka)
 {
     if (!kafka->moves_pending || kafka->held != NULL)

@@ -1,5 +1,5 @@
-/* What the clients of librdkafka in this folder have in common: a copy of the settings, the eventfd
- * by which librdkafka wakes the loop, and the end of a handle in a thread. Called by consumer.c,
+/* Parts that all clients of librdkafka in this folder use: a copy of the settings, the eventfd by
+ * which librdkafka wakes the loop, and the end of a handle in a thread. Called by consumer.c,
  * producer.c and transactor.c.
  */
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "internal.h"
 
-/* ---- handles that only ask ---- */
+/* ---- handles for questions only ---- */
 
 /* librdkafka takes the configuration over only where it succeeds. */
 rd_kafka_t *rcpt_kafka_open(rd_kafka_conf_t *conf_taken, struct rcpt_error *error)
@@ -128,7 +128,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     uint64_t count;
     (void)status;
     (void)events;
-    /* Read first: what is written while the queues are polled wakes the loop again. */
+    /* Reads first, so that a write while the queues are polled wakes the loop again. */
     ssize_t got = read(wake->fd, &count, sizeof(count));
     RCPT_ASSERT(got == (ssize_t)sizeof(count) || errno == EAGAIN || errno == EINTR);
     wake->on_wake(wake->context);

@@ -1,7 +1,7 @@
 /* Lookups in threads of their own: cluster id, partition counts, the ends of a partition's log.
  *
- * Each one has a short-lived handle that is no member of the group: blocking calls never touch the
- * consumer's handle, so that closing it waits for no lookup, and names of brokers are resolved
+ * Each lookup has a short-lived handle that is no member of the group. So blocking calls never
+ * touch the consumer's handle, closing it waits for no lookup, and names of brokers are resolved
  * again each time. Called by consumer.c's tick, messages.c (out of range) and the owner (low
  * watermarks); results arrive on the loop.
  */
@@ -42,7 +42,7 @@ static int rank_of(rd_kafka_resp_err_t code)
     }
 }
 
-/* Why a lookup failed: the events of its handle know more than the call's return. */
+/* Why a lookup failed: the events of its handle tell more than the call's result. */
 static void explain(rd_kafka_t *handle, rd_kafka_resp_err_t code, const char *subject,
                     struct rcpt_error *error)
 {
@@ -213,7 +213,7 @@ static bool missing_topics(const struct lookup *lookup, char names[NAME_LIST_BYT
     return used > 0;
 }
 
-/* A topic that is missing is trouble of the cluster: the lookup goes again, with back-off. */
+/* A topic that is missing is trouble of the cluster: the lookup is repeated, with back-off. */
 static void judge_topics(struct rcpt_kafka *kafka, const struct lookup *lookup)
 {
     char names[NAME_LIST_BYTES];
@@ -256,7 +256,7 @@ static void lookup_done(struct rcpt_kafka_job *job, bool in_time)
     kafka->on_topics_known(kafka);
 }
 
-/* The job copies what it reads: it may outlive the consumer where its thread hangs. */
+/* The job copies its input, because it may outlive the consumer if its thread hangs. */
 void rcpt_kafka_look_up(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken)
 {
     struct rcpt_error ignored; /* the same settings were accepted at the start */
@@ -340,7 +340,7 @@ static void range_free(struct rcpt_kafka_job *job)
     free(query);
 }
 
-/* The caller sets what is done at the end. */
+/* The caller sets the callback for the end. */
 static struct range_query *range_query_new(struct rcpt_kafka *kafka, size_t count)
 {
     struct rcpt_error ignored;
@@ -420,7 +420,8 @@ void rcpt_kafka_query_range(struct rcpt_kafka *kafka, const struct partition *pa
     rcpt_kafka_workers_start(kafka->workers, &query->job, RANGE_ALLOWANCE_MS);
 }
 
-/* One topic that does not exist does not hide the others; brokers that do not answer end it. */
+/* One topic that does not exist does not hide the others; brokers that do not answer end the count.
+ */
 void rcpt_kafka_count_partitions(rd_kafka_t *handle, rd_kafka_topic_t *const *topics, size_t count,
                                  const char *brokers, int32_t *counts, struct rcpt_error *error)
 {

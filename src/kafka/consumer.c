@@ -2,9 +2,9 @@
  *
  * Life: OPEN, then CLOSE_ASKED, LEAVING (the group), DESTROYING (the handle, in a thread), ENDING
  * (the loop's handles). librdkafka writes to one eventfd for all queues, and only when an empty
- * queue gets its first event: a turn that stops before a queue is empty schedules another
- * (`again`), and a timer finds what slipped through; polling also shows the group that the process
- * is alive when there is nothing to read. Called by receipts/consume.c and the readers of topics.
+ * queue gets its first event. So a turn that stops before a queue is empty schedules another
+ * (`again`), and a timer finds missed events. Polling also shows the group that the process is
+ * alive when there is nothing to read. Called by receipts/consume.c and the readers of topics.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 
 #include "internal.h"
 
-/* The tick also bounds what a wake-up costs that librdkafka did not send: delays of 250 ms were
- * seen in the 99th percentile. */
+/* The tick also bounds the delay when librdkafka misses a wake-up: delays of 250 ms were seen in
+ * the 99th percentile. */
 #define TICK_MS          10
 #define CLOSING_TICK_MS  5
 #define CONTROL_EVENTS   100
@@ -140,7 +140,7 @@ static size_t known_partitions(const struct rcpt_kafka *kafka)
     return sum;
 }
 
-/* What librdkafka refuses now it would refuse at the next attempt as well. */
+/* A refusal is final: librdkafka would refuse the next attempt as well. */
 static void cannot_join(struct rcpt_kafka *kafka, const char *text)
 {
     struct rcpt_error error;
@@ -231,7 +231,8 @@ void rcpt_kafka_stop_polling(struct rcpt_kafka *kafka)
     kafka->polling = false;
 }
 
-/* A survey's client may be in its thread: it gets them with the next survey. */
+/* A survey's client may be in use by its thread, so it gets the credentials with the next survey.
+ */
 void rcpt_kafka_set_credentials(struct rcpt_kafka *kafka,
                                 const struct rcpt_kafka_credentials *credentials)
 {
@@ -276,7 +277,7 @@ void rcpt_kafka_commit(struct rcpt_kafka *kafka, const struct rcpt_kafka_partiti
     if (list->cnt > 0) {
         kafka->committed_at_ms = rcpt_kafka_now_ms(kafka);
         snprintf(kafka->committed_note, sizeof(kafka->committed_note), "%s", note);
-        /* For lag tools only; the next one makes up for a failure. */
+        /* For lag tools only; the next commit makes up for a failure. */
         (void)rd_kafka_commit(kafka->handle, list, 1);
     }
     rd_kafka_topic_partition_list_destroy(list);
@@ -293,8 +294,8 @@ int64_t rcpt_kafka_high_watermark(struct rcpt_kafka *kafka, const char *topic, i
     return high >= 0 ? high : -1;
 }
 
-/* Where records are still to be applied, the end says nothing: what follows them is not known to be
- * empty for us. */
+/* While records are still to be applied, the log's end does not count: the records behind them may
+ * be receipts. */
 int64_t rcpt_kafka_stands_at(struct rcpt_kafka *kafka, const char *topic, int32_t number,
                              int64_t applied)
 {
@@ -379,10 +380,23 @@ static void on_handle_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
+/* A consumer without a handle skips its destruction. */
+static void enter(struct rcpt_kafka *kafka, enum kafka_life life)
+{
+    static const unsigned successors[LIFE__COUNT] = {
+        [LIFE_OPEN] = RCPT_TO(LIFE_CLOSE_ASKED),
+        [LIFE_CLOSE_ASKED] = RCPT_TO(LIFE_LEAVING),
+        [LIFE_LEAVING] = RCPT_TO(LIFE_DESTROYING) | RCPT_TO(LIFE_ENDING),
+        [LIFE_DESTROYING] = RCPT_TO(LIFE_ENDING),
+    };
+    RCPT_ASSERT_FOLLOWS(successors, kafka->life, life);
+    kafka->life = life;
+}
+
 /* Four parts close; the last one frees. */
 static void end(struct rcpt_kafka *kafka)
 {
-    kafka->life = LIFE_ENDING;
+    enter(kafka, LIFE_ENDING);
     kafka->open_handles = 4;
     uv_close((uv_handle_t *)&kafka->wake.poll, on_handle_closed);
     uv_close((uv_handle_t *)&kafka->again, on_handle_closed);
@@ -395,7 +409,7 @@ static void on_destroyed(void *context)
     end(context);
 }
 
-/* Before the handle goes: each queue must stop writing to the eventfd. */
+/* Before the handle is destroyed, each queue must stop writing to the eventfd. */
 static void release_queues(struct rcpt_kafka *kafka)
 {
     rcpt_kafka_forget_partitions(kafka);
@@ -411,7 +425,7 @@ static void destroy(struct rcpt_kafka *kafka)
     int64_t left = kafka->close_deadline_ms - rcpt_kafka_now_ms(kafka);
     rd_kafka_t *handle = kafka->handle;
     kafka->handle = NULL;
-    kafka->life = LIFE_DESTROYING;
+    enter(kafka, LIFE_DESTROYING);
     rcpt_kafka_destroy_handle(kafka->workers, handle,
                               left > DESTROY_FLOOR_MS ? left : DESTROY_FLOOR_MS, on_destroyed,
                               kafka);
@@ -420,7 +434,7 @@ static void destroy(struct rcpt_kafka *kafka)
 /* Leaving is asynchronous: rebalance events go on until rd_kafka_consumer_closed(). */
 static void leave(struct rcpt_kafka *kafka)
 {
-    kafka->life = LIFE_LEAVING;
+    enter(kafka, LIFE_LEAVING);
     if (kafka->handle == NULL) {
         end(kafka);
         return;
@@ -458,7 +472,7 @@ void rcpt_kafka_close(struct rcpt_kafka *kafka, int64_t deadline_ms)
 {
     if (kafka->life != LIFE_OPEN)
         return;
-    kafka->life = LIFE_CLOSE_ASKED;
+    enter(kafka, LIFE_CLOSE_ASKED);
     kafka->polling = false;
     kafka->close_deadline_ms = rcpt_kafka_now_ms(kafka) + deadline_ms;
     if (kafka->survey_handle != NULL)

@@ -1,9 +1,9 @@
-/* Which of librdkafka's errors mean what, and the transitions of health.
+/* The meaning of librdkafka's errors, and the transitions of health.
  *
- * Three kinds of trouble stand side by side: the cluster (cleared by a lookup that finds it and
- * all topics), the group (cleared by an assignment) and single partitions (cleared by a message of
- * theirs or a new position). The owner is called at transitions only; the log is limited by code.
- * Called by all files of the consumer.
+ * There are three kinds of trouble. The cluster's is cleared by a lookup that finds it and all
+ * topics. The group's is cleared by an assignment. A partition's is cleared by one of its messages
+ * or a new position. The owner is called at transitions only; the log is limited by code. Called by
+ * all files of the consumer.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,9 @@
 
 #include "internal.h"
 
-/* Of one code; the number of lines that were suppressed follows with the next one. */
+#include "receiptd/base/error.h"
+
+/* Lines about one error code are suppressed for so long; the next line has their number. */
 #define LOG_AGAIN_MS 30000
 
 enum meaning {
@@ -77,7 +79,7 @@ static const struct known_error known_errors[] = {
 /* NULL: librdkafka's own text has to do. */
 static const struct known_error *known_error(rd_kafka_resp_err_t code)
 {
-    for (size_t i = 0; i < sizeof(known_errors) / sizeof(known_errors[0]); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(known_errors); i++)
         if (known_errors[i].code == code)
             return &known_errors[i];
     return NULL;
@@ -109,7 +111,7 @@ static struct logged_code *logged_slot(struct health *health, const char *code)
     return oldest;
 }
 
-/* The same trouble is logged again after 30 s, with how often it came in between. */
+/* The same trouble is logged again after 30 s, with the count in between. */
 static void log_limited(struct rcpt_kafka *kafka, const struct rcpt_error *error)
 {
     struct logged_code *slot = logged_slot(&kafka->health, error->code);
@@ -226,7 +228,7 @@ void rcpt_kafka_fatal(struct rcpt_kafka *kafka, const struct rcpt_error *error)
     report_trouble(kafka, error);
 }
 
-/* The handle cannot be used any more: another process, started again, can. */
+/* The handle is unusable: only a restarted process can go on. */
 static void on_fatal_error(struct rcpt_kafka *kafka, rd_kafka_resp_err_t code, const char *text)
 {
     struct rcpt_error error;

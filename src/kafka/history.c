@@ -1,6 +1,6 @@
-/* Reads a topic to the end that it has at the start, and stops: for commands that try rules on what
- * has been sent (fold_plan.c), or look at single records (positions_proof.c). A client of its own
- * that joins no group and commits nothing; it blocks.
+/* Reads a topic to the end that it has at the start, and stops. For commands that try rules on past
+ * records (fold_plan.c), or look at single records (positions_proof.c). A client of its own that
+ * joins no group and commits nothing; it blocks.
  */
 #include "receiptd/kafka/history.h"
 
@@ -120,7 +120,8 @@ static bool find_partitions(struct reading *reading)
     return code == RD_KAFKA_RESP_ERR_NO_ERROR ? find_ends(reading, count) : fail(reading, code);
 }
 
-/* The last offsets may be marks of transactions: then only the end of the partition says so. */
+/* The last offsets may be marks of transactions. Then only the event of the partition's end shows
+ * that it is reached. */
 static void note(struct reading *reading, int32_t partition, int64_t next)
 {
     if (reading->ends[partition] >= 0 && next >= reading->ends[partition]) {
@@ -160,7 +161,7 @@ const char *rcpt_kafka_history_header(const struct rcpt_kafka_message *message, 
     return value;
 }
 
-/* What has been fetched of it may still come, and is passed over. */
+/* Records of it that were fetched already may still come, and are dropped. */
 static void leave(struct reading *reading, int32_t partition)
 {
     rd_kafka_topic_partition_list_t *one = rd_kafka_topic_partition_list_new(1);

@@ -1,11 +1,12 @@
-/* A bound on what librdkafka inflates: it calls the functions below instead of zlib's, lz4's and
- * zstd's own, since the executable comes first when the dynamic linker resolves a name.
+/* A bound on the size to which librdkafka inflates batches. It calls the functions below instead of
+ * zlib's, lz4's and zstd's own, because the dynamic linker looks for a name in the executable
+ * first.
  *
  * librdkafka inflates a whole batch at once and puts no bound on gzip and lz4 (zstd:
- * receive.message.max.bytes), so a batch of 1 MB could become 1 GB before the first record of it is
- * read. Here the output ends at the limit, as an error of the codec; the batch comes to messages.c
- * as _BAD_COMPRESSION, which asks rcpt_inflate_verdict() why. snappy is part of librdkafka and out
- * of reach: its format does not expand more than 22 times.
+ * receive.message.max.bytes). So a batch of 1 MB could become 1 GB before its first record is read.
+ * Here the output ends at the limit, as an error of the codec. The batch comes to messages.c as
+ * _BAD_COMPRESSION, which asks rcpt_inflate_verdict() why. snappy is part of librdkafka and out of
+ * reach: its format does not expand more than 22 times.
  *
  * The functions run in librdkafka's threads, others' calls of zlib pass through. The state is
  * static because these functions are given none.
@@ -116,7 +117,8 @@ static void begin(const void *in, size_t in_size)
     batch.out = 0;
 }
 
-/* The first batch of a fetch has all of its limit: what does not fit comes first next time. */
+/* The first batch of a fetch has its whole limit: a batch that does not fit comes first next time.
+ */
 static size_t allowed(void)
 {
     size_t most = atomic_load(&limit), burst = BURST_LIMITS * most;
@@ -228,7 +230,8 @@ size_t LZ4F_decompress(void *context, void *out, size_t *out_size, const void *i
 
 /* ---- zstd: librdkafka alone uses the simple form ---- */
 
-/* A frame may say what it holds: then nothing is inflated, nor memory taken for it. */
+/* A frame may declare its size: if that is too large, nothing is inflated, and no memory is taken.
+ */
 unsigned long long ZSTD_getFrameContentSize(const void *in, size_t in_size)
 {
     pthread_once(&once, find_next);

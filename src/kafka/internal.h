@@ -1,19 +1,19 @@
-/* What the files of src/kafka share. Private to src/kafka.
+/* Shared by the files of src/kafka. Private to src/kafka.
  *
  * consumer.c    lifecycle, the loop's handles, dispatch of control events
  * assignment.c  rebalances, partition queues, seek and re-assignment
  * messages.c    rounds over the partition queues, errors of one partition
- * inflate.c     a bound on what librdkafka inflates
- * oversized.c   how a batch beyond that bound is passed over
+ * inflate.c     a bound on the size to which librdkafka inflates batches
+ * oversized.c   the way past a batch beyond that bound
  * cluster.c     lookups in threads: cluster id, partition counts, watermarks
- * survey.c      what a client from outside sees of the group's topics: ends, owners, notes
- * advice.c      what to do about troubles of TLS and passwords, with the values that are set
- * health.c      which errors mean what, transitions of health, rate-limited logs
+ * survey.c      the group's topics seen from outside: ends, owners, notes
+ * advice.c      hints for trouble with TLS and passwords, by the values that are set
+ * health.c      the meaning of errors, transitions of health, rate-limited logs
  * settings.c    properties: defaults, the protocol's own, checks
- * producer.c    the other direction: records, deliveries, a client that is replaced when it failed
+ * producer.c    the other direction: records, deliveries, a new client for a failed one
  * transactor.c  records in transactions
  * send_settings.c  properties of both
- * client.c      what all of them share: copies of settings, waking the loop, the end of a handle
+ * client.c      parts of all clients: copies of settings, waking the loop, the end of a handle
  * worker.c      jobs in threads of their own, with a deadline
  */
 #ifndef RECEIPTD_KAFKA_INTERNAL_H
@@ -23,6 +23,7 @@
 
 #include "receiptd/base/backoff.h"
 #include "receiptd/base/log.h"
+#include "receiptd/base/states.h"
 #include "receiptd/kafka/consumer.h"
 #include "receiptd/kafka/producer.h"
 #include "worker.h"
@@ -32,6 +33,16 @@ enum partition_state {
     PARTITION_BACKING_OFF,  /* a damaged batch: fetched again from `next` at `retry_at_ms` (tick) */
     PARTITION_OUT_OF_RANGE, /* nothing comes until the owner seeks or re-assigns */
     PARTITION_MOVING,       /* to be re-assigned at `next`, by the next turn */
+    PARTITION_STATE__COUNT,
+};
+
+enum kafka_life {
+    LIFE_OPEN,
+    LIFE_CLOSE_ASKED, /* the next turn leaves the group */
+    LIFE_LEAVING,     /* until librdkafka says closed, or the deadline */
+    LIFE_DESTROYING,  /* a worker destroys the handle */
+    LIFE_ENDING,      /* handles of the loop close; the last one frees */
+    LIFE__COUNT,
 };
 
 struct oversized { /* the search for the end of a batch that is not inflated */
@@ -138,7 +149,7 @@ struct rcpt_kafka {
     char committed_note[128];
     bool subscribe_requested;
     bool polling;
-    enum { LIFE_OPEN, LIFE_CLOSE_ASKED, LIFE_LEAVING, LIFE_DESTROYING, LIFE_ENDING } life;
+    enum kafka_life life; /* consumer.c sets it */
     int64_t close_deadline_ms;
 };
 
@@ -160,7 +171,7 @@ RCPT_MUST_CHECK rd_kafka_t *rcpt_kafka_open(rd_kafka_conf_t *conf_taken, struct 
 void rcpt_kafka_copy_settings(struct rcpt_kafka_settings *to,
                               const struct rcpt_kafka_settings *from); /* deep */
 void rcpt_kafka_free_settings(struct rcpt_kafka_settings *settings);   /* of such a copy */
-/* Into such a copy, in the places of the former ones. */
+/* Copies credentials into a deep copy of settings, in place of the former ones. */
 void rcpt_kafka_take_credentials(struct rcpt_kafka_settings *settings,
                                  const struct rcpt_kafka_credentials *credentials);
 /* The client uses those of the settings from its next connection on; a thread may use it meanwhile.
@@ -230,6 +241,9 @@ void rcpt_kafka_seek_now(struct rcpt_kafka *kafka, struct partition *partition, 
 void rcpt_kafka_forget_partitions(struct rcpt_kafka *kafka);
 bool rcpt_kafka_is_cooperative(const struct rcpt_kafka *kafka);
 
+/* messages.c */
+/* Any state may follow any other but MOVING: a move that was asked for is carried out. */
+void rcpt_kafka_set_partition(struct partition *partition, enum partition_state state);
 /* messages.c: one round; true: it stopped before the queues were empty. */
 bool rcpt_kafka_round(struct rcpt_kafka *kafka);
 /* Fetches damaged batches again whose time has come. */
@@ -241,9 +255,9 @@ enum rcpt_inflate_verdict {
     RCPT_INFLATE_TOO_LARGE,
     RCPT_INFLATE_NO_CAPACITY, /* for those before it in the same fetch */
 };
-/* Why the batch of this compressed size was refused, of which librdkafka says that it cannot be
- * decompressed. Each refusal is reported once; of several with this size, the one that skips
- * nothing. */
+/* The reason why the batch of this compressed size, which librdkafka could not decompress, was
+ * refused. Each refusal is reported once. If several have this size, the one that skips nothing is
+ * reported. */
 enum rcpt_inflate_verdict rcpt_inflate_verdict(size_t compressed_size);
 size_t rcpt_inflate_get_limit(void);
 /* False: librdkafka does not use these functions, since it brings codecs of its own. */
@@ -253,9 +267,9 @@ bool rcpt_inflate_is_bounded(void);
 /* librdkafka says that the batch at `base` was refused. */
 void rcpt_kafka_refused(struct rcpt_kafka *kafka, struct partition *partition, int64_t base,
                         size_t in_size);
-/* While searching: something else than the batch came. True: the search has ended with it. */
+/* Call while searching, when something else than the batch came. True: the search has ended. */
 bool rcpt_kafka_is_behind(struct rcpt_kafka *kafka, struct partition *partition);
-/* Fetches the same again. */
+/* Fetches from the same offset again. */
 void rcpt_kafka_probe_again(struct rcpt_kafka *kafka, struct partition *partition);
 void rcpt_kafka_tick_search(struct rcpt_kafka *kafka, struct partition *partition);
 

@@ -1,4 +1,4 @@
-/* Rounds over the partition queues, and what is done about errors of a single partition. A round is
+/* Rounds over the partition queues, and the handling of errors of a single partition. A round is
  * bounded in time and messages, then the loop serves PostgreSQL's sockets; within it partitions
  * take turns. Called by consumer.c; messages go to the owner's on_message.
  */
@@ -74,23 +74,38 @@ static void deliver(struct rcpt_kafka *kafka, struct partition *partition,
     kafka->callbacks.on_message(kafka->callbacks.context, partition->tag, &to);
 }
 
+/* Errors of a queue are not read while the partition moves, so nothing but another move or its end
+ * can follow. */
+void rcpt_kafka_set_partition(struct partition *partition, enum partition_state state)
+{
+    enum { ANY = RCPT_TO(PARTITION_STATE__COUNT) - 1 };
+    static const unsigned successors[PARTITION_STATE__COUNT] = {
+        [PARTITION_ACTIVE] = ANY,
+        [PARTITION_BACKING_OFF] = ANY,
+        [PARTITION_OUT_OF_RANGE] = ANY,
+        [PARTITION_MOVING] = RCPT_TO(PARTITION_MOVING) | RCPT_TO(PARTITION_ACTIVE),
+    };
+    RCPT_ASSERT_FOLLOWS(successors, partition->state, state);
+    partition->state = state;
+}
+
 /* The partition stands still until the owner has decided where to go on. */
 static void on_out_of_range(struct rcpt_kafka *kafka, struct partition *partition, int64_t offset)
 {
-    partition->state = PARTITION_OUT_OF_RANGE;
+    rcpt_kafka_set_partition(partition, PARTITION_OUT_OF_RANGE);
     rcpt_kafka_query_range(kafka, partition, offset >= 0 ? offset : partition->next);
 }
 
-/* Behind a batch that it cannot read librdkafka may go on with the next one (it does where the
- * format is unknown), and the receipts in between would be gone without a trace. So the partition
- * is put back to where it was and fetched again, ever more slowly. */
+/* After a batch that it cannot read, librdkafka may go on with the next one; it does so if the
+ * format is unknown. Then the receipts in between would be lost without a trace. So the partition
+ * is put back to its position and fetched again, with growing waits. */
 static void back_off(struct rcpt_kafka *kafka, struct partition *partition)
 {
     int64_t wait = RETRY_MIN_MS;
     for (unsigned i = 0; i < partition->retries && wait < RETRY_MAX_MS; i++)
         wait *= 2;
     partition->retries++;
-    partition->state = PARTITION_BACKING_OFF;
+    rcpt_kafka_set_partition(partition, PARTITION_BACKING_OFF);
     partition->retry_at_ms = rcpt_kafka_now_ms(kafka) + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
 }
 
@@ -109,7 +124,7 @@ static bool skips_records(rd_kafka_resp_err_t code)
     }
 }
 
-/* In librdkafka's words: "… of 1234 bytes failed: …". */
+/* Reads the size in librdkafka's text: "… of 1234 bytes failed: …". */
 static bool find_size(const char *text, size_t *size)
 {
     const char *words = text != NULL ? strstr(text, " of ") : NULL;
@@ -124,8 +139,8 @@ static bool find_size(const char *text, size_t *size)
     return false;
 }
 
-/* librdkafka says where the batch begins and, in words only, its size: that finds our refusal. A
- * batch whose words are not understood stays one that cannot be read. */
+/* librdkafka gives the batch's offset and, only in its text, the size by which our refusal is
+ * found. If the text is not understood, the batch counts as unreadable. */
 static bool is_refused(struct rcpt_kafka *kafka, struct partition *partition, int64_t base,
                        const char *text)
 {
@@ -141,7 +156,8 @@ static bool is_refused(struct rcpt_kafka *kafka, struct partition *partition, in
     return verdict != RCPT_INFLATE_NOT_REFUSED;
 }
 
-/* The search for a batch's end fetches elsewhere: what it reaches is not the partition's end. */
+/* The search for a batch's end fetches elsewhere: the end that it reaches is not the partition's
+ * end. */
 static void on_end(struct partition *partition, int64_t offset)
 {
     if (!partition->oversized.searching && offset >= partition->next)
@@ -204,7 +220,7 @@ static size_t dispatch(struct rcpt_kafka *kafka, struct partition *partition,
     case RD_KAFKA_EVENT_FETCH:
         while ((message = rd_kafka_event_message_next(event)) != NULL) {
             if (partition->oversized.searching && !rcpt_kafka_is_behind(kafka, partition))
-                break; /* it is asked elsewhere, what else is here is void */
+                break; /* the partition goes on elsewhere, so the rest of the queue is void */
             deliver(kafka, partition, message);
             bytes += message->len;
         }
@@ -227,7 +243,7 @@ static bool is_wanted(struct rcpt_kafka *kafka, const struct partition *partitio
 }
 
 /* Behind each large record the clock is read, since it may take milliseconds to decode; reading it
- * behind each small one would cost as much as checking one. */
+ * behind each small record would cost as much as checking the record. */
 static bool is_over(const struct rcpt_kafka *kafka, struct round *round)
 {
     if (!kafka->polling || round->messages >= kafka->round_messages)
@@ -291,10 +307,10 @@ static struct partition *in_turn(struct rcpt_kafka *kafka)
 }
 
 /* While there is more than a turn takes, every other turn goes to the partition that is furthest
- * behind in the records' own time: so they advance together, and receipts of a message, which lie
- * in several of them, meet in a batch. The others go round, so that fresh records do not wait for a
- * backlog. A turn that a round cuts short goes on in the next one: on a slow machine a round is no
- * longer than a turn, and who always comes last in it would get nothing. */
+ * behind by the records' timestamps. So partitions advance together, and receipts of one message in
+ * several partitions meet in a batch. The other turns go round, so that fresh records do not wait
+ * for a backlog. A turn that a round cuts short goes on in the next one. On a slow machine a round
+ * is no longer than a turn, and otherwise the last partition in it would get nothing. */
 bool rcpt_kafka_round(struct rcpt_kafka *kafka)
 {
     struct round round = {.deadline_ns = uv_hrtime() + ROUND_NS};

@@ -1,11 +1,11 @@
-/* A batch that inflate.c refused for its size: how it is passed over. Called by messages.c.
+/* The way past a batch that inflate.c refused for its size. Called by messages.c.
  *
- * librdkafka tells where the batch begins and not where it ends, and the consumer may skip nothing
- * that it does not know to belong to it. So it asks: fetched from an offset within the batch, the
- * same refusal comes again; behind it, something else comes or nothing. The distance doubles, then
- * halves: some twenty fetches for a batch of a thousand records, none for one of a single record.
- * When the end is known, the owner is given one message for the whole batch, with the offset of its
- * last record; until then its position does not move, and a restart begins the search again.
+ * librdkafka reports the batch's first offset, but not its end, and the consumer may skip only
+ * offsets of this batch. So it probes: a fetch within the batch brings the same refusal; a fetch
+ * behind it brings something else, or nothing. The distance doubles, then halves: some twenty
+ * fetches for a batch of a thousand records, none for a single record. When the end is known, the
+ * owner gets one message for the whole batch, with the offset of its last record. Until then its
+ * position does not move, and a restart begins the search again.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static void give(struct rcpt_kafka *kafka, struct partition *partition)
     kafka->callbacks.on_message(kafka->callbacks.context, partition->tag, &message);
 }
 
-/* The offset to ask for next, or that the end is known. */
+/* Chooses the offset to ask for next. False: the end is known. */
 static bool choose(struct rcpt_kafka *kafka, struct partition *partition)
 {
     struct oversized *search = &partition->oversized;

@@ -1,8 +1,10 @@
 /* The intake's producer: records go out, deliveries come back through one queue that wakes the loop
- * by an eventfd; partition counts are looked up in a thread, on the same handle. States: OPEN takes
- * records; FAILED waits until all outstanding records are reported, then opens another handle (the
- * broker lost what the idempotent protocol counts on); CLOSING does the same, then ends; ENDING
- * waits for the handle's thread and the loop's handles. Used by intake/kafka.c. */
+ * by an eventfd. Used by intake/kafka.c.
+ *
+ * States: OPEN takes records. FAILED waits until all outstanding records are reported, then opens
+ * another handle, since the broker has lost the state that the idempotent protocol counts on.
+ * CLOSING waits likewise, then ends. ENDING waits for the handle's thread and the loop's handles.
+ */
 #include "receiptd/kafka/producer.h"
 
 #include <stdlib.h>
@@ -10,49 +12,25 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "producer_internal.h"
 
-#define TICK_MS             10 /* bounds what a wake-up that librdkafka did not send costs */
-#define LOOKUP_ALLOWANCE_MS 12000
-/* After a failure once a second; otherwise each half minute, which finds new partitions. */
-#define LOOKUP_AGAIN_MS  1000
-#define LOOKUP_STEADY_MS 30000
-#define LOG_AGAIN_MS     10000
-#define DESTROY_MS       30000 /* of a handle that another has replaced */
+#define TICK_MS      10 /* bounds the delay when librdkafka misses a wake-up */
+#define LOG_AGAIN_MS 10000
+#define DESTROY_MS   30000 /* of a handle that another has replaced */
 
-enum producer_life {
-    PRODUCER_OPEN,
-    PRODUCER_FAILED,  /* what is outstanding fails first, then a new handle comes */
-    PRODUCER_CLOSING, /* the same, then the end */
-    PRODUCER_ENDING,
-};
-
-struct rcpt_producer {
-    struct rcpt_producer_settings settings; /* its texts are those of `common` */
-    struct rcpt_kafka_settings common;      /* deep copy */
-    struct rcpt_producer_callbacks callbacks;
-    uv_loop_t *loop;
-    rd_kafka_t *handle;
-    rd_kafka_queue_t *queue;
-    rd_kafka_topic_t *topics[RCPT_PRODUCER_MAX_TOPICS];
-    int32_t counts[RCPT_PRODUCER_MAX_TOPICS]; /* -1: not known yet */
-    enum producer_life life;
-    struct rcpt_kafka_wake wake;
-    uv_timer_t tick;
-    unsigned open_handles;
-    struct rcpt_kafka_workers *workers;
-    bool lookup_in_flight;
-    bool stuck; /* a lookup never came back: its thread may still use the handle */
-    int64_t lookup_at_ms;
-    size_t bytes, records;
-    bool healthy;
-    int64_t logged_at_ms;
-    int64_t close_deadline_ms;
-};
-
-static int64_t now_ms(const struct rcpt_producer *producer)
+/* OPEN to OPEN: the first handle. ENDING to ENDING: a worker has destroyed the handle, so the rest
+ * closes. */
+static void enter(struct rcpt_producer *producer, enum producer_life life)
 {
-    return (int64_t)uv_now(producer->loop);
+    static const unsigned successors[PRODUCER_LIFE__COUNT] = {
+        [PRODUCER_OPEN] =
+            RCPT_TO(PRODUCER_OPEN) | RCPT_TO(PRODUCER_FAILED) | RCPT_TO(PRODUCER_CLOSING),
+        [PRODUCER_FAILED] = RCPT_TO(PRODUCER_OPEN) | RCPT_TO(PRODUCER_CLOSING),
+        [PRODUCER_CLOSING] = RCPT_TO(PRODUCER_ENDING),
+        [PRODUCER_ENDING] = RCPT_TO(PRODUCER_ENDING),
+    };
+    RCPT_ASSERT_FOLLOWS(successors, producer->life, life);
+    producer->life = life;
 }
 
 /* False with the error where librdkafka refuses the properties. */
@@ -74,15 +52,15 @@ static bool open_handle(struct rcpt_producer *producer, struct rcpt_error *error
             rd_kafka_topic_new(producer->handle, producer->settings.topics[i], NULL);
     producer->queue = rd_kafka_queue_get_main(producer->handle);
     rcpt_kafka_wake_by(&producer->wake, producer->queue);
-    producer->life = PRODUCER_OPEN;
+    enter(producer, PRODUCER_OPEN);
     return true;
 }
 
 /* The log repeats trouble every ten seconds; the owner is called then and at transitions. */
-static void report_health(struct rcpt_producer *producer, bool healthy,
-                          const struct rcpt_error *error)
+void producer_report_health(struct rcpt_producer *producer, bool healthy,
+                            const struct rcpt_error *error)
 {
-    int64_t now = now_ms(producer);
+    int64_t now = producer_now_ms(producer);
     bool again = !healthy && now - producer->logged_at_ms >= LOG_AGAIN_MS;
     if (again || (!healthy && producer->healthy)) {
         producer->logged_at_ms = now;
@@ -97,7 +75,7 @@ static void report_health(struct rcpt_producer *producer, bool healthy,
     producer->callbacks.on_health(producer->callbacks.context, healthy, error);
 }
 
-/* What is outstanding is purged, so that it is reported as failed and may be sent again. */
+/* Purges the outstanding records, so that they are reported as failed and may be sent again. */
 static void on_fatal(struct rcpt_producer *producer)
 {
     char text[256];
@@ -106,18 +84,11 @@ static void on_fatal(struct rcpt_producer *producer)
         return;
     rd_kafka_resp_err_t code = rd_kafka_fatal_error(producer->handle, text, sizeof(text));
     rcpt_kafka_describe(&error, code, "the client has failed for good and is replaced", text);
-    producer->life = PRODUCER_FAILED;
-    producer->logged_at_ms = now_ms(producer) - LOG_AGAIN_MS;
-    report_health(producer, false, &error);
+    enter(producer, PRODUCER_FAILED);
+    producer->logged_at_ms = producer_now_ms(producer) - LOG_AGAIN_MS;
+    producer_report_health(producer, false, &error);
     rd_kafka_purge(producer->handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
                                          RD_KAFKA_PURGE_F_NON_BLOCKING);
-}
-
-/* The leader may have moved; and an answer shows that the trouble is over. */
-static void look_up_soon(struct rcpt_producer *producer)
-{
-    if (producer->lookup_at_ms > now_ms(producer) + LOOKUP_AGAIN_MS)
-        producer->lookup_at_ms = now_ms(producer) + LOOKUP_AGAIN_MS;
 }
 
 static void on_error(struct rcpt_producer *producer, rd_kafka_event_t *event)
@@ -133,10 +104,10 @@ static void on_error(struct rcpt_producer *producer, rd_kafka_event_t *event)
     rcpt_kafka_advise(&producer->common, &error);
     if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || code == RD_KAFKA_RESP_ERR__AUTHENTICATION ||
         code == RD_KAFKA_RESP_ERR__SSL || code == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED)
-        report_health(producer, false, &error);
+        producer_report_health(producer, false, &error);
     else
         rcpt_log_debug("kafka", "producer: %s [%s]", error.text, error.code);
-    look_up_soon(producer);
+    producer_look_up_soon(producer);
 }
 
 /* The broker will not take this record, however often it is sent. */
@@ -160,7 +131,7 @@ static void on_delivery(struct rcpt_producer *producer, const rd_kafka_message_t
     producer->bytes -= message->len;
     producer->records--;
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        report_health(producer, true, NULL);
+        producer_report_health(producer, true, NULL);
         producer->callbacks.on_delivered(producer->callbacks.context, message->_private, NULL);
         return;
     }
@@ -169,8 +140,8 @@ static void on_delivery(struct rcpt_producer *producer, const rd_kafka_message_t
         error.decision = RCPT_DECISION_REJECT;
     rcpt_producer_advise(&producer->settings, &error);
     if (error.decision != RCPT_DECISION_REJECT) {
-        report_health(producer, false, &error);
-        look_up_soon(producer);
+        producer_report_health(producer, false, &error);
+        producer_look_up_soon(producer);
     }
     producer->callbacks.on_delivered(producer->callbacks.context, message->_private, &error);
 }
@@ -197,79 +168,6 @@ static void drain(struct rcpt_producer *producer)
     }
     if (any && producer->callbacks.on_round != NULL)
         producer->callbacks.on_round(producer->callbacks.context);
-}
-
-struct lookup {
-    struct rcpt_kafka_job job;
-    struct rcpt_producer *producer; /* the loop's */
-    rd_kafka_t *handle;             /* lives as long as the lookup runs */
-    rd_kafka_topic_t *topics[RCPT_PRODUCER_MAX_TOPICS];
-    char *brokers;
-    size_t topic_count;
-    int32_t counts[RCPT_PRODUCER_MAX_TOPICS];
-    struct rcpt_error error; /* decision NONE: all counts are known */
-};
-
-/* In the thread. */
-static void lookup_work(struct rcpt_kafka_job *job)
-{
-    struct lookup *lookup = (struct lookup *)job;
-    rcpt_kafka_count_partitions(lookup->handle, lookup->topics, lookup->topic_count,
-                                lookup->brokers, lookup->counts, &lookup->error);
-}
-
-/* On the loop. Late: the thread may still use the handle, which therefore is never destroyed. */
-static void lookup_done(struct rcpt_kafka_job *job, bool in_time)
-{
-    struct lookup *lookup = (struct lookup *)job;
-    struct rcpt_producer *producer = lookup->producer;
-    producer->lookup_in_flight = false;
-    if (!in_time) {
-        producer->stuck = true;
-        producer->lookup_at_ms = now_ms(producer) + LOOKUP_STEADY_MS;
-        return;
-    }
-    bool known = lookup->error.decision == RCPT_DECISION_NONE;
-    producer->lookup_at_ms = now_ms(producer) + (known ? LOOKUP_STEADY_MS : LOOKUP_AGAIN_MS);
-    if (producer->life != PRODUCER_OPEN)
-        return;
-    for (size_t i = 0; i < lookup->topic_count; i++) {
-        if (lookup->counts[i] < 0 || lookup->counts[i] == producer->counts[i])
-            continue;
-        producer->counts[i] = lookup->counts[i];
-        producer->callbacks.on_partitions(producer->callbacks.context, i, lookup->counts[i]);
-    }
-    if (!known) {
-        rcpt_producer_advise(&producer->settings, &lookup->error);
-        report_health(producer, false, &lookup->error);
-    } else if (producer->records == 0)
-        report_health(producer, true, NULL);
-}
-
-static void lookup_free(struct rcpt_kafka_job *job)
-{
-    struct lookup *lookup = (struct lookup *)job;
-    free(lookup->brokers);
-    free(lookup);
-}
-
-/* The thread borrows the handle's topics: retire() waits for it before it frees them. */
-static void lookup_now(struct rcpt_producer *producer)
-{
-    struct lookup *lookup = rcpt_calloc(1, sizeof(*lookup));
-    lookup->job.work = lookup_work;
-    lookup->job.done = lookup_done;
-    lookup->job.free = lookup_free;
-    lookup->producer = producer;
-    lookup->handle = producer->handle;
-    lookup->topic_count = producer->settings.topic_count;
-    lookup->brokers = rcpt_strdup(producer->settings.brokers);
-    for (size_t i = 0; i < lookup->topic_count; i++) {
-        lookup->topics[i] = producer->topics[i];
-        lookup->counts[i] = -1;
-    }
-    producer->lookup_in_flight = true;
-    rcpt_kafka_workers_start(producer->workers, &lookup->job, LOOKUP_ALLOWANCE_MS);
 }
 
 /* The compression's name is a copy, so the const of the settings does not hold for it. */
@@ -301,7 +199,7 @@ static void on_handle_closed(uv_handle_t *handle)
 /* Three parts close; the last one frees. */
 static void end(struct rcpt_producer *producer)
 {
-    producer->life = PRODUCER_ENDING;
+    enter(producer, PRODUCER_ENDING);
     producer->open_handles = 3;
     uv_close((uv_handle_t *)&producer->wake.poll, on_handle_closed);
     uv_close((uv_handle_t *)&producer->tick, on_handle_closed);
@@ -331,8 +229,8 @@ static void destroy_later(struct rcpt_producer *producer)
         rd_kafka_topic_destroy(producer->topics[i]);
     abandon_handle(producer);
     if (closing)
-        producer->life = PRODUCER_ENDING;
-    int64_t left = producer->close_deadline_ms - now_ms(producer);
+        enter(producer, PRODUCER_ENDING);
+    int64_t left = producer->close_deadline_ms - producer_now_ms(producer);
     int64_t allowance = !closing ? DESTROY_MS : left > 1000 ? left : 1000;
     rcpt_kafka_destroy_handle(producer->workers, handle, allowance, closing ? on_destroyed : NULL,
                               producer);
@@ -341,8 +239,8 @@ static void destroy_later(struct rcpt_producer *producer)
 /* When everything is reported and no thread uses the handle, it may go. */
 static void retire(struct rcpt_producer *producer)
 {
-    bool late =
-        producer->life == PRODUCER_CLOSING && producer->close_deadline_ms <= now_ms(producer);
+    bool late = producer->life == PRODUCER_CLOSING &&
+                producer->close_deadline_ms <= producer_now_ms(producer);
     if (late && (producer->lookup_in_flight || producer->records > 0)) {
         rcpt_log_warn("kafka", "the producer did not settle in time: %zu records are unanswered",
                       producer->records);
@@ -363,12 +261,12 @@ static void retire(struct rcpt_producer *producer)
         return;
     struct rcpt_error error;
     if (open_handle(producer, &error))
-        producer->lookup_at_ms = now_ms(producer);
+        producer->lookup_at_ms = producer_now_ms(producer);
     else /* what was good at the start */
         rcpt_log_error("kafka", "%s", error.text);
 }
 
-/* Bounds what a missed wake-up costs, and carries out what waits for the handle to settle. */
+/* Bounds the delay of a missed wake-up, and does the work that waits for the handle to settle. */
 static void on_tick(uv_timer_t *timer)
 {
     struct rcpt_producer *producer = timer->data;
@@ -378,8 +276,8 @@ static void on_tick(uv_timer_t *timer)
         return;
     if (producer->life == PRODUCER_FAILED || producer->life == PRODUCER_CLOSING)
         retire(producer);
-    else if (!producer->lookup_in_flight && producer->lookup_at_ms <= now_ms(producer))
-        lookup_now(producer);
+    else if (!producer->lookup_in_flight && producer->lookup_at_ms <= producer_now_ms(producer))
+        producer_look_up(producer);
 }
 
 static void on_wake(void *context)
@@ -482,13 +380,13 @@ struct rcpt_producer *rcpt_producer_new(const struct rcpt_producer_settings *set
     return producer;
 }
 
-/* The tick sees to the rest: it retires the handle when everything is reported. */
+/* The tick does the rest: it retires the handle when everything is reported. */
 void rcpt_producer_close(struct rcpt_producer *producer, int64_t deadline_ms)
 {
     if (producer->life == PRODUCER_CLOSING || producer->life == PRODUCER_ENDING)
         return;
-    producer->life = PRODUCER_CLOSING;
-    producer->close_deadline_ms = now_ms(producer) + deadline_ms;
+    enter(producer, PRODUCER_CLOSING);
+    producer->close_deadline_ms = producer_now_ms(producer) + deadline_ms;
     if (producer->handle == NULL) {
         end(producer);
         return;

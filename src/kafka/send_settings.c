@@ -133,7 +133,7 @@ static const struct rcpt_kafka_property transactional[] = {
     {"transaction.timeout.ms", "20000"},
 };
 
-/* What a producer has no use for, among what kafka.properties may hold. */
+/* Properties that kafka.properties may hold, but a producer does not use. */
 static bool is_of_the_consumer(const char *name)
 {
     static const char *const prefixes[] = {"fetch.",  "session.",      "heartbeat.", "max.poll.",

@@ -1,6 +1,6 @@
-/* librdkafka's properties: what receiptd sets, what the user may not set and why, and checks of the
- * user's own. These replace our defaults; what the protocol relies on is refused. Called by
- * consumer.c, cluster.c, the clients that send, and check-config.
+/* librdkafka's properties: values of receiptd, properties that the user may not set and why, and
+ * checks of the user's own. The user's properties replace our defaults; those on which the protocol
+ * relies are refused. Called by consumer.c, cluster.c, the clients that send, and check-config.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "internal.h"
 
-/* What a small message counts: librdkafka allocates a structure for each, which its own bound in
+/* Charge for a small message: librdkafka allocates a structure for each, which its own bound in
  * bytes leaves out. */
 #define MESSAGE_BYTES 1024u
 
@@ -35,7 +35,7 @@ static const char position_hint[] =
 static const char internal_reason[] = "receiptd serves librdkafka's queues itself";
 static const char internal_hint[] = "remove it";
 
-static const char foreign_reason[] = "code of others could change what the protocol relies on";
+static const char foreign_reason[] = "foreign code could break the protocol";
 
 static const struct refusal refusals[] = {
     {"bootstrap.servers", "it has a key of its own", "set kafka.brokers"},
@@ -69,7 +69,7 @@ static const struct refusal refusals[] = {
     {"test.mock.num.brokers", "it replaces the brokers by imaginary ones", "remove it"},
 };
 
-/* The protocol's own: all of them are refused above. */
+/* The protocol's own properties: the user may set none of them. */
 static const struct rcpt_kafka_property fixed[] = {
     {"enable.auto.commit", "false"},  {"enable.auto.offset.store", "false"},
     {"auto.offset.reset", "error"},   {"allow.auto.create.topics", "false"},
@@ -82,8 +82,8 @@ static const struct rcpt_kafka_property defaults[] = {
     {"partition.assignment.strategy", "range,roundrobin"},
     {"isolation.level", "read_committed"},
     /* Off in librdkafka: a flipped bit would become a receipt. On damage it may abort the process
-     * (2.0.2 and later, a wrong skip): nothing is lost, and an operator can still choose to read on
-     * without. */
+     * (2.0.2 and later, a wrong skip). No receipt is lost, and an operator can still choose to read
+     * on without the check. */
     {"check.crcs", "true"},
     /* The broker answers at once when there is anything; an idle fetch comes back after 100 ms. */
     {"fetch.min.bytes", "1"},
@@ -277,8 +277,8 @@ static bool set_number(rd_kafka_conf_t *conf, const char *name, size_t value,
     return rcpt_kafka_set_property(conf, name, text, error);
 }
 
-/* Before 2.2 librdkafka polls a full queue once a second, or when the broker's thread is woken by
- * a request to it: so one is made that costs little. */
+/* Before 2.2 librdkafka polls a full queue once a second, or when a request wakes the broker's
+ * thread: so this makes a cheap request. */
 static bool set_queue_backoff(rd_kafka_conf_t *conf, struct rcpt_error *error)
 {
     if (rd_kafka_conf_set(conf, "fetch.queue.backoff.ms", "10", NULL, 0) == RD_KAFKA_CONF_OK)
@@ -296,7 +296,7 @@ static bool set_heartbeat(rd_kafka_conf_t *conf, const struct rcpt_kafka_setting
     return set_number(conf, "heartbeat.interval.ms", clamp((size_t)beat, 1, HEARTBEAT_MS), error);
 }
 
-/* What only a member of the group needs. */
+/* Properties for members of the group only. */
 static bool set_member(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *settings,
                        const struct fetch_limits *limits, struct rcpt_error *error)
 {
@@ -309,7 +309,7 @@ static bool set_member(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *
            set_number(conf, "fetch.message.max.bytes", limits->fetch_bytes, error);
 }
 
-/* Checked when the process runs, since the library is another one than at the build. */
+/* Checked when the process runs, since the library may differ from the one of the build. */
 static bool check_library(struct rcpt_error *error)
 {
     if (rd_kafka_version() >= VERSION_OLDEST)
@@ -362,7 +362,7 @@ bool rcpt_kafka_is_scram_broken(const struct rcpt_kafka_settings *settings)
            rd_kafka_version() < VERSION_SCRAM_MENDED;
 }
 
-/* Once for each client: an operator sees what this release of librdkafka lacks. */
+/* Logs once for each client the defects of this release of librdkafka. */
 void rcpt_kafka_warn_of_library(const struct rcpt_kafka_settings *settings)
 {
     if (!rcpt_inflate_is_bounded())
@@ -371,10 +371,9 @@ void rcpt_kafka_warn_of_library(const struct rcpt_kafka_settings *settings)
                       "does not hold, HINT: docs/operations.md, \"Kafka\"",
                       rd_kafka_version_str());
     if (rcpt_kafka_is_scram_broken(settings))
-        rcpt_log_warn(
-            "kafka",
-            "librdkafka %s cannot authenticate with %s on Kafka 4 and later, which says "
-            "\"invalid credentials\" (confluentinc/librdkafka#4895, mended in 2.6.1): use "
-            "PLAIN over TLS, or a later librdkafka",
-            rd_kafka_version_str(), rcpt_kafka_mechanism(settings));
+        rcpt_log_warn("kafka",
+                      "librdkafka %s cannot authenticate with %s on Kafka 4 and later, which says "
+                      "\"invalid credentials\" (confluentinc/librdkafka#4895, fixed in 2.6.1): use "
+                      "PLAIN over TLS, or a later librdkafka",
+                      rd_kafka_version_str(), rcpt_kafka_mechanism(settings));
 }

@@ -86,8 +86,8 @@ static void ask_notes(rd_kafka_t *handle, struct rcpt_kafka_survey *survey)
 
 /* ---- owners ---- */
 
-/* Of what a member was given, as the protocol of the group writes it. Members may be anybody's:
- * what is too short gives -1, and nothing behind its end is read. */
+/* Reads a member's assignment in the form of the group's protocol. Members may come from any
+ * program: a text that is too short gives -1, and nothing behind its end is read. */
 struct reading {
     const unsigned char *at;
     size_t left;
@@ -141,8 +141,7 @@ static void take_member(struct rcpt_kafka_survey *survey,
     }
 }
 
-/* While the group rebalances, nobody's partitions are known. A group that is not listed has nobody.
- */
+/* While the group rebalances, owners are unknown. A group that is not listed has no members. */
 static void take_group(struct rcpt_kafka_survey *survey, const struct rd_kafka_group_info *group,
                        const char *client_id)
 {
@@ -160,8 +159,8 @@ static void take_group(struct rcpt_kafka_survey *survey, const struct rd_kafka_g
 }
 
 /* Not by rd_kafka_DescribeConsumerGroups: an assertion in librdkafka (its issue 4605) ends the
- * process where the coordinator goes away meanwhile. PARTIAL: only brokers that do not know the
- * group have not answered. */
+ * process if the coordinator goes away meanwhile. PARTIAL: only brokers that do not know the group
+ * have not answered. */
 static void ask_owners(rd_kafka_t *handle, struct rcpt_kafka_survey *survey, const char *group,
                        const char *client_id)
 {
@@ -213,7 +212,7 @@ void rcpt_kafka_survey_free(struct rcpt_kafka_survey *survey)
     *survey = (struct rcpt_kafka_survey){0};
 }
 
-/* An offset that was written beside another database tells of records that this one may lack. */
+/* An offset that was written beside another database may count records that this one lacks. */
 int64_t rcpt_kafka_place_lag(const struct rcpt_kafka_place *place, int64_t position,
                              bool offset_holds)
 {
@@ -257,7 +256,7 @@ struct survey_job {
     void *context;
 };
 
-/* A thread that is late destroys the connection, since nobody takes it back. */
+/* A thread that is late destroys the connection itself, because it cannot be handed back. */
 static void survey_work(struct rcpt_kafka_job *job)
 {
     struct survey_job *survey = (struct survey_job *)job;
@@ -269,8 +268,8 @@ static void survey_work(struct rcpt_kafka_job *job)
     survey->handle = NULL;
 }
 
-/* While the consumer closes, nobody would use the connection again; at the very end it is left to
- * the end of the process. */
+/* While the consumer closes, the connection is destroyed instead of kept. At the very end it is
+ * left to the end of the process. */
 static void survey_done(struct rcpt_kafka_job *job, bool in_time)
 {
     struct survey_job *survey = (struct survey_job *)job;

@@ -2,6 +2,7 @@
  * while it runs; on_done returns the client, or destroys it in another job. States: closed (no
  * handle), busy (a job has it), open. Called by folds/shard.c. */
 #include "receiptd/kafka/transactor.h"
+#include "receiptd/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,7 @@ struct job {
 /* Not the loop's clock, which threads may not read. */
 static int64_t now_ms(void)
 {
-    return (int64_t)(uv_hrtime() / 1000000);
+    return rcpt_monotonic_ns() / RCPT_NS_PER_MS;
 }
 
 /* A blocking call never lasts longer than CALL_MS, so that deadlines hold where librdkafka's own do
@@ -60,7 +61,8 @@ static int call_ms(int64_t deadline)
     return left < 1 ? 1 : left > CALL_MS ? CALL_MS : (int)left;
 }
 
-/* Takes the error over. That a transaction failed says less than which record made it fail. */
+/* Takes the error over. Keeps the first refusal of a record: it is more precise than the failure of
+ * the transaction. */
 static bool fail(struct job *job, rd_kafka_error_t *error, enum rcpt_decision decision,
                  const char *what)
 {
@@ -128,7 +130,7 @@ static bool init_transactions(struct job *job, int64_t deadline)
     return true;
 }
 
-/* First the fence, then the mark: what another owner had begun is settled by then. */
+/* First the fence, then the mark: transactions of another owner are settled by then. */
 static void open_work(struct job *job)
 {
     int64_t deadline = now_ms() + OPEN_MS;
@@ -165,8 +167,8 @@ static bool refuse(struct job *job, rd_kafka_resp_err_t code, const char *topic)
     return false;
 }
 
-/* Called in the job's thread, by what waits for the transaction; after the first one that is
- * refused the others are only purged. */
+/* Called in the job's thread, by calls that wait for the transaction. After the first refused
+ * record the others are only purged. */
 static void on_delivery(rd_kafka_t *handle, const rd_kafka_message_t *message, void *opaque)
 {
     struct job *job = message->_private;
@@ -245,7 +247,7 @@ static bool commit(struct job *job, int64_t deadline)
     return true;
 }
 
-/* Any failure aborts the transaction; what was produced in it never becomes visible. */
+/* Any failure aborts the transaction; its records never become visible. */
 static void publish_work(struct job *job)
 {
     int64_t deadline = now_ms() + PUBLISH_MS;
@@ -439,7 +441,7 @@ void rcpt_transactor_publish(struct rcpt_transactor *transactor,
     start(transactor, job, PUBLISH_MS);
 }
 
-/* What is in flight is answered, then its client is destroyed instead of kept. */
+/* A call in flight is answered first; then its client is destroyed instead of kept. */
 void rcpt_transactor_drop(struct rcpt_transactor *transactor)
 {
     transactor->dropped = transactor->busy;
@@ -460,7 +462,7 @@ void rcpt_transactor_tick(struct rcpt_transactor *transactor)
     rcpt_kafka_workers_tick(transactor->workers);
 }
 
-/* No thread answers any more, so the texts of the settings may go. */
+/* No thread will answer now, so the texts of the settings may be freed. */
 static void on_workers_closed(void *context)
 {
     struct rcpt_transactor *transactor = context;

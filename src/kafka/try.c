@@ -1,11 +1,11 @@
-/* Whether the cluster lets a client in: one that is made for this question alone, since librdkafka
- * takes new credentials of a client without trying them. Blocks, so it is called in a worker thread
- * (reload.c).
+/* Whether the cluster accepts a client. The client is made for this question alone, since
+ * librdkafka takes new credentials of a client without trying them. Blocks, so it is called in a
+ * worker thread (reload.c).
  */
 #include "internal.h"
 
-/* librdkafka reports why it gets nowhere as events; "all brokers are down" comes last and says
- * less. */
+/* librdkafka reports why it gets nowhere as events; "all brokers are down" comes last and is less
+ * precise. */
 static bool find_cause(rd_kafka_queue_t *events, struct rcpt_error *error)
 {
     bool found = false;

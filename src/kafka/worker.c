@@ -1,7 +1,7 @@
-/* Jobs in threads of their own (worker.h says why not libuv's pool). A job is `running` until the
- * loop has answered it: in time, when its thread has put it on `finished` and woken the loop, or
- * late, by a tick after its deadline or at the end. A late job's thread goes on and frees the job
- * itself. Called by the clients of this folder, on the loop's thread.
+/* Jobs in threads of their own (worker.h explains why not libuv's pool). A job is `running` until
+ * the loop has answered it. It is in time if its thread has put it on `finished` and woken the
+ * loop. It is late if a tick after its deadline answers it, or the end. A late job's thread goes on
+ * and frees the job itself. Called by the clients of this folder, on the loop's thread.
  */
 #include "worker.h"
 
@@ -70,7 +70,7 @@ static void answer(struct rcpt_kafka_workers *workers, struct rcpt_kafka_job *jo
         job->free(job);
 }
 
-/* Jobs whose threads have ended. Those answered as late are only freed. */
+/* Collects jobs whose threads have ended. Jobs that were answered as late are only freed. */
 static void collect(struct rcpt_kafka_workers *workers)
 {
     pthread_mutex_lock(&workers->lock);

@@ -1,8 +1,8 @@
 /* Jobs in threads of their own, each with a deadline, answered on the loop.
  *
- * Not libuv's pool: librdkafka 2.0.2 does not keep its time-outs when a broker is mute, and a pool
- * thread that hangs would keep the loop from ending and stand in the way of others. A job that is
- * late is answered as late and its thread left alone; at the end of the loop the same.
+ * They do not use libuv's pool: librdkafka 2.0.2 does not keep its time-outs when a broker is mute.
+ * A pool thread that hangs would keep the loop from ending and block other work. A late job is
+ * answered as late, and its thread left alone; so are open jobs at the end of the loop.
  */
 #ifndef RECEIPTD_KAFKA_WORKER_H
 #define RECEIPTD_KAFKA_WORKER_H
@@ -27,12 +27,12 @@ struct rcpt_kafka_job {                       /* embedded as the first member */
 };
 
 struct rcpt_kafka_workers *rcpt_kafka_workers_new(uv_loop_t *loop);
-/* Owns the job from here on; it is answered even if no thread can be had (as late). */
+/* Owns the job from here on; it is answered even if no thread can be started (as late). */
 void rcpt_kafka_workers_start(struct rcpt_kafka_workers *workers, struct rcpt_kafka_job *job_taken,
                               int64_t allowance_ms);
 /* Answers the jobs that are late. Call now and then. */
 void rcpt_kafka_workers_tick(struct rcpt_kafka_workers *workers);
-/* Answers what is still open as late. on_closed is the last call, from a close callback. */
+/* Answers open jobs as late. on_closed is the last call, from a close callback. */
 void rcpt_kafka_workers_close(struct rcpt_kafka_workers *workers, void (*on_closed)(void *context),
                               void *context);
 

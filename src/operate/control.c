@@ -3,6 +3,7 @@
  * connect (the file's mode). Made by run.c; its tick ends drains, and closes clients that are
  * late. */
 #include "receiptd/operate/control.h"
+#include "receiptd/base/error.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -183,7 +184,7 @@ static void do_pause(const struct request *request)
         return;
     receipts_set_hold(request->control->settings.receipts, RECEIPTS_HOLD_PAUSED);
     answer(request->client, request->json, EX_OK,
-           "paused: what is queued is applied, nothing more is taken in\n");
+           "paused: queued receipts are applied, no more are taken in\n");
 }
 
 static void do_resume(const struct request *request)
@@ -196,7 +197,7 @@ static void do_resume(const struct request *request)
 
 static void on_tick(void *context);
 
-/* The answer comes when all that is queued has been applied, or at the deadline. */
+/* The answer comes when all queued receipts have been applied, or at the deadline. */
 static void do_drain(const struct request *request)
 {
     const struct app_context *context = request->control->settings.context;
@@ -206,7 +207,7 @@ static void do_drain(const struct request *request)
     on_tick(request->control);
 }
 
-/* Holds until the next reload, which sets what the configuration says. */
+/* The level holds until the next reload, which sets the configuration's level. */
 static void do_log_level(const struct request *request)
 {
     char text[128];
@@ -301,7 +302,7 @@ static void run(struct client *client)
     for (const char *word;
          request.count < CONTROL_MAX_WORDS && (word = strtok_r(NULL, " ", &rest)) != NULL;)
         request.words[request.count++] = word;
-    for (size_t index = 0; request.count > 0 && index < sizeof(verbs) / sizeof(verbs[0]); index++) {
+    for (size_t index = 0; request.count > 0 && index < RCPT_COUNT_OF(verbs); index++) {
         if (strcmp(verbs[index].name, request.words[0]) == 0) {
             verbs[index].run(&request);
             return;
@@ -319,7 +320,7 @@ static void on_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
                           (unsigned)(sizeof(client->line) - 1 - client->size));
 }
 
-/* One request per connection: what follows the first line is ignored. */
+/* One request per connection: bytes after the first line are ignored. */
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct client *client = stream->data;
@@ -395,7 +396,7 @@ static void on_tick(void *context)
 
 /* ---- the socket ---- */
 
-/* Whether another instance answers at the path; a socket that is left over may be replaced. */
+/* Whether another instance answers at the path; a leftover socket may be replaced. */
 static bool is_alive(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

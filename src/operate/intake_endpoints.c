@@ -1,5 +1,5 @@
-/* What the pages of `receiptd intake` have beside those of pages_server.c; those of `receiptd run`
- * are in endpoints.c. Called by the command intake. */
+/* The pages of `receiptd intake` beside those of pages_server.c; the pages of `receiptd run` are in
+ * endpoints.c. Called by the command intake. */
 #include "receiptd/operate/endpoints.h"
 
 #include "receiptd/operate/operate.h"
@@ -13,7 +13,7 @@ static void collect(void *context, struct rcpt_metrics *metrics)
         measure_intake(metrics, endpoints->intake);
 }
 
-/* The counters an operator needs to see that a gateway sends what its adapter understands. */
+/* The counters that show an operator whether an adapter understands its gateway's requests. */
 static void put_account(struct rcpt_json *json, const struct rcpt_intake_stats *stats)
 {
     rcpt_json_begin_object(json);

@@ -1,10 +1,11 @@
-/* Metrics of `receiptd run` that are not counted when something happens, but read from the engine
- * and the modules for each page; and the two questions of /livez. Called by endpoints.c and
+/* Metrics of `receiptd run` that are read from the engine and the modules for each page, instead of
+ * being counted at each event. Also answers the two questions of /livez. Called by endpoints.c and
  * status.c; its ticker notices a loop that stalls. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "measure_receipts.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/version.h"
 #include "receiptd/host/places.h"
 #include "receiptd/kafka/consumer.h"
@@ -92,9 +93,9 @@ int64_t measure_last_commit_ms(const struct measure *measure)
 
 /* ---- the loop ---- */
 
-/* Memory is full (three quarters: the last part is reserved), Kafka and PostgreSQL are up, yet
- * nothing is in flight: this can only be a defect of the process. Checked with every tick, but it
- * has to last STALLED_NS to count. */
+/* Memory is full (three quarters: the last part is reserved), Kafka and PostgreSQL are up, yet no
+ * transaction is in flight: this can only be a defect of the process. Checked with every tick, but
+ * it has to last STALLED_NS to count. */
 static bool is_stuck(const struct measure *measure)
 {
     const char *reasons[APP_MOST_REASONS];
@@ -106,7 +107,7 @@ static bool is_stuck(const struct measure *measure)
            !receipts_look(measure->receipts).parking_is_full;
 }
 
-/* The delay of the loop is how late the ticker comes. */
+/* The delay of the loop is the lateness of the ticker. */
 static void on_tick(void *context)
 {
     struct measure *measure = context;
@@ -206,8 +207,8 @@ static void collect_lanes(struct measure *measure)
         set_of(measure, RCPT_METRIC_LANES, rcpt_engine_lane_state_name(state), states[state]);
 }
 
-/* Kafka's timestamp of the oldest record that is not applied, or a time that is surely not after
- * it: everything before has an effect that can be seen. */
+/* Kafka's timestamp of the oldest record that is not applied, or a time that is surely not later:
+ * every receipt before it is visible. */
 static int64_t shows_ms(const struct measure *measure,
                         const struct rcpt_engine_partition_view *view, int64_t lag, int64_t now_ms)
 {
@@ -242,7 +243,7 @@ double measure_lag_seconds(const struct measure *measure)
     return oldest;
 }
 
-/* Returns the partition's lag in seconds. What is not known is left out. */
+/* Returns the partition's lag in seconds. Unknown figures are left out. */
 static double collect_partition(struct measure *measure, uint32_t slot, int64_t now_ms)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;
@@ -275,7 +276,7 @@ static void collect_partitions(struct measure *measure)
     int64_t now_ms = app_wall_ms();
     double oldest = 0;
     unsigned assigned = 0;
-    for (size_t index = 0; index < sizeof(each) / sizeof(each[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(each); index++)
         rcpt_metrics_begin(measure->context->metrics, each[index]);
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts_engine(measure->receipts));
          slot++) {
@@ -285,13 +286,13 @@ static void collect_partitions(struct measure *measure)
         oldest = seconds > oldest ? seconds : oldest;
         assigned++;
     }
-    for (size_t index = 0; index < sizeof(each) / sizeof(each[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(each); index++)
         rcpt_metrics_end(measure->context->metrics, each[index]);
     set(measure, RCPT_METRIC_OLDEST_UNAPPLIED, oldest);
     set(measure, RCPT_METRIC_PARTITIONS_ASSIGNED, assigned);
 }
 
-/* What is not known is left out. */
+/* Unknown figures are left out. */
 static void set_place(struct rcpt_metrics *metrics, const char *reader,
                       const struct app_place *place)
 {
@@ -309,7 +310,7 @@ static void set_place(struct rcpt_metrics *metrics, const char *reader,
                      place->partition + 1); /* the last of the topic counts */
 }
 
-/* All partitions of the topics, whoever has them. */
+/* All partitions of the topics, on any instance. */
 static void collect_places(struct measure *measure)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;
@@ -365,7 +366,7 @@ static void collect_state(struct measure *measure)
     set(measure, RCPT_METRIC_BACKENDS_MOST, (double)view.backends_most);
 }
 
-/* One series each; what there is not, disappears. */
+/* Each has one series; unknown figures disappear. */
 static void collect_maintenance(struct measure *measure)
 {
     const struct receipts_maintenance view = receipts_look_at_maintenance(measure->receipts);
@@ -388,7 +389,7 @@ static void collect_maintenance(struct measure *measure)
         rcpt_metrics_end(metrics, metric);
 }
 
-/* SCRAPE is the time of the last page: this one is rendered already. */
+/* SCRAPE is the duration of the page before, because this one is rendered already. */
 char *measure_page(struct measure *measure, enum rcpt_metrics_format format, size_t *size)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;

@@ -1,11 +1,12 @@
-/* Counts what receipts and their transactions did when the answer of a batch comes: an observer of
- * the lanes, registered by measure.c. Answers come in groups (core/outcome.h), so the work does not
- * grow with the receipts. */
+/* Counts the effects of receipts and of their transactions when the answer of a batch comes: an
+ * observer of the lanes, registered by measure.c. Answers come in groups (core/outcome.h), so the
+ * work does not grow with the receipts. */
 #include "measure_receipts.h"
 
 #include <stdio.h>
 
 #include "receiptd/base/document.h"
+#include "receiptd/base/error.h"
 #include "receiptd/core/outcome.h"
 
 #define NS_PER_SECOND      1e9
@@ -30,7 +31,7 @@ static void add(struct measure_receipts *measured, enum rcpt_metric metric, uint
         rcpt_metrics_add(measured->context->metrics, metric, RCPT_NO_LABELS, (double)value);
 }
 
-/* By reason and gateway: the two things an operator sorts dead letters by. */
+/* By reason and gateway, by which an operator sorts dead letters. */
 static void add_dead(struct measure_receipts *measured, enum rcpt_reject_reason reason,
                      const char *gateway, uint64_t events)
 {
@@ -191,7 +192,7 @@ static void add_outcomes(struct measure_receipts *measured, const struct outcome
         const char *gateway = measure_gateway_name(measured, index);
         if (!sums->used[index])
             continue;
-        for (size_t at = 0; at < sizeof(plain) / sizeof(plain[0]); at++)
+        for (size_t at = 0; at < RCPT_COUNT_OF(plain); at++)
             rcpt_metrics_add(metrics, plain[at].metric, RCPT_LABELS(gateway),
                              (double)counts->receipts[plain[at].outcome]);
         rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_CONTRADICTION, RCPT_LABELS(gateway, "won"),
@@ -229,8 +230,8 @@ static void add_transitions(struct measure_receipts *measured,
 }
 
 /* Receipts that were not applied, by the signature of their message. The answer has a limit;
- * receipts beyond it count as of gateway "other". What `reason` counts: parked receipts have none.
- */
+ * receipts beyond it count as of gateway "other". `reason` is the reason of dead letters;
+ * RCPT_REJECT_REASON__COUNT stands for parked receipts. */
 static void add_left(struct measure_receipts *measured, const struct rcpt_batch *batch,
                      const struct rcpt_lane_unknown *groups, uint32_t count, uint64_t left,
                      enum rcpt_reject_reason reason)

@@ -1,5 +1,6 @@
 /* Figures of the interface for readers become series. Everything is read when a page is asked for.
  * Called by serve_endpoints.c and src/app/readers.c. */
+#include "receiptd/base/error.h"
 #include "receiptd/operate/operate.h"
 
 static void set(struct rcpt_metrics *metrics, enum rcpt_metric metric, double value)
@@ -32,7 +33,7 @@ static void measure_connections(struct rcpt_metrics *metrics, const struct rcpt_
     } states[] = {{"busy", stats->lines_busy},
                   {"idle", stats->lines_up - stats->lines_busy},
                   {"down", stats->lines - stats->lines_up}};
-    for (size_t index = 0; index < sizeof(states) / sizeof(states[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(states); index++)
         rcpt_metrics_set(metrics, RCPT_METRIC_SERVE_CONNECTIONS, RCPT_LABELS(states[index].state),
                          (double)states[index].count);
 }

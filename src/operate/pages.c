@@ -1,6 +1,7 @@
 /* The HTTP server of /metrics, /statusz, /livez, /readyz, /startupz and /runs: routes, tokens and
  * the form of the answers. The owner writes the content. Called by endpoints.c and
  * intake_endpoints.c. */
+#include "receiptd/base/error.h"
 #include "receiptd/operate/endpoints.h"
 
 #include <stdlib.h>
@@ -96,7 +97,7 @@ static void add_routes(struct pages *pages, struct rcpt_http_server *http,
         {.prefix = "/readyz", .unlimited_rate = true, .handler = on_ready},
         {.prefix = "/startupz", .unlimited_rate = true, .handler = on_startup},
     };
-    for (size_t index = 0; index < sizeof(routes) / sizeof(routes[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(routes); index++) {
         struct rcpt_http_route route = routes[index];
         route.methods = RCPT_HTTP_GET;
         route.context = pages;

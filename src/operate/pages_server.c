@@ -1,6 +1,8 @@
-/* The server of the pages: metrics and health as all have them, and the timer that tries again
- * where its address is taken. Called by intake_endpoints.c, serve_endpoints.c and their commands.
+/* The server of the pages: metrics and health as for all processes, and the timer that tries again
+ * while its address is taken. Called by intake_endpoints.c, serve_endpoints.c and their commands.
  */
+#include "receiptd/base/clock.h"
+#include "receiptd/base/error.h"
 #include "receiptd/operate/endpoints.h"
 
 #include <time.h>
@@ -32,7 +34,7 @@ static char *write_metrics(void *context, enum rcpt_metrics_format format, size_
     return page;
 }
 
-/* There is one reason at most. */
+/* Writes the reason, of which there is at most one. */
 static void put_health(struct rcpt_json *json, const struct pages_server *server, const char *name,
                        bool value)
 {
@@ -87,7 +89,7 @@ static bool write_status(void *context, struct rcpt_json *json)
 
 /* ---- the server ---- */
 
-/* Nothing waits for the server: the process ends when the loop has no handles. */
+/* The process does not wait for this: it ends when the loop has no handles. */
 static void on_closed(void *context)
 {
     (void)context;
@@ -123,11 +125,9 @@ static void try_to_open(struct pages_server *server, bool again)
                          "no metrics and status yet, will be tried again");
 }
 
-/* The pages can be asked for as soon as it listens, so everything that they show stands before. */
+/* Pages may be asked for as soon as it listens, so everything that they show is set before. */
 void pages_server_start(struct pages_server *server, const struct pages_server_settings *settings)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     *server = (struct pages_server){.settings = *settings, .reason = "starting"};
     /* No begin_runs: these processes have no pipelines, so /runs does not exist here. */
     server->pages = (struct pages){.context = server,
@@ -136,10 +136,10 @@ void pages_server_start(struct pages_server *server, const struct pages_server_s
                                    .live = write_live,
                                    .ready = write_ready,
                                    .started = write_started};
-    server->started_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    server->started_ms = rcpt_wall_ns() / RCPT_NS_PER_MS;
     rcpt_config_hash(settings->config, server->config_hash);
     server->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
-    for (size_t index = 0; index < sizeof(settings->hide) / sizeof(settings->hide[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(settings->hide); index++)
         rcpt_metrics_hide(server->metrics, settings->hide[index]);
     uv_timer_init(settings->loop, &server->retry);
     server->retry.data = server;
@@ -155,7 +155,7 @@ void pages_server_set_ready(struct pages_server *server, bool ready, const char 
     snprintf(server->reason, sizeof(server->reason), "%s", ready ? "" : reason);
 }
 
-/* A certificate with a fault does not end a running server. */
+/* A faulty certificate does not end a running server. */
 void pages_server_reload(struct pages_server *server)
 {
     struct rcpt_error error;

@@ -1,4 +1,4 @@
-/* How all partitions of all topics are shown (places_view.h). Kept by host/places.c. */
+/* Views of all partitions of all topics (places_view.h). Kept by host/places.c. */
 #include "places_view.h"
 
 #include <inttypes.h>
@@ -30,7 +30,7 @@ static void write_place(struct rcpt_json *json, const char *reader, const struct
     rcpt_json_end_object(json);
 }
 
-/* All partitions of all topics, whoever has them. */
+/* Writes all partitions of all topics, on any instance. */
 void places_write(const struct app_context *context, struct rcpt_json *json)
 {
     struct app_place place;
@@ -52,8 +52,8 @@ const char *places_describe_lag(int64_t lag, char out[PLACES_LAG_BYTES])
     return out;
 }
 
-/* One line: how many of a reader's partitions a receiptd has, and the lag of all of them. None for
- * a reader without topics, such as folds of transitions alone. */
+/* One line: the number of a reader's partitions by owner, and the lag of all of them. A reader
+ * without topics, such as folds of transitions alone, has no line. */
 static void print_places(const struct app_places *places, FILE *out)
 {
     unsigned owners[RCPT_KAFKA_OWNER_OTHER + 1] = {0};

@@ -1,4 +1,4 @@
-/* All partitions of all topics, whoever has them, for status.c: as JSON and as lines for people. */
+/* All partitions of all topics, on any instance, for status.c: as JSON and as lines for people. */
 #ifndef RECEIPTD_OPERATE_PLACES_VIEW_H
 #define RECEIPTD_OPERATE_PLACES_VIEW_H
 
@@ -13,7 +13,7 @@
 void places_write(const struct app_context *context, struct rcpt_json *json);
 /* One line for each reader. */
 void places_print(const struct app_context *context, FILE *out);
-/* "12 records"; a lag that is not known is never shown as 0. */
+/* "12 records"; an unknown lag is never shown as 0. */
 const char *places_describe_lag(int64_t lag, char out[PLACES_LAG_BYTES]);
 
 #endif

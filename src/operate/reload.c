@@ -55,8 +55,7 @@ void reload_print_changes(const struct rcpt_config_changes *changes, FILE *out)
         fputs("nothing has changed\n", out);
 }
 
-/* A reload replaces the whole set of actions, so it does so only where one of their keys has
- * changed. */
+/* A reload replaces the whole set of actions, so only if one of their keys has changed. */
 static bool concerns_actions(const struct rcpt_config_changes *changes)
 {
     for (unsigned index = 0; index < changes->applied_count; index++)
@@ -75,9 +74,8 @@ static bool has_changed(const struct rcpt_config_changes *changes, const char *p
     return false;
 }
 
-/* Puts `fresh` into effect; each module takes over its part. False: actions cannot run any more,
- * and `error` says why. The order matters: the ladder grows before receipts can name its statuses.
- * */
+/* Puts `fresh` into effect; each module takes over its part. False: actions can no longer run, and
+ * `error` says why. The order matters: the ladder grows before receipts can name its statuses. */
 static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh,
                   struct rcpt_config_changes *changes, struct rcpt_error *error)
 {
@@ -165,8 +163,8 @@ static void finish(struct attempt *attempt)
     free(text);
 }
 
-/* "Applied" is said of a dsn that the server accepts. One that has not changed is not tried: a
- * reload of other keys must be possible while the server is away. */
+/* A dsn counts as applied only if the server accepts it. An unchanged one is not tried: a reload of
+ * other keys must be possible while the server is away. */
 static bool try_dsn(const struct rcpt_config *fresh, const char *key, const char *dsn,
                     const char *before, struct rcpt_error *error)
 {
@@ -201,7 +199,8 @@ static uint64_t hash_kafka(const struct rcpt_config *config)
     return hash;
 }
 
-/* Clients take user and password at once, a restart the rest: either should find that they work. */
+/* Clients take a new user and password at once; other values take effect at a restart. Both are
+ * tried here. */
 static bool try_kafka(const struct rcpt_config *fresh, uint64_t before, struct rcpt_error *error)
 {
     struct rcpt_error failure;
@@ -247,7 +246,7 @@ void reload_free_dsns(struct reload_dsns *dsns)
     free(dsns->intake);
 }
 
-/* In the worker: touches the attempt only. */
+/* Runs in the worker, and uses only the attempt. */
 static void on_work(uv_work_t *work)
 {
     struct attempt *attempt = work->data;
@@ -287,7 +286,7 @@ static void on_ladder(void *context, const struct rcpt_error *error)
     conclude(attempt, true);
 }
 
-/* Another ladder can only be judged by the database: receipts may stand on its statuses. */
+/* Only the database can judge another ladder, because messages may have its statuses. */
 static void on_worked(uv_work_t *work, int status)
 {
     struct attempt *attempt = work->data;

@@ -1,5 +1,4 @@
-/* What the pages of `receiptd serve` have beside those of pages_server.c. Called by the command
- * serve. */
+/* The pages of `receiptd serve` beside those of pages_server.c. Called by the command serve. */
 #include "receiptd/operate/endpoints.h"
 
 #include "receiptd/operate/operate.h"
@@ -11,7 +10,7 @@ static void collect(void *context, struct rcpt_metrics *metrics)
         measure_serve(metrics, endpoints->serve);
 }
 
-/* What the metrics have, too, for a reader in a hurry. */
+/* The main figures of the interface, as JSON; the metrics have them, too. */
 static void put_status(void *context, struct rcpt_json *json)
 {
     const struct serve_endpoints *endpoints = context;

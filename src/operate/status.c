@@ -1,6 +1,6 @@
 /* The state of the daemon in four forms: JSON for tools, a page for people, a line for the service
- * manager, a line for the log. Nothing is kept here but the last counts, for rates. Called by
- * endpoints.c, control.c, supervisor.c and status_store.c. */
+ * manager, a line for the log. It keeps only the last counts, for rates. Called by endpoints.c,
+ * control.c, supervisor.c and status_store.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The document of /statusz in the table instance_status: `receiptd serve` is another process, often
- * on another machine, and shows from there what all instances say. Best effort: a failure is logged
- * once, and the next document replaces the one that was lost. An instance that stops in order takes
- * its row away; one that was killed leaves it. Made by status.c. */
+ * on another machine, and shows the documents of all instances from there. A failure is logged
+ * once, and the next document replaces the lost one. An instance that stops in order deletes its
+ * row; one that was killed leaves it. Made by status.c. */
 #include "status_store.h"
 
 #include <stdlib.h>
@@ -37,7 +37,8 @@ static char *document_of(const struct status *status)
     return text;
 }
 
-/* Of the receipts' topics, whoever has them; 0: no survey has told yet. */
+/* The number of partitions of the receipts' topics over all instances; 0: no survey has answered
+ * yet. */
 static int32_t all_partitions(const struct app_context *context)
 {
     struct app_place place;
@@ -50,7 +51,7 @@ static int32_t all_partitions(const struct app_context *context)
     return (int32_t)count;
 }
 
-/* The document is made only when it can be sent; an instance that stops has nothing more to say. */
+/* The document is made only when it can be sent; a stopping instance stores none. */
 static void on_tick(void *context)
 {
     struct status_store *store = context;
@@ -106,13 +107,13 @@ struct status_store *status_store_new(struct app_context *context, struct receip
     return store;
 }
 
-/* One connection answers in order, so a document that is under way does not come behind it. */
+/* One connection answers in order, so a document under way cannot arrive after the deletion. */
 void status_store_leave(struct status_store *store)
 {
     struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&store->leave);
     if (encoder == NULL)
         return; /* the database is away: the row goes after an hour */
-    /* Behind another statement it may take long: the end does not wait for that. */
+    /* Behind another statement the deletion may take long, and the end does not wait for that. */
     store->is_leaving = store->leave.asker->in_flight == 0;
     rcpt_pg_add_text(encoder, store->context->instance);
     rcpt_ask_send(&store->leave);

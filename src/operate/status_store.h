@@ -7,11 +7,11 @@
 struct status;
 struct status_store;
 
-/* Works by a ticker. All pointers are borrowed; free it when no ticker runs any more. */
+/* Works by a ticker. All pointers are borrowed; free it when tickers no longer run. */
 struct status_store *status_store_new(struct app_context *context, struct receipts *receipts,
                                       const struct status *status, const struct measure *measure);
-/* Once, when the process begins to stop and before the receipts do: readers see the instance no
- * more. */
+/* Call once, when the process begins to stop and before the receipts do: readers no longer see the
+ * instance. */
 void status_store_leave(struct status_store *store);
 bool status_store_is_settled(const struct status_store *store);
 void status_store_free(struct status_store *store);

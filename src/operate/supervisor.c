@@ -1,5 +1,5 @@
 /* Messages to the service manager (sd_notify): readiness, reloads, the end, signs of life. A timer
- * sends what is due. Called by run.c, reload.c and the command intake. */
+ * sends due messages. Called by run.c, reload.c and the command intake. */
 #include "receiptd/operate/operate.h"
 
 #include <inttypes.h>
@@ -10,11 +10,10 @@
 
 #define TICK_MS   1000
 #define STATUS_MS 5000
-/* Of time that is asked for while starting or stopping: a process that has stopped turning is found
- * this late. */
+/* Time that is asked for while starting or stopping: a process that hangs is found this late. */
 #define EXTENSION_US 15000000
 
-/* Appends to a message; what does not fit is left out as a whole. */
+/* Appends to a message; an assignment that does not fit is left out as a whole. */
 static void add(char message[1024], const char *assignment)
 {
     size_t used = strlen(message);
@@ -127,7 +126,7 @@ void supervisor_reload_begins(struct supervisor *supervisor)
     (void)rcpt_notify_send(&supervisor->notify, message);
 }
 
-/* READY=1 ends a reload for the manager, whatever became of it. */
+/* READY=1 ends a reload for the manager, whatever its result. */
 void supervisor_reload_ends(struct supervisor *supervisor)
 {
     if (!supervisor->reloading)

@@ -1,5 +1,5 @@
 /* PostgreSQL arrays as text, '{a,"b",NULL}': a writer for parameters of blocking sessions and
- * commands, and a reader for the arrays in answers, which copies an element only where it holds
+ * commands, and a reader for the arrays in answers. The reader copies an element only if it holds
  * escapes.
  */
 #include "receiptd/postgres/array_text.h"
@@ -71,7 +71,7 @@ void rcpt_array_text_add_bytea(struct rcpt_array_text *array, const void *bytes,
     fputc('"', array->out);
 }
 
-/* The text is valid until fini(); nothing may be added any more. */
+/* The text is valid until fini(); add nothing afterwards. */
 const char *rcpt_array_text_finish(struct rcpt_array_text *array)
 {
     fputc('}', array->out);

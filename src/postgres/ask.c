@@ -1,6 +1,6 @@
 /* Statements that are sent one at a time, by a timer: whether one may be sent now, sending it, and
- * what becomes of a failure. A failed one is logged once and goes again after its interval or back-
- * off. Used by the roll-up, parking, blockers, folds and actions.
+ * the handling of a failure. A failed statement is logged once, and sent again after its interval
+ * or back-off. Used by the roll-up, parking, blockers, folds and actions.
  */
 #include "receiptd/postgres/ask.h"
 

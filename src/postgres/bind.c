@@ -1,7 +1,7 @@
-/* Puts values into the text of a statement, the way psql replaces its variables: :name as a number,
- * :'name' as a literal, :"name" as an identifier, and $1 where a binding has that number for its
- * name. What stands in quotes, comments and dollar quotes is copied as it is. For statements that
- * take no parameters, such as DDL: migrate and the commands call it.
+/* Puts values into the text of a statement, the way psql replaces its variables. It replaces :name
+ * by a number, :'name' by a literal, :"name" by an identifier, and $1 by the value of a binding
+ * with that number as name. Quotes, comments and dollar quotes are copied unchanged. For statements
+ * that take no parameters, such as DDL: migrate and the commands call it.
  */
 #include "receiptd/postgres/bind.h"
 
@@ -153,8 +153,8 @@ static bool is_number(const char *value)
     return *value != '\0' && value[strspn(value, "0123456789")] == '\0';
 }
 
-/* An identifier must not be empty, and what stands without quotes must be a number: otherwise the
- * statement would be another one. */
+/* An identifier must not be empty, and a value without quotes must be a number; otherwise the
+ * statement would change its meaning. */
 static bool write_value(const struct binder *binder, const struct rcpt_pg_binding *binding,
                         char quote)
 {
@@ -170,8 +170,9 @@ static bool write_value(const struct binder *binder, const struct rcpt_pg_bindin
         write_quoted(binder->out, value, quote);
     } else {
         if (value == NULL || (binding->name[0] != '=' && !is_number(value)))
-            return rcpt_error_fatal(binder->error, EX_SOFTWARE, "number \"%s\" in SQL is none: %s",
-                                    binding->name, value != NULL ? value : "NULL");
+            return rcpt_error_fatal(binder->error, EX_SOFTWARE,
+                                    "variable \"%s\" in SQL is not a number: %s", binding->name,
+                                    value != NULL ? value : "NULL");
         fputs(value, binder->out);
     }
     return true;

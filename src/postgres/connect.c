@@ -153,8 +153,8 @@ void rcpt_connect_open(struct rcpt_pg *pg)
     rcpt_connect_watch(pg, UV_WRITABLE);
 }
 
-/* Would a buffer of that size be granted? Asking the connection itself would switch off TCP's own
- * sizing for good, even where net.core.wmem_max grants far less than that. */
+/* Whether the kernel would grant a buffer of that size. Asking the connection itself would switch
+ * off TCP's own sizing for good, even if net.core.wmem_max grants far less. */
 static bool is_granted(int family)
 {
     int size = SEND_BUFFER_BYTES, granted = 0;
@@ -195,7 +195,7 @@ static void connected(struct rcpt_pg *pg)
     rcpt_setup_begin(pg);
 }
 
-/* libpq says after each step which event it awaits next. */
+/* libpq tells after each step which event it awaits next. */
 void rcpt_connect_step(struct rcpt_pg *pg)
 {
     rcpt_connect_unwatch(pg);

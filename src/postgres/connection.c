@@ -1,10 +1,11 @@
-/* The state machine of one asynchronous connection (machine.h lists the states, what each awaits
- * and what bounds it): one setter that checks the order of states and arms the timer, a table of
- * handlers by state and event, one funnel for failures. Reads answers, and gives them to their
- * owners in the order of sending. Called by the owners of connections (connection.h), by connect.c
- * and setup.c.
+/* The state machine of one asynchronous connection. machine.h lists the states, with what each
+ * awaits and what bounds it. It has one setter that checks the order of states and arms the timer,
+ * a table of handlers by state and event, and one funnel for failures. Reads answers, and gives
+ * them to their owners in the order of sending. Called by the owners of connections (connection.h),
+ * by connect.c and setup.c.
  */
 #include "receiptd/postgres/connection.h"
+#include "receiptd/base/states.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,18 +31,17 @@ static const char *const state_names[RCPT_PG_STATE__COUNT] = {
     [RCPT_PG_CLOSING] = "closing",
 };
 
-#define TO(state) (1u << (state))
-#define GIVING_UP (TO(RCPT_PG_LOSING) | TO(RCPT_PG_CLOSING))
+#define GIVING_UP (RCPT_TO(RCPT_PG_LOSING) | RCPT_TO(RCPT_PG_CLOSING))
 
-/* Which states may follow. */
+/* The legal successors of each state. */
 static const unsigned successors[RCPT_PG_STATE__COUNT] = {
-    [RCPT_PG_IDLE] = TO(RCPT_PG_RESOLVING) | TO(RCPT_PG_CLOSING),
-    [RCPT_PG_RESOLVING] = TO(RCPT_PG_CONNECTING) | GIVING_UP,
-    [RCPT_PG_CONNECTING] = TO(RCPT_PG_SETTING_UP) | GIVING_UP,
-    [RCPT_PG_SETTING_UP] = TO(RCPT_PG_READY) | GIVING_UP,
+    [RCPT_PG_IDLE] = RCPT_TO(RCPT_PG_RESOLVING) | RCPT_TO(RCPT_PG_CLOSING),
+    [RCPT_PG_RESOLVING] = RCPT_TO(RCPT_PG_CONNECTING) | GIVING_UP,
+    [RCPT_PG_CONNECTING] = RCPT_TO(RCPT_PG_SETTING_UP) | GIVING_UP,
+    [RCPT_PG_SETTING_UP] = RCPT_TO(RCPT_PG_READY) | GIVING_UP,
     [RCPT_PG_READY] = GIVING_UP,
-    [RCPT_PG_LOSING] = TO(RCPT_PG_WAITING) | TO(RCPT_PG_CLOSING),
-    [RCPT_PG_WAITING] = TO(RCPT_PG_RESOLVING) | TO(RCPT_PG_CLOSING),
+    [RCPT_PG_LOSING] = RCPT_TO(RCPT_PG_WAITING) | RCPT_TO(RCPT_PG_CLOSING),
+    [RCPT_PG_WAITING] = RCPT_TO(RCPT_PG_RESOLVING) | RCPT_TO(RCPT_PG_CLOSING),
     [RCPT_PG_CLOSING] = 0,
 };
 
@@ -84,7 +84,7 @@ static void arm_for_state(struct rcpt_pg *pg)
 
 void rcpt_pg_enter(struct rcpt_pg *pg, enum rcpt_pg_state state, const char *reason)
 {
-    RCPT_ASSERT((successors[pg->state] & TO(state)) != 0);
+    RCPT_ASSERT_FOLLOWS(successors, pg->state, state);
     rcpt_log_debug("postgres", "connection %s: %s -> %s: %s", pg->settings.name,
                    state_names[pg->state], state_names[state], reason);
     pg->state = state;
@@ -157,7 +157,7 @@ void rcpt_pg_settle(struct rcpt_pg *pg)
         rcpt_connect_watch(pg, flushed == 1 ? UV_READABLE | UV_WRITABLE : UV_READABLE);
 }
 
-/* Nothing here listens to a channel; libpq would keep what arrives all the same. */
+/* This program listens to no channel, but libpq would keep notifications all the same. */
 static void drain_notifications(struct rcpt_pg *pg)
 {
     for (PGnotify *note = PQnotifies(pg->conn); note != NULL; note = PQnotifies(pg->conn))
@@ -179,7 +179,8 @@ static void answer_done(struct rcpt_pg *pg)
     }
 }
 
-/* What was read before the connection broke still counts: a Sync's result in it means committed. */
+/* Answers that were read before the connection broke still count: a Sync's result among them means
+ * committed. */
 static void pump(struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     (void)error;
@@ -203,7 +204,7 @@ static void become_ready(struct rcpt_pg *pg, const struct rcpt_error *error)
     pg->settings.on_ready(pg->settings.context, pg);
 }
 
-/* The server bounds each statement, so silence beyond that is a dead peer that TCP does not notice.
+/* The server bounds each statement, so longer silence means a dead peer that TCP does not notice.
  */
 static bool is_overdue(const struct rcpt_pg *pg)
 {
@@ -391,7 +392,7 @@ void rcpt_pg_fail(struct rcpt_pg *pg, const struct rcpt_error *error)
     rcpt_pg_raise(pg, RCPT_PG_EVENT_FAIL, error);
 }
 
-/* The server's own words say more than libpq's "closed the connection unexpectedly". */
+/* The server's own message is more precise than libpq's "closed the connection unexpectedly". */
 void rcpt_pg_fail_by_libpq(struct rcpt_pg *pg)
 {
     struct rcpt_error error;
@@ -455,9 +456,9 @@ int rcpt_pg_backend_pid(const struct rcpt_pg *pg)
     return pg->backend_pid;
 }
 
-/* libpq sends full blocks as it goes, so the server may begin before the Sync is written. Nothing
- * comes in between, and the wide send buffer takes the whole batch without waiting: the gap is the
- * time of these few calls. */
+/* libpq sends full blocks as it goes, so the server may begin before the Sync is written. No other
+ * work comes in between, and the wide send buffer takes the whole batch without waiting. So the gap
+ * is only the time of these few calls. */
 static bool send_batch(struct rcpt_pg *pg, const struct rcpt_pg_query *queries, size_t query_count)
 {
     for (size_t index = 0; index < query_count; index++) {

@@ -1,5 +1,5 @@
-/* What libpq is given to connect with: the dsn's values, our defaults where it is silent,
- * candidates for the host, and the session's settings as options. Also what a dsn says without
+/* The parameters that libpq gets to connect: the dsn's values, our defaults where it is silent,
+ * candidates for the host, and the session's settings as options. Also reads a dsn without
  * connecting: its hosts, and whether it is weak. Called by connect.c, setup.c and check-config.
  */
 #include "conninfo.h"
@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "receiptd/base/error.h"
 
 /* Used where the dsn is silent. The client's keep-alives find a dead peer in 25 s, unsent data in
  * 15 s. */
@@ -38,7 +40,7 @@ static const struct {
     {"timezone", "UTC"},
     {"row_security", "off"}, /* an error, where a policy would hide rows of the inbox */
 };
-#define SESSION_SETTINGS (sizeof(session_settings) / sizeof(session_settings[0]))
+#define SESSION_SETTINGS RCPT_COUNT_OF(session_settings)
 
 /* The message that PQconninfoParse writes may quote a piece of the password, so it is dropped. */
 static PQconninfoOption *parse(const char *dsn, struct rcpt_error *error)
@@ -82,7 +84,7 @@ static char *effective(const PQconninfoOption *options, const char *keyword)
     return copy;
 }
 
-/* Does not connect and resolves nothing. */
+/* Neither connects nor resolves names. */
 bool rcpt_conninfo_hosts(const char *dsn, struct rcpt_hosts *hosts, struct rcpt_error *error)
 {
     PQconninfoOption *options = parse(dsn, error);
@@ -121,7 +123,8 @@ static bool are_local(const char *dsn)
     return local;
 }
 
-/* What an attacker could use, as a text for the start's warning; NULL: nothing was found. */
+/* Finds a weakness that an attacker could use, as a text for the start's warning; NULL: none was
+ * found. */
 const char *rcpt_pg_weakness(const char *dsn, const char **hint)
 {
     struct rcpt_error error;
@@ -162,7 +165,7 @@ const char *rcpt_conninfo_value(const struct rcpt_conninfo *info, const char *ke
     return index < info->count ? info->values[index] : NULL;
 }
 
-/* Replaces what is set already. Takes the value over. */
+/* Sets a keyword, or replaces its value. Takes the value over. */
 static void set_take(struct rcpt_conninfo *info, const char *keyword, const char *value)
 {
     size_t index = find(info, keyword);
@@ -228,8 +231,8 @@ static void put_setting(struct rcpt_session_setting *settings, size_t *count, co
 }
 
 /* Without sequential scans the plan of a keyed table is the nested loop over its index from some 50
- * rows on, instead of a hash join over all of it up to thousands; hash joins stay, since joins
- * between the arrays of one batch need them. */
+ * rows on. With them it would be a hash join over the whole table up to thousands of rows. Hash
+ * joins stay on, since joins between the arrays of one batch need them. */
 size_t rcpt_conninfo_session(const struct rcpt_pg_settings *settings, bool stable_plans,
                              struct rcpt_session_setting *found)
 {
@@ -267,8 +270,8 @@ static void set_options(struct rcpt_conninfo *info, const struct rcpt_pg_setting
     set_take(info, "options", text);
 }
 
-/* pg_stat_activity shows it: instance, and which of its connections. Ours whatever the dsn says,
- * since by it alone a session that blocks a lane is known as receiptd's. */
+/* pg_stat_activity shows it: the instance, and the name of the connection. The dsn cannot change
+ * it, because only this name identifies a session that blocks a lane as receiptd's. */
 static void set_application_name(struct rcpt_conninfo *info,
                                  const struct rcpt_pg_settings *settings)
 {
@@ -277,8 +280,8 @@ static void set_application_name(struct rcpt_conninfo *info,
     set_take(info, "application_name", rcpt_strdup(name));
 }
 
-/* In the order of preference: the dsn, our defaults where it is silent, then what has to be ours.
- */
+/* Sets the dsn's values first, then our defaults where it is silent, then the values that must be
+ * ours. */
 bool rcpt_conninfo_init(struct rcpt_conninfo *info, const struct rcpt_pg_settings *settings,
                         const struct rcpt_hosts *candidates, bool stable_plans,
                         struct rcpt_error *error)
@@ -290,7 +293,7 @@ bool rcpt_conninfo_init(struct rcpt_conninfo *info, const struct rcpt_pg_setting
     for (const PQconninfoOption *option = options; option->keyword != NULL; option++)
         if (option->val != NULL && option->val[0] != '\0')
             set_take(info, option->keyword, rcpt_strdup(option->val));
-    for (size_t index = 0; index < sizeof(defaults) / sizeof(defaults[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(defaults); index++)
         set_default(info, defaults[index].keyword, defaults[index].value);
     set_take(info, "client_encoding", rcpt_strdup("UTF8"));
     set_application_name(info, settings);

@@ -1,4 +1,4 @@
-/* The parameters of a connection: what the dsn says, and our own where it says nothing. Private to
+/* The parameters of a connection: the dsn's values, and our own where it is silent. Private to
  * src/postgres. */
 #ifndef SRC_POSTGRES_CONNINFO_H
 #define SRC_POSTGRES_CONNINFO_H
@@ -26,7 +26,7 @@ struct rcpt_session_setting {
     char value[96];
 };
 
-/* What a session is to have, at most RCPT_SESSION_SETTINGS of them; returns how many. They go with
+/* The settings of a session, at most RCPT_SESSION_SETTINGS; returns how many. They are sent with
  * the connection's options, and are repeated by SQL, since a pooler may drop options.
  * `stable_plans`: the session is for statements that must use an index. */
 size_t rcpt_conninfo_session(const struct rcpt_pg_settings *settings, bool stable_plans,

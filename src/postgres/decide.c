@@ -1,8 +1,9 @@
-/* What an SQLSTATE means for the sender of a statement, and what an operator should do about it:
- * tables, searched by prefix. Pure. Called wherever an answer of PostgreSQL becomes an error.
+/* The meaning of an SQLSTATE for the sender of a statement, and the remedy for an operator: tables,
+ * searched by prefix. Pure. Called wherever an answer of PostgreSQL becomes an error.
  */
 #include <string.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/postgres/connection.h"
 
 #include "receiptd/postgres/sqlstate.h"
@@ -61,7 +62,7 @@ static const struct {
     {"57014", "the statement took too long: see postgres.statement_timeout and the server's load"},
 };
 
-/* What libpq and the server say where a code does not tell causes apart; the first that is part of
+/* Texts of libpq and the server for codes that do not tell causes apart; the first that is part of
  * the message counts. */
 static const struct {
     const char *part;
@@ -111,16 +112,16 @@ static bool starts_with(const char *text, const char *prefix)
  */
 enum rcpt_decision rcpt_pg_decide(const char *sqlstate)
 {
-    for (size_t index = 0; index < sizeof(decisions) / sizeof(decisions[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(decisions); index++)
         if (starts_with(sqlstate, decisions[index].prefix))
             return decisions[index].decision;
     return RCPT_DECISION_RECONNECT;
 }
 
-/* Empty where there is nothing to advise. */
+/* Empty if there is no advice. */
 const char *rcpt_pg_hint(const char *sqlstate)
 {
-    for (size_t index = 0; index < sizeof(hints) / sizeof(hints[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(hints); index++)
         if (starts_with(sqlstate, hints[index].prefix))
             return hints[index].hint;
     return "";
@@ -129,7 +130,7 @@ const char *rcpt_pg_hint(const char *sqlstate)
 /* libpq's own failures have no SQLSTATE, so parts of their texts are searched first. */
 const char *rcpt_pg_hint_of_message(const char *sqlstate, const char *message)
 {
-    for (size_t index = 0; index < sizeof(message_hints) / sizeof(message_hints[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(message_hints); index++)
         if (strstr(message, message_hints[index].part) != NULL)
             return message_hints[index].hint;
     return rcpt_pg_hint(sqlstate);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Columns of sql/lane/decide; those that rules want come last. */
+/* Columns of sql/lane/decide; the columns of rules come last. */
 enum {
     DECIDE_FATE,
     DECIDE_N,
@@ -55,14 +55,15 @@ static enum rcpt_fate fate_of(char letter)
     }
 }
 
-/* The first question is about all messages, each later one about the stale ones. */
+/* Maps a line of the answer to its message: the first question is about all messages, each later
+ * one about the stale ones. */
 static uint32_t message_of(const uint32_t *asked, const struct rcpt_pg_rows *answer, size_t line)
 {
     uint32_t place = (uint32_t)rcpt_pg_rows_int(answer, line, DECIDE_N) - 1;
     return asked != NULL ? asked[place] : place;
 }
 
-/* A text that is not there stays so. */
+/* A text whose `at` is NULL stays so. */
 static struct rcpt_text keep(struct rcpt_decided *decided, struct rcpt_text text)
 {
     return text.at != NULL ? rcpt_text_copy(&decided->arena, text) : text;

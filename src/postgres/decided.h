@@ -1,4 +1,4 @@
-/* What became of a batch's messages: the answers of sql/lane/decide, until all of them are final.
+/* The fates of a batch's messages: the answers of sql/lane/decide, until all of them are final.
  *
  * A message that another transaction has changed meanwhile is stale: it is decided again, in the
  * same transaction. Private to src/postgres.
@@ -44,7 +44,8 @@ void rcpt_decided_begin(struct rcpt_decided *decided, const struct rcpt_batch *b
                         const struct rcpt_rules *rules);
 void rcpt_decided_end(struct rcpt_decided *decided);
 /* Takes an answer to a question about the stale messages, or at first about all. Afterwards `stale`
- * has what is to be asked next. Texts are borrowed from the answer unless something is stale. */
+ * lists the messages to ask for next. Texts are borrowed from the answer unless a message is stale.
+ */
 void rcpt_decided_take(struct rcpt_decided *decided, const struct rcpt_pg_rows *answer);
 
 struct rcpt_decided_counters { /* of a connection */
@@ -54,8 +55,8 @@ struct rcpt_decided_counters { /* of a connection */
                                has been told */
 };
 
-/* Counts once nothing is stale: their results hold then, and `keys` knows which have to go again.
- * now_us, names: as rcpt_rules_begin(). */
+/* Counts once no message is stale. Afterwards the results of the counters hold, and `keys` knows
+ * which keys have to be removed again. now_us, names: as rcpt_rules_begin(). */
 void rcpt_decided_count(const struct rcpt_decided *decided,
                         const struct rcpt_decided_counters *counters,
                         const struct rcpt_ladder *ladder, int64_t now_us,

@@ -1,4 +1,4 @@
-/* Counting of a batch between its two flights: hands what became of its messages to the funnel, the
+/* Counting of a batch between its two flights: hands the fates of its messages to the funnel, the
  * rules and the keys (decided.h). Called by flights.c and by the simulator.
  */
 #include "decided.h"

@@ -1,5 +1,5 @@
-/* What a committed batch did, read from the answers of expire and discard for the observer of the
- * lane's sender (metrics). statements.c calls this before the engine takes the result.
+/* The effects of a committed batch, read from the answers of expire and discard for the observer of
+ * the lane's sender (metrics). statements.c calls this before the engine takes the result.
  */
 #include "effects.h"
 
@@ -24,8 +24,8 @@ uint32_t rcpt_effects_read_gateways(char *text, struct rcpt_lane_gateway *gatewa
     return count;
 }
 
-/* The effects borrow the names for the call. refused_at: the column of those that were refused,
- * with their gateways in the next; -1: there is none. */
+/* The effects borrow the names for the call. refused_at: the column of refused receipts, with their
+ * gateways in the next; -1: there is none. */
 static void report_gateways(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
                             const struct rcpt_pg_rows *rows, struct rcpt_lane_effects report,
                             int column, int refused_at)

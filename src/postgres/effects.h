@@ -1,4 +1,4 @@
-/* What a committed batch did, read from the arrays that its statement returns. Private to
+/* The effects of a committed batch, read from the arrays that its statement returns. Private to
  * src/postgres. */
 #ifndef RECEIPTD_POSTGRES_EFFECTS_H
 #define RECEIPTD_POSTGRES_EFFECTS_H

@@ -1,5 +1,5 @@
-/* Counts and keys as parameters of the statements in sql/lane, whose comments say what each is.
- * Called by flights.c.
+/* Counts and keys as parameters of the statements in sql/lane, whose comments explain each. Called
+ * by flights.c.
  */
 #include "encode_counts.h"
 
@@ -22,7 +22,7 @@ static void put_text(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
 
 /* ---- cells ---- */
 
-/* The cells of the rules come first, by kind. Those of the plain funnel follow: they have neither
+/* The cells of the rules come first, by kind. Cells of the plain funnel follow: they have neither
  * time nor key. */
 struct cells {
     const struct rcpt_tally_cell *of_rules;
@@ -43,7 +43,7 @@ struct cells {
         }                                                                                          \
     } while (0)
 
-/* Which of the cells are of which kind. */
+/* Adds the kinds, each with the range of its cells. */
 static void add_kinds(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules,
                       const struct cells *cells)
 {
@@ -97,8 +97,8 @@ static void add_cells(struct rcpt_pg_encoder *encoder, const struct rcpt_count *
           rcpt_pg_put_int8(encoder, item->events));
 }
 
-/* With the series, all of the funnel's cells come from the rules; else what copies named, to be
- * taken off. */
+/* With the series, all of the funnel's cells come from the rules. Without it, the rules only
+ * subtract the statuses and flags of copies. */
 bool rcpt_encode_counters(struct rcpt_pg_encoder *encoder, const struct rcpt_count *counted,
                           const struct rcpt_rules *rules)
 {
@@ -203,7 +203,7 @@ static void add_transitions(struct rcpt_pg_encoder *encoder, const struct rcpt_r
     ARRAY(rcpt_pg_begin_int8_array, count, folds, rcpt_pg_put_int8(encoder, item->messages));
 }
 
-/* Empty where none of them has any. */
+/* Adds an empty array if none of them has a text. */
 static void add_optional(struct rcpt_pg_encoder *encoder, const struct rcpt_rules_fold *folds,
                          uint32_t count)
 {

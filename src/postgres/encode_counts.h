@@ -1,5 +1,5 @@
-/* Parameters of the statements in sql/lane that write what was counted (core/count.h,
- * core/rules/rules.h) and the keys of receipts (core/keys.h). */
+/* Parameters of the statements in sql/lane that write counts (core/count.h, core/rules/rules.h) and
+ * the keys of receipts (core/keys.h). */
 #ifndef RECEIPTD_POSTGRES_ENCODE_COUNTS_H
 #define RECEIPTD_POSTGRES_ENCODE_COUNTS_H
 
@@ -9,7 +9,7 @@
 #include "receiptd/postgres/arrays.h"
 
 /* Each resets the encoder and gives it the parameters of the statement of the same name. False:
- * there is nothing to write, and the statement must not be sent. */
+ * there is no row to write, and the statement must not be sent. */
 bool rcpt_encode_counters(struct rcpt_pg_encoder *encoder, const struct rcpt_count *counted,
                           const struct rcpt_rules *rules);
 bool rcpt_encode_members(struct rcpt_pg_encoder *encoder,

@@ -1,6 +1,6 @@
-/* The parameters of sql/lane/decide: messages with what their receipts say together, and for first
- * times (counters.times) the least event times of receipts that name one of four statuses. Called
- * by flights.c.
+/* The parameters of sql/lane/decide: messages with the sum of their receipts, and for first times
+ * (counters.times) the least event times of receipts that name one of four statuses. Called by
+ * flights.c.
  */
 #include "encode_batch.h"
 
@@ -24,8 +24,8 @@ static void read_codes(const struct rcpt_ladder *ladder, int16_t codes[static TI
     }
 }
 
-/* Whether the receipt says when the message came to this status. A part that is delivered says
- * nothing of the message's delivery. */
+/* Whether the receipt's time counts as a time of this status. A delivered part does not prove the
+ * message's delivery. */
 static bool tells(const struct rcpt_batch_event *raw, int16_t code)
 {
     const struct rcpt_event *event = raw->event;
@@ -65,7 +65,7 @@ static bool is_before(const char *name, const char *other)
     return name != NULL && name[0] != '\0' && (other == NULL || strcmp(name, other) < 0);
 }
 
-/* The number of the first one by name, 0: none. */
+/* The number of the gateway with the lowest name; 0: none. */
 static uint8_t find_gateway(const struct rcpt_batch *batch, uint32_t message,
                             const int16_t codes[static TIMES], const struct rcpt_lane_names *names)
 {

@@ -42,7 +42,7 @@ static const char *refusal(struct rcpt_text named, struct rcpt_text owner, struc
     return detail;
 }
 
-/* Of a message that was erased nothing is kept. */
+/* Keeps no payload if the message was erased. */
 static void add_letter(struct rcpt_uncounted *uncounted, const struct rcpt_batch *batch,
                        uint32_t event, enum rcpt_reject_reason reason, const char *detail,
                        bool erased)
@@ -69,8 +69,8 @@ static void park(struct rcpt_uncounted *uncounted, uint32_t event, struct rcpt_o
     uncounted->origins[uncounted->parked_count++] = origin;
 }
 
-/* Beside refused receipts, those that name no organisation are parked: the wake decides one by one.
- */
+/* If others of the message are refused, receipts without an organisation are parked: the wake
+ * decides one by one. */
 static void add_event(struct rcpt_uncounted *uncounted, struct rcpt_decided *decided,
                       const struct rcpt_decided_message *message, uint32_t event, bool parks)
 {
@@ -93,7 +93,7 @@ static void add_event(struct rcpt_uncounted *uncounted, struct rcpt_decided *dec
     }
 }
 
-/* For how many room is made: in most batches for none. */
+/* The number of events for which room is made: in most batches none. */
 static uint32_t count_events(const struct rcpt_decided *decided)
 {
     uint32_t count = 0;
@@ -167,7 +167,7 @@ static void put_gateways(struct rcpt_pg_encoder *encoder, const struct rcpt_batc
     }
 }
 
-/* By which a copy of the receipt is recognised, also after it was parked. */
+/* The key that recognises a copy of the receipt, also after it was parked. */
 static void put_key(struct rcpt_pg_encoder *encoder, const struct rcpt_batch_event *raw)
 {
     uint64_t key = rcpt_record_event_key(raw->record, raw->event);
@@ -177,7 +177,7 @@ static void put_key(struct rcpt_pg_encoder *encoder, const struct rcpt_batch_eve
         rcpt_pg_put_null(encoder);
 }
 
-/* Only where the receipt came under the gateway's id: an alias may lead it elsewhere. */
+/* Only if the receipt came under the gateway's id: an alias may lead it elsewhere. */
 static void put_gateway_id(struct rcpt_pg_encoder *encoder, const struct rcpt_origin *origin,
                            const struct rcpt_event *event)
 {
@@ -191,7 +191,7 @@ static void put_gateway_id(struct rcpt_pg_encoder *encoder, const struct rcpt_or
 #define EVENT  (RAW->event)
 #define ORIGIN (&uncounted->origins[index])
 
-/* What the batch knows of them. */
+/* Adds the columns that the batch has decoded already. */
 static void add_events(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                        const struct rcpt_uncounted *uncounted)
 {
@@ -205,7 +205,7 @@ static void add_events(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
     COLUMN(text, put_traceparent(encoder, RAW->record));
 }
 
-/* What their own JSON says, which batches of known messages do not read. */
+/* Adds the columns from the events' own JSON, which batches of known messages do not read. */
 static void add_origins(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                         const struct rcpt_uncounted *uncounted)
 {
@@ -241,7 +241,7 @@ void rcpt_encode_parked_rows(struct rcpt_pg_encoder *encoder, const struct rcpt_
 
 /* ---- the timeline ---- */
 
-/* What gateways write may be long. Cut between two characters. */
+/* Texts of gateways may be long: cuts them between two characters. */
 static void put_words(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
 {
     size_t size = text.size;
@@ -253,7 +253,7 @@ static void put_words(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
     put_text_or_null(encoder, (struct rcpt_text){text.at, size});
 }
 
-/* What the wake decides: a delivered part, and what comes beside one. */
+/* Adds the columns that the wake decides: a delivered part, and the codes beside it. */
 static void put_waited(struct rcpt_pg_encoder *encoder, const struct rcpt_decided_message *message,
                        const struct rcpt_event *event)
 {
@@ -361,7 +361,7 @@ static void add_no_positions(struct rcpt_pg_encoder *encoder, uint32_t count)
     COLUMN(int4, rcpt_pg_put_int4(encoder, -1));
 }
 
-/* What only receipts have is padded with NULLs. */
+/* Pads with NULLs the columns that only receipts have. */
 void rcpt_encode_expired(struct rcpt_pg_encoder *encoder, const struct rcpt_decided *decided)
 {
     uint32_t count = decided->batch->message_count;

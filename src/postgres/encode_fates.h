@@ -1,5 +1,5 @@
-/* The rows of a batch's second flight: what is parked, what becomes a dead letter, what is written
- * into the timeline, and for which messages a bare row is made. Private to src/postgres. */
+/* The rows of a batch's second flight: parked receipts, dead letters, the timeline, and messages
+ * for which a bare row is made. Private to src/postgres. */
 #ifndef RECEIPTD_POSTGRES_ENCODE_FATES_H
 #define RECEIPTD_POSTGRES_ENCODE_FATES_H
 
@@ -7,7 +7,7 @@
 #include "encode_batch.h"
 #include "receiptd/core/origin.h"
 
-/* Of receipts that are not counted, by what became of their messages. */
+/* Receipts that are not counted, by the fate of their messages. */
 struct rcpt_uncounted {
     uint32_t *parked; /* events of the batch, ascending; likewise the texts that they keep */
     struct rcpt_origin *origins;
@@ -19,7 +19,7 @@ struct rcpt_uncounted {
     uint32_t dead, refused, retired; /* of the letters */
 };
 
-/* `parks`: receipts of absent messages wait for their row; else they are dead letters. */
+/* `parks`: receipts of absent messages wait for their row; otherwise they become dead letters. */
 void rcpt_uncounted_list(struct rcpt_uncounted *uncounted, struct rcpt_decided *decided,
                          bool parks);
 

@@ -1,4 +1,4 @@
-/* The bare rows of `unknown: insert`, from what each event's own JSON says. Called by flights.c.
+/* The bare rows of `unknown: insert`, from each event's own JSON. Called by flights.c.
  */
 #include "encode_batch.h"
 #include "encode_parameters.h"
@@ -17,8 +17,8 @@ struct bare_row {
     bool waits; /* all its receipts came under the gateway's id */
 };
 
-/* What the message's receipts say in their order: the first that names an organisation, the first
- * that names a campaign. */
+/* The first organisation and the first campaign that the message's receipts name, in their order.
+ */
 static struct bare_row find_row(const struct rcpt_batch *batch, uint32_t message,
                                 struct rcpt_arena *arena)
 {

@@ -1,4 +1,5 @@
-/* How the files that encode batches write an array parameter. Private to src/postgres. */
+/* Macros by which the files that encode batches write an array parameter. Private to src/postgres.
+ */
 #ifndef RECEIPTD_POSTGRES_ENCODE_PARAMETERS_H
 #define RECEIPTD_POSTGRES_ENCODE_PARAMETERS_H
 
@@ -16,7 +17,7 @@
             (PUT);                                                                                 \
     } while (0)
 
-/* The same of numbers, which are many. */
+/* The same for numbers, of which there are many. */
 #define NUMBERS(TYPE, VALUE)                                                                       \
     do {                                                                                           \
         uint8_t *number = rcpt_pg_add_##TYPE##_array(encoder, count);                              \
@@ -30,7 +31,7 @@ static inline void put_text(struct rcpt_pg_encoder *encoder, const char *text)
     rcpt_pg_put_bytes(encoder, text, strlen(text));
 }
 
-/* An empty text says no more than none. */
+/* An empty text counts as none. */
 static inline void put_text_or_null(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
 {
     if (text.at != NULL && text.size > 0)

@@ -7,7 +7,7 @@
 #include "encode_parameters.h"
 #include "receiptd/core/origin.h"
 
-/* What the event's own JSON says: account and organisation of each range, in the arena. */
+/* Reads the account and organisation of each range from the event's own JSON, into the arena. */
 static struct rcpt_origin *read_origins(const struct rcpt_batch *batch, struct rcpt_arena *arena)
 {
     struct rcpt_origin *origins = rcpt_arena_alloc(arena, batch->range_count * sizeof(*origins));
@@ -27,7 +27,7 @@ static struct rcpt_origin *read_origins(const struct rcpt_batch *batch, struct r
         PUT;                                                                                       \
     }
 
-/* $1 to $5: whose range it is. */
+/* $1 to $5: the place of each range. */
 static void add_positions(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
     EACH_RANGE(rcpt_pg_begin_text_array,
@@ -53,7 +53,7 @@ static void add_persons(struct rcpt_pg_encoder *encoder, const struct rcpt_batch
     rcpt_arena_fini(&arena);
 }
 
-/* $9 and on: what it says, and for figures and traces where it came from. */
+/* $9 and on: the content of the range, and its origin for figures and traces. */
 void rcpt_encode_ranges(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                         const struct rcpt_lane_names *names)
 {

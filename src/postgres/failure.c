@@ -1,7 +1,6 @@
-/* Errors of libpq as errors of ours: from a result, with all its fields, or from a connection,
- * where libpq gives nothing but a text of several lines. Values that the server quotes are taken
- * out, since they may be personal data. Called by connection.c, connect.c, setup.c and
- * submissions.c.
+/* Errors of libpq as errors of ours: from a result, with all its fields, or from a connection, for
+ * which libpq gives only a text of several lines. Values that the server quotes are taken out,
+ * since they may be personal data. Called by connection.c, connect.c, setup.c and submissions.c.
  */
 #include "failure.h"
 
@@ -17,7 +16,7 @@
 static const char unreachable_hint[] =
     "check that the server runs, and host, port and user in postgres.dsn";
 
-/* Messages of class 22 quote the offending value: what stands in quotes is taken out. */
+/* Messages of class 22 quote the offending value, so quoted texts are masked. */
 static void mask_quoted(char *text)
 {
     char *open = strchr(text, '"');
@@ -60,7 +59,7 @@ static bool is_code_at(const char *text)
     return text[SQLSTATE_LENGTH] == ':' && text[SQLSTATE_LENGTH + 1] == ' ';
 }
 
-/* Lines that say nothing to an operator. */
+/* Whether the line is of no use to an operator. */
 static bool is_noise(const char *line)
 {
     return strncmp(line, "LOCATION:", 9) == 0 || strncmp(line, "DETAIL:", 7) == 0;
@@ -104,7 +103,7 @@ void rcpt_failure_of_message(const char *message, struct rcpt_error *error)
     rcpt_error_hint(error, "%s", code[0] != '\0' || hint[0] != '\0' ? hint : unreachable_hint);
 }
 
-/* Statements would fail anyway, but as syntax errors, which say nothing to an operator. */
+/* Statements would fail anyway, but with syntax errors, which do not help an operator. */
 bool rcpt_failure_of_version(const PGconn *conn, struct rcpt_error *error)
 {
     int version = PQserverVersion(conn) / 10000;

@@ -1,7 +1,6 @@
 /* A batch in two flights (flights.h). Each flight is a submission with a Sync of its own inside one
- * transaction block, so that a client which stops in between leaves a session that is idle in its
- * transaction, and the server's time-out for these ends it. One transaction at a time on a
- * connection.
+ * transaction block. A client that stops in between leaves a session that is idle in its
+ * transaction, which the server's time-out ends. One transaction at a time on a connection.
  *
  *   BEGIN, fence, decide, keys → decide again, while something is stale → count → the rows, COMMIT
  *
@@ -19,6 +18,9 @@
 #include "encode_batch.h"
 #include "encode_counts.h"
 #include "flights_internal.h"
+
+#include "receiptd/base/clock.h"
+#include "receiptd/base/error.h"
 
 /* Answers of the first flight; a probe has no fence. */
 enum { FIRST_BEGIN, FIRST_FENCE };
@@ -63,8 +65,8 @@ static void fail(struct flights *flights, const struct rcpt_error *error)
 
 /* ---- the second flight ---- */
 
-/* Without an error, too, COMMIT rolls a block back that has failed before: then something else came
- * between the flights. */
+/* COMMIT also rolls back, without an error, a block that has failed before: then another statement
+ * came between the flights. */
 static bool is_committed(const struct flights *flights, const struct rcpt_pg_rows *last,
                          struct rcpt_error *error)
 {
@@ -213,7 +215,7 @@ static void add_decide(struct rcpt_submission *submission, struct flights *fligh
         rcpt_submission_add(submission, "keys", sender->encoders[RCPT_ENCODE_KEYS]);
 }
 
-/* Of a batch that its transaction has found itself. */
+/* Decides a batch that its transaction has found itself. */
 static void decide_found(struct flights *flights)
 {
     struct rcpt_submission submission = {.count = 0};
@@ -225,7 +227,7 @@ static void decide_found(struct flights *flights)
     rcpt_pg_submit(flights->pg, submission.queries, submission.count, on_decided, flights);
 }
 
-/* The receipts that it has taken become a batch of their own. */
+/* The receipts that the wake has taken become a batch of their own. */
 static void on_woken(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                      const struct rcpt_error *error)
 {
@@ -258,12 +260,10 @@ static void on_overdue(void *context, struct rcpt_pg_rows *const *rows, size_t r
     decide_found(flights);
 }
 
-/* Of a probe, which is rolled back. */
+/* The clock for a probe, which is rolled back. */
 static int64_t own_clock_us(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    return rcpt_wall_ns() / RCPT_NS_PER_US;
 }
 
 /* The fence comes first: its locks on positions are taken before those on messages. The batch stays
@@ -314,5 +314,5 @@ void rcpt_lane_expire(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                                 .context = context,
                                 .names = sender->settings.names,
                                 .result = {.outcome = RCPT_ENGINE_COMMITTED}};
-    rcpt_pg_submit(pg, queries, sizeof(queries) / sizeof(queries[0]), on_overdue, flights);
+    rcpt_pg_submit(pg, queries, RCPT_COUNT_OF(queries), on_overdue, flights);
 }

@@ -1,5 +1,5 @@
-/* A batch in two flights: the first decides what becomes of its messages, C counts, the second
- * writes. Private to src/postgres.
+/* A batch in two flights: the first decides the fates of its messages, C counts, the second writes.
+ * Private to src/postgres.
  */
 #ifndef RECEIPTD_POSTGRES_FLIGHTS_H
 #define RECEIPTD_POSTGRES_FLIGHTS_H
@@ -58,12 +58,12 @@ void rcpt_submission_add_rejects(struct rcpt_submission *submission,
                                  struct rcpt_lane_sender *sender, const struct rcpt_batch *batch,
                                  const struct rcpt_batch_letter *letters, uint32_t letter_count);
 
-/* Of an APPLY or a PROBE that has messages, or a WAKE. Its result is that of rcpt_lane_send(). */
+/* Sends an APPLY or a PROBE with messages, or a WAKE. The result is that of rcpt_lane_send(). */
 void rcpt_flights_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                        const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
                        void *context);
 
-/* lane_errors.c: what an error of a transaction means for its batch. */
+/* lane_errors.c: the outcome of a batch by the error of its transaction. */
 enum rcpt_engine_outcome rcpt_lane_outcome(const struct rcpt_error *error);
 void rcpt_lane_describe(char *detail, size_t capacity, const struct rcpt_error *error);
 

@@ -1,5 +1,5 @@
-/* What a committed batch did, for the observer of the lane's sender (metrics). The batch's
- * signatures are what figures know kinds by. Called by flights.c.
+/* The effects of a committed batch, for the observer of the lane's sender (metrics). Figures
+ * identify kinds by the batch's signatures. Called by flights.c.
  */
 #include "flights_internal.h"
 
@@ -22,7 +22,7 @@ static void add_sum(struct sums *sums, int32_t signature, uint32_t events)
     sums->of[at].events += events;
 }
 
-/* Most batches know all of their messages, and then nothing is looked at. */
+/* In most batches all messages are known, and then no message is looked at. */
 static void sum_uncounted(const struct flights *flights, struct sums *unknown, struct sums *refused,
                           struct sums *retired)
 {
@@ -42,7 +42,8 @@ static void sum_uncounted(const struct flights *flights, struct sums *unknown, s
     }
 }
 
-/* Of a wake, signatures are not asked for: kinds that differ in nothing else are one. */
+/* A wake's kinds are merged if they differ only in their signatures, which the observer does not
+ * need. */
 static uint32_t list_effects(const struct flights *flights, struct rcpt_lane_effect *effects)
 {
     uint32_t size, count = 0;
@@ -64,8 +65,8 @@ static uint32_t list_effects(const struct flights *flights, struct rcpt_lane_eff
     return count;
 }
 
-/* Gateways of a wake come from its rows, which may be of another process, so signatures do not know
- * them. */
+/* Gateways of a wake come from its rows, which may be of another process, so they are not in the
+ * signatures. */
 static void report_wake(const struct flights *flights)
 {
     const struct rcpt_lane_sender *sender = flights->sender;

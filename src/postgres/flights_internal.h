@@ -1,4 +1,4 @@
-/* What the files of a batch in two flights share: flights.c (the way), flights_write.c (the rows of
+/* Shared by the files of a batch in two flights: flights.c (the way), flights_write.c (the rows of
  * the second flight), flights_effects.c (figures). */
 #ifndef RECEIPTD_POSTGRES_FLIGHTS_INTERNAL_H
 #define RECEIPTD_POSTGRES_FLIGHTS_INTERNAL_H

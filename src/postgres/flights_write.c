@@ -1,5 +1,5 @@
-/* The rows that the second flight of a batch writes: what was counted, what subscribers are told,
- * what is parked, and dead letters. Called by flights.c.
+/* The rows that the second flight of a batch writes: counts, rows for subscribers, parked receipts,
+ * and dead letters. Called by flights.c.
  */
 #include <string.h>
 
@@ -39,7 +39,7 @@ struct transition {
     uint32_t gained;
 };
 
-/* With first times a row may have changed in these alone: that is no transition. */
+/* With first times a row may have changed only in these times; that is no transition. */
 static struct transition transition_of(const struct flights *flights,
                                        const struct rcpt_count_row *row)
 {
@@ -122,7 +122,7 @@ static void encode_intents(struct rcpt_pg_encoder *encoder, const struct rcpt_ba
 #undef MESSAGE
 }
 
-/* Also where nothing seems to be subscribed: PostgreSQL knows better. */
+/* Sent even if nothing seems to be subscribed, because PostgreSQL has the newest subscription. */
 static void add_intents(struct rcpt_submission *submission, const struct flights *flights)
 {
     struct rcpt_lane_sender *sender = flights->sender;
@@ -139,7 +139,7 @@ static void add_intents(struct rcpt_submission *submission, const struct flights
     rcpt_arena_fini(&arena);
 }
 
-/* ---- what is not counted ---- */
+/* ---- receipts that are not counted ---- */
 
 /* Bare rows come behind the receipts that wait for them. */
 static void add_uncounted(struct rcpt_submission *submission, struct flights *flights)

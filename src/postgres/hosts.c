@@ -88,7 +88,7 @@ void rcpt_hosts_fini(struct rcpt_hosts *hosts)
     *hosts = (struct rcpt_hosts){0};
 }
 
-/* A candidate: the name stays with it, since TLS checks the certificate by the name. */
+/* Adds a candidate. It keeps the name, since TLS checks the certificate by the name. */
 static void found_add(struct rcpt_resolver *resolver, size_t index, const char *address)
 {
     const struct rcpt_host *host = &resolver->hosts.items[index];
@@ -199,7 +199,7 @@ static void rotate(struct rcpt_hosts *hosts, size_t places)
     }
 }
 
-/* The last failure stands for all. Always false, for the caller's return. */
+/* Reports the last failure for all. Always false, for the caller's return. */
 static bool nothing_found(const struct rcpt_resolver *resolver, struct rcpt_error *error)
 {
     const char *name = resolver->hosts.items[resolver->failed_index].name;
@@ -238,7 +238,7 @@ void rcpt_resolver_free(struct rcpt_resolver *resolver)
         struct lookup *lookup = resolver->lookups[index];
         if (lookup != NULL) {
             lookup->owner = NULL;
-            /* One that runs already cannot be cancelled; it ends by itself. */
+            /* A running lookup cannot be cancelled; it ends by itself. */
             (void)uv_cancel((uv_req_t *)&lookup->request);
         }
         rcpt_hosts_fini(&resolver->found[index]);

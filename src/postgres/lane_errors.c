@@ -1,4 +1,4 @@
-/* What an error of a lane's transaction means for its batch. Called by statements.c and flights.c.
+/* The meaning of a transaction's error for its batch. Called by statements.c and flights.c.
  */
 #include <stdio.h>
 #include <string.h>

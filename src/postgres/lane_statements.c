@@ -1,11 +1,12 @@
 /* The statements that connections of lanes and of an expiry prepare: files of sql/lane, as they
- * stand. Variables hold what differs by configuration: names of columns, the boundary of the recent
- * set, and in decide what rules want of a row. Called by receipts/rules.c and by the command that
- * prints statements. */
+ * stand. Variables hold the parts that differ by configuration: names of columns, the boundary of
+ * the recent set, and in decide the columns that rules read. Called by receipts/rules.c and by the
+ * command that prints statements. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/postgres/array_text.h"
 #include "receiptd/postgres/bind.h"
 #include "receiptd/postgres/sql.h"
@@ -46,7 +47,7 @@ static const struct source {
     {{.name = "expire"}, NULL, IN_LANES},
     {{.name = "address"}, NULL, IN_LANES},
     {{.name = "positions"}, NULL, IN_LANES},
-    /* Where the control connection waits itself, one of these asks for it. */
+    /* If the control connection waits itself, a lane's connection asks for it. */
     {{.name = "blockers"}, "control/blockers", IN_LANES},
     {{.name = "insert", .must_use_index_on = INBOX}, NULL, WITH_INSERT},
     {{.name = "insert_parked", .must_use_index_on = INBOX}, NULL, WITH_INSERT},
@@ -60,7 +61,7 @@ static const struct source {
      WITH_RANGES},
 };
 
-#define MOST_STATEMENTS (sizeof(sources) / sizeof(sources[0]))
+#define MOST_STATEMENTS RCPT_COUNT_OF(sources)
 #define MOST_BINDINGS   16
 #define OWN_BINDINGS    7 /* of decide */
 
@@ -72,8 +73,9 @@ struct rcpt_lane_statements {
 
 /* ---- variables ---- */
 
-/* A row's first times are the least event times of receipts that name a status, an hour ahead of
- * this server at most. prev_times: what the message counted as in the histograms. */
+/* A row's first times are the least event times of receipts that name a status, at most an hour
+ * ahead of this server's clock. `prev_times` is the place of the message in the histograms before.
+ */
 static const char set_times[] =
     ",\n"
     "        first_sent_at = LEAST(m.first_sent_at, "
@@ -98,8 +100,8 @@ static const char or_earlier[] =
     "           OR COALESCE(($8::text[])[($7::int4[])[e.n]] < m.first_gateway COLLATE \"C\","
     " m.first_gateway IS NULL AND ($8::text[])[($7::int4[])[e.n]] IS NOT NULL)";
 
-/* What is returned of a row beside what every batch needs, in three forms: of a changed row, of one
- * that is the same, and the names of the latter. */
+/* The columns that rules add to the answer, in three forms: for a changed row, for a row that stays
+ * the same, and their names in the latter. */
 struct extra {
     char *changed, *same, *seen;
 };

@@ -1,4 +1,4 @@
-/* The servers that the data has been on (lineage.h). Pure; called by setup.c, by the receipts,
+/* The servers on which the data has been (lineage.h). Pure; called by setup.c, by the receipts,
  * which remember them in Kafka, and by the command positions. */
 #include "receiptd/postgres/lineage.h"
 
@@ -56,7 +56,7 @@ void rcpt_pg_server_write(struct rcpt_pg_server server, char note[RCPT_PG_NOTE_B
     snprintf(note, RCPT_PG_NOTE_BYTES, NOTE, server.system_identifier, server.timeline);
 }
 
-/* Written back and compared: whatever else stands there is no note of ours. */
+/* The parsed server is written back and compared, so any other text is no note of ours. */
 bool rcpt_pg_server_read(const char *note, struct rcpt_pg_server *server)
 {
     char written[RCPT_PG_NOTE_BYTES], *end;

@@ -10,18 +10,26 @@
 #include "receiptd/base/outage.h"
 #include "submissions.h"
 
-/*                 awaited                        woken by        bounded by */
+/* The states of a connection.
+ *
+ *             awaits                        woken by     bounded by
+ * IDLE        rcpt_pg_start                 the owner    nothing.
+ * RESOLVING   addresses of the hosts        lookups      connect_timeout_ms, until READY.
+ * CONNECTING  libpq's hand-shake            the socket   the same.
+ * SETTING_UP  identity, statements, plans   the socket   the same.
+ * READY       submits and their answers     the socket   a tick that finds overdue answers.
+ * LOSING      the loop, to answer as lost   the timer    the loop's next turn.
+ * WAITING     the next attempt              the timer    retry_max_ms.
+ * CLOSING     the loop, to answer and free  the timer    the loop's next turn. */
 enum rcpt_pg_state {
-    RCPT_PG_IDLE,       /* rcpt_pg_start                 the owner       nothing */
-    RCPT_PG_RESOLVING,  /* addresses of the hosts        lookups         connect_timeout_ms, from
-                           here to READY */
-    RCPT_PG_CONNECTING, /* libpq's hand-shake            the socket      the same */
-    RCPT_PG_SETTING_UP, /* identity, statements, plans   the socket      the same */
-    RCPT_PG_READY,   /* submits and their answers     the socket      a tick finds answers overdue
-                    */
-    RCPT_PG_LOSING,  /* the loop, to answer as lost   the timer       at once */
-    RCPT_PG_WAITING, /* the next attempt              the timer       retry_max_ms */
-    RCPT_PG_CLOSING, /* the loop, to answer and free  the timer       at once */
+    RCPT_PG_IDLE,
+    RCPT_PG_RESOLVING,
+    RCPT_PG_CONNECTING,
+    RCPT_PG_SETTING_UP,
+    RCPT_PG_READY,
+    RCPT_PG_LOSING,
+    RCPT_PG_WAITING,
+    RCPT_PG_CLOSING,
     RCPT_PG_STATE__COUNT,
 };
 
@@ -77,7 +85,7 @@ struct rcpt_pg {
 void rcpt_pg_raise(struct rcpt_pg *pg, enum rcpt_pg_event event, const struct rcpt_error *error);
 void rcpt_pg_fail(struct rcpt_pg *pg, const struct rcpt_error *error);
 void rcpt_pg_enter(struct rcpt_pg *pg, enum rcpt_pg_state state, const char *reason);
-/* Sends what is buffered and watches the socket for what is needed next. */
+/* Sends buffered bytes and watches the socket for the event that libpq needs next. */
 void rcpt_pg_settle(struct rcpt_pg *pg);
 /* The connection's own message as a failure. */
 void rcpt_pg_fail_by_libpq(struct rcpt_pg *pg);
@@ -101,7 +109,8 @@ void rcpt_connect_note_up(struct rcpt_pg *pg);
 /* setup.c */
 void rcpt_setup_begin(struct rcpt_pg *pg);
 void rcpt_setup_recheck_plans(struct rcpt_pg *pg);
-/* False after failing the connection: the lineage has learnt since that this is not the server. */
+/* False: the connection was failed, because the lineage has learnt since that this is the wrong
+ * server. */
 RCPT_MUST_CHECK bool rcpt_setup_is_accepted(struct rcpt_pg *pg);
 
 #endif

@@ -1,5 +1,5 @@
-/* The connections of a process to one server, in a list: which of them wait, and for whom. Called
- * by connection.c for each connection, and by receipts/blockers.c. */
+/* The connections of a process to one server, in a list: those that wait, and the sessions for
+ * which they wait. Called by connection.c for each connection, and by receipts/blockers.c. */
 #include <stdio.h>
 
 #include "machine.h"

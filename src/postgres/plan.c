@@ -1,5 +1,5 @@
-/* Reads what EXPLAIN prints about a prepared statement: whether it reaches its table by an index.
- * Pure; setup.c and session_check.c call it for the statements that must not scan the inbox.
+/* Reads EXPLAIN's text about a prepared statement: whether it reaches its table by an index. Pure;
+ * setup.c and session_check.c call it for the statements that must not scan the inbox.
  */
 #include "plan.h"
 
@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sequential scans are switched off for these sessions, so the planner reads a whole index only
- * where the table is a page or two; more rows than this mean that the key's index cannot be used.
- */
+#include "receiptd/base/error.h"
+
+/* Sequential scans are switched off for these sessions. So the planner reads a whole index only if
+ * the table is a page or two. More rows than this mean that the key's index cannot be used. */
 #define SMALL_ROWS 1000.0
 
 /* The node's text behind the arrow and the indentation. */
@@ -31,7 +32,7 @@ static bool names_relation(const char *after_on, const char *relation)
 static bool is_part(const char *node)
 {
     static const char *const parts[] = {"CTE ", "Subquery ", "Function ", "Values "};
-    for (size_t index = 0; index < sizeof(parts) / sizeof(parts[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(parts); index++)
         if (strncmp(node, parts[index], strlen(parts[index])) == 0)
             return true;
     return false;
@@ -95,9 +96,9 @@ enum rcpt_plan rcpt_plan_check(const char *const *lines, size_t line_count,
     return worst;
 }
 
-/* ---- what is asked and said ---- */
+/* ---- questions and errors ---- */
 
-/* The name itself, what a view reads, partitions. */
+/* Finds the table itself, the tables that a view reads, and partitions. */
 const char rcpt_plan_relations_sql[] =
     "WITH RECURSIVE behind(oid) AS ("
     " SELECT coalesce(to_regclass(quote_ident($1)), to_regclass($1))::oid"
@@ -140,7 +141,8 @@ void rcpt_plan_refuse(struct rcpt_error *error, const struct rcpt_pg_statement *
 void rcpt_plan_unprepared(struct rcpt_error *error, const char *name)
 {
     if (strcmp(error->code, "0A000") == 0)
-        rcpt_error_hint(error, "receiptd check-config --connect says what the inbox lacks");
+        rcpt_error_hint(error,
+                        "run receiptd check-config --connect: it names what the inbox lacks");
     char cause[sizeof(error->text)];
     memcpy(cause, error->text, sizeof(cause));
     snprintf(error->text, sizeof(error->text), "statement \"%s\" cannot be prepared: %.400s", name,

@@ -1,6 +1,6 @@
-/* Reads EXPLAIN's text: does a statement reach a relation by index conditions only? And what both
- * kinds of sessions, the daemon's and those of commands, ask and say about plans. Pure. Private to
- * src/postgres. */
+/* Reads EXPLAIN's text: does a statement reach a relation by index conditions only? Also has the
+ * questions and errors about plans for both kinds of sessions, the daemon's and those of commands.
+ * Pure. Private to src/postgres. */
 #ifndef SRC_POSTGRES_PLAN_H
 #define SRC_POSTGRES_PLAN_H
 

@@ -1,10 +1,11 @@
 /* A blocking session for commands: connect with a time-out, run statements one by one, read rows by
- * the names of their columns. SIGINT and SIGTERM cancel the statement that runs: a guard blocks
- * them and takes them from a descriptor meanwhile, so that a command always ends by its own way and
- * says what was kept. In a worker thread of a daemon signals are the loop's, and a time-out ends a
+ * the names of their columns. SIGINT and SIGTERM cancel the running statement: a guard blocks them
+ * and takes them from a descriptor meanwhile. So a command always ends in its own way and reports
+ * what was kept. In a worker thread of a daemon the loop handles signals, and a time-out ends a
  * statement. Called by src/commands, src/receipts/redrive.c and src/serve/redrive.c.
  */
 #include "receiptd/postgres/session.h"
+#include "receiptd/base/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -42,9 +43,7 @@ struct rcpt_session_rows {
 
 static int64_t now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return rcpt_monotonic_ns() / RCPT_NS_PER_MS;
 }
 
 /* Signals that end a command are taken from a descriptor while a statement runs. */
@@ -131,9 +130,9 @@ static PGconn *connect_start(const struct rcpt_session_settings *settings)
     char name[64], timeout[24];
     snprintf(name, sizeof(name), "receiptd/%s", settings->command);
     snprintf(timeout, sizeof(timeout), "%" PRId64, settings->connect_timeout_ms);
-    /* What stands before dbname gives way to the DSN, what stands after it prevails. The TCP
-     * time-out also bounds the handshake with each host, so that one dead host of several does not
-     * use up all of the time. */
+    /* Keywords before dbname give way to the DSN; keywords after it prevail. The TCP time-out also
+     * bounds the handshake with each host, so that one dead host of several does not use up all of
+     * the time. */
     const char *const keywords[] = {"tcp_user_timeout", "dbname", "client_encoding",
                                     "application_name", NULL};
     const char *const values[] = {timeout, settings->dsn, "UTF8", name, NULL};
@@ -200,7 +199,7 @@ static void on_notice(void *context, const PGresult *result)
         rcpt_log_warn("postgres", "%s", text);
 }
 
-/* Without USAGE, PostgreSQL says that the tables do not exist, and an operator would migrate in
+/* Without USAGE, PostgreSQL reports that the tables do not exist, and an operator would migrate in
  * vain. */
 static bool check_usage(const struct rcpt_session_rows *rows, const char *schema,
                         struct rcpt_error *error)
@@ -276,7 +275,7 @@ struct rcpt_session *rcpt_session_open(const struct rcpt_session_settings *setti
     return session;
 }
 
-/* Without a statement: statements watch for signals, and those belong to the loop of a daemon. */
+/* Sends no statement: statements watch for signals, which belong to the loop of a daemon. */
 bool rcpt_session_try(const struct rcpt_session_settings *settings, struct rcpt_error *error)
 {
     struct rcpt_session *session = connect_session(settings, error);
@@ -310,7 +309,7 @@ static bool flush_and_wait(struct guard *guard, PGconn *connection)
     return unsent == 0;
 }
 
-/* The results of what was sent: the first that is an error, else the last. NULL: the connection is
+/* Reads all results and returns the first that is an error, else the last. NULL: the connection is
  * gone. */
 static PGresult *collect(struct guard *guard, PGconn *connection)
 {
@@ -413,7 +412,7 @@ bool rcpt_session_commit(struct rcpt_session *session, struct rcpt_error *error)
     return true;
 }
 
-/* Nothing to do where the connection is gone: then the server rolls back. */
+/* Does nothing if the connection is gone: then the server rolls back. */
 void rcpt_session_rollback(struct rcpt_session *session)
 {
     struct rcpt_error ignored;

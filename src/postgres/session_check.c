@@ -1,6 +1,6 @@
-/* What `receiptd run` would find out when its connections come up, found out by a command: each
- * statement is prepared and planned, none is run. Called by commands/inbox_check.c in a transaction
- * that is rolled back, or of a migration.
+/* Checks in a command what `receiptd run` checks when its connections come up: each statement is
+ * prepared and planned, none is run. Called by commands/inbox_check.c in a transaction that is
+ * rolled back, or of a migration.
  */
 #include <stdio.h>
 #include <stdlib.h>

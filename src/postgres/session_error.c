@@ -1,11 +1,12 @@
-/* What went wrong in a blocking session, as an error for a command: text in plain words, the hint
- * for its SQLSTATE, and the exit code of sysexits.h. Called by session.c. */
+/* The failure of a blocking session, as an error for a command: a text, the hint for its SQLSTATE,
+ * and the exit code of sysexits.h. Called by session.c. */
 #include "session_error.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/postgres/connection.h"
 #include "receiptd/postgres/session.h"
 
@@ -25,18 +26,18 @@ int rcpt_session_exit_code(const char *sqlstate)
     };
     if (sqlstate[0] == '\0')
         return EX_UNAVAILABLE;
-    for (size_t index = 0; index < sizeof(rows) / sizeof(rows[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(rows); index++) {
         if (strncmp(sqlstate, rows[index].prefix, strlen(rows[index].prefix)) == 0)
             return rows[index].exit_code;
     }
     return EX_SOFTWARE;
 }
 
-/* The first line of libpq's text, without what every text begins with. */
+/* The first line of libpq's text, without the prefix that every text has. */
 static void first_line(const char *message, char *line, size_t capacity)
 {
     static const char *const beginnings[] = {"ERROR:  ", "FATAL:  "};
-    for (size_t index = 0; index < sizeof(beginnings) / sizeof(beginnings[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(beginnings); index++) {
         const char *found = strstr(message, beginnings[index]);
         if (found != NULL)
             message = found + strlen(beginnings[index]);
@@ -44,7 +45,7 @@ static void first_line(const char *message, char *line, size_t capacity)
     snprintf(line, capacity, "%.*s", (int)strcspn(message, "\n"), message);
 }
 
-/* The hint may be replaced afterwards by one that knows more. */
+/* A more precise hint may replace this one afterwards. */
 static void set_error(struct rcpt_error *error, const char *sqlstate, int exit_code,
                       const char *text)
 {

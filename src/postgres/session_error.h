@@ -12,7 +12,7 @@ RCPT_MUST_CHECK bool session_check_dsn(const char *dsn, struct rcpt_error *error
 void session_result_error(struct rcpt_error *error, const PGresult *result);
 /* The connection broke while a statement ran. */
 void session_lost_error(struct rcpt_error *error, PGconn *connection);
-/* There is no session. `reason` NULL: what libpq says. */
+/* There is no session. `reason` NULL: libpq's text. */
 void session_connect_error(struct rcpt_error *error, PGconn *connection, const char *reason);
 
 #endif

@@ -1,6 +1,6 @@
-/* What happens in a fresh session before it may be used, state SETTING_UP of the machine: settings,
- * the identity of the server (another system or an older timeline is refused, lineage.h), the
- * prepared statements, and their plans (a scan of the inbox is refused). All parts are sent in one
+/* Sets up a fresh session before it may be used, state SETTING_UP of the machine. The parts are
+ * settings, the server's identity, the prepared statements, and their plans. Another system or an
+ * older timeline is refused (lineage.h), and so is a scan of the inbox. All parts are sent in one
  * go, each with its own Sync. Called by connect.c and, for plans made on an empty table, by
  * connection.c's tick.
  */
@@ -16,8 +16,8 @@
 #include "receiptd/base/log.h"
 
 /* The control functions may be forbidden: then this fails alone and the identity stays unknown. The
- * timeline of the last checkpoint lags behind a promotion; where WAL is written its file names say
- * it. */
+ * timeline of the last checkpoint lags behind a promotion, so the name of the current WAL file
+ * tells it if there is one. */
 static const char identity_sql[] =
     "SELECT (SELECT system_identifier FROM pg_control_system()),"
     " CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())"
@@ -46,7 +46,7 @@ static bool is_over(const struct rcpt_pg *pg)
     return pg->state != RCPT_PG_SETTING_UP && pg->state != RCPT_PG_READY;
 }
 
-/* ---- who is the server ---- */
+/* ---- the identity of the server ---- */
 
 struct rcpt_pg_identity rcpt_pg_identity(const struct rcpt_pg *pg)
 {
@@ -99,7 +99,7 @@ bool rcpt_setup_is_accepted(struct rcpt_pg *pg)
     return pg->judged == pg->settings.lineage->changes || judge(pg, &pg->identity);
 }
 
-/* Compared when it is known what the database has accepted. */
+/* The identity is compared later, when the servers that the database has accepted are known. */
 static void on_identity(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                         const struct rcpt_error *error)
 {
@@ -117,8 +117,8 @@ static void on_identity(void *context, struct rcpt_pg_rows *const *rows, size_t 
                    pg->settings.name, error != NULL ? error->text : "");
 }
 
-/* Where the table is not there, nothing was accepted. Standbys have been refused by now: only a
- * server that can be written to is remembered. */
+/* If the table is missing, no server was accepted. Standbys have been refused by now, so only a
+ * writable server is remembered. */
 static void on_accepted(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                         const struct rcpt_error *error)
 {
@@ -187,7 +187,7 @@ static bool send_session(struct rcpt_pg *pg)
     return sent;
 }
 
-/* Without USAGE, PostgreSQL says that the tables do not exist, and an operator would migrate in
+/* Without USAGE, PostgreSQL reports that the tables do not exist, and an operator would migrate in
  * vain. */
 static void refuse_schema(struct rcpt_pg *pg)
 {
@@ -198,7 +198,7 @@ static void refuse_schema(struct rcpt_pg *pg)
     rcpt_pg_fail(pg, &error);
 }
 
-/* A standby cannot be written to: libpq finds that out for several hosts only. */
+/* A standby cannot be written to: libpq checks that only for several hosts. */
 static void on_session(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                        const struct rcpt_error *error)
 {
@@ -396,8 +396,7 @@ static void send_changed(struct rcpt_pg *pg, const struct rcpt_pg_statement *sta
         rcpt_pg_fail_by_libpq(pg);
 }
 
-/* A session that is not set up yet is sent them in their turn; one that comes later begins with
- * them. */
+/* A session that is being set up prepares them in their turn; a later one begins with them. */
 void rcpt_pg_set_statements(struct rcpt_pg *pg, const struct rcpt_pg_statement *statements)
 {
     if (!is_over(pg))

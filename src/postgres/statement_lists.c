@@ -1,10 +1,12 @@
-/* What the connections beside those of lanes prepare: files and folders of sql/, by the connection
- * that sends them. lane_statements.c has those of lanes. Called where these connections are made.
+/* The statements that connections beside those of lanes prepare: files and folders of sql/, by the
+ * connection that sends them. lane_statements.c has those of lanes. Called where these connections
+ * are made.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/postgres/bind.h"
 #include "receiptd/postgres/sql.h"
 #include "receiptd/postgres/statements.h"
@@ -62,7 +64,7 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "status_store"},   {.name = "ranges_trim"},
         {.name = "deltas"},
     };
-    *count = sizeof(statements) / sizeof(statements[0]);
+    *count = RCPT_COUNT_OF(statements);
     return with_texts(statements, *count, "control");
 }
 
@@ -75,7 +77,7 @@ const struct rcpt_pg_statement *rcpt_action_statements(size_t *count)
         {.name = "counts"},        {.name = "begin"},           {.name = "topic"},
         {.name = "topic_letters"}, {.name = "topic_positions"}, {.name = "topic_begin"},
         {.name = "import"},        {.name = "subscriptions"}};
-    *count = sizeof(statements) / sizeof(statements[0]);
+    *count = RCPT_COUNT_OF(statements);
     return with_texts(statements, *count, "actions");
 }
 
@@ -83,7 +85,7 @@ const struct rcpt_pg_statement *rcpt_action_statements(size_t *count)
 const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {{.name = "aliases"}};
-    *count = sizeof(statements) / sizeof(statements[0]);
+    *count = RCPT_COUNT_OF(statements);
     return with_texts(statements, *count, "intake");
 }
 
@@ -130,7 +132,7 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_co
         {.name = "gateways"},
         {.name = "messages_of_customer"},
     };
-    /* Where the inbox has no such column, another one stands in its place and is not read. */
+    /* If the inbox lacks a column, another one takes its place and is not read. */
     const char *customer = columns->customer, *logical = columns->logical;
     const struct rcpt_pg_binding bindings[] = {
         {"customer", customer != NULL ? customer : "message_id"},
@@ -140,10 +142,10 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_co
         {"has_logical", logical != NULL ? "true" : "false"},
         {"has_channel", columns->channel != NULL ? "true" : "false"},
         {"newest", columns->newest}};
-    const size_t bound = sizeof(bindings) / sizeof(bindings[0]);
+    const size_t bound = RCPT_COUNT_OF(bindings);
     const struct rcpt_pg_binding one = {"many", "one"}, many = {"many", "many"};
     struct rcpt_error error;
-    *count = sizeof(statements) / sizeof(statements[0]);
+    *count = RCPT_COUNT_OF(statements);
     struct rcpt_pg_statement *last = &statements[*count - 1];
     if (statements[0].sql == NULL) {
         statements[0].sql = rcpt_pg_bind(rcpt_sql("serve/funnel"), &one, 1, &error);
@@ -169,7 +171,7 @@ const struct rcpt_pg_statement *rcpt_serve_names_statements(const char *view, si
     const struct rcpt_pg_binding bindings[] = {{"schema", schema}, {"view", dot + 1}};
     if (statements[0].sql == NULL)
         statements[0].sql = rcpt_pg_bind(rcpt_sql("serve/names"), bindings, 2, &error);
-    *count = sizeof(statements) / sizeof(statements[0]);
+    *count = RCPT_COUNT_OF(statements);
     return statements;
 }
 
@@ -182,7 +184,7 @@ const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count)
         {.name = "claim"}, {.name = "read"},    {.name = "done"},   {.name = "forget"},
         {.name = "rules"}, {.name = "totals"},  {.name = "calls"},  {.name = "answered"},
     };
-    *count = sizeof(statements) / sizeof(statements[0]);
+    *count = RCPT_COUNT_OF(statements);
     return with_texts(statements, *count, "fold");
 }
 
@@ -193,6 +195,6 @@ const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count)
         {.name = "positions"}, {.name = "begin"},   {.name = "move"},
         {.name = "append"},    {.name = "letters"},
     };
-    *count = sizeof(statements) / sizeof(statements[0]);
+    *count = RCPT_COUNT_OF(statements);
     return with_texts(statements, *count, "fold");
 }

@@ -11,7 +11,7 @@
 #include "encode_batch.h"
 #include "flights.h"
 
-/* Which answer of an EXPIRE; bare rows come next, if any are made. */
+/* Index of the EXPIRE's answer about addressed rows; bare rows come next, if any are made. */
 #define ADDRESSED 1
 
 /* ---- the sender ---- */
@@ -92,7 +92,7 @@ bool rcpt_lane_sender_is_subscribed(const struct rcpt_lane_sender *sender)
 
 /* ---- sending ---- */
 
-/* What is kept until the answer comes. */
+/* The data that is kept until the answer comes. */
 struct flight {
     struct rcpt_lane_sender *sender;
     rcpt_lane_on_result on_result;
@@ -129,8 +129,8 @@ void rcpt_submission_add_rejects(struct rcpt_submission *submission,
     rcpt_submission_add(submission, "letters", sender->encoders[RCPT_ENCODE_LETTERS]);
 }
 
-/* What cannot be applied as it stands: an alias leads it elsewhere, a bare row is made for it, or
- * it is too old. */
+/* Adds the statement for parked rows that cannot be applied as they are. An alias leads a row
+ * elsewhere, a bare row is made for it, or it is too old. */
 static void add_expire(struct rcpt_submission *submission, struct rcpt_lane_sender *sender,
                        const struct rcpt_batch *batch)
 {
@@ -161,7 +161,7 @@ static void add_resolve(struct rcpt_submission *submission, struct rcpt_lane_sen
     rcpt_submission_add(submission, "range_resolve", resolve);
 }
 
-/* The order of the statements is the order of the locks: positions, then what is inserted. */
+/* The order of the statements is the order of the locks: positions, then inserted rows. */
 static void build(struct rcpt_submission *submission, struct rcpt_lane_sender *sender,
                   const struct rcpt_batch *batch)
 {

@@ -1,7 +1,7 @@
-/* What was sent and is not answered yet, in the order of sending. Each entry collects the results
- * of its commands until its Sync's own result says that the transaction is committed, or keeps the
- * first error. A server that gives other answers than it was asked for has broken the protocol:
- * then no result of the connection is trusted any more. Called by connection.c and setup.c.
+/* The queue of unanswered submissions, in the order of sending. Each entry collects the results of
+ * its commands until its Sync's own result proves the commit, or keeps the first error. A server
+ * whose answers do not fit the questions has broken the protocol; then no further result of the
+ * connection is trusted. Called by connection.c and setup.c.
  */
 #include "submissions.h"
 
@@ -75,8 +75,8 @@ struct rcpt_pending *rcpt_submissions_take(struct rcpt_submissions *submissions)
     return pending;
 }
 
-/* No server sends this: its end of the protocol, or something in between, is broken, and what was
- * done is unknown. */
+/* No correct server sends this: the server or a proxy breaks the protocol, and the outcome is
+ * unknown. */
 static void RCPT_PRINTF(2, 3) find_breach(struct rcpt_pending *pending, const char *format, ...)
 {
     char text[128];
@@ -88,14 +88,14 @@ static void RCPT_PRINTF(2, 3) find_breach(struct rcpt_pending *pending, const ch
     rcpt_error_set(&pending->error, RCPT_DECISION_RECONNECT, PROTOCOL_VIOLATION, "%s", text);
 }
 
-/* libpq would give such a result again and again: nothing here takes or sends the rows of a COPY.
- */
+/* libpq would return this result again and again, because the rows of a COPY are neither taken nor
+ * sent here. */
 static bool is_copy(ExecStatusType status)
 {
     return status == PGRES_COPY_OUT || status == PGRES_COPY_IN || status == PGRES_COPY_BOTH;
 }
 
-/* A lock time-out names who holds the lock. */
+/* The hint of a lock time-out names the session that holds the lock. */
 static void fail(struct rcpt_pending *pending, const PGresult *result, const char *holder)
 {
     pending->failed = true;
@@ -137,8 +137,8 @@ static void check_count(struct rcpt_pending *pending)
 struct rcpt_pending *rcpt_submissions_take_done(struct rcpt_submissions *submissions, PGconn *conn)
 {
     int separators = 0;
-    /* Each command's result is followed by NULL. Two in a row: the connection has nothing more to
-     * give. */
+    /* Each command's result is followed by NULL. Two in a row: the connection has no further
+     * result. */
     while (submissions->first != NULL && separators < 2 && !PQisBusy(conn)) {
         PGresult *result = PQgetResult(conn);
         if (result == NULL) {

@@ -1,8 +1,7 @@
-/* Submissions: what was sent and is not answered yet, in libpq's pipeline mode. Private to
- * src/postgres.
+/* Submissions that are not answered yet, in libpq's pipeline mode. Private to src/postgres.
  *
  * A transaction ends where its Sync's result arrives: without an error since the Sync before, it is
- * committed. Nothing earlier says so: a deferred constraint fails after every statement has
+ * committed. No earlier result proves it: a deferred constraint fails after every statement has
  * succeeded.
  */
 #ifndef SRC_POSTGRES_SUBMISSIONS_H
@@ -43,7 +42,7 @@ struct rcpt_pending *rcpt_submissions_take(struct rcpt_submissions *submissions)
 /* The error that the oldest entry has met so far, or NULL. */
 const struct rcpt_error *rcpt_submissions_error(const struct rcpt_submissions *submissions);
 
-/* Not NULL: the answer did not fit the question, so the connection must not be used any more. */
+/* If set, an answer did not fit its question, so the connection must not be used again. */
 const struct rcpt_error *rcpt_pending_breach(const struct rcpt_pending *pending);
 
 /* Calls the owner's on_result and frees the entry. `lost` non-NULL: its outcome is unknown for this

@@ -26,14 +26,14 @@ enum {
     WOKEN_WHOLE
 };
 
-/* The answer goes before the batch does. */
+/* Copies the text, because the answer is freed before the batch. */
 static struct rcpt_text copy(struct rcpt_woken_batch *woken, const char *text)
 {
     struct rcpt_text value = rcpt_text_of(text);
     return text != NULL ? rcpt_text_copy(&woken->batch.arena, value) : value;
 }
 
-/* 0: none. The last number stands for all that found no place. */
+/* 0: none. The last number stands for all names that found no place. */
 static uint8_t number_of(struct rcpt_woken_batch *woken, enum rcpt_facet facet, const char *name)
 {
     struct rcpt_text *names = woken->names[facet];
@@ -51,7 +51,8 @@ static uint8_t number_of(struct rcpt_woken_batch *woken, enum rcpt_facet facet, 
     return (uint8_t)(at + 1);
 }
 
-/* For figures alone, which know gateways as they were parked; refused ones are among them. */
+/* Counts for figures only, under the gateways with which receipts were parked; refused ones are
+ * counted, too. */
 static void count_gateway(struct rcpt_woken_batch *woken, struct rcpt_woken_gateways *gateways,
                           const char *name)
 {
@@ -92,8 +93,8 @@ static struct rcpt_woken read_row(struct rcpt_woken_batch *woken, const struct r
         .whole_us = whole ? rcpt_pg_rows_int(rows, row, WOKEN_WHOLE) : INT64_MIN};
 }
 
-/* Rows that do not fit are dead letters already: they come for figures, and are no part of the
- * batch. */
+/* Rows whose `fits` is false are dead letters already: they are returned for figures, and are no
+ * part of the batch. */
 struct rcpt_woken_batch *rcpt_woken_batch_new(uint32_t lane, const struct rcpt_ladder *ladder,
                                               const struct rcpt_pg_rows *answer)
 {

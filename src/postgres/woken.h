@@ -1,5 +1,5 @@
-/* What a wake takes from the parked receipts: the answer of sql/lane/wake as a batch, and as
- * figures. Private to src/postgres. */
+/* The receipts that a wake takes: the answer of sql/lane/wake as a batch, and as figures. Private
+ * to src/postgres. */
 #ifndef RECEIPTD_POSTGRES_WOKEN_H
 #define RECEIPTD_POSTGRES_WOKEN_H
 
@@ -22,7 +22,7 @@ struct rcpt_woken_batch {
     struct rcpt_woken_gateways applied, refused;
 };
 
-/* Copies what it keeps of the answer. The batch has no moves. */
+/* Copies the answer's texts. The batch has no moves. */
 struct rcpt_woken_batch *rcpt_woken_batch_new(uint32_t lane, const struct rcpt_ladder *ladder,
                                               const struct rcpt_pg_rows *answer);
 void rcpt_woken_batch_free(struct rcpt_woken_batch *woken); /* NULL is fine */

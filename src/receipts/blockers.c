@@ -1,7 +1,7 @@
-/* Sessions of others that stand in the way. Whoever holds what a connection waits for is named in
- * the log, and in the hint of a lock time-out. A receiptd that stalls with a transaction open is
- * ended after postgres.zombie_timeout. And a snapshot that stays open for long keeps dead rows from
- * being removed: its age is measured, and logged. Started by receipts.c.
+/* Sessions of others that block this instance. The session that holds a lock for which a connection
+ * waits is named in the log, and in the hint of a lock time-out. A receiptd that stalls with a
+ * transaction open is ended after postgres.zombie_timeout. A snapshot that stays open for long
+ * keeps dead rows from being removed, so its age is measured and logged. Started by receipts.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ enum {
     BLOCKER_ENDED
 };
 
-/* What is not shown to our role has no state either. */
+/* State, age and query are NULL if our role may not see the session. */
 static void describe(const struct rcpt_pg_rows *rows, size_t row, char text[BLOCKER_BYTES])
 {
     long long pid = rcpt_pg_rows_int(rows, row, BLOCKER_PID);
@@ -117,8 +117,8 @@ static void on_checked(void *context, const struct rcpt_pg_rows *rows)
     }
 }
 
-/* A blocker shows only while somebody waits for it, and nobody waits longer than lock_timeout:
- * where that is short, checks come sooner and more often. */
+/* A blocker shows only while a connection waits for it, and no wait is longer than lock_timeout. If
+ * that is short, checks come sooner and more often. */
 static int64_t part_of_wait_ms(const struct blockers *blockers, int64_t most)
 {
     int64_t part = blockers->receipts->context->config->postgres.lock_timeout_ms / CHECKS_OF_A_WAIT;
@@ -161,7 +161,7 @@ static void choose_connection(struct blockers *blockers)
     blockers->asker.closed = receipts->control.closed;
 }
 
-/* Sessions of receiptd alone are ended, by sql/control/blockers.sql: others are the operator's. */
+/* sql/control/blockers.sql ends only sessions of receiptd; an operator decides about others. */
 static void check(struct blockers *blockers)
 {
     int64_t pids[MOST_PIDS];
@@ -191,7 +191,7 @@ enum {
     SNAPSHOT_HIDDEN
 };
 
-/* The age is then that of the sessions that can be seen. Logged once, since no figure would show
+/* If sessions are hidden, the age is that of the visible ones. Logged once, since no figure shows
  * it. */
 static void note_hidden(struct blockers *blockers, int64_t hidden)
 {

@@ -1,7 +1,6 @@
-/* Longer folding under load. A lane takes what is queued, batch.max_events at most. Where all
- * partitions are behind, no fresh receipt waits for a long transaction, and more receipts of a
- * message meet in a longer one: then the limit is batch.catch_up times as high. Called by
- * receipts.c.
+/* Longer folding under load. A lane takes the queued records, batch.max_events at most. If all
+ * partitions are behind, the limit is batch.catch_up times as high. Then no fresh receipt waits for
+ * a long transaction, and more receipts of a message meet in it. Called by receipts.c.
  */
 #include "internal.h"
 
@@ -10,7 +9,7 @@
 
 enum standing { STANDING_IDLE, STANDING_FRESH, STANDING_BEHIND };
 
-/* By the oldest receipt that is queued here, else by what lies in Kafka. */
+/* Judges by the oldest receipt that is queued here, else by the records that lie in Kafka. */
 static enum standing standing_of(struct receipts *receipts, uint32_t slot, int64_t now_ms)
 {
     struct rcpt_engine_partition_view view = rcpt_engine_view_partition(receipts->engine, slot);

@@ -1,7 +1,7 @@
-/* Kafka's side of the receipts: records to the engine as long as it takes them, rebalances to the
- * core's assignment machine (core/assignment.h), and what that machine asks of Kafka. Offsets are
- * committed to Kafka for lag tools only; nothing reads them. Called by src/kafka's consumer, by
- * that machine's ports and by receipts.c.
+/* Kafka's side of the receipts: passes records to the engine as long as it takes them, and
+ * rebalances to the core's assignment machine (core/assignment.h). Also carries out that machine's
+ * requests to Kafka. Offsets are committed to Kafka for lag tools only; nothing reads them. Called
+ * by src/kafka's consumer, by that machine's ports and by receipts.c.
  */
 #include <stdlib.h>
 
@@ -62,7 +62,7 @@ static void on_message(void *context, void *tag, const struct rcpt_kafka_message
     rcpt_engine_deliver_take(receipts->engine, slot, record, app_now(receipts->context));
 }
 
-/* Each channel once. Its receipts count: any name may be a channel. */
+/* Logs each channel once. Its receipts count, because any name may be a channel. */
 static void log_odd_channels(struct receipts *receipts)
 {
     const char *near, *channel;
@@ -76,7 +76,7 @@ static void log_odd_channels(struct receipts *receipts)
     }
 }
 
-/* A round may have filled lanes: the engine sends what is ready. */
+/* A round may have filled lanes: the engine sends ready batches. */
 static void on_round(void *context)
 {
     struct receipts *receipts = context;
@@ -130,7 +130,7 @@ static uint32_t *slots_of(struct receipts *receipts, const struct rcpt_kafka_par
     return slots;
 }
 
-/* Nothing is fetched until the assignment machine has read the positions. */
+/* Fetching begins only when the assignment machine has read the positions. */
 static void on_assigned(void *context, const struct rcpt_kafka_partition *partitions, size_t count)
 {
     struct receipts *receipts = context;
@@ -153,8 +153,8 @@ static void on_spare(void *context)
     app_update_readiness(receipts->context);
 }
 
-/* Batches in flight finish: the fence decides whether they count. Until the group answers again,
- * nobody may have the partitions. */
+/* Batches in flight finish: the fence decides whether they count. No member may have the partitions
+ * until the group answers again. */
 static void on_revoked(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
                        bool lost)
 {
@@ -169,7 +169,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
     app_update_readiness(receipts->context);
 }
 
-/* What the log holds now decides between skipping and halting (kafka.on_retention_gap). */
+/* The log's present ends decide between skipping and halting (kafka.on_retention_gap). */
 static void on_out_of_range(void *context, void *tag, const char *topic, int32_t partition,
                             int64_t requested, int64_t low, int64_t high)
 {
@@ -180,7 +180,7 @@ static void on_out_of_range(void *context, void *tag, const char *topic, int32_t
                                     app_now(receipts->context));
 }
 
-/* ---- what that machine asks of Kafka: its ports ---- */
+/* ---- requests of that machine to Kafka: its ports ---- */
 
 static struct rcpt_kafka_partition partition_of(const struct receipts *receipts, uint32_t slot,
                                                 int64_t offset)
@@ -282,7 +282,7 @@ static void on_cluster(void *context, const char *cluster_id,
     }
 }
 
-/* FATAL: the consumer's handle cannot be used any more, and the process ends. */
+/* FATAL: the consumer's handle is unusable, and the process ends. */
 static void on_health(void *context, bool healthy, const struct rcpt_error *error)
 {
     struct receipts *receipts = context;
@@ -341,8 +341,8 @@ bool consume_start(struct receipts *receipts, struct rcpt_error *error)
 
 /* ---- advisory commit, lag ---- */
 
-/* Advisory: what is committed in PostgreSQL, for all partitions; and beside it which server has it,
- * for the next process. Nothing is committed that this server does not have. */
+/* Advisory: commits the positions of PostgreSQL for all partitions to Kafka, and notes the server
+ * that has them, for the next process. No position is committed that this server does not have. */
 void consume_commit(struct receipts *receipts)
 {
     char note[RCPT_PG_NOTE_BYTES] = "";
@@ -397,7 +397,7 @@ bool consume_close(struct receipts *receipts, int64_t patience_ms)
     return true;
 }
 
-/* As of the last fetch, which may be long ago; -1: nothing was fetched. */
+/* The high watermark of the last fetch, which may be long ago; -1: nothing was fetched. */
 int64_t consume_fetched_high(const struct receipts *receipts, uint32_t slot)
 {
     return receipts->kafka == NULL

@@ -1,7 +1,7 @@
-/* How long deltas wait for their roll-up. They have ids and no time, so a mark is set at the last
- * id of each table: while a delta up to the mark is there, one has waited since then. When the last
- * of them has gone, the mark moves on. Whoever rolls up, it is seen by what is left. Started by
- * receipts.c.
+/* Measures how long deltas wait for their roll-up. They have ids and no time, so a mark is set at
+ * the last id of each table. While a delta up to the mark exists, one has waited since then. When
+ * the last of them is rolled up, the mark moves on. This works whichever instance rolls up. Started
+ * by receipts.c.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* An expiry on a loop of its own (expirer.h): runs it until the step that was asked for is
  * answered. A signal ends the process as usual; then PostgreSQL sees within seconds that the client
- * is gone (setup.c), and rolls back what has no COMMIT yet. Called by commands/expire.c. */
+ * is gone (setup.c), and rolls back the open transaction. Called by commands/expire.c. */
 #include "receiptd/receipts/expirer.h"
 
 #include <stdlib.h>
@@ -31,7 +31,8 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     ((struct expirer *)context)->is_ready = true;
 }
 
-/* The first error is the cause: a step in flight is answered before. */
+/* Keeps the first error, which is the cause: a step in flight is answered before the connection
+ * reports its end. */
 static void fail(struct expirer *expirer, const struct rcpt_error *error)
 {
     if (expirer->failed)
@@ -75,8 +76,8 @@ static const char *no_name(const void *context, enum rcpt_facet facet, uint32_t 
 
 /* ---- life ---- */
 
-/* Rules that ask which receipt it was have nothing to count. What happens to the connection is said
- * once, by the command: it is no daemon's log. */
+/* Rules about single receipts have nothing to count. The command reports trouble of the connection
+ * once: it has no daemon's log. */
 struct expirer *expirer_new(const struct expirer_settings *settings)
 {
     struct expirer *expirer = rcpt_calloc(1, sizeof(*expirer));
@@ -111,7 +112,7 @@ void expirer_free(struct expirer *expirer)
 
 /* ---- a step ---- */
 
-/* No position covers what is written, so commits are synchronous. A statement may take as long as
+/* No position covers the written rows, so commits are synchronous. A statement may take as long as
  * one of a command's session. */
 static void connect_with(struct expirer *expirer, const struct rcpt_pg_statement *list,
                          size_t count)

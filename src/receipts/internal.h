@@ -1,4 +1,4 @@
-/* Between the files of the receipts' way (receipts.h). */
+/* Shared by the files of the receipts' way (receipts.h). */
 #ifndef RECEIPTD_RECEIPTS_INTERNAL_H
 #define RECEIPTD_RECEIPTS_INTERNAL_H
 
@@ -69,9 +69,10 @@ void consume_assign(void *context, const struct rcpt_assignment_start *starts, s
 void consume_seek(void *context, uint32_t slot, int64_t offset);
 void consume_reassign(void *context, uint32_t slot, int64_t offset);
 int64_t consume_fetched_high(const struct receipts *receipts, uint32_t slot);
-/* Where the partition stands in its log: behind what is applied and what no consumer gets. */
+/* The partition's place in its log: behind applied records, and behind records that no consumer
+ * gets. */
 int64_t consume_stands_at(const struct receipts *receipts, uint32_t slot);
-/* Memory may have become free: polls what was left alone. */
+/* Call when memory may have become free: polls the partitions that were left alone. */
 void consume_continue(struct receipts *receipts);
 void consume_commit(struct receipts *receipts);
 bool consume_close(struct receipts *receipts, int64_t patience_ms);
@@ -86,9 +87,9 @@ void lanes_start(struct lanes *lanes);
 void lanes_close(struct lanes *lanes);
 void lanes_free(struct lanes *lanes);
 void lanes_observe(struct lanes *lanes, const struct lane_observer *observer);
-/* Takes over what a reload has changed. */
+/* Takes over the changes of a reload. */
 void lanes_apply_config(struct lanes *lanes);
-/* Another number of connections: what is in flight finishes first. */
+/* Changes the number of connections; transactions in flight finish first. */
 void lanes_resize(struct lanes *lanes, unsigned connections);
 void lanes_tick(struct lanes *lanes);
 /* The boundary of the inbox's recent set, and the column that is compared with it; NULL: there is
@@ -105,13 +106,13 @@ bool lanes_are_up(const struct lanes *lanes);
 bool lanes_view(const struct lanes *lanes, unsigned index, struct receipts_connection_view *view);
 /* Ports of the engine; their context is that of the receipts. */
 void lanes_port_submit(void *context, const struct rcpt_batch *batch);
-/* lanes_log.c; at level debug also how long it took. */
+void lanes_port_read_positions(void *context, uint32_t lane);
+/* lanes_log.c: logs the answer of a batch; at level debug also its duration. */
 void lane_log_answer(struct receipts *receipts, uint32_t lane, struct lane_flight *flight,
                      const struct rcpt_engine_result *result, const struct rcpt_error *error);
-void lanes_port_read_positions(void *context, uint32_t lane);
 
 /* ---- subscribers.c ---- */
-/* They must not miss a transition: nothing is assigned before all of them are prepared. */
+/* Subscribers must not miss a transition: nothing is assigned before all of them are prepared. */
 bool subscribers_are_prepared(const struct receipts *receipts);
 struct transition_wants subscribers_want(const struct receipts *receipts);
 bool subscribers_want_same(const struct transition_wants *left,
@@ -122,7 +123,7 @@ void subscribers_on_outdated(const struct receipts *receipts);
 
 /* ---- positions.c ---- */
 void positions_start(struct receipts *receipts);
-/* Time, and the control connection or a subscriber may have become ready. */
+/* Time has passed, or the control connection or a subscriber has become ready. */
 void positions_tick(struct receipts *receipts);
 /* A question of the assignment machine has failed: says so if it still waits for the answer. */
 void positions_failed(struct receipts *receipts, uint32_t serial, const struct rcpt_error *error);
@@ -132,11 +133,11 @@ void positions_port_refresh(void *context, uint32_t slot);
 
 /* ---- ladders.c ---- */
 enum ladders_fit { LADDERS_SAME, LADDERS_STORED_HAS_MORE, LADDERS_DIFFER };
-/* The parameters of ladder_read.sql, and what its answer means. */
+/* ladders_put() writes the parameters of ladder_read.sql; ladders_compare() reads its answer. */
 void ladders_put(struct rcpt_pg_encoder *encoder, const struct rcpt_config *config);
 enum ladders_fit ladders_compare(const struct rcpt_pg_rows *rows, const struct rcpt_config *config);
-/* False: the process is about to end, for its ladder is another than the database's. Otherwise
- * receipts->stored_ladder is what the database has. */
+/* False: the process is about to end, because its ladder differs from the database's. Otherwise
+ * receipts->stored_ladder is the database's. */
 bool ladders_check(struct receipts *receipts, const struct rcpt_pg_rows *rows);
 
 /* ---- parking.c ---- */
@@ -190,7 +191,8 @@ bool assigned_has(const struct rcpt_engine *engine, const char *topic, int32_t p
 void assigned_put(const struct rcpt_engine *engine, struct rcpt_pg_encoder *encoder);
 
 /* ---- trace.c ---- */
-/* Before a record is decoded, and after: when it came, and how long that took. */
+/* trace_now() is called before and after a record is decoded: it gives the time of arrival, and the
+ * duration of decoding. */
 uint64_t trace_now(const struct app_context *context); /* 0: nothing is traced */
 /* The batch is about to be sent; its span, or NULL. */
 struct rcpt_span *trace_begin_batch(const struct app_context *context,

@@ -125,7 +125,7 @@ static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_
         rcpt_error_fatal(&error, EX_CONFIG, "ladder: %s is not in the database",
                          rcpt_ladder_hash(question.fresh->ladder));
         rcpt_error_hint(&error, "run receiptd migrate with this configuration, then reload again; "
-                                "what it adds does not stop other instances");
+                                "the added entries do not stop other instances");
     } else {
         snprintf(question.receipts->stored_ladder, sizeof(question.receipts->stored_ladder), "%s",
                  rcpt_pg_rows_text(rows[0], 0, READ_HASH));

@@ -103,13 +103,13 @@ void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscrip
                                               lanes->subscription);
 }
 
-/* The answer of a batch. The order of these steps matters: 1. log, while the batch still exists; 2.
- * parking and subscribers, whose limits and subscriptions must hold for the next batch; 3. the
- * observer, which reads the batch, 4. the end of its span; 5. the engine, which frees the batch and
- * may send the next one at once, into the same flight; 6. a reconnect that the error asks for,
- * after the engine knows the outcome, since the connection then answers everything else as lost; 7.
- * polling Kafka, since the engine may have capacity again; 8. the end of a drain, last, because it
- * may close all this. */
+/* The answer of a batch. The order of the steps matters. Step 1: log, while the batch still exists.
+ * Step 2: parking and subscribers, whose limits and subscriptions must hold for the next batch.
+ * Step 3: the observer, which reads the batch. Step 4: the end of its span. Step 5: the engine,
+ * which frees the batch and may send the next one at once, into the same flight. Step 6: a
+ * reconnect that the error asks for, after the engine knows the outcome, since the connection then
+ * answers everything else as lost. Step 7: polling Kafka, since the engine may have capacity again.
+ * Step 8: the end of a drain, last, because it may close all this. */
 static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_result *result,
                     const struct rcpt_error *error)
 {
@@ -165,10 +165,11 @@ void lanes_port_submit(void *context, const struct rcpt_batch *batch)
                    connection);
 }
 
-/* Rows come in the order asked for. Only now is it known whether a fence meant another owner. */
 /* Columns of sql/lane/positions. */
 enum { POSITION_NEXT_OFFSET, POSITION_GENERATION };
 
+/* Rows come in the order of the question. Whether a fence met another owner becomes known only
+ * now. */
 static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                          const struct rcpt_error *error)
 {
@@ -189,7 +190,7 @@ static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t
         read->rows[row].next_offset = rcpt_pg_rows_int(rows[0], row, POSITION_NEXT_OFFSET);
         read->rows[row].generation = rcpt_pg_rows_int(rows[0], row, POSITION_GENERATION);
     }
-    /* Read before: the engine may send the next batch at once, into the same flight. */
+    /* Both are read first: the engine may send the next batch at once, into the same flight. */
     uint64_t contended = rcpt_engine_get_stats(receipts->engine)->contended;
     uint32_t fenced = flight->fenced ? flight->messages : 0;
     flight->fenced = false;
@@ -238,7 +239,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     app_update_readiness(receipts->context);
 }
 
-/* Batches in flight have been answered as lost before. */
+/* Batches in flight have already been answered as lost. */
 static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     struct connection *connection = context;
@@ -258,7 +259,7 @@ static const char *const unknown_policies[] = {[RCPT_UNKNOWN_PARK] = "park",
                                                [RCPT_UNKNOWN_INSERT] = "insert",
                                                [RCPT_UNKNOWN_DEAD_LETTER] = "dead-letter"};
 
-/* What a reload may change. */
+/* The settings that a reload may change. */
 static void configure_sender(struct rcpt_lane_sender *sender, const struct rcpt_config *config)
 {
     bool aliases = config->intake.alias != RCPT_ALIAS_OFF;
@@ -274,7 +275,7 @@ static const char *name_facet(const void *context, enum rcpt_facet facet, uint32
     return rcpt_decoder_facet(receipts->decoder, facet, number);
 }
 
-/* Connections of one lane group differ in nothing but their number. */
+/* The connections of lanes differ only in their number. */
 static void start_connection(struct lanes *lanes, uint32_t index)
 {
     struct app_context *context = lanes->receipts->context;
@@ -355,7 +356,7 @@ static void on_connection_closed(void *context)
         finish_change(lanes);
 }
 
-/* Held: lanes finish what is in flight and begin nothing. */
+/* Holds the engine: lanes finish their transactions in flight and begin none. */
 static void begin_change(struct lanes *lanes, unsigned connections)
 {
     lanes->target = connections;

@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-/* A cause is one line, however many lanes meet it. */
+/* Logs one line for each cause, however many lanes meet it. */
 static void log_refusal(struct receipts *receipts, uint32_t lane, struct lane_flight *flight,
                         const struct rcpt_log_fields *fields, const struct rcpt_error *error)
 {
@@ -29,10 +29,10 @@ static void log_outcome(struct receipts *receipts, uint32_t lane, struct lane_fl
     switch (result->outcome) {
     case RCPT_ENGINE_COMMITTED:
         rcpt_outage_end(&receipts->refusals, &flight->is_refused, app_now(receipts->context),
-                        "receipts", "no lane is rolled back any more");
+                        "receipts", "no lane is rolled back now");
         break;
     case RCPT_ENGINE_PROBED:
-    case RCPT_ENGINE_UNKNOWN: /* the connection says it for all its lanes */
+    case RCPT_ENGINE_UNKNOWN: /* the connection logs it for all its lanes */
         break;
     case RCPT_ENGINE_FENCED:
         rcpt_log_with(RCPT_LOG_INFO, "receipts", &fields,

@@ -1,5 +1,5 @@
-/* Watches how the inbox is laid out, since its partitions come and go: too many of them to which an
- * id does not lead, and the instance is not ready (layout.h). Batches go on: they are slow, and as
+/* Watches how the inbox is laid out, since its partitions come and go. If an id has to be looked up
+ * in too many of them, the instance is not ready (layout.h). Batches go on: slower, and just as
  * exact. Started by receipts.c.
  */
 #include "receiptd/receipts/layout.h"
@@ -27,7 +27,7 @@ static const char *table_of(const struct rcpt_config *config)
     return config->inbox.table != NULL ? config->inbox.table : "message_inbox";
 }
 
-/* Without a key on the id alone, ON CONFLICT has nothing to meet. */
+/* ON CONFLICT needs a key on the id alone. */
 static bool refuse_insert(const struct rcpt_config *config, const struct inbox_layout *layout,
                           struct rcpt_error *error)
 {

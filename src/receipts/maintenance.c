@@ -1,5 +1,5 @@
-/* What `receiptd maintain` looks after, for the metrics: it is another process, so the database is
- * asked what it has left and when it came last. Started by receipts.c.
+/* Progress of `receiptd maintain`, for the metrics. It is another process, so the database is asked
+ * for its backlog and its last run. Started by receipts.c.
  */
 #include <stdlib.h>
 
@@ -63,7 +63,7 @@ struct maintenance *maintenance_new(struct receipts *receipts)
     maintenance->receipts = receipts;
     maintenance->ask = (struct rcpt_ask){.asker = &receipts->control,
                                          .statement = "maintenance",
-                                         .what = "reading of what receiptd maintain has done",
+                                         .what = "reading the progress of receiptd maintain",
                                          .context = maintenance,
                                          .on_answer = on_read,
                                          .every_ms = POLL_MS};
@@ -82,7 +82,7 @@ void maintenance_free(struct maintenance *maintenance)
 }
 
 /* Whether the configuration leaves anything to a timer. A recent set does not count: it is made for
- * large tables only, and those that need it are slow and not wrong without. */
+ * large tables only, and without it they are slow, not wrong. */
 static bool is_wanted(const struct rcpt_config *config)
 {
     return config->inbox.retention_ms > 0 || config->inbox.overrides_count > 0 ||

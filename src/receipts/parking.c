@@ -1,7 +1,7 @@
 /* Receipts that wait for their message ("parked"). Every parked.poll_interval a probe asks the
- * database which lanes have some whose message has come, or that are too old; the engine wakes
+ * database for lanes with receipts whose message has come, or that are too old; the engine wakes
  * these. The same answer counts all of them: at parked.max_rows nothing more is taken in until some
- * are gone. It also says which lanes have ranges that are due: the engine resolves them.
+ * are gone. It also names the lanes with due ranges, which the engine resolves.
  *
  * Started by receipts.c; lanes.c counts what its batches park.
  */
@@ -59,9 +59,9 @@ void parking_count(struct parking *parking, uint32_t rows)
 
 static void on_timer(uv_timer_t *timer);
 
-/* A probe costs what the backlog costs; the next one waits so long that all probes together stay a
- * small share. took_ms is the server's time, without that of statements before it on the
- * connection; 0 for a probe that failed, which says nothing about the cost. */
+/* The cost of a probe grows with the backlog; the next one waits so long that all probes together
+ * stay a small share. `took_ms` is the server's time, without that of statements before it on the
+ * connection. It is 0 for a probe that failed, whose cost is unknown. */
 static void schedule(struct parking *parking, int64_t took_ms)
 {
     const struct app_context *context = parking->receipts->context;
@@ -116,8 +116,8 @@ static void on_failed(void *context, const struct rcpt_error *error)
     schedule(context, 0);
 }
 
-/* From this age on something happens to a row without a message: it becomes a dead letter or, where
- * unknown messages are inserted, gets its row. */
+/* The age at which a parked receipt without a message expires: it becomes a dead letter, or its
+ * message is inserted if the configuration says so. */
 static int64_t expiry_ms(const struct rcpt_config *config)
 {
     if (config->unknown != RCPT_UNKNOWN_INSERT)

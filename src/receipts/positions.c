@@ -1,5 +1,5 @@
-/* What an assignment asks of PostgreSQL: the core's machine (core/assignment.h) decides, here its
- * requests become statements on the control connection, and its notes lines of the log. Its
+/* An assignment's requests to PostgreSQL. The core's machine (core/assignment.h) decides; here its
+ * requests become statements on the control connection, and its notes become lines of the log. Its
  * requests to Kafka are in consume.c. Called by receipts.c, consume.c and the engine (ports).
  */
 #include <stdlib.h>
@@ -104,7 +104,7 @@ static struct rcpt_assignment_row *decode_rows(struct receipts *receipts,
     return out;
 }
 
-/* The ladder first: with another one, positions mean nothing. */
+/* Checks the ladder first: with a different one, positions mean nothing. */
 static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                     const struct rcpt_error *error)
 {
@@ -213,7 +213,7 @@ static void insert_rows(void *context, uint32_t serial, const struct rcpt_assign
     rcpt_pg_encoder_free(add);
 }
 
-/* ---- what the machine has to say ---- */
+/* ---- refusals and notes of the machine ---- */
 
 /* Other pins end the process; lost rows only halt it, since an operator can restore them. */
 static void refuse(void *context, enum rcpt_assignment_refusal why, uint32_t slot,
@@ -227,7 +227,7 @@ static void refuse(void *context, enum rcpt_assignment_refusal why, uint32_t slo
         app_halt(receipts->context, error);
 }
 
-/* What an operator should know about an assignment; the machine itself logs nothing. */
+/* Logs an assignment's notes for operators; the machine itself logs nothing. */
 static void note(void *context, const struct rcpt_assignment_note *note)
 {
     struct receipts *receipts = context;
@@ -320,7 +320,7 @@ void positions_start(struct receipts *receipts)
     receipts->assignment = rcpt_assignment_new(&settings, &ports, receipts->engine);
 }
 
-/* Somebody has set the position of a partition that stands still: the survey sees it, also while
+/* An operator has set the position of a partition that stands still. The survey sees it, also while
  * its lanes are busy with other partitions. */
 static void go_on_where_set(struct receipts *receipts)
 {

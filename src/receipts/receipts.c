@@ -1,6 +1,6 @@
 /* The way of receipts as a whole: makes the engine, the control connection and the parts, starts
- * and ends them, and answers for them what run.c and the pages ask. No state machine of its own:
- * that of the process is run.c's, that of a batch the engine's.
+ * and ends them, and answers for them to run.c and the pages. It has no state machine of its own:
+ * run.c has that of the process, the engine that of a batch.
  *
  * Called by run.c (life), reload.c (configuration), control.c, status.c and measure.c (views), and
  * by folds and actions, which subscribe to transitions.
@@ -13,7 +13,7 @@
 
 /* ---- the engine ---- */
 
-/* Not to be guessed: who sends receipts chooses their ids. */
+/* The seed must not be guessable, because senders of receipts choose their ids. */
 static uint64_t draw_seed(void)
 {
     uint64_t seed = 0;
@@ -174,7 +174,7 @@ static void on_tick(void *context)
     struct receipts *receipts = context;
     rcpt_engine_tick(receipts->engine, app_now(receipts->context));
     if (receipts->noted != receipts->context->lineage.changes)
-        consume_commit(receipts); /* a lane may have gone on at another server */
+        consume_commit(receipts); /* a lane may have moved to another server */
     positions_tick(receipts);
     app_places_tick(receipts->places);
     catch_up(receipts);
@@ -255,7 +255,7 @@ void receipts_apply_config(struct receipts *receipts, unsigned connections)
     lanes_resize(receipts->lanes, connections);
 }
 
-/* No new batch begins, what is in flight finishes: Kafka has the rest. */
+/* No new batch begins, and transactions in flight finish: Kafka has the rest. */
 void receipts_stop(struct receipts *receipts)
 {
     receipts->control.closed = true;
@@ -309,7 +309,7 @@ void receipts_free(struct receipts *receipts)
     free(receipts);
 }
 
-/* ---- what there is to see ---- */
+/* ---- views ---- */
 
 struct rcpt_engine *receipts_engine(const struct receipts *receipts)
 {

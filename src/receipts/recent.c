@@ -1,7 +1,7 @@
 /* The recent set of the inbox: an index over its newest rows, or its newest partitions, which
  * `receiptd maintain` makes again when they have become too many. Every few seconds the database is
  * asked for the boundary, and lanes get it. A statement with an old boundary, or without the index,
- * is slower and as exact. Started by receipts.c.
+ * is slower, but just as exact. Started by receipts.c.
  */
 #include <stdlib.h>
 #include <string.h>

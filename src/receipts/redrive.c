@@ -40,7 +40,7 @@ static bool is_integer(const char *text, long long least, long long most)
     return strcmp(written, text) == 0 && number >= least && number <= most;
 }
 
-/* The last part behind a slash, which is cut off. False: there is none of this size. */
+/* Cuts the last part, behind a slash, off the text. False: there is none, or it is too long. */
 static bool cut_part(char *text, char *part, size_t capacity)
 {
     char *slash = strrchr(text, '/');
@@ -138,7 +138,7 @@ static bool is_one_event(const struct rcpt_record *record)
     return record->event_count + record->ignored_count == 1 && is_whole && value[begin] == '{';
 }
 
-/* Why a record is not valid: what the decoder says of its first event that is not. */
+/* Reports why a record is not valid: the decoder's reason for its first invalid event. */
 static void leave_record(const struct redriver *redriver, const struct redrive_key *key,
                          const struct rcpt_record *record)
 {
@@ -177,9 +177,9 @@ static struct rcpt_record *decode(const struct redriver *redriver, const struct 
     return NULL;
 }
 
-/* What a parked receipt carries: an array for each, in the order of command/redrive, from $6 on.
- * With topic, partition, offset, lane and traceparent, which the statement takes from the
- * letter, these are all columns of parked_event (tests/integration/test_carried.py). */
+/* The columns of a parked receipt: an array for each, in the order of command/redrive, from $6 on.
+ * With topic, partition, offset, lane and traceparent, which the statement takes from the letter,
+ * these are all columns of parked_event (tests/integration/test_carried.py). */
 enum carried {
     CARRIED_INDEX,
     CARRIED_MESSAGE_ID,
@@ -234,7 +234,7 @@ static void add_origin(struct rcpt_array_text *arrays, const struct rcpt_record 
     rcpt_arena_fini(&arena);
 }
 
-/* What rules read. The receipt that a range gave a message is no copy of another. */
+/* Adds the fields that rules read. A receipt that came from a range is no copy of another. */
 static void add_ruled(struct rcpt_array_text *arrays, const struct redriver *redriver,
                       const struct rcpt_record *record, const struct rcpt_event *event,
                       bool of_range)
@@ -290,8 +290,8 @@ static bool park(const struct redriver *redriver, const struct redrive_key *lett
     return true;
 }
 
-/* Events of one letter are parked by one statement, which also deletes the letter. `indexes`: of
- * a letter for many receipts; NULL: it is of one, or of a record. */
+/* Events of one letter are parked by one statement, which also deletes the letter. `indexes` are
+ * those of a letter for many receipts; NULL: the letter is of one event, or of a whole record. */
 static bool move_letter(const struct redriver *redriver, const struct redrive_key *letter,
                         const char *indexes, const struct rcpt_record *record,
                         struct redrive_counts *counts)
@@ -374,7 +374,7 @@ static bool goes_on(const struct redrive_settings *settings, const struct redriv
            (settings->goes_on == NULL || settings->goes_on(settings->context));
 }
 
-/* Without chosen letters the arrays are empty and nobody reads them. */
+/* Without chosen letters the arrays are empty and unused. */
 static void put_chosen(struct redriver *redriver)
 {
     const struct redrive_settings *settings = redriver->settings;

@@ -1,6 +1,6 @@
-/* Housekeeping in the database: every counters.rollup_interval, what lanes have appended is added
- * to totals, and to groups of messages; and rows that are too old are deleted: of the timeline,
- * dead letters, ids of deleted messages, counts by time, receipts remembered for dedup. Any
+/* Housekeeping in the database, every counters.rollup_interval. Rows that lanes have appended are
+ * added to totals, and to groups of messages. Rows that are too old are deleted: of the timeline,
+ * dead letters, ids of deleted messages, counts by time, and receipts remembered for dedup. Any
  * instance does this for all; two at once do no harm. Started by receipts.c.
  */
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 #include "internal.h"
 
-/* Pause after a roll-up, in multiples of its duration. What rules count has many times as many
- * cells as the funnel: the longer it collects, the more of it meets in a cell. */
+/* Pause after a roll-up, in multiples of its duration. Rules have many times as many cells as the
+ * funnel: the longer a roll-up collects, the more changes meet in a cell. */
 #define REST        2
 #define TALLY_REST  5
 #define WHOLE_SHARE 20
@@ -131,7 +131,7 @@ static int64_t parts_keep(const struct rcpt_config *config)
     return PARTS_KEEP_MS;
 }
 
-/* Switched off here, it may be on in another instance: what the longest window needs stays. */
+/* Dedup that is off here may be on in another instance, so keys stay for the longest window. */
 static int64_t dedup_keep(const struct rcpt_config *config)
 {
     return config->dedup.window_ms > 0 ? config->dedup.window_ms : RCPT_CONFIG_LONGEST_WINDOW_MS;
@@ -142,7 +142,7 @@ static const struct {
     int64_t rest;
 } passes[PASSES] = {
     {"rollup", "funnel", "roll-up of counters", REST},
-    {"rollup", "rules", "roll-up of what rules counted", TALLY_REST},
+    {"rollup", "rules", "roll-up of counts by rules", TALLY_REST},
     {"rollup_groups", NULL, "roll-up of groups of messages", REST},
 };
 

@@ -1,5 +1,5 @@
-/* The rules that the configuration switches on, for the senders and statements of lanes, and what
- * the decoder reads of receipts for them. Called by receipts.c, lanes.c and commands. */
+/* The rules that the configuration switches on, for the senders and statements of lanes, and the
+ * fields that the decoder reads for them. Called by receipts.c, lanes.c and commands. */
 #include "receiptd/receipts/rules.h"
 
 #include <inttypes.h>
@@ -49,7 +49,7 @@ void rules_read(const struct rcpt_config *config, const struct transition_wants 
     rcpt_ranges_read(config, &rules->ranges);
 }
 
-/* Whether a rule that is on looks at single receipts, not only at what became of their messages. */
+/* Whether a rule that is on looks at single receipts, not only at the fate of their messages. */
 bool rules_read_receipts(const struct rules *rules)
 {
     const struct rcpt_rules_settings *settings = &rules->settings;
@@ -57,8 +57,8 @@ bool rules_read_receipts(const struct rules *rules)
            settings->times;
 }
 
-/* The columns are those that the senders' rules will ask for, since both come of the same settings.
- * */
+/* The columns are those that the senders' rules will ask for, since both come from the same
+ * settings. */
 static struct rcpt_lane_statements *make_statements(const struct rules *rules,
                                                     const struct transition_wants *wants,
                                                     struct rcpt_lane_variant variant)

@@ -1,5 +1,5 @@
-/* The subscribers to transitions of messages (receipts.h): what they want to be written, and their
- * callbacks. Called by lanes.c and positions.c; no other file goes through the list.
+/* The subscribers to transitions of messages (receipts.h): their wants, and their callbacks. Called
+ * by lanes.c and positions.c; no other file goes through the list.
  */
 #include "internal.h"
 

@@ -1,5 +1,5 @@
-/* Who asks: a token, a signed link, an organisation that a trusted proxy names, or, where
- * serve.open says so, anybody. Called by serve.c, which goes on in when_admitted. */
+/* Finds out who asks: by a token, a signed link, an organisation that a trusted proxy names, or
+ * without proof if serve.open allows it. Called by serve.c, which goes on in when_admitted. */
 #include <stdlib.h>
 #include <strings.h>
 #include <time.h>
@@ -87,7 +87,7 @@ static void admit_by_proxy(struct serve_request *request, struct rcpt_http_text 
     request->serve->when_admitted(request);
 }
 
-/* What the request brings itself counts before what is true of everybody. */
+/* The request's own proof counts before the rules for all requests. */
 void serve_access(struct serve_request *request)
 {
     struct rcpt_http_text token = rcpt_http_header(request->http, "Authorization");

@@ -1,5 +1,5 @@
-/* How answers look: the headers that each has, problems (RFC 9457), and bodies with ETag, 304 and
- * gzip. Called by all files that answer. */
+/* The form of answers: the headers of all, problems (RFC 9457), and bodies with ETag, 304 and gzip.
+ * Called by all files that answer. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include <zlib.h>
 
 #include "internal.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/json.h"
 
 #define LEAST_ZIPPED 1024u /* smaller bodies fit in a packet anyway */
@@ -30,14 +31,14 @@ static const char *title_of(int status)
         {400, "The request is not understood"},
         {401, "Who asks is not known"},
         {403, "That is not allowed"},
-        {404, "There is no such thing"},
+        {404, "Not found"},
         {405, "The method does not fit"},
         {421, "That name is not ours"},
         {429, "Too much at a time"},
         {501, "That is not available here"},
         {503, "Not now"},
     };
-    for (size_t index = 0; index < sizeof(titles) / sizeof(titles[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(titles); index++)
         if (titles[index].status == status)
             return titles[index].title;
     return "The server is at fault";
@@ -79,7 +80,7 @@ void serve_answer_problem(struct serve_request *request, int status, const char 
     free(text);
 }
 
-/* PostgreSQL's own words may hold values: only what kind of failure it was goes out. */
+/* PostgreSQL's text may hold values, so only the kind of failure goes out. */
 void serve_answer_failure(struct serve_request *request, const struct rcpt_error *error)
 {
     if (error == NULL || error->code[0] == '\0')
@@ -128,7 +129,7 @@ static bool zip(const void *body, size_t size, struct rcpt_buffer *zipped)
     return good;
 }
 
-/* Weak, since gzip makes other bytes of the same content. */
+/* The ETag is weak, since gzip makes other bytes of the same content. */
 void serve_answer_body(struct serve_request *request, const char *type, const char *caching,
                        const void *body, size_t size)
 {

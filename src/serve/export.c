@@ -1,11 +1,12 @@
 /* Lists without an end: the recipients of a campaign, page after page by key, each asked for when
  * the client has taken most of the one before. No snapshot stays open meanwhile, so each page is as
- * new as its question. A list that cannot go on is cut off, never ended as if it were whole. */
+ * new as its question. A list that cannot go on is cut off, and never looks complete. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "internal.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/json.h"
 
 #define PAGE_ROWS   "10000"
@@ -34,7 +35,8 @@ static void on_gone(void *context)
     list->gone = true;
 }
 
-/* A list without its brackets stands in an object that says of what it is; to be freed. */
+/* The list goes into an object that names its content; this is the object's beginning, which the
+ * caller frees. */
 static char *object_begin(const struct serve_export *list)
 {
     const struct serve_request *request = list->request;
@@ -60,14 +62,14 @@ static bool is_sign(const char *text)
     static const char *const blocks[] = {"\xC2",         "\xD8\x9C", "\xE1\xA0\x8E",
                                          "\xE2\x80",     "\xE2\x81", "\xE3\x80\x80",
                                          "\xEF\xBB\xBF", "\xEF\xBF", "\xF3\xA0"};
-    for (size_t index = 0; index < sizeof(blocks) / sizeof(blocks[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(blocks); index++)
         if (strncmp(text, blocks[index], strlen(blocks[index])) == 0)
             return true;
     return false;
 }
 
-/* Letters and digits of all scripts, and . _ - stay, the first of them no dot. What lies between
- * becomes one hyphen: systems have their own meaning for other characters. */
+/* Keeps letters and digits of all scripts, and . _ -, but no dot in front. Other characters in
+ * between become one hyphen, because systems have their own meaning for them. */
 static void put_words(FILE *out, const char *text)
 {
     bool gap = false;
@@ -181,7 +183,7 @@ static void on_answer(void *context, const struct rcpt_pg_rows *rows,
     struct serve_export *list = context;
     list->asked = false;
     if (rows == NULL) {
-        /* Before the first page there is still time to say so. */
+        /* Before the first page the failure can still be answered. */
         if (!list->begun)
             serve_answer_failure(list->request, error);
         list->failed = true;

@@ -1,22 +1,23 @@
-/* What the files of src/serve share. No file outside includes this.
+/* Shared by the files of src/serve. No file outside includes this.
  *
  * serve.c     settings, life, and the way of a request: host, route, access, parameters, answer
- * routes.c    the table of routes: paths, scopes, parameters; which one a request means
+ * routes.c    the table of routes: paths, scopes, parameters; the route of a request
  * openapi.c   the same table as OpenAPI
- * schemas.c   what bodies look like
- * access.c    who asks: token, signed link, proxy
- * tokens.c    whose tokens these are, asked for many at once
+ * schemas.c   schemas of bodies
+ * access.c    the caller: token, signed link, proxy
+ * tokens.c    look-ups of tokens, many at once
  * link.c      signed links and hashes of tokens
  * pool.c      questions to the database: a few connections
- * queue.c     what waits for one: callers take turns
+ * queue.c     questions that wait for a connection: callers take turns
  * kept.c      answers of costly questions, kept for a while
- * stats.c     what is counted, for the metrics
+ * stats.c     counts for the metrics
  * row.c       routes that a statement answers with one row
- * answer.c    how answers look: headers, problems, ETag, gzip
+ * answer.c    the form of answers: headers, problems, ETag, gzip
  * export.c    lists without an end: page after page, as the client takes them
  * redrive.c   dead letters are tried again: the only request that writes
- * stream.c    server-sent events: one poll for all viewers (stream_text.c: their text; viewers.c:
- *             who they are)
+ * stream.c    server-sent events: one poll for all viewers
+ * stream_text.c  the text of events
+ * viewers.c   viewers of streams, and their audiences
  * page.c      the embedded page
  */
 #ifndef RECEIPTD_SERVE_INTERNAL_H
@@ -59,8 +60,8 @@ struct serve_parameter {
     int64_t least, most;
     const char *doc;
     const char *statement; /* given, it has this statement answer, where `is_on`; otherwise 501 */
-    /* "true": this costly statement (organisation, campaign, settings) is asked first, and its
-     * answer takes the value's place. Otherwise, or where there are no settings, the value is NULL.
+    /* If the value is "true", this costly statement (organisation, campaign, settings) is asked
+     * first, and its answer replaces the value. Otherwise, or without settings, the value is NULL.
      */
     const char *first;
     bool (*is_on)(const struct rcpt_config *config);
@@ -100,7 +101,7 @@ struct serve_route {
 /* "q, customer": of one_of, those that this configuration offers. */
 void serve_routes_list_one_of(const struct serve_route *route, const struct rcpt_config *config,
                               char *names, size_t size);
-/* One that is off for this configuration is answered with 501. */
+/* Whether this configuration has the parameter; one that is off is answered with 501. */
 bool serve_parameter_is_on(const struct serve_parameter *parameter,
                            const struct rcpt_config *config);
 /* The table; `count` rows. */
@@ -117,8 +118,8 @@ struct serve_request {
     struct rcpt_arena arena;
     const char *values[SERVE_MOST_VALUES]; /* of the parameters, decoded; NULL: absent */
     const char *organisation;              /* NULL: all */
-    uint64_t caller;                       /* who shares with nobody: serve_caller() */
-    const char *settings;                  /* while what comes first is asked; otherwise NULL */
+    uint64_t caller;      /* key of the caller, for shares of the database: serve_caller() */
+    const char *settings; /* while what comes first is asked; otherwise NULL */
     unsigned scopes;
     const char *token;    /* name of the token in the Authorization header; NULL: another way */
     const char *campaign; /* that a link is for; NULL: there is none */
@@ -129,13 +130,13 @@ struct serve_request {
  * 405. */
 int serve_routes_find(struct serve_request *request, enum rcpt_http_method method,
                       struct rcpt_http_text path);
-/* Reads path and query into `values`. False: `problem` says what is wrong. */
+/* Reads path and query into `values`. False: `problem` names the fault. */
 RCPT_MUST_CHECK bool serve_routes_read(struct serve_request *request, char problem[256]);
 /* The value of a query's name, decoded; NULL: it is not there, or not well-formed. */
 char *serve_query_value(struct rcpt_arena *arena, struct rcpt_http_text query, const char *name);
 /* The value of a parameter by its name; NULL: absent. */
 const char *serve_value(const struct serve_request *request, const char *name);
-/* Once it is answered: it is counted here. */
+/* Call once the request is answered: counts it, and frees its memory. */
 void serve_request_free(struct serve_request *request);
 
 /* With the parameters and statuses that this configuration has; the caller frees it. */
@@ -154,7 +155,7 @@ uint64_t serve_caller(const char *kind, struct rcpt_text who);
 /* ---- tokens.c ---- */
 struct serve_tokens;
 struct serve_tokens *serve_tokens_new(struct rcpt_serve *serve);
-void serve_tokens_free(struct serve_tokens *tokens); /* nothing waits any more */
+void serve_tokens_free(struct serve_tokens *tokens); /* with no look-up waiting */
 /* Finds the token, then calls when_admitted, or answers. */
 void serve_tokens_ask(struct serve_request *request, struct rcpt_text token);
 void serve_tokens_tick(struct serve_tokens *tokens);
@@ -169,7 +170,7 @@ void serve_kept_free(struct serve_kept *kept);
 /* The answer to this question that is kept, until the next call; NULL: there is none. */
 const char *serve_kept_find(const struct serve_kept *kept, const struct serve_question *question,
                             int64_t now_ms);
-/* For ten times as long as it took, where that is long. */
+/* Keeps the answer for ten times as long as the question took, if that was long. */
 void serve_kept_put(struct serve_kept *kept, const struct serve_question *question,
                     const char *answer, int64_t took_ms, int64_t now_ms);
 
@@ -203,7 +204,8 @@ struct serve_pool_figures {
 struct serve_pool_figures serve_pool_figures(const struct serve_pool *pool);
 
 /* ---- session.c ---- */
-/* What connections that read have in common; outage, statements and callbacks are the caller's. */
+/* Settings that all reading connections share; outage, statements and callbacks are the caller's.
+ */
 struct rcpt_pg_settings serve_pg_settings(struct rcpt_serve *serve, const char *name);
 const char *serve_dsn(const struct rcpt_config *config);
 
@@ -237,7 +239,7 @@ extern const char serve_headers[]; /* of every answer */
 /* `code` is a word for programs: docs/serve.md lists them. */
 void serve_answer_problem(struct serve_request *request, int status, const char *code,
                           const char *format, ...) RCPT_PRINTF(4, 5);
-/* Of a question that failed, or could not be asked (`error` NULL). */
+/* Answers a question that failed, or could not be asked (`error` NULL). */
 void serve_answer_failure(struct serve_request *request, const struct rcpt_error *error);
 /* With ETag, 304 and gzip. `caching` is the value of Cache-Control. */
 void serve_answer_body(struct serve_request *request, const char *type, const char *caching,
@@ -250,7 +252,7 @@ void serve_export_begin(struct serve_request *request); /* takes the request */
 void serve_exports_tick(struct rcpt_serve *serve);
 void serve_redrive_begin(struct serve_request *request); /* takes the request */
 bool serve_redrive_is_on(const struct rcpt_config *config);
-/* Whether it would take a request of who asks. */
+/* Whether a redrive by this caller would be accepted. */
 bool serve_redrive_admits(const struct serve_request *request);
 struct serve_stream;
 struct serve_stream *serve_stream_new(struct rcpt_serve *serve);
@@ -291,8 +293,8 @@ struct rcpt_serve {
     unsigned redrives;                       /* under way */
     uint64_t redrivers[SERVE_MOST_REDRIVES]; /* whose they are; 0: no one's */
     unsigned open;                           /* parts that have to say that they are closed */
-    /* serve.c, for the files below it: who asks is known; the database answers, or not; a part has
-     * closed. */
+    /* Callbacks of serve.c for the files below it: the caller is known; the database begins or
+     * ceases to answer; a part has closed. */
     void (*when_admitted)(struct serve_request *request);
     void (*when_pool_changed)(struct rcpt_serve *serve);
     void (*when_part_closed)(struct rcpt_serve *serve);

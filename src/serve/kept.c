@@ -1,6 +1,6 @@
-/* Answers of costly questions, kept for a while, also that one took too long: who asks the same
- * again, in whatever number, costs the database a tenth of its time at most. A few places; the
- * answer that ends first gives its place away. Called by serve.c. */
+/* Answers of costly questions, kept for a while; a time-out is kept like an answer. So the same
+ * question, however often it is asked, costs the database at most a tenth of its time. There are a
+ * few places; the answer that ends first gives its place away. Called by serve.c. */
 #include <stdlib.h>
 
 #include "internal.h"
@@ -69,7 +69,7 @@ const char *serve_kept_find(const struct serve_kept *kept, const struct serve_qu
     return answer;
 }
 
-/* In place of the same question, or of what ends first. */
+/* Replaces the answer of the same question, or the one that ends first. */
 void serve_kept_put(struct serve_kept *kept, const struct serve_question *question,
                     const char *answer, int64_t took_ms, int64_t now_ms)
 {

@@ -1,4 +1,4 @@
-/* Signed links to one campaign, and the hash that is stored of a token. Pure. A link is
+/* Signed links to one campaign, and the hash by which a token is stored. Pure. A link is
  * CAMPAIGN.EXPIRES.MAC: the id in hexadecimal digits, seconds since 1970, HMAC-SHA256 of both. */
 #include <inttypes.h>
 #include <openssl/crypto.h>

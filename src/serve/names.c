@@ -32,7 +32,7 @@ struct serve_names {
     char *ids, *names, *days; /* of all, as arrays of SQL; NULL: nothing was read yet */
 };
 
-/* What was read before. */
+/* Frees the names that were read before. */
 static void forget(struct serve_names *names)
 {
     for (size_t index = 0; index < names->count; index++) {
@@ -73,7 +73,7 @@ static char *array_of(const struct rcpt_pg_rows *rows, int column)
     return literal;
 }
 
-/* The whole view at once: what it no longer has is forgotten. */
+/* Takes the whole view at once, so campaigns that it no longer has are forgotten. */
 static void on_answer(void *context, const struct rcpt_pg_rows *rows)
 {
     struct serve_names *names = context;
@@ -101,7 +101,8 @@ static int compare(const void *campaign, const void *element)
     return strcmp(campaign, ((const struct named *)element)->campaign);
 }
 
-/* An organisation sees no name of a campaign that belongs to others, too: the row may be theirs. */
+/* An organisation gets no name of a campaign that belongs to others as well, because the row may be
+ * theirs. */
 const struct serve_name *serve_names_find(const struct serve_names *names, const char *campaign,
                                           const char *organisation)
 {
@@ -124,7 +125,7 @@ void serve_names_all(const struct serve_names *names, const char *values[SERVE_N
     values[2] = names != NULL ? names->days : NULL;
 }
 
-/* Asks when it is time to, and the last answer has come. */
+/* Asks when it is time and the last answer has come. */
 void serve_names_tick(struct serve_names *names)
 {
     struct rcpt_pg_encoder *encoder = names != NULL ? rcpt_ask_begin(&names->ask) : NULL;
@@ -173,7 +174,7 @@ static void on_closed(void *context)
     closed(serve);
 }
 
-/* What was asked is answered as lost, without a line in the log. */
+/* A question in flight is answered as lost, without a line in the log. */
 void serve_names_close(struct serve_names *names, void (*closed)(struct rcpt_serve *serve))
 {
     names->on_closed = closed;
@@ -182,7 +183,7 @@ void serve_names_close(struct serve_names *names, void (*closed)(struct rcpt_ser
     rcpt_pg_close(names->asker.pg, on_closed, names);
 }
 
-/* Its outage is its own: a view that is gone says nothing about the interface. */
+/* It has an outage of its own, because a missing view does not affect the interface. */
 struct serve_names *serve_names_new(struct rcpt_serve *serve)
 {
     const struct rcpt_config *config = serve->settings.config;

@@ -32,7 +32,7 @@ static const char *const type_names[] = {[SERVE_TEXT] = "string",
                                          [SERVE_CHOICE] = "string",
                                          [SERVE_BOOLEAN] = "boolean"};
 
-/* What a parameter may be, by the same columns of the row by which it is checked. */
+/* The schema of a parameter, made from the columns of the row by which it is checked. */
 static void put_schema(struct rcpt_json *json, const struct serve_parameter *parameter,
                        const struct rcpt_config *config)
 {
@@ -84,7 +84,7 @@ static void put_parameter(struct rcpt_json *json, const struct serve_route *rout
     rcpt_json_end_object(json);
 }
 
-/* A body of this type. */
+/* Writes a body of this type. */
 static void put_body(struct rcpt_json *json, const char *type, const char *schema)
 {
     rcpt_json_key(json, type);
@@ -104,14 +104,14 @@ static void begin_answer(struct rcpt_json *json, const char *status, const char 
     rcpt_json_begin_object(json);
 }
 
-/* Its types, and itself. */
+/* Ends the list of types and the answer. */
 static void end_answer(struct rcpt_json *json)
 {
     rcpt_json_end_object(json);
     rcpt_json_end_object(json);
 }
 
-/* Of all statuses that are none of success. */
+/* The answer of a status that is no success. */
 static void put_problem(struct rcpt_json *json, const char *status, const char *what)
 {
     begin_answer(json, status, what);
@@ -165,7 +165,7 @@ static const char *scope_name(enum serve_scope scope)
                                     : "any";
 }
 
-/* One way to be admitted. */
+/* Writes one way to be admitted. */
 static void put_requirement(struct rcpt_json *json, const char *scheme)
 {
     rcpt_json_begin_object(json);
@@ -201,7 +201,7 @@ static void put_one_of(struct rcpt_json *json, const struct serve_route *route,
     rcpt_json_end_array(json);
 }
 
-/* One operation. x-scope and x-by-link say who may ask, for which OpenAPI has no word. */
+/* One operation. x-scope and x-by-link tell who may ask, for which OpenAPI has no word. */
 static void put_route(struct rcpt_json *json, const struct serve_route *route,
                       const struct rcpt_config *config)
 {
@@ -244,7 +244,7 @@ static void put_route(struct rcpt_json *json, const struct serve_route *route,
     rcpt_json_end_object(json);
 }
 
-/* A proxy that is trusted is no scheme of the client's. */
+/* A trusted proxy is not among the schemes, because the client does not choose it. */
 static void put_schemes(struct rcpt_json *json)
 {
     rcpt_json_key(json, "securitySchemes");

@@ -2,6 +2,8 @@
  * finds out from the address what to show. Called by serve.c. */
 #include "internal.h"
 
+#include "receiptd/base/error.h"
+
 static const struct {
     const char *path, *file, *type;
 } paths[] = {
@@ -27,12 +29,12 @@ static bool answer(struct serve_request *request, const char *file, const char *
     return false;
 }
 
-/* By its name alone: the document itself is no asset. */
+/* Finds the asset by its name; the document itself is not an asset. */
 static bool answer_asset(struct serve_request *request, struct rcpt_text name)
 {
     for (const struct serve_file *each = serve_files; each->name != NULL; each++) {
         const char *suffix = strrchr(each->name, '.');
-        for (size_t index = 0; index < sizeof(types) / sizeof(types[0]); index++)
+        for (size_t index = 0; index < RCPT_COUNT_OF(types); index++)
             if (rcpt_text_is(name, each->name) && suffix != NULL &&
                 strcmp(suffix, types[index].suffix) == 0)
                 return answer(request, each->name, types[index].type);
@@ -43,7 +45,7 @@ static bool answer_asset(struct serve_request *request, struct rcpt_text name)
 bool serve_page_answer(struct serve_request *request, struct rcpt_http_text path)
 {
     struct rcpt_text given = {path.bytes, path.size};
-    for (size_t index = 0; index < sizeof(paths) / sizeof(paths[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(paths); index++)
         if (rcpt_text_is(given, paths[index].path))
             return answer(request, paths[index].file, paths[index].type);
     if (rcpt_text_begins(given, assets))

@@ -1,14 +1,13 @@
 /* Questions to the database: a few connections with one question each at a time, and a queue of
- * those that wait for one (queue.h). One caller never has all connections, and neither have costly
- * questions: whatever one asks, others are answered meanwhile. A question that has been asked is
- * answered once, also when its connection is lost. Called by tokens.c, serve.c, export.c and
- * stream.c. */
+ * those that wait for one (queue.h). Neither one caller nor costly questions ever have all
+ * connections, so others are answered meanwhile. A question that has been asked is answered once,
+ * also when its connection is lost. Called by tokens.c, serve.c, export.c and stream.c. */
 #include <stdlib.h>
 
 #include "queue.h"
 
 #define MOST_CONNECTIONS 8u
-#define DROP_AFTER_MS    2000 /* a question that has waited longer is not asked any more */
+#define DROP_AFTER_MS    2000 /* a question that has waited longer is dropped */
 
 struct line { /* a connection */
     struct serve_pool *pool;
@@ -55,7 +54,7 @@ static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     send_waiting(pool);
 }
 
-/* Answered without rows and without an error: the asker says 503. */
+/* Answers without rows and without an error: the asker answers 503. */
 static void drop(struct serve_pool *pool, struct question *question)
 {
     pool->serve->stats.questions_dropped++;
@@ -86,7 +85,7 @@ static void send_by(struct line *line, struct question *question)
     rcpt_pg_submit(line->pg, &query, 1, on_result, question);
 }
 
-/* As far as connections are free, of which one stays for the other callers. */
+/* Sends questions while connections are free; one stays free for the other callers. */
 static void send_waiting(struct serve_pool *pool)
 {
     unsigned share = pool->up_count > 1 ? pool->up_count - 1 : 1;
@@ -118,8 +117,8 @@ int64_t serve_pool_took_ms(const struct serve_pool *pool)
     return pool->took_ms;
 }
 
-/* Who has waited for so long has gone, or will ask again. A costly question may have to wait for
- * the end of another one. */
+/* Drops late questions: their clients have gone, or will ask again. A costly question may have to
+ * wait for the end of another one. */
 void serve_pool_tick(struct serve_pool *pool)
 {
     drop_later_than(pool, DROP_AFTER_MS,
@@ -188,7 +187,7 @@ bool serve_pool_is_up(const struct serve_pool *pool)
     return pool->up_count > 0;
 }
 
-/* As of now. */
+/* The present figures. */
 struct serve_pool_figures serve_pool_figures(const struct serve_pool *pool)
 {
     return (struct serve_pool_figures){.waiting = pool->queue.waiting,

@@ -1,6 +1,7 @@
-/* The queue of questions. Round robin over callers, so what one of them asks delays no other by
- * more than one question. Who asks what waits already gets the same answer: a change has a thousand
- * viewers ask the same at once. One that was sent is not joined, since it may not see that change.
+/* The queue of questions. Callers take turns (round robin), so the questions of one delay another
+ * by at most one question. A caller whose question already waits gets the same answer, because a
+ * change makes a thousand viewers ask the same at once. A question that was sent is not joined,
+ * since it may not see that change.
  */
 #include "queue.h"
 
@@ -32,8 +33,8 @@ void queue_init(struct queue *queue)
 
 /* ---- callers ---- */
 
-/* Made with its first question. The list is walked: callers with questions are few, and each step
- * is a comparison. */
+/* Made with its first question. The list is searched from its front: callers with questions are
+ * few, and each step is a comparison. */
 static struct caller *caller_of(struct queue *queue, uint64_t key)
 {
     struct caller **link = &queue->callers;
@@ -64,7 +65,7 @@ static void forget_idle(struct queue *queue, struct caller *caller)
     free(caller);
 }
 
-/* The others come first now. */
+/* Moves the caller behind the others. */
 static void end_turn(struct queue *queue, struct caller *caller)
 {
     unlink_caller(queue, caller);
@@ -105,7 +106,7 @@ static bool same(const char *one, const char *other)
     return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
 }
 
-/* It only saves comparisons: who waits for an answer must not get another one's. */
+/* The hash only saves comparisons: an asker must not get the answer of another question. */
 static uint64_t hash_of(const struct serve_question *asked)
 {
     uint64_t hash = rcpt_text_hash(rcpt_text_of(asked->statement));
@@ -178,7 +179,7 @@ static void add_asker(struct question *question, struct caller *caller, serve_on
         join(caller, asker);
 }
 
-/* The caller is looked up first, and forgotten again where there is no place. */
+/* Looks up the caller first, and forgets it again if there is no place. */
 bool queue_add(struct queue *queue, const struct serve_question *asked, int64_t now_ms,
                serve_on_answer on_answer, void *context)
 {
@@ -256,7 +257,7 @@ struct question *queue_take_late(struct queue *queue, int64_t now_ms, int64_t mo
     return each;
 }
 
-/* With its last question a caller goes, too. */
+/* A caller is forgotten with its last question. */
 void queue_landed(struct queue *queue, struct question *question)
 {
     queue->costly_in_flight -= question->costly;

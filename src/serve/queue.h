@@ -1,8 +1,8 @@
 /* Questions that wait for a connection, by callers that take turns. Used by pool.c alone.
  *
- * A caller is who asks: a token, a link, an organisation, an address. Each has a queue of its own.
- * A question that several callers ask stands in the queue of each, and leaves all of them when the
- * first has its turn. Does not know connections.
+ * A caller is a token, a link, an organisation or an address. Each has a queue of its own. A
+ * question that several callers ask stands in the queue of each, and leaves all of them when the
+ * first has its turn. The queue does not know connections.
  */
 #ifndef RECEIPTD_SERVE_QUEUE_H
 #define RECEIPTD_SERVE_QUEUE_H
@@ -36,7 +36,7 @@ struct queue {
 };
 
 void queue_init(struct queue *queue);
-/* Of the caller's own places there are always some. False: there is no place. */
+/* Adds the question; some places are always kept for each caller. False: there is no place. */
 RCPT_MUST_CHECK bool queue_add(struct queue *queue, const struct serve_question *asked,
                                int64_t now_ms, serve_on_answer on_answer, void *context);
 /* The question whose turn it is, taken out; NULL: none may be asked now. One caller has at most
@@ -46,7 +46,7 @@ struct question *queue_take(struct queue *queue, unsigned share);
  * out; NULL: there is none. */
 struct question *queue_take_late(struct queue *queue, int64_t now_ms, int64_t most_ms,
                                  int64_t most_costly_ms);
-/* What was taken by queue_take() is in flight no more. */
+/* The question, which queue_take() returned, is no longer in flight. */
 void queue_landed(struct queue *queue, struct question *question);
 /* Each asker once. The question is in no queue by now, so an asker may ask the next one. */
 void question_answer(struct question *question, const struct rcpt_pg_rows *rows,

@@ -1,7 +1,7 @@
 /* POST /dead-letters/redrive: the only request that writes. Its work runs in a thread of the pool
  * with a session of its own by serve.operate_dsn, so the loop never waits. Read (the body) →
  * working (a worker thread; it sees copies only) → answered. Only a token in the Authorization
- * header admits: a browser sends none by itself, so no page elsewhere can make it ask. Called by
+ * header admits: a browser sends none by itself, so no foreign page can make it ask. Called by
  * serve.c. */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -49,7 +49,7 @@ struct redrive {
     int told;
 };
 
-/* With its request, which is answered by then. */
+/* Frees the redrive and its request, which is answered by then. */
 static void free_redrive(struct redrive *redrive)
 {
     free(redrive->dsn);
@@ -83,7 +83,7 @@ static bool take_key(struct redrive *redrive, struct rcpt_text name)
            fail(redrive, "the body has members reason or ids, and after, and no others");
 }
 
-/* Whether there is such a letter, the database will say. */
+/* Only the form is checked here; the database knows whether the letter exists. */
 static bool take_id(struct redrive *redrive, const char *id)
 {
     if (redrive->chosen_count >= MOST_CHOSEN)
@@ -105,7 +105,7 @@ static bool take_text(struct redrive *redrive, const char *text, unsigned depth)
                fail(redrive, "after is no `next` of an answer before");
     }
     if (!rcpt_reject_is_name(text) || redrive->reason != NULL)
-        return fail(redrive, "reason is none for which letters are kept: see docs/operations.md");
+        return fail(redrive, "reason is not a reason of dead letters: see docs/operations.md");
     redrive->reason = rcpt_strdup(text);
     return true;
 }
@@ -136,7 +136,7 @@ static bool on_token(void *context, const struct rcpt_json_token *token)
     }
 }
 
-/* False: `fault` says what is wrong. */
+/* Reads the body. False: `fault` is set. */
 static bool read_body(struct redrive *redrive)
 {
     struct rcpt_http_text body = rcpt_http_body(redrive->request->http);
@@ -163,7 +163,7 @@ static bool goes_on(void *context)
     return !atomic_load(redrive->ending) && time(NULL) < redrive->ends;
 }
 
-/* Also the ones of a page that is rolled back: they stay, too. */
+/* Also notes letters of a page that is rolled back: they stay, too. */
 static void on_left(void *context, const struct redrive_key *key, const char *why,
                     const char *detail)
 {
@@ -199,7 +199,7 @@ static void run(struct redrive *redrive, struct rcpt_session *session)
     redrive->good = redrive_letters(&settings, &redrive->counts, &redrive->error);
 }
 
-/* Nothing of the loop is touched here, and of the request nothing at all. */
+/* Runs in a worker thread: it uses neither the loop's state nor the request. */
 static void on_work(uv_work_t *work)
 {
     struct redrive *redrive = work->data;
@@ -244,8 +244,7 @@ static void answer_counts(const struct redrive *redrive)
     free(text);
 }
 
-/* What pages before the failure did is durable. Of the last one it is not known where its commit
- * was under way. */
+/* Pages before the failure are durable. The last page is uncertain if its commit was under way. */
 static void answer_error(const struct redrive *redrive)
 {
     const struct rcpt_error *error = &redrive->error;
@@ -264,7 +263,7 @@ static void answer_error(const struct redrive *redrive)
                              error->code, redrive->counts.moved);
 }
 
-/* The caller's place among those that redrive; 0 as the caller: a free one. NULL: there is none. */
+/* The caller's place among the running redrives; caller 0: a free place. NULL: there is none. */
 static uint64_t *place_of(struct rcpt_serve *serve, uint64_t caller)
 {
     for (size_t index = 0; index < SERVE_MOST_REDRIVES; index++)
@@ -298,7 +297,7 @@ static void on_worked(uv_work_t *work, int status)
 
 /* ---- the beginning ---- */
 
-/* Whether /me lists the redrive: the page shows its button to those alone. */
+/* Whether /me lists the redrive: the page shows its button only then. */
 bool serve_redrive_admits(const struct serve_request *request)
 {
     return request->token != NULL && request->organisation == NULL &&
@@ -333,7 +332,7 @@ static void begin(struct redrive *redrive)
     RCPT_ASSERT(uv_queue_work(serve->settings.loop, &redrive->work, on_work, on_worked) == 0);
 }
 
-/* What is wrong with who asks comes before what is wrong with the body. */
+/* Faults of the caller are answered before faults of the body. */
 void serve_redrive_begin(struct serve_request *request)
 {
     struct redrive *redrive = rcpt_calloc(1, sizeof(*redrive));

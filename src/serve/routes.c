@@ -1,5 +1,5 @@
-/* The table of routes. Routing, the checks of parameters, /openapi.json and a test of what other
- * organisations see all come from it: a new route is a row here, and a file in sql/serve. */
+/* The table of routes. Routing, the checks of parameters, /openapi.json and a test of access by
+ * other organisations all come from it: a new route is a row here, and a file in sql/serve. */
 #include <errno.h>
 #include <inttypes.h>
 #include <regex.h>
@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "internal.h"
+
+#include "receiptd/base/error.h"
 
 #define CAMPAIGN                                                                                   \
     {                                                                                              \
@@ -70,7 +72,7 @@ static const struct serve_route routes[] = {
                      .words =
                          "match|changed|rate|problems|name|date|targeted|sent|delivered|opened|"
                          "clicked",
-                     .doc = "what fits q best, then the latest change (match); latest change, "
+                     .doc = "best match of q, then the latest change (match); latest change, "
                             "lowest delivery rate, most failures, latest date or most messages "
                             "first; by name"},
                     AFTER(CAMPAIGN_KEY),
@@ -114,12 +116,13 @@ static const struct serve_route routes[] = {
      .doc = "every message of a campaign, however many"},
     {RCPT_HTTP_GET, "/messages", SERVE_SUPPORT, .one_of = true, .kind = SERVE_ROW,
      .statement = "messages",
-     .parameters = {{.name = "q", .doc = "id of the message, or the one that a gateway gave it"},
-                    {.name = "customer",
-                     .doc = "id of the person: the newest 100 messages",
-                     .statement = "messages_of_customer",
-                     .is_on = has_customers,
-                     .off = "nothing says whose messages are: set inbox.columns.customer_id"}},
+     .parameters =
+         {{.name = "q", .doc = "id of the message, or the one that a gateway gave it"},
+          {.name = "customer",
+           .doc = "id of the person: the newest 100 messages",
+           .statement = "messages_of_customer",
+           .is_on = has_customers,
+           .off = "no column names the customer of a message: set inbox.columns.customer_id"}},
      .id = "findMessages", .gives = "Messages", .doc = "messages by an id, or of a customer"},
     {RCPT_HTTP_GET, "/messages/{message}", SERVE_SUPPORT, false, false, SERVE_ROW,
      .statement = "message",
@@ -187,14 +190,14 @@ static const struct serve_route routes[] = {
 /* For all that is made from the table: OpenAPI, figures, tests. */
 const struct serve_route *serve_routes(size_t *count)
 {
-    *count = sizeof(routes) / sizeof(routes[0]);
+    *count = RCPT_COUNT_OF(routes);
     return routes;
 }
 
 /* ---- paths and queries ---- */
 
-/* Percent escapes undone, in queries `+` too. NULL: an escape is no good, or the result is no text
- * that PostgreSQL takes. */
+/* Undoes percent escapes, in queries `+` too. NULL: an escape is malformed, or PostgreSQL cannot
+ * hold the result as text. */
 static char *decode(struct rcpt_arena *arena, const char *bytes, size_t size, bool plus)
 {
     char *text = rcpt_arena_alloc(arena, size + 1);
@@ -276,7 +279,7 @@ int serve_routes_find(struct serve_request *request, enum rcpt_http_method metho
     /* A slash at the end is a segment without a name. */
     if (path.size == 0 || path.bytes[path.size - 1] == '/')
         return status;
-    for (size_t index = 0; index < sizeof(routes) / sizeof(routes[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(routes); index++) {
         if (!fits(&routes[index], (struct rcpt_text){path.bytes, path.size}))
             continue;
         request->methods |= (unsigned)routes[index].method;
@@ -287,7 +290,7 @@ int serve_routes_find(struct serve_request *request, enum rcpt_http_method metho
     return request->route != NULL ? 0 : status;
 }
 
-/* ---- what it asks for ---- */
+/* ---- parameters ---- */
 
 /* The segment at the place of {name}, as it came. */
 static struct rcpt_text segment_of(const struct serve_route *route, const char *name,
@@ -338,7 +341,7 @@ static bool is_in_range(const struct serve_parameter *parameter, const char *val
            number <= parameter->most;
 }
 
-/* False: `fault` says what is wrong, and what would be right. */
+/* False: `fault` names the fault and the right values. */
 static bool is_good(const struct serve_parameter *parameter, const char *value, char fault[160])
 {
     size_t size = value != NULL ? characters_of(value) : 0;
@@ -348,7 +351,7 @@ static bool is_good(const struct serve_parameter *parameter, const char *value, 
     else if (size == 0 || size > SERVE_MOST_TEXT)
         snprintf(fault, 160, "has %zu characters: from 1 to %u are allowed", size, SERVE_MOST_TEXT);
     else if (parameter->words != NULL && !is_choice(parameter->words, value))
-        snprintf(fault, 160, "is none of the values that it may have: %s", parameter->words);
+        snprintf(fault, 160, "must be one of %s", parameter->words);
     else if (parameter->pattern != NULL && !has_form(parameter->pattern, value))
         snprintf(fault, 160, "is no `next` of a page before");
     else if (parameter->type == SERVE_INTEGER && !is_in_range(parameter, value))
@@ -383,8 +386,8 @@ static bool read_one(struct serve_request *request, size_t index, struct rcpt_ht
     return false;
 }
 
-/* A name that no parameter has is a mistake of the caller's, who would wonder why it does nothing.
- */
+/* An unknown name is a mistake of the client, which would otherwise have no effect and no
+ * explanation. */
 static bool knows_all(const struct serve_request *request, struct rcpt_http_text query)
 {
     struct rcpt_text rest = {query.bytes, query.bytes != NULL ? query.size : 0};
@@ -418,7 +421,7 @@ void serve_routes_list_one_of(const struct serve_route *route, const struct rcpt
                                      route->parameters[index].name);
 }
 
-/* Where only one of them can mean something. */
+/* Whether exactly one of the parameters that exclude each other is given. */
 static bool gives_one(const struct serve_request *request, char problem[256])
 {
     unsigned given = 0;
@@ -432,7 +435,7 @@ static bool gives_one(const struct serve_request *request, char problem[256])
     return false;
 }
 
-/* The first fault is told. */
+/* Reports the first fault only. */
 bool serve_routes_read(struct serve_request *request, char problem[256])
 {
     struct rcpt_http_text query = rcpt_http_query(request->http);
@@ -459,7 +462,7 @@ const char *serve_value(const struct serve_request *request, const char *name)
     return NULL;
 }
 
-/* What it holds lives in its arena. */
+/* The request's other memory lies in its arena. */
 void serve_request_free(struct serve_request *request)
 {
     serve_counts_add(request);

@@ -1,5 +1,5 @@
-/* Routes that a statement answers with one row: what is asked first (a parameter's own statement),
- * then the route's. Answers of costly ones are kept (kept.c). Called by serve.c. */
+/* Routes that a statement answers with one row: a parameter's own statement is asked first, then
+ * the route's. Answers of costly ones are kept (kept.c). Called by serve.c. */
 #include <stdlib.h>
 
 #include "internal.h"
@@ -49,7 +49,7 @@ static int put_names(const struct serve_request *request, const char **values)
     return 2;
 }
 
-/* What the request has to ask now. */
+/* Makes the question that the request has to ask now. */
 static void make_question(const struct serve_request *request, struct asked *asked)
 {
     const char *off;
@@ -76,15 +76,15 @@ static void make_question(const struct serve_request *request, struct asked *ask
 
 static void ask(struct serve_request *request);
 
-/* Nothing is kept of it. */
+/* Answers with the failure, which is not kept. */
 static void fail(struct serve_request *request, const struct rcpt_error *error)
 {
     serve_answer_failure(request, error);
     serve_request_free(request);
 }
 
-/* No body: there is no such thing, or it is another organisation's. What was asked first takes its
- * parameter's place. */
+/* Without a body, the object does not exist, or belongs to another organisation. The answer of a
+ * first question replaces its parameter. */
 static void go_on(struct serve_request *request, const char *body)
 {
     const struct serve_parameter *first = request->settings != NULL ? first_of(request) : NULL;
@@ -112,7 +112,7 @@ static int64_t now_of(const struct serve_request *request)
     return (int64_t)uv_now(request->serve->settings.loop);
 }
 
-/* That it took too long is an answer, too, and a costly one. */
+/* A time-out is kept like an answer, and counts as costly. */
 static void on_row(void *context, const struct rcpt_pg_rows *rows, const struct rcpt_error *error)
 {
     struct serve_request *request = context;
@@ -132,7 +132,7 @@ static void on_row(void *context, const struct rcpt_pg_rows *rows, const struct 
         fail(request, error);
 }
 
-/* While the database is away, what was kept is no answer: it would look like one of now. */
+/* While the database is away, kept answers are not used, because they would look current. */
 static void ask(struct serve_request *request)
 {
     const struct rcpt_serve *serve = request->serve;
@@ -148,7 +148,7 @@ static void ask(struct serve_request *request)
     }
 }
 
-/* Its value says whether it is asked. */
+/* The parameter's value decides whether its statement is asked. */
 static void choose_first(struct serve_request *request, const struct serve_parameter *first)
 {
     const char **value = &request->values[first - request->route->parameters];
@@ -162,7 +162,7 @@ static void choose_first(struct serve_request *request, const struct serve_param
     free(settings);
 }
 
-/* What is off is said before anything is asked. */
+/* Answers for routes and parameters that are off before any question. */
 void serve_row_begin(struct serve_request *request)
 {
     const struct serve_parameter *first = first_of(request);

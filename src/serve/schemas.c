@@ -1,14 +1,15 @@
-/* What bodies look like: one row for each component of the OpenAPI document. Rows of the table of
- * routes name them, and a test compares every route's answer with its component, so a column that a
+/* The schemas of bodies: one row for each component of the OpenAPI document. Rows of the table of
+ * routes name them, and a test compares every route's answer with its component. So a column that a
  * statement of sql/serve gets or loses is a change here. Called by openapi.c.
  *
- * Members stand as "name: type, …". A type is a word of `words` below, words that a value may be
- * (a|b|c), or a component. Behind it: [] a list of it, {} an object whose values are of it, ? or
- * null. A name with ? behind it may be missing. "only" in front: there are no other members;
- * "either": the names of components, of which it is one. */
+ * Members stand as "name: type, …". A type is a word of `words` below, the words that a value may
+ * be (a|b|c), or a component. A suffix extends it: [] is a list of it, {} an object whose values
+ * are of it, ? allows null. A name with ? behind it may be missing. "only" in front: there are no
+ * other members; "either": the names of components, of which it is one. */
 #include <stdio.h>
 
 #include "internal.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/json.h"
 #include "receiptd/core/record.h"
 
@@ -51,7 +52,7 @@ static const struct {
      "message_id: text, status: text, status_at: time?, flags: text[], updated_at: time?, "
      "customer_id: text?, channel: text?"},
     {"Messages", "messages that were found", "messages: Found[]"},
-    {"Found", "a message, and by what it was found",
+    {"Found", "a message, and the field by which it was found",
      "message_id: text, campaign_id: text?, org_id: text?, status: text, status_at: time?, "
      "found_by: text"},
     {"Message", "what happened to a message",
@@ -59,7 +60,7 @@ static const struct {
      "parts: Parts?, status: text, status_code: integer, status_at: time?, updated_at: time?, "
      "flags: text[], path: text[], receipts: Receipt[], "
      "parked: Parked[], dead_letters: Letter[], actions: Due[]"},
-    {"Receipt", "a receipt and what it did",
+    {"Receipt", "a receipt and its effect",
      "at: time?, recorded_at: time, topic: text, partition: integer, offset: integer, "
      "index: integer, status: text, old: text?, new: text?, gained: text[], gateway: text?, "
      "reason: text?, reason_class: text?, event_id: text?, part: integer?, parts: integer?, "
@@ -104,10 +105,10 @@ static const struct {
      "only reason: reason, after?: letter"},
     {"RedriveByIds", "some letters; after: `next` of the answer before",
      "only ids: letter[], after?: letter"},
-    {"Redriven", "what was moved; next: ask again with it as after",
+    {"Redriven", "the result of a redrive; pass next as after to go on",
      "redriven: integer, receipts: integer, left: integer, letters_left: Left[], next: text?"},
     {"Left", "a letter that was not moved", "id: text, why: text, detail: text"},
-    {"State", "what the database knows; parked and letters are exact up to 10 000",
+    {"State", "the state by the database; parked and letters are exact up to 10 000",
      "instance: text?, ready: boolean, partitions: Partition[], parked: integer?, "
      "parked_is_estimate: boolean?, letters: integer?, letters_is_estimate: boolean?, daemons: "
      "Daemon[], instances: Instance[], as_of: time?, "
@@ -115,7 +116,7 @@ static const struct {
     {"Partition", "how far a partition is applied",
      "topic: text, partition: integer, position: integer, lag: integer?, newest_at: time?"},
     {"Daemon", "sessions of a daemon", "instance: text, sessions: integer"},
-    {"Instance", "what an instance said of itself",
+    {"Instance", "an instance by its own status document",
      "name: text, at: time, age_s: number, status: object"},
     {"Me", "who asks, and what is allowed",
      "organisation: text?, scopes: text[], link: Link?, redrive: boolean, version: text"},
@@ -151,7 +152,7 @@ static bool take_suffix(struct rcpt_text *type, const char *suffix)
     return true;
 }
 
-/* Those for which letters are kept. */
+/* The reasons for which letters are kept. */
 static void put_reasons(struct rcpt_json *json)
 {
     rcpt_json_key(json, "enum");
@@ -220,7 +221,7 @@ static void put_component(struct rcpt_json *json, struct rcpt_text name, bool or
 /* One value: neither a list nor a map. */
 static void put_single(struct rcpt_json *json, struct rcpt_text type, bool or_null)
 {
-    for (size_t index = 0; index < sizeof(words) / sizeof(words[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(words); index++)
         if (rcpt_text_is(type, words[index].word)) {
             put_word(json, index, or_null);
             return;
@@ -317,7 +318,7 @@ static void put_object(struct rcpt_json *json, const char *members)
 void serve_schemas_put(struct rcpt_json *json)
 {
     rcpt_json_begin_object(json);
-    for (size_t index = 0; index < sizeof(schemas) / sizeof(schemas[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(schemas); index++) {
         rcpt_json_key(json, schemas[index].name);
         rcpt_json_begin_object(json);
         rcpt_json_put_text(json, "description", schemas[index].doc);

@@ -1,8 +1,8 @@
-/* The interface as a whole: settings, life, and the way of a request: the host that it names, its
- * route, who asks (access.c), its parameters, then the answer of the route's kind.
+/* The interface as a whole: settings, life, and the way of a request. The steps are the host that
+ * it names, its route, its caller (access.c), its parameters, and the answer of the route's kind.
  *
- * Its life: started, stopping (streams and lists end, requests in hand are answered), closing (each
- * part reports its end to on_part_closed(), the last one frees the module). */
+ * Its life: started; stopping (streams and lists end, open requests are answered); closing. When it
+ * closes, each part reports its end to on_part_closed(), and the last one frees the module. */
 #include <stdlib.h>
 #include <sysexits.h>
 
@@ -12,7 +12,7 @@
 
 #define MOST_CONNECTIONS 2048u
 #define MOST_PROXIES     32u
-#define UNKNOWN_A_SECOND 50u /* tokens that nobody knows, of one address: tokens.c */
+#define UNKNOWN_A_SECOND 50u /* unknown tokens from one address: tokens.c */
 #define JSON             "application/json"
 #define NO_STORE         "no-store"
 #define CHECK_AGAIN      "no-cache" /* a client may keep it, and asks whether it still holds */
@@ -26,7 +26,7 @@ static void refuse(struct serve_request *request, int status, const char *code, 
     serve_request_free(request);
 }
 
-/* What the client may do, for a page that shows no more than that. */
+/* The client's rights, for a page that shows no more than that. */
 static void answer_me(struct serve_request *request)
 {
     static const char *const names[] = {"read", "support", "operate"};
@@ -66,7 +66,7 @@ static void answer_me(struct serve_request *request)
     serve_request_free(request);
 }
 
-/* Of answers that HEAD does not begin. */
+/* The content type of answers that HEAD does not begin. */
 static const char *type_of(const struct serve_request *request)
 {
     const char *format = serve_value(request, "format");
@@ -151,7 +151,7 @@ static bool host_is_ours(const struct rcpt_serve *serve, const struct rcpt_http_
     return rcpt_http_asks_for(http, serve->is_local, serve->settings.config->serve.hosts);
 }
 
-/* Who asks and for what is found out later. */
+/* The caller and the route are found out later. */
 static struct serve_request *new_request(struct rcpt_serve *serve, struct rcpt_http_request *http)
 {
     struct serve_request *request = rcpt_calloc(1, sizeof(*request));
@@ -174,7 +174,7 @@ static void answer_options(struct serve_request *request)
     serve_request_free(request);
 }
 
-/* What costs nothing is refused before the database is asked for a token. */
+/* Checks that cost nothing come before the database is asked for a token. */
 static void on_request(void *context, struct rcpt_http_request *http)
 {
     struct rcpt_serve *serve = context;
@@ -195,7 +195,7 @@ static void on_request(void *context, struct rcpt_http_request *http)
         serve_access(request);
 }
 
-/* The page holds no data, so everybody may have it. */
+/* The page holds no data, so it needs no access right. */
 static void on_page(void *context, struct rcpt_http_request *http)
 {
     struct rcpt_serve *serve = context;
@@ -257,7 +257,7 @@ static void close_all(struct rcpt_serve *serve)
         serve_names_close(serve->names, on_part_closed);
 }
 
-/* All that is bounded by time; the last tick closes. */
+/* Runs the time-outs of all parts; the last tick closes. */
 static void on_tick(uv_timer_t *timer)
 {
     struct rcpt_serve *serve = timer->data;
@@ -272,7 +272,7 @@ static void on_tick(uv_timer_t *timer)
         close_all(serve);
 }
 
-/* Viewers and the process are told. */
+/* Reports the change to viewers and to the process. */
 static void on_pool_changed(struct rcpt_serve *serve)
 {
     bool up = serve_pool_is_up(serve->pool);
@@ -283,7 +283,7 @@ static void on_pool_changed(struct rcpt_serve *serve)
         serve->settings.on_ready(serve->settings.context, up);
 }
 
-/* What a reader of the configuration cannot see from one key alone. */
+/* Checks that concern several keys of the configuration. */
 static bool check(const struct rcpt_serve *serve, struct rcpt_error *error)
 {
     const struct rcpt_config *config = serve->settings.config;
@@ -303,7 +303,7 @@ static bool check(const struct rcpt_serve *serve, struct rcpt_error *error)
     return true;
 }
 
-/* Networks of trusted proxies; the server copies what it needs of them. */
+/* Networks of trusted proxies; the server copies them. */
 static size_t split_proxies(char *list, const char *proxies[MOST_PROXIES])
 {
     size_t count = 0;

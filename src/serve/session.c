@@ -1,5 +1,4 @@
-/* Sessions of the interface: whose role they have, and what they may not do. Called by pool.c and
- * names.c. */
+/* Sessions of the interface: their role, and their limits. Called by pool.c and names.c. */
 #include "internal.h"
 #include "receiptd/config/rule_columns.h"
 
@@ -9,8 +8,8 @@ const char *serve_dsn(const struct rcpt_config *config)
     return config->serve.dsn != NULL ? config->serve.dsn : config->postgres.dsn;
 }
 
-/* Sessions are read-only, and a statement is cancelled at its timeout: a reader cannot hold
- * anything up for long. */
+/* Sessions are read-only, and a statement is cancelled at its timeout: a reader cannot block other
+ * work for long. */
 struct rcpt_pg_settings serve_pg_settings(struct rcpt_serve *serve, const char *name)
 {
     const struct rcpt_config *config = serve->settings.config;
@@ -32,7 +31,7 @@ struct rcpt_pg_settings serve_pg_settings(struct rcpt_serve *serve, const char *
 /* NULL: nothing is counted by the channel, and no key names it. */
 static const char *channel_of(const struct rcpt_config *config)
 {
-    struct rcpt_dimensions dimensions;
+    struct rcpt_kinds dimensions;
     rcpt_dimensions_read(config, &dimensions);
     for (size_t index = 0; index < dimensions.count; index++)
         if (strcmp(dimensions.names[index], "channel") == 0)
@@ -55,8 +54,8 @@ static void add_expiry(const struct rcpt_config *config, struct rcpt_serve_colum
     }
 }
 
-/* What is counted by a column says where it is; otherwise the key does. The inbox of our own has
- * created_at; a table of the platform's only where a key names it. */
+/* If a dimension counts by a column, that column is used; otherwise the key names it. Our own inbox
+ * has created_at; a table of the platform has it only if a key names it. */
 struct rcpt_serve_columns rcpt_serve_columns_of(const struct rcpt_config *config)
 {
     const char *customer = rcpt_groups_column(config, "customer");

@@ -1,5 +1,5 @@
-/* What is counted of requests, by route and status, for the metrics. Reading costs nothing until a
- * page of metrics is asked for. Called by routes.c (a request is over), pool.c and operate. */
+/* Counts requests by route and status, for the metrics. Figures are collected only when a page of
+ * metrics is asked for. Called by routes.c (a request is over), pool.c and operate. */
 #include <stdlib.h>
 
 #include "internal.h"

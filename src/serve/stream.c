@@ -1,12 +1,12 @@
-/* Server-sent events: what changed since the last poll, for all viewers by one question a second,
- * and by a second one the funnels of the campaigns that they look at.
+/* Server-sent events with the changes since the last poll. One question a second serves all
+ * viewers. A second question gets the funnels of the campaigns that they look at.
  *
  * Viewers with the same organisation and campaign are one audience. Each tick makes one text for an
  * audience, which its viewers share: nothing is made or copied for a single one. A viewer that has
- * not taken all of the last text gets nothing until it has; then, like one whose database was away,
- * it is told to fetch everything again (a `campaign` event without an id). One that takes nothing
- * for the server's write_timeout_ms is cut off. Each stream ends after some minutes: the client
- * opens it again, and its token is checked again. */
+ * not taken all of the last text gets nothing until it has. Then, as after an outage of the
+ * database, it gets the event to fetch everything again (a `campaign` event without an id). One
+ * that takes nothing for the server's write_timeout_ms is cut off. Each stream ends after some
+ * minutes: the client opens it again, and its token is checked again. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static int64_t now_of(const struct serve_stream *stream)
 
 /* ---- writing ---- */
 
-/* To those that are ready for it. `events` are counted. */
+/* Writes to the viewers that are ready, and counts the `events`. */
 static void write_to(struct serve_stream *stream, const struct audience *audience, const char *text,
                      size_t size, unsigned events)
 {
@@ -88,7 +88,8 @@ static void tell_all(struct serve_stream *stream, const struct serve_changes *ch
             tell(stream, audience, changes);
 }
 
-/* Behind also after an outage between two polls: a snapshot of before may be of another server. */
+/* Viewers are also behind after an outage between two polls, because the old snapshot may be of
+ * another server. */
 void serve_stream_health(struct serve_stream *stream)
 {
     struct serve_changes changes = {.rows = NULL};
@@ -97,7 +98,7 @@ void serve_stream_health(struct serve_stream *stream)
     tell_all(stream, &changes);
 }
 
-/* Told only when it has become another number of seconds. */
+/* Sent only when the number of seconds has changed. */
 static void note_behind(struct serve_stream *stream, const char *behind_s,
                         struct serve_changes *changes)
 {
@@ -108,8 +109,8 @@ static void note_behind(struct serve_stream *stream, const char *behind_s,
     put_health(stream, changes->health);
 }
 
-/* One text for all viewers of the audience, as in tell(): it is as of a moment after the poll, so
- * what changes later is in the next one. */
+/* One text for all viewers of the audience, as in tell(): it is from a moment after the poll, so
+ * later changes are in the next one. */
 static void tell_funnel(struct serve_stream *stream, const struct audience *audience,
                         const char *funnel)
 {
@@ -154,8 +155,8 @@ static void end_poll(struct serve_stream *stream)
 /* Columns of sql/serve/funnel. */
 enum { FUNNELS_BODY, FUNNELS_N };
 
-/* A campaign without a row has no receipt yet, or is another organisation's: its viewers are told
- * to fetch it, as after a failure (`rows` NULL). */
+/* A campaign without a row has no receipt yet, or is another organisation's: its viewers get the
+ * event to fetch it, as after a failure (`rows` NULL). */
 static void on_funnels(void *context, const struct rcpt_pg_rows *rows,
                        const struct rcpt_error *error)
 {
@@ -179,8 +180,8 @@ static void on_funnels(void *context, const struct rcpt_pg_rows *rows,
     end_poll(stream);
 }
 
-/* As JSON, which sql/serve/funnel.sql explains. NULL: no campaign that somebody looks at has
- * changed. */
+/* The changed campaigns with viewers, as JSON in the form that sql/serve/funnel.sql explains. NULL:
+ * there is none. */
 static char *list_changed(struct serve_stream *stream)
 {
     char *text = NULL;
@@ -213,7 +214,7 @@ static char *list_changed(struct serve_stream *stream)
     return NULL;
 }
 
-/* Without an answer the viewers are told without funnels. */
+/* Without an answer the viewers get events without funnels. */
 static void ask_funnels(struct serve_stream *stream)
 {
     char *list = list_changed(stream);
@@ -259,7 +260,8 @@ static void poll(struct serve_stream *stream)
 
 /* ---- time ---- */
 
-/* It has taken what it was behind with, and is told what it missed: to fetch again. */
+/* The viewer has taken the text that it was behind with. It missed others, so it gets the event to
+ * fetch everything again. */
 static void catch_up(struct serve_stream *stream, const struct audience *audience,
                      struct viewer *viewer)
 {
@@ -315,7 +317,7 @@ void serve_stream_tick(struct serve_stream *stream)
 {
     tick_viewers(stream);
     if (stream->audiences == NULL) {
-        free(stream->snapshot); /* without viewers nobody polls */
+        free(stream->snapshot); /* without viewers the polls stop */
         stream->snapshot = NULL;
         return;
     }

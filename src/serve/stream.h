@@ -1,5 +1,5 @@
-/* The stream of changes: its viewers, and what it says, as texts of server-sent events. Used by
- * stream.c, viewers.c and stream_text.c alone. */
+/* The stream of changes: its viewers, and its texts of server-sent events. Used by stream.c,
+ * viewers.c and stream_text.c alone. */
 #ifndef RECEIPTD_SERVE_STREAM_H
 #define RECEIPTD_SERVE_STREAM_H
 
@@ -8,7 +8,7 @@
 
 #define STREAM_MOST_TEXT (128u * 1024) /* of one tick */
 
-/* What some viewers see. */
+/* The part that some viewers see. */
 struct serve_sight {
     char *organisation, *campaign; /* NULL: all */
     uint64_t campaign_hash;
@@ -65,7 +65,7 @@ enum {
     CHANGES_BEHIND_S
 };
 
-/* What is to be told. */
+/* The changes to be sent. */
 struct serve_changes {
     char health[160];                /* "": as before */
     const char *changed_at;          /* of what follows */
@@ -74,10 +74,10 @@ struct serve_changes {
     uint64_t *hashes;                /* of their names */
 };
 
-/* What the client cannot see by itself: whether the database answers, and how far its counters
- * trail Kafka (`behind_s` as JSON; "": not known). */
+/* The health event: whether the database answers, and how far its counters trail Kafka (`behind_s`
+ * as JSON; "": not known). A client cannot see either by itself. */
 void serve_put_health(char text[160], bool up, const char *behind_s);
-/* Some of it may have changed. */
+/* Whether a part of this sight may have changed. */
 bool serve_has_changed(const struct serve_sight *sight, const struct serve_changes *changes);
 /* Health and campaigns as one text, so each viewer is woken once. Returns the number of events. */
 unsigned serve_put_changes(FILE *out, const struct serve_sight *sight,

@@ -1,7 +1,7 @@
-/* Whose tokens these are. One question at a time asks for all that wait, so unknown tokens cost the
- * database little, and keep no reader out. A source that brings many unknown ones waits for the
- * next tick, unless its token was known lately. One connection has one token that is looked up;
- * hashes that were refused are remembered for some seconds. Called by access.c and serve.c. */
+/* Looks up tokens. One question at a time asks for all that wait, so unknown tokens cost the
+ * database little, and delay no reader. A source that brings many unknown ones waits for the next
+ * tick, unless its token was known recently. One connection has one token that is looked up; hashes
+ * that were refused are remembered for some seconds. Called by access.c and serve.c. */
 #include <stdlib.h>
 
 #include "internal.h"
@@ -85,7 +85,7 @@ static void refuse(struct serve_request *request)
 /* Columns of sql/serve/token. */
 enum { TOKEN_HASH, TOKEN_SCOPES, TOKEN_ORG_ID, TOKEN_NAME };
 
-/* The token is the caller from now on, by whatever connection it comes. */
+/* The token is the caller from now on, on any connection. */
 static void admit(struct serve_request *request, uint64_t key, const struct rcpt_pg_rows *rows,
                   size_t row)
 {
@@ -99,7 +99,7 @@ static void admit(struct serve_request *request, uint64_t key, const struct rcpt
     request->serve->when_admitted(request);
 }
 
-/* The row of the hash; the count of rows: nobody's. */
+/* The index of the row with this hash; the count of rows if there is none. */
 static size_t row_of(const struct rcpt_pg_rows *rows, const char *hash)
 {
     size_t row = 0, count = rcpt_pg_rows_count(rows);
@@ -212,7 +212,7 @@ bool serve_tokens_are_idle(const struct serve_tokens *tokens)
     return tokens->waiting == NULL && tokens->asked == NULL;
 }
 
-/* Those of the tick before, too, as far as they did not fit. */
+/* Also asks for look-ups of the tick before that did not fit. */
 void serve_tokens_tick(struct serve_tokens *tokens)
 {
     for (struct look_up *each = tokens->waiting; each != NULL; each = each->next)
@@ -222,7 +222,7 @@ void serve_tokens_tick(struct serve_tokens *tokens)
 
 /* ---- who waits ---- */
 
-/* Of SHA-256, so nobody finds two tokens with the same one. */
+/* The first bytes of SHA-256, so two tokens with the same key cannot be found. */
 static uint64_t key_of(const char *hash)
 {
     char start[17] = "";
@@ -263,8 +263,7 @@ static void add_waiter(struct look_up *look_up, struct serve_request *request)
     look_up->waiters = waiter;
 }
 
-/* Clients ask with one token on a connection; who brings another one while the first is looked up,
- * is guessing. */
+/* Clients use one token on a connection; a second one while the first is looked up is a guess. */
 static void refuse_for_now(struct serve_request *request)
 {
     serve_answer_problem(request, 429, "too_many",

@@ -1,5 +1,5 @@
-/* Who watches a stream of changes: viewers, their audiences, and how many each caller has. Called
- * by serve.c and stream.c. */
+/* Viewers of streams of changes, their audiences, and the number that each caller has. Called by
+ * serve.c and stream.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -22,7 +22,7 @@ static struct holder *holder_of(struct serve_stream *stream, uint64_t caller)
     return stream->holders = made;
 }
 
-/* With the last stream of a caller its entry goes. */
+/* The caller's entry is freed with its last stream. */
 static void let_go(struct serve_stream *stream, struct holder *holder)
 {
     struct holder **link = &stream->holders;
@@ -58,8 +58,8 @@ static void on_gone(void *context)
     viewer->gone = true; /* it may be writing: the tick frees */
 }
 
-/* The first viewer comes between two polls or before any: what it fetched before may be old by
- * then, so it fetches when the stream is open. */
+/* The first viewer comes between two polls, or before any. Data that it fetched earlier may be old
+ * by then, so it fetches again when the stream is open. */
 static void begin_stream(struct serve_request *request, struct viewer *viewer,
                          const struct serve_stream *stream)
 {
@@ -95,7 +95,7 @@ static char *copy(const char *text)
     return text != NULL ? rcpt_strdup(text) : NULL;
 }
 
-/* The one with this organisation and campaign, made where there is none. */
+/* The audience with this organisation and campaign; makes it if there is none. */
 static struct audience *audience_of(struct serve_stream *stream, const char *organisation,
                                     const char *campaign)
 {
@@ -114,8 +114,8 @@ static struct audience *audience_of(struct serve_stream *stream, const char *org
 }
 
 /* The caller with the most streams gives up the one that would end first, for a caller that has
- * fewer: so none has all of them, and one alone may have as many as are free. False: this caller
- * has its share. The tick frees an audience without viewers. */
+ * fewer. So no caller has all of them, and one alone may have as many as are free. False: this
+ * caller has its share. The tick frees an audience without viewers. */
 static bool make_room(struct serve_stream *stream, uint64_t caller)
 {
     struct holder *most = NULL;
@@ -160,7 +160,7 @@ void serve_stream_add(struct serve_request *request)
     stream->count++;
     begin_stream(request, viewer, stream);
     serve_request_free(request);
-    /* Of what changes before there is a snapshot, nobody gets the name. */
+    /* Changes before the first snapshot cannot be named: the viewer fetches everything again. */
     if (stream->snapshot == NULL)
         stream->behind = true;
     stream->poll_ms = stream->snapshot == NULL ? 0 : stream->poll_ms;

@@ -1,6 +1,6 @@
 /* Records of topics into transactions, one in flight: the statement that moves the positions comes
- * first, the owner's statements follow. What arrives meanwhile is the next transaction. Called by
- * the consumer (consumer.h) and by reader.c. */
+ * first, the owner's statements follow. Records that arrive meanwhile form the next transaction.
+ * Called by the consumer (consumer.h) and by reader.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,8 +111,8 @@ static void put_moves(const struct topics_reader *reader, struct rcpt_pg_encoder
     free(moved);
 }
 
-/* The consumer limits how often it really does. Called by the tick, too: records that no consumer
- * gets make no batch. */
+/* The consumer limits how often it really commits. The tick calls this, too, because records that
+ * no consumer gets make no batch. */
 void topics_batch_commit(const struct topics_reader *reader)
 {
     struct rcpt_kafka_partition *places = rcpt_calloc(reader->partition_count + 1, sizeof(*places));
@@ -177,7 +177,7 @@ static void submit(struct topics_reader *reader, struct topics_batch *batch)
         rcpt_pg_encoder_free(batch->encoders[index]);
 }
 
-/* Positions and what the owner makes of the records: all of it or nothing. */
+/* Sends the positions and the owner's statements in one transaction. */
 void topics_batch_send(struct topics_reader *reader)
 {
     struct topics_batch batch = {.count = 0};

@@ -67,7 +67,7 @@ void topics_leave_if_settled(struct topics_reader *reader);
 void topics_positions_set(struct topics_reader *reader,
                           const struct rcpt_kafka_partition *partitions, size_t count);
 void topics_positions_forget(struct topics_reader *reader); /* the partitions themselves */
-/* Drops what is in memory and reads the positions again. */
+/* Drops the records in memory and reads the positions again. */
 void topics_positions_resync(struct topics_reader *reader);
 void topics_positions_read(struct topics_reader *reader);
 void topics_positions_assign(struct topics_reader *reader);

@@ -32,7 +32,7 @@ static void end_standstill(const struct topics_reader *reader, struct topics_par
     partition->stands_still = false;
 }
 
-/* Whatever was asked or read under the partitions before is void. */
+/* Answers and records for the partitions before are void. */
 void topics_positions_forget(struct topics_reader *reader)
 {
     reader->settings.forget(reader->settings.owner);
@@ -174,9 +174,9 @@ static bool query_lows(struct topics_reader *reader, const struct rcpt_pg_rows *
     return count > 0;
 }
 
-/* Beyond the position the consumer has delivered records that were dropped, or that went back with
- * the database: it has to deliver them again. `rewound_from` drops what the earlier fetch still
- * delivers. */
+/* The consumer has delivered records above the position that were dropped, or that the database
+ * lost when it went back. So it has to deliver them again. `rewound_from` drops records that the
+ * earlier fetch still delivers. */
 static void start_at(struct topics_reader *reader, struct topics_partition *partition,
                      int64_t offset)
 {
@@ -204,7 +204,8 @@ void topics_positions_assign(struct topics_reader *reader)
     free(tags);
 }
 
-/* The first answer of an assignment assigns, a later one rewinds what has to be read again. */
+/* The first answer of an assignment assigns, a later one rewinds the partitions that have to be
+ * read again. */
 static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                          const struct rcpt_error *error)
 {
@@ -288,7 +289,7 @@ static void check_rewind(struct topics_reader *reader, struct topics_partition *
     rcpt_kafka_reassign(reader->kafka, partition->topic, partition->number, partition->read);
 }
 
-/* Somebody has set the position of a partition that stands still: all are read again. */
+/* An operator has set the position of a partition that stands still: all are read again. */
 static void go_on_where_set(struct topics_reader *reader)
 {
     struct app_place place;

@@ -1,11 +1,12 @@
 /* The life of a reader of topics: its consumer, its group, its connection. The states are enum
  * topics_state; topics_set_state is their only setter. The connection lives from topics_new to
- * topics_close, consumers come and go in between. Called by src/folds and src/actions. */
+ * topics_close; consumers come and go in between. Called by src/folds and src/actions. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "internal.h"
 #include "receiptd/base/log.h"
+#include "receiptd/base/states.h"
 
 #define COMMIT_MS 5000
 #define CLOSE_MS  5000
@@ -18,26 +19,26 @@ void topics_set_state(struct topics_reader *reader, enum topics_state state, con
         [TOPICS_CLOSED] = "CLOSED", [TOPICS_WAITING] = "WAITING", [TOPICS_READING] = "READING",
         [TOPICS_READY] = "READY",   [TOPICS_LEAVING] = "LEAVING", [TOPICS_CLOSING] = "CLOSING",
     };
-    static const bool legal[TOPICS_STATE__COUNT][TOPICS_STATE__COUNT] = {
-        [TOPICS_CLOSED] = {[TOPICS_WAITING] = true},
+    static const unsigned successors[TOPICS_STATE__COUNT] = {
+        [TOPICS_CLOSED] = RCPT_TO(TOPICS_WAITING),
         [TOPICS_WAITING] =
-            {[TOPICS_READING] = true, [TOPICS_READY] = true, [TOPICS_LEAVING] = true},
+            RCPT_TO(TOPICS_READING) | RCPT_TO(TOPICS_READY) | RCPT_TO(TOPICS_LEAVING),
         [TOPICS_READING] =
-            {[TOPICS_WAITING] = true, [TOPICS_READY] = true, [TOPICS_LEAVING] = true},
+            RCPT_TO(TOPICS_WAITING) | RCPT_TO(TOPICS_READY) | RCPT_TO(TOPICS_LEAVING),
         [TOPICS_READY] =
-            {[TOPICS_WAITING] = true, [TOPICS_READING] = true, [TOPICS_LEAVING] = true},
-        [TOPICS_LEAVING] = {[TOPICS_CLOSING] = true},
-        [TOPICS_CLOSING] = {[TOPICS_CLOSED] = true},
+            RCPT_TO(TOPICS_WAITING) | RCPT_TO(TOPICS_READING) | RCPT_TO(TOPICS_LEAVING),
+        [TOPICS_LEAVING] = RCPT_TO(TOPICS_CLOSING),
+        [TOPICS_CLOSING] = RCPT_TO(TOPICS_CLOSED),
     };
     if (state == reader->state)
         return;
-    RCPT_ASSERT(legal[reader->state][state]);
+    RCPT_ASSERT_FOLLOWS(successors, reader->state, state);
     rcpt_log_debug(reader->settings.name, "%s: reader of topics %s -> %s: %s",
                    reader->settings.name, names[reader->state], names[state], reason);
     reader->state = state;
 }
 
-/* Nothing may be asked of the consumer any more. */
+/* The consumer must not be asked anything from here on. */
 static bool is_leaving(const struct topics_reader *reader)
 {
     return reader->state == TOPICS_LEAVING || reader->state == TOPICS_CLOSING;
@@ -97,7 +98,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
         topics_set_state(reader, TOPICS_WAITING, "partitions are revoked");
 }
 
-/* Trouble that passes is a reason, and is logged by the consumer. */
+/* Passing trouble is a reason for not being ready; the consumer logs it. */
 static void on_health(void *context, bool healthy, const struct rcpt_error *error)
 {
     struct topics_reader *reader = context;
@@ -198,7 +199,7 @@ void topics_leave_if_settled(struct topics_reader *reader)
     rcpt_kafka_close(reader->kafka, CLOSE_MS);
 }
 
-/* Stops polling first: what is in memory is not sent, but read again by the next owner. */
+/* Stops polling first: records in memory are not sent; the next owner reads them again. */
 void topics_leave(struct topics_reader *reader)
 {
     if (is_leaving(reader))
@@ -208,7 +209,7 @@ void topics_leave(struct topics_reader *reader)
     topics_leave_if_settled(reader);
 }
 
-/* Also retries what failed, and rewinds that brought no record. */
+/* Also retries failed questions, and rewinds that brought no record. */
 void topics_tick(struct topics_reader *reader)
 {
     if (!topics_is_open(reader) || is_leaving(reader))
@@ -222,7 +223,7 @@ void topics_tick(struct topics_reader *reader)
 
 /* ---- the connection ---- */
 
-/* The database may have gone back while it was away: what was read since is dropped. */
+/* The database may have gone back while it was away: records read since are dropped. */
 static void on_ready(void *context, struct rcpt_pg *pg)
 {
     struct topics_reader *reader = context;
@@ -242,7 +243,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     (void)error; /* logged by the connection */
 }
 
-/* The connection is there before any consumer, and outlives them. */
+/* The connection is made before any consumer, and outlives them. */
 struct topics_reader *topics_new(const struct topics_settings *settings)
 {
     struct topics_reader *reader = rcpt_calloc(1, sizeof(*reader));
@@ -279,7 +280,7 @@ void topics_apply_config(struct topics_reader *reader)
         rcpt_kafka_set_credentials(reader->kafka, &credentials);
 }
 
-/* Nothing of the reader is left: the callback may free its owner. */
+/* No part of the reader is left: the callback may free its owner. */
 static void on_pg_closed(void *context)
 {
     struct topics_reader *reader = context;

@@ -1,6 +1,6 @@
 /* Writes spans as OTLP/JSON (https://opentelemetry.io/docs/specs/otlp): ids in hexadecimal, 64-bit
- * numbers as text, times in nanoseconds since 1970. Pure; tracer.c calls it in a thread for what is
- * in flight.
+ * numbers as text, times in nanoseconds since 1970. Pure; tracer.c calls it in a thread for the
+ * spans in flight.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
-/* Spans and their way to a collector: a span is begun, filled and ended by its owner, waits in the
+/* Spans and their way to a collector. The owner begins, fills and ends a span; then it waits in the
  * queue, and goes out with up to 511 others in one OTLP request. One request is in flight at a
- * time; where the collector refuses or is gone, the same spans go again with back-off, and what
- * exceeds tracing.queue_bytes meanwhile is dropped and counted. Called by receipts/trace.c, actions
- * and the intake; otlp.c writes the body in a thread.
+ * time. If the collector refuses or is gone, the same spans are sent again with back-off. Spans
+ * that exceed tracing.queue_bytes meanwhile are dropped and counted. Called by receipts/trace.c,
+ * actions and the intake; otlp.c writes the body in a thread.
  */
 #include "receiptd/trace/tracer.h"
+#include "receiptd/base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,7 +95,8 @@ struct rcpt_trace_context rcpt_span_context(const struct rcpt_span *span)
     return span->context;
 }
 
-/* By uv_hrtime(), as begin_ns: rcpt_span_end_take() moves both to the wall clock. */
+/* The time is that of uv_hrtime(), as begin_ns is: rcpt_span_end_take() moves both to the wall
+ * clock. */
 void rcpt_span_set_begin(struct rcpt_span *span, uint64_t begin_ns)
 {
     span->begin_ns = begin_ns;
@@ -107,7 +109,7 @@ static char *keep_text(struct rcpt_span *span, const char *text)
     return rcpt_strdup(text);
 }
 
-/* What does not fit is left out: attributes are fixed by the program, not by input. */
+/* Texts that do not fit are left out: attributes are fixed by the program, not by input. */
 static void add_attribute(struct rcpt_span *span, const char *name, const char *text,
                           int64_t number)
 {
@@ -171,7 +173,7 @@ void span_free_all(struct rcpt_span *first)
 
 static void send_some(struct rcpt_tracer *tracer);
 
-/* `count` is the counter of what became of them. */
+/* `count` is the counter of their fate. */
 static void forget_in_flight(struct rcpt_tracer *tracer, uint64_t *count)
 {
     *count += tracer->in_flight_count;
@@ -268,8 +270,8 @@ static void take_some(struct rcpt_tracer *tracer)
     tracer->count -= tracer->in_flight_count;
 }
 
-/* In a thread of the pool, since 512 spans take some 20 ms; the loop does not touch what is in
- * flight until the answer. */
+/* Runs in a thread of the pool, since 512 spans take some 20 ms. The loop does not touch the spans
+ * in flight until the answer. */
 static void encode(uv_work_t *work)
 {
     struct rcpt_tracer *tracer = work->data;
@@ -297,7 +299,7 @@ static void on_encoded(uv_work_t *work, int status)
     free(tracer->body);
 }
 
-/* Nothing is taken while a request is under way; its answer, or the timer, calls this again. */
+/* Does nothing while a request is under way; its answer, or the timer, calls this again. */
 static void send_some(struct rcpt_tracer *tracer)
 {
     if (tracer->sending || (tracer->in_flight == NULL && tracer->first == NULL))
@@ -319,19 +321,11 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- the queue ---- */
 
-static uint64_t wall_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-/* The distance of the two clocks changes when the wall clock is set, and not otherwise: a kept one
- * leaves spans of one trace in the order in which they were. A comparison that was interrupted is
- * not used. */
+/* The distance of the two clocks changes only when the wall clock is set. Keeping it leaves the
+ * spans of one trace in their order. A comparison that was interrupted is not used. */
 static void compare_clocks(struct rcpt_tracer *tracer)
 {
-    uint64_t before_ns = uv_hrtime(), ahead_ns = wall_ns() - before_ns;
+    uint64_t before_ns = uv_hrtime(), ahead_ns = (uint64_t)rcpt_wall_ns() - before_ns;
     int64_t moved_ns = (int64_t)(ahead_ns - tracer->wall_ahead_ns);
     bool is_exact = uv_hrtime() - before_ns < CLOCKS_APART_NS / 10;
     if (tracer->wall_ahead_ns == 0 ||
@@ -384,7 +378,7 @@ struct rcpt_tracer *rcpt_tracer_new(const struct rcpt_tracer_settings *settings)
     struct rcpt_tracer *tracer = rcpt_calloc(1, sizeof(*tracer));
     tracer->settings = *settings;
     if (getrandom(&tracer->random, sizeof(tracer->random), GRND_NONBLOCK) != sizeof(tracer->random))
-        tracer->random = uv_hrtime() ^ wall_ns();
+        tracer->random = uv_hrtime() ^ (uint64_t)rcpt_wall_ns();
     tracer->client = rcpt_client_new(settings->loop, NULL);
     if (settings->token != NULL) {
         static const char name[] = "Authorization: Bearer ";
@@ -415,7 +409,7 @@ static void on_client_closed(void *context)
     uv_close((uv_handle_t *)&tracer->timer, on_timer_closed);
 }
 
-/* What the last requests did not take along is lost. */
+/* Spans that the last requests did not send are lost. */
 static void close_or_send(struct rcpt_tracer *tracer, bool more)
 {
     if (more && (int64_t)uv_now(tracer->settings.loop) < tracer->closing_until_ms) {
@@ -435,7 +429,7 @@ static void on_last_timer(uv_timer_t *timer)
         rcpt_client_cancel(tracer->call);
 }
 
-/* What is queued gets LAST_EXPORT_MS to go out. */
+/* Gives the queued spans LAST_EXPORT_MS to go out. */
 void rcpt_tracer_close(struct rcpt_tracer *tracer, void (*on_closed)(void *context), void *context)
 {
     tracer->on_closed = on_closed;

@@ -1,4 +1,4 @@
-"""Runs the parts of the bench one after the other and writes the report. Called by scripts/bench."""
+"""Runs the parts of the bench one after the other and says what they found. Called by scripts/bench."""
 
 import argparse
 import json
@@ -56,6 +56,7 @@ def arguments(known):
     parser.add_argument("part", nargs="*", metavar="PART")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--record", action="store_true")
     parser.add_argument("--events", type=int)
     parser.add_argument("--repeat", type=int)
     parser.add_argument("--minutes", type=float)
@@ -97,14 +98,14 @@ def main():
     if load > 0.5:
         say(f"the load average is {load:.1f}: this machine is not quiet, absolute figures will be too low")
     lab = Lab(options.name)
-    failed = []
+    failed, done = [], []
     try:
         for name in known:
-            if name in options.part and not run(lab, name, known[name], options):
-                failed.append(name)
+            if name in options.part:
+                (done if run(lab, name, known[name], options) else failed).append(name)
     finally:
         lab.close(options.keep)
-    report.write(options.quick)
+    report.write(done, options.quick, options.record)
     if failed:
         say(f"failed: {' '.join(failed)}")
         return 1

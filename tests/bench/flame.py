@@ -2,7 +2,7 @@
 
 from html import escape
 
-WIDTH, ROW, LEAST = 1000, 17, 0.004  # pixels; frames with a smaller share are left out
+WIDTH, ROW, LEAST = 1000, 17, 0.005  # pixels; frames with a smaller share are left out
 CHARACTER = 6.2  # pixels
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 from support import services
 from support.daemon import Receiptd, binary
+from support.records import processor
 from support.services import ROOT, Database, Topic
 
 OUT = ROOT / "build/bench"
@@ -247,15 +248,10 @@ def fill(topic, stream, partition=None, headers=None):
 
 def machine():
     """The machine and the versions of a measurement."""
-    cpu = "unknown"
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            cpu = line.split(":", 1)[1].strip()
-            break
     memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
     debian = Path("/etc/debian_version")
     return {
-        "cpu": cpu,
+        "cpu": processor(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(memory_kib / 1048576, 1),
         "kernel": platform.release(),

@@ -1,66 +1,77 @@
 """Small SVG plots by gnuplot; none where it is not installed."""
 
+import re
 import shutil
 import subprocess
 
-from lab import ROOT
+from support.records import ROOT
 
 DIRECTORY = ROOT / "docs/plots"
-POINTS = 200
-
-
-def _thin(points):
-    step = max(1, len(points) // POINTS)
-    return points[::step] + points[-1:]
-
-
+POINTS = 150  # of a line, at most
 COLOURS = ("#1f5fa8", "#c0561f", "#2a8c4a", "#7a4fa0")
 
 
-def _draw(name, title, y_label, lines, style):
-    """`lines`: a list of (title or None, points)."""
+def thin(points):
+    """The lowest and the highest point of each stretch, and the ends: peaks stay."""
+    stretches = POINTS // 2 - 1
+    if len(points) <= POINTS:
+        return points
+    kept = [points[0]]
+    for number in range(stretches):
+        stretch = points[len(points) * number // stretches:len(points) * (number + 1) // stretches]
+        lowest, highest = min(stretch, key=lambda point: point[1]), max(stretch, key=lambda point: point[1])
+        kept += sorted({lowest, highest} - {points[0], points[-1]})
+    return [*kept, points[-1]]
+
+
+def tidy(picture):
+    """gnuplot's SVG with each group in a line, without empty groups, defaults, and symbols that nothing uses."""
+    picture = re.sub(r"<defs>.*?</defs>\n", "", picture, flags=re.DOTALL)
+    picture = picture.replace(' stroke-linecap="butt" stroke-linejoin="miter"', "")
+    picture = re.sub(r"\n\t\t(?=[ML]\d)", " ", picture)
+    while (smaller := re.sub(r"<g [^>]*>\s*</g>\n", "", picture)) != picture:
+        picture = smaller
+    return re.sub(r"\s*\n\s*(?=<path|<text|</g>|\n|<g transform)", "", picture)
+
+
+def _run(name, size, script, ends=""):
     DIRECTORY.mkdir(parents=True, exist_ok=True)
-    data = "".join(f"$data{index} << EOD\n" + "\n".join(f"{x:.3f} {y:.6g}" for x, y in points) + "\nEOD\n"
-                   for index, (_, points) in enumerate(lines))
-    plot = ", ".join(f"$data{index} using 1:2 with {style} lc rgb '{COLOURS[index]}'" + (f" title '{word}'" if word else " notitle")
-                     for index, (word, _) in enumerate(lines))
-    script = f"""set terminal svg size 640,320 font 'sans-serif,12' background '#ffffff'
-set output '{DIRECTORY / (name + ".svg")}'
-set title '{title}'
-set xlabel 'seconds'
-set ylabel '{y_label}'
-set yrange [0:*]
-set grid
-{data}plot {plot}
-"""
+    path = DIRECTORY / f"{name}.svg"
+    script = f"set terminal svg size {size} {ends} font 'sans-serif,12' background '#ffffff'\nset output '{path}'\nset yrange [0:*]\nset grid\n{script}"
     subprocess.run(["gnuplot"], input=script, text=True, check=True)
-    return f"{name}.svg"
+    path.write_text(tidy(path.read_text()))
 
 
-def _panel(index, title, y_label, lines):
-    data = "".join(f"$data{index}_{line} << EOD\n" + "\n".join(f"{x:.3f} {y:.6g}" for x, y in points) + "\nEOD\n"
-                   for line, (_, points) in enumerate(lines))
-    plot = ", ".join(f"$data{index}_{line} using 1:2 with lines lw 2 lc rgb '{COLOURS[line]}'" + (f" title '{word}'" if word else " notitle")
-                     for line, (word, _) in enumerate(lines))
-    return data, f"set title '{title}'\nset ylabel '{y_label}'\nplot {plot}\n"
+def _data(name, points):
+    return f"${name} << EOD\n" + "\n".join("" if point is None else f"{point[0]:.4f} {point[1]:.6g}" for point in points) + "\nEOD\n"
+
+
+def _plot(names, lines, style):
+    return "plot " + ", ".join(f"${name} using 1:2 with {style} lc rgb '{COLOURS[index]}'" + (f" title '{word}'" if word else " notitle")
+                               for index, (name, (word, _)) in enumerate(zip(names, lines))) + "\n"
+
+
+def _draw(name, title, y_label, lines, style="lines lw 2", ends=""):
+    """`lines`: a list of (title or None, points). `ends`: rounded, or as gnuplot has them."""
+    names = [f"data{index}" for index in range(len(lines))]
+    data = "".join(_data(*pair) for pair in zip(names, (points for _, points in lines)))
+    _run(name, "640,320", f"set title '{title}'\nset xlabel 'seconds'\nset ylabel '{y_label}'\n{data}{_plot(names, lines, style)}", ends)
 
 
 def _draw_panels(name, panels):
     """One picture of panels in two columns, minutes below each. `panels`: (title, label, lines as in _draw)."""
-    DIRECTORY.mkdir(parents=True, exist_ok=True)
-    rows = (len(panels) + 1) // 2
-    made = [_panel(index, *panel) for index, panel in enumerate(panels)]
-    script = f"""set terminal svg size 900,{260 * rows} font 'sans-serif,11' background '#ffffff'
-set output '{DIRECTORY / (name + ".svg")}'
-set xlabel 'minutes'
-set yrange [0:*]
-set grid
-set key bottom right
-{''.join(data for data, _ in made)}set multiplot layout {rows},2
-{''.join(plot for _, plot in made)}unset multiplot
-"""
-    subprocess.run(["gnuplot"], input=script, text=True, check=True)
-    return f"{name}.svg"
+    rows, data, plots = (len(panels) + 1) // 2, "", ""
+    for index, (title, y_label, lines) in enumerate(panels):
+        names = [f"data{index}_{line}" for line in range(len(lines))]
+        data += "".join(_data(*pair) for pair in zip(names, (thin(points) for _, points in lines)))
+        plots += f"set title '{title}'\nset ylabel '{y_label}'\n" + _plot(names, lines, "lines lw 2")
+    _run(name, f"900,{260 * rows}", f"set xlabel 'minutes'\nset key bottom right\n{data}set multiplot layout {rows},2\n{plots}unset multiplot\n")
+
+
+def _dots(points):
+    """Each point as a line too short to be seen as one: with round ends it is a dot, and all dots are one path."""
+    length = max((x for x, _ in points), default=0) / 20_000
+    return [place for x, y in points for place in ((x, y), (x + length, y), None)]
 
 
 def _throughput(answers, width=0.25):
@@ -73,30 +84,26 @@ def _throughput(answers, width=0.25):
 
 
 def load_test(run):
-    """The three plots of such a report, of one run: queued events, response time, throughput."""
+    """The three plots of one run: queued events, response time, throughput."""
     if not shutil.which("gnuplot") or not run.get("answers"):
-        return []
-    events = run["events"]
-    queued = [(at, (1 - share) * events) for at, share in _thin(run["timeline"])]
-    responses = [(at, milliseconds) for at, milliseconds, _ in _thin(run["answers"])]
-    return [
-        (_draw("queued", "events not yet committed", "events", [(None, queued)], "lines lw 2"), "queued events over time"),
-        (_draw("response", "response time of each transaction", "ms", [(None, responses)], "points pt 7 ps 0.4"), "response time"),
-        (_draw("throughput", "committed events per second", "events/s", [(None, _throughput(run["answers"]))], "lines lw 2"), "throughput"),
-    ]
+        return
+    queued = thin([(at, (1 - share) * run["events"]) for at, share in run["timeline"]])
+    responses = thin([(at, milliseconds) for at, milliseconds, _ in run["answers"]])
+    _draw("queued", "events not yet committed", "events", [(None, queued)])
+    _draw("response", "response time of each transaction", "ms", [(None, _dots(responses))], "lines lw 4", "rounded")
+    _draw("throughput", "committed events per second", "events/s", [(None, thin(_throughput(run["answers"])))])
 
 
 def fairness(lines):
     """Calls begun per second by organisation."""
-    if not shutil.which("gnuplot"):
-        return []
-    return [(_draw("fairness", "calls begun per second", "calls/s", list(lines.items()), "lines lw 2"), "calls begun by organisation")]
+    if shutil.which("gnuplot"):
+        _draw("fairness", "calls begun per second", "calls/s", [(name, thin(points)) for name, points in lines.items()])
 
 
 def soak(samples):
     """Figures that may grow in an hour."""
     if not shutil.which("gnuplot"):
-        return []
+        return
 
     def line(value):
         return [(sample["at"] / 60, value(sample)) for sample in samples]
@@ -117,4 +124,4 @@ def soak(samples):
               ("dead rows (n_dead_tup)", "thousands", [("inbox", inbox("dead", 1e3)), ("other tables", others("dead", 1e3))]),
               ("WAL", "MB/s", [(None, wal)]),
               ("receipts sent, not yet committed", "receipts", [(None, line(lambda s: s["lag"]))])]
-    return [(_draw_panels("soak", panels), "memory, descriptors, tables, dead rows, WAL and lag over the hour")]
+    _draw_panels("soak", panels)

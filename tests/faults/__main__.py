@@ -24,7 +24,7 @@ def arguments():
     parser.add_argument("--out", metavar="DIR", help="where lines and logs go; --record reads build/faults/seed-* only")
     parser.add_argument("--minutes", type=float, metavar="M", help="begin no cycle after so many minutes")
     parser.add_argument("--list", action="store_true", help="print the cells of the matrix with their kinds or reasons")
-    parser.add_argument("--record", action="store_true", help="write the table of all campaigns into docs/proof.md")
+    parser.add_argument("--record", action="store_true", help="only: add the campaigns of build/faults/seed-* to tests/records, and to the pages that show them")
     return parser.parse_args()
 
 

@@ -1,14 +1,14 @@
 """The fault matrix: every cell is run by kinds of this campaign, by a test that is named, or says why not.
 
-docs/proof.md gets its section "Real faults" from here and from the lines of the campaigns (scripts/campaign faults --record).
+scripts/campaign faults --list prints it, with the cycles of the recorded campaigns.
 """
 
-import json
 from collections import Counter, defaultdict
 
 from faults import kinds
 from faults.campaign import read_lines
-from support.services import ROOT
+from support import records
+from support.records import ROOT
 
 CELLS = {
     "F01": "receiptd is killed with SIGKILL",
@@ -82,10 +82,6 @@ REASONS = {
     "F54": "the same command with LD_LIBRARY_PATH set to another librdkafka; not part of a campaign",
 }
 
-BEGIN, END = "<!-- faults: begin (scripts/campaign faults --record) -->", "<!-- faults: end -->"
-PROOF = ROOT / "docs/proof.md"
-RECORDED = ROOT / "tests/faults/campaigns.jsonl"
-
 
 def check(table):
     """Every cell is run or explained; no kind serves a cell that is not there."""
@@ -106,86 +102,41 @@ def by_cell(table):
 
 def text():
     """For --list."""
-    table = kinds.load()
+    table, runs = kinds.load(), Counter()
     check(table)
+    for run in records.read("faults"):
+        runs.update(run["kinds"])
     lines, cells = [], by_cell(table)
     for cell, title in CELLS.items():
         lines.append(f"{cell}  {title}")
-        lines.extend(f"       {kind.name:28} {kind.title}" for kind in cells[cell])
+        lines.extend(f"       {kind.name:28} {runs[kind.name]:4}  {kind.title}" for kind in cells[cell])
         if cell in REASONS:
             lines.append(f"     - {REASONS[cell]}")
     return "\n".join(lines)
 
 
 def summary(path, lines):
-    """The summary of a campaign's lines that is kept."""
+    """The record of a campaign's lines."""
     done = [line for line in lines if "skipped" not in line]
-    numbers = [line["cycle"] for line in done]
+    numbers, anomalous = [line["cycle"] for line in done], [line for line in done if line["anomalies"]]
     return {
-        "name": f"{path.parent.name}/{path.stem}", "began": done[0]["at"], "seed": done[0]["seed"],
-        "commits": sorted({line["commit"] for line in done}), "cycles": len(done), "first": min(numbers),
-        "last": max(numbers), "seconds": round(sum(line["seconds"] for line in done), 1),
-        "longest": max(line["seconds"] for line in done), "receipts": sum(line["receipts"] for line in done),
-        "anomalous": [[line["cycle"], line["kind"], sorted(line["anomalies"])] for line in done if line["anomalies"]],
+        "name": f"{path.parent.name}/{path.stem}", "date": done[0]["at"], "commit": ", ".join(sorted({line["commit"] for line in done})),
+        "command": f"scripts/campaign faults --seed {done[0]['seed']}", "minutes": round(sum(line["seconds"] for line in done) / 60, 1),
+        "seed": done[0]["seed"], "first": min(numbers), "last": max(numbers), "longest_seconds": max(line["seconds"] for line in done),
+        "anomalies": len(anomalous), "figures": {"cycles": len(done), "receipts": sum(line["receipts"] for line in done)},
+        "anomalous": [[line["cycle"], line["kind"], sorted(line["anomalies"])] for line in anomalous],
         "kinds": dict(sorted(Counter(line["kind"] for line in done).items())),
     }
 
 
-def campaigns():
-    """All recorded campaigns and those of this checkout, in the order of their beginning."""
-    known = {one["name"]: one for one in read_lines(RECORDED)}
-    for path in (ROOT / "build/faults").glob("seed-*/*.jsonl"):
+def record():
+    """Adds the campaigns of this checkout to the records: one that went on since replaces its line."""
+    known = {run["name"]: run for run in records.read("faults")}
+    for path in sorted((ROOT / "build/faults").glob("seed-*/*.jsonl")):
         lines = read_lines(path)
         if any("skipped" not in line for line in lines):
-            one = summary(path, lines)
-            known[one["name"]] = one
-    return sorted(known.values(), key=lambda one: one["began"])
-
-
-def campaign_rows(found):
-    rows = ["| began (UTC) | commit | seed | cycles | kinds | minutes | longest cycle | receipts | anomalies |",
-            "|---|---|---|---|---|---|---|---|---|"]
-    for one in found:
-        anomalies = "; ".join(f"{cycle} {kind}: {', '.join(names)}" for cycle, kind, names in one["anomalous"])
-        rows.append(f"| {one['began'][:16].replace('T', ' ')} | {', '.join(one['commits'])} | {one['seed']}"
-                    f" | {one['cycles']} ({one['first']}…{one['last']}) | {len(one['kinds'])}"
-                    f" | {one['seconds'] / 60:.1f} | {one['longest']:.1f} s | {one['receipts']} | {anomalies or 0} |")
-    return rows
-
-
-def cell_rows(table, found):
-    runs, cells = Counter(), by_cell(table)
-    for one in found:
-        runs.update(one["kinds"])
-    rows = ["| cell | fault | cycles | how, or why not |", "|---|---|---|---|"]
-    for cell, title in CELLS.items():
-        total = sum(runs[kind.name] for kind in cells[cell])
-        ways = [f"{kind.title} ({runs[kind.name]})" for kind in cells[cell]]
-        ways += [REASONS[cell]] if cell in REASONS else []
-        rows.append(f"| {cell} | {title} | {total or '–'} | {'; '.join(ways)} |")
-    return rows
-
-
-def section(found):
-    table = kinds.load()
-    check(table)
-    cycles, seconds = sum(one["cycles"] for one in found), sum(one["seconds"] for one in found)
-    anomalous = sum(len(one["anomalous"]) for one in found)
-    return "\n".join([
-        f"{cycles} cycles over {len({kind for one in found for kind in one['kinds']})} kinds,"
-        f" {sum(one['receipts'] for one in found)} receipts; {anomalous} cycles with anomalies"
-        f"{' (what they found stands above)' if anomalous else ''}; {seconds / max(cycles, 1):.1f} s a cycle.", "",
-        *campaign_rows(found), "", *cell_rows(table, found)])
-
-
-def record():
-    """Keeps a summary of each campaign and writes the tables between their markers; makes the section where there is none."""
-    found = campaigns()
-    RECORDED.write_text("".join(json.dumps(one) + "\n" for one in found))
-    text = PROOF.read_text() if PROOF.exists() else "# Proof\n"
-    if BEGIN not in text:
-        text = text.rstrip() + f"\n\n## Real faults\n\n{BEGIN}\n{END}\n"
-    head, _, rest = text.partition(BEGIN)
-    PROOF.write_text(head + BEGIN + "\n" + section(found) + "\n" + END + rest.partition(END)[2])
-    print(f"written: {PROOF}")
+            run = summary(path, lines)
+            known[run["name"]] = {**known.get(run["name"], {}), **run}
+    records.write("faults", sorted(known.values(), key=lambda run: run["date"]))
+    print("written: tests/records/faults.jsonl, docs/proof.md")
     return 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the fuzz targets for a time, keeps what they learned, and adds the executions to docs/proof.md.
+"""Runs the fuzz targets for a time, keeps what they learned, and adds the executions to tests/records.
 
 usage: scripts/campaign fuzz --seconds N [--fast] [--jobs N] [--max-len BYTES] [--record] [--keep-corpus N] [TARGET...]
 
@@ -26,12 +26,11 @@ FAST = ROOT / "build/fuzz-fast/tests/fuzz"
 WORK = ROOT / "build/fuzz/work"
 sys.path.insert(0, str(ROOT / "tests"))
 
-from support.record import commit_of, read_section, write_section  # noqa: E402
+from support import records  # noqa: E402
 
 # Executions by mode: under the sanitizers, and of the fast programs.
 Run = collections.namedtuple("Run", "target checked fast seconds inputs failure")
 Pass = collections.namedtuple("Pass", "executions failure")
-COLUMNS = "| target | under the sanitizers | fast | seconds | inputs learned | last commit |"
 
 
 # ---- where to begin
@@ -124,32 +123,13 @@ def number(value):
     return f"{value:,}".replace(",", " ")
 
 
-def rows_of(section):
-    """The table's rows: target → [checked, fast, seconds, inputs, commit]. Tables of five columns know no fast programs."""
-    rows = {}
-    for cells in (line.strip("| ").split("|") for line in section.splitlines() if line.startswith("| fuzz_")):
-        cells = [cell.strip() for cell in cells]
-        figures = [int(cell.replace(" ", "")) for cell in cells[1:-1]]
-        if len(figures) == 3:
-            figures.insert(1, 0)
-        rows[cells[0]] = [*figures, cells[-1]]
-    return rows
-
-
-def record(runs):
-    """Sums are kept over all campaigns: the table in the page is read, added to and written again."""
-    rows = rows_of(read_section(ROOT, "Fuzzing"))
-    for done in runs:
-        before = rows.get(done.target, [0, 0, 0, 0, ""])
-        rows[done.target] = [before[0] + done.checked, before[1] + done.fast, before[2] + done.seconds, done.inputs,
-                             commit_of(ROOT)]
-    lines = ["Executions of all campaigns so far. Under the sanitizers: AddressSanitizer and UndefinedBehaviorSanitizer. Fast: without the",
-             "first of them, but each input that was learned then goes through the other program. A crash, a leak or a difference ends a",
-             "campaign and is not recorded as passed. `scripts/campaign fuzz --seconds N [--fast] --record` adds to the table.", "",
-             COLUMNS, "|---" * 6 + "|"]
-    lines += ["| " + " | ".join([target, *map(number, row[:4]), row[4]]) + " |" for target, row in sorted(rows.items())]
-    lines += ["| " + " | ".join(["sum", *(number(sum(row[i] for row in rows.values())) for i in range(4)), ""]) + " |"]
-    write_section(ROOT, "Fuzzing", "\n".join(lines))
+def record(runs, seconds, arguments):
+    """A crash, a leak or a difference ends a target's search, and is not recorded as passed."""
+    rows = [{"case": done.target, "executions under the sanitizers": done.checked, "fast executions": done.fast, "seconds": done.seconds,
+             "inputs learned": done.inputs} for done in runs]
+    sums = {name: sum(row[name] for row in rows) for name in ("executions under the sanitizers", "fast executions")}
+    records.add_campaign("fuzz", f"--seconds {arguments.seconds}{' --fast' if arguments.fast else ''}", records.commit(), seconds,
+                         figures=sums, rows=rows)
 
 
 def main():
@@ -159,11 +139,11 @@ def main():
     parser.add_argument("--fast", action="store_true", help="many more executions; AddressSanitizer only for what they learn")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at once")
     parser.add_argument("--max-len", type=int, default=1024, help="bytes of an input")
-    parser.add_argument("--record", action="store_true", help="add the executions to docs/proof.md")
+    parser.add_argument("--record", action="store_true", help="add the executions to tests/records, and to the pages that show them")
     parser.add_argument("--keep-corpus", type=int, default=0, metavar="N",
                         help="then put at most N of the smallest inputs a target into tests/fuzz/corpus")
     parser.add_argument("target", nargs="*", choices=[[], *targets], help=", ".join(targets))
-    arguments = parser.parse_args()
+    arguments, begun = parser.parse_args(), time.monotonic()
     runs = []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for done in pool.map(lambda target: run(target, arguments), arguments.target or targets):
@@ -176,7 +156,7 @@ def main():
         for done in good:
             keep_corpus(done.target, arguments.keep_corpus)
     if arguments.record:
-        record(good)
+        record(good, time.monotonic() - begun, arguments)
     print(f"{number(sum(done.checked + done.fast for done in runs))} executions, {len(runs) - len(good)} failures")
     return 1 if len(good) < len(runs) else 0
 

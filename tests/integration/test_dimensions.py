@@ -114,7 +114,7 @@ def test_switching_on_adds_the_columns_and_switching_off_leaves_them_uncounted(c
 
 @pytest.mark.parametrize("by, inbox, says", (
     (["campaign"], {}, "counters.by: each entry is one of variant, channel, gateway"),
-    (["variant", "variant"], {}, "counters.by names a column twice"),
+    (["variant", "variant"], {}, "counters.by names variant twice"),
     (["variant"], {"table": "public.messages"}, "counters.by needs to know the column of inbox.table: set inbox.columns.variant"),
     (["variant"], {"table": "public.messages", "columns": {"variant": "status", "status": "receipt_status"}}, "called like one of receiptd's")))
 def test_a_configuration_that_cannot_be_counted_is_refused(create_world, by, inbox, says):

@@ -1,6 +1,7 @@
-"""docs/features.md names a test for each feature; here it is held that they exist."""
+"""Pages name the tests that show what they say, docs/features.md one for each feature: they exist."""
 
 import ast
+import functools
 import re
 
 from support.services import ROOT
@@ -9,6 +10,7 @@ ROW = re.compile(r"^\| (?P<feature>[^|]+) \| (?P<mark>[ynp]) \| (?P<how>[^|]+) \
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
+@functools.lru_cache
 def functions_of(path):
     return {node.name for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.FunctionDef)}
 
@@ -21,3 +23,9 @@ def test_each_feature_names_tests_that_are_there():
         assert named or row["mark"] == "n", row["feature"]
         for path, name in named:
             assert name in functions_of(path), f"{row['feature']}: {path} has no {name}"
+
+
+def test_each_test_that_a_page_names_is_there():
+    named = [(page.name, *found) for page in (ROOT / "docs").glob("*.md") for found in NAMED.findall(page.read_text())]
+    assert "origins.md" in {page for page, *_ in named}
+    assert [(page, path, name) for page, path, name in named if name not in functions_of(path)] == []

@@ -208,7 +208,7 @@ def test_a_table_of_the_platform_names_its_columns_and_an_expiry_counts_as_well(
 
 @pytest.mark.parametrize("groups, inbox, says", (
     (["person"], {}, "counters.groups: each entry is one of customer, logical"),
-    (["logical", "logical"], {}, "counters.groups names a kind twice"),
+    (["logical", "logical"], {}, "counters.groups names logical twice"),
     (["customer"], {"targeted": "none"}, "counters.groups needs inbox.targeted: trigger"),
     (["customer"], {"table": "public.messages"}, "counters.groups needs to know the column of inbox.table: set inbox.columns.customer_id")))
 def test_a_configuration_that_cannot_be_counted_is_refused(create_world, groups, inbox, says):

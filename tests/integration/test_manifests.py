@@ -37,7 +37,7 @@ for error in jsonschema.Draft7Validator(schema).iter_errors(thing):
 """
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 MEMORY_AT_REST = 96 * 2**20
-MEMORY_OF_VIEWERS = 30 * 2**20  # 1 500, as many as serve takes (docs/benchmarks.md)
+MEMORY_OF_VIEWERS = 30 * 2**20  # 1 500, as many as serve takes (tests/records/bench-viewers.jsonl)
 
 
 def bytes_of(text):

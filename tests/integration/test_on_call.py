@@ -39,7 +39,7 @@ def test_whoever_holds_a_lock_is_named_and_lives(create_world):
         time.sleep(3)  # longer than zombie_timeout, and several lock time-outs
         assert holder.execute("SELECT 1").fetchone() == (1,), "only sessions of receiptd are ended"
     world.wait_until_consumed(process)
-    process.wait_for_log("no lane is rolled back any more after .* failures: [0-9]+ times canceling statement due to lock timeout")
+    process.wait_for_log("no lane is rolled back now after .* failures: [0-9]+ times canceling statement due to lock timeout")
     assert len(since(process, 0, "canceling statement due to lock timeout .55P03")) == 1
     assert len(since(process, 0, "connection .* waits for")) <= 2, "one line for each blocker and query"
     assert "+4915155501" not in process.log() and "4915155501002" not in process.log()

@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(HERE))
 
 from mutants import Tree  # noqa: E402
-from support.record import commit_of, write_section  # noqa: E402
+from support import records  # noqa: E402
 
 # (what it is called, pattern, what it becomes); each match on a line is a mutant of its own
 FLIPS = (
@@ -178,7 +178,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=400, help="of the simulation")
     parser.add_argument("--patience", type=int, default=30, help="seconds for a program")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--record", action="store_true", help="write the sums into docs/proof.md")
+    parser.add_argument("--record", action="store_true", help="add the result to tests/records, and to the pages that show it")
     arguments = parser.parse_args()
     paths = sorted(f"src/core/{path.name}" for path in (ROOT / "src/core").glob("*.c") if not arguments.file or path.name in arguments.file)
     everything = [mutant for path in paths for mutant in mutants_of(path)]
@@ -203,8 +203,9 @@ def main():
     line = (f"{caught + explained + len(survivors)} mutants of {len(everything)} possible ({void} did not compile or change the code), {caught} caught, "
             f"{explained} survived with a reason, {len(survivors)} survived")
     if arguments.record:
-        write_section(ROOT, "Flipped operators", f"Commit {commit_of(ROOT)}, sample {arguments.sample} with seed {arguments.seed}, unit tests and "
-                      f"{arguments.seeds} seeds of the simulation: {line}. Reasons: tests/mutants/survivors.txt.")
+        records.add("flip", {"commit": records.commit(), "command": f"scripts/campaign flip --sample {arguments.sample} --seed {arguments.seed}", "host": records.host(),
+                             "setting": {"possible": len(everything), "seeds of the simulation": arguments.seeds}, "anomalies": len(survivors),
+                             "figures": {"mutants": caught + explained + len(survivors), "caught": caught, "survived with a reason": explained}})
     print(line)
     return 1 if survivors else 0
 

@@ -2,13 +2,13 @@
 """Proves that the tests have teeth: plants one defect at a time into a copy of the tree and says which layer of tests finds it.
 
 usage: scripts/campaign mutants [--fast] [--every-layer] [--only NAME]... [--seeds N] [--jobs N] [--record]
+       scripts/campaign simulate --mutants [--only NAME]... [--seeds N] [--jobs N]
 
-Defects are patches beside this file. Their first lines say what the defect is, and which tests of the two slow layers are
-worth running for it ("integration-c: PROGRAM...", "integration: FILE..."). Unit tests and simulations are always run where the
-changed file is part of them.
+table.py has the defects, and which tests of the two slow layers are worth running for each. Unit tests and simulations are always
+run where the changed file is part of them. `simulate --mutants` runs the simulation alone, on what it alone has to find.
 
-"witness: PROGRAM" names the program of one of these two that found it the last time. It runs first; what it finds there, and not
-without the defect, is found. Where it finds nothing any more, and with --record or --every-layer, all are run in their order.
+A witness runs first; what it finds there, and not without the defect, is found. Where it finds nothing any more, and with --record
+or --every-layer, all are run in their order.
 """
 import argparse
 import os
@@ -27,7 +27,8 @@ ROOT = HERE.parents[1]
 OUT = ROOT / "build" / "proof"
 sys.path.insert(0, str(ROOT / "tests"))
 
-from support.record import commit_of, write_section  # noqa: E402
+from support import records  # noqa: E402
+from table import MUTANTS, SIMULATED  # noqa: E402
 
 LAYERS = ("unit", "simulation", "integration-c", "integration")
 FAST_LAYERS = LAYERS[:2]
@@ -37,22 +38,32 @@ LINKED = ("tests", "receiptd")
 
 
 class Mutant:
-    def __init__(self, path):
-        self.name, self.path = path.stem, path
-        head, _, diff = path.read_text().partition("\n\n")
-        fields = dict(line.split(": ", 1) for line in head.splitlines())
-        self.defect = fields["defect"]
-        self.tests = {layer: fields.get(layer, "").split() for layer in LAYERS[2:]}
-        self.witness = fields.get("witness")
-        self.changed = re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE)
+    """An entry of the table."""
+
+    def __init__(self, entry, simulated=False):
+        self.name, self.defect, self.file, self.edits = entry["name"], entry.get("defect"), entry["file"], entry["edits"]
+        self.tests = {layer: entry.get(layer, "").split() for layer in LAYERS[2:]}
+        self.witness = entry.get("witness")
+        self.simulated = simulated or entry.get("simulation", False)
 
     def reaches(self, layer):
         """Whether the changed code is part of what the layer runs."""
         if layer == "simulation":
-            return any(name.startswith(("src/core/", "src/base/")) for name in self.changed)
+            return self.simulated or self.file.startswith(("src/core/", "src/base/"))
         if layer == "unit":
-            return any(name.startswith("src/") for name in self.changed)
+            return self.file.startswith("src/")
         return bool(self.tests[layer])
+
+    def plant(self, text):
+        """The file's text with the defect. ValueError: an old text does not stand there once."""
+        for old, new in self.edits:
+            begin, end = old[:len(old) - len(old.lstrip())], old[len(old.rstrip()):]
+            inside = r"\s+".join(re.escape(word) for word in old.split())
+            found = list(re.finditer(re.escape(begin) + inside + re.escape(end), text))
+            if len(found) != 1:
+                raise ValueError(f"{self.name}: {self.file} has this text {len(found)} times, not once: {old}")
+            text = text[:found[0].start()] + new + text[found[0].end():]
+        return text
 
 
 class Tree:
@@ -70,10 +81,6 @@ class Tree:
     @staticmethod
     def copy(names, target):
         subprocess.run(["cp", "-a", *(name for name in names if name.exists()), target], check=True)
-
-    def patch(self, mutant, *options):
-        subprocess.run(["patch", "-p1", "-s", "--no-backup-if-mismatch", *options, "-i", mutant.path], cwd=self.root,
-                       check=True)
 
     def make(self, target):
         run = subprocess.run(["make", "-j1", "CFLAGS=" + os.environ.get("CFLAGS", "-O2 -g"), target], cwd=self.root,
@@ -179,7 +186,8 @@ class Tree:
 
         Without layers only the witness is asked."""
         results = {}
-        self.patch(mutant)
+        sound = (self.root / mutant.file).read_text()
+        (self.root / mutant.file).write_text(mutant.plant(sound))
         try:
             if not layers:
                 return self.ask(mutant, arguments)
@@ -190,7 +198,7 @@ class Tree:
                 if results[layer] and not arguments.every_layer:
                     break
         finally:
-            self.patch(mutant, "-R")
+            (self.root / mutant.file).write_text(sound)
         if results.get("integration") not in (None, "no end"):
             self.confirm(mutant, results["integration"])
         return results
@@ -234,7 +242,7 @@ def prove(mutants, layers, arguments):
 def prove_all(mutants, layers, arguments):
     """The same: witnesses first, then all layers for those that have none or whose witness has seen nothing."""
     left = mutants
-    if not (arguments.every_layer or arguments.record):
+    if not (arguments.every_layer or arguments.record or arguments.simulate):
         known, left = [mutant for mutant in mutants if mutant.witness], [mutant for mutant in mutants if not mutant.witness]
         for mutant, results, seconds in prove(known, (), arguments):
             if results:
@@ -253,23 +261,25 @@ def show(results):
     return " ".join(found), results[found[0]]
 
 
-def record(rows, arguments):
-    lines = [f"Commit {commit_of(ROOT)}: {len(rows)} defects, {sum(how != '-' for _, how, _ in rows)} caught. "
-             f"Each was planted alone; the layers were run from left (unit tests, simulation with {arguments.seeds} seeds, "
-             "C programs against the real servers, the whole against the real servers) and the first that fails is named.",
-             "", "| defect | what it does | caught by | first |", "|---|---|---|---|"]
-    lines += [f"| {mutant.name} | {mutant.defect} | {how} | {what} |" for mutant, how, what in rows]
-    write_section(ROOT, "Mutants", "\n".join(lines))
+def record(rows, layers, arguments):
+    """Each defect was planted alone; the first layer that failed is named."""
+    survived = sum(how == "-" for _, how, _ in rows)
+    records.add("mutants", {"commit": records.commit(), "command": "scripts/campaign mutants", "host": records.host(),
+                            "setting": {"layers": ", ".join(layers), "seeds": arguments.seeds}, "anomalies": survived,
+                            "figures": {"defects": len(rows), "caught": len(rows) - survived},
+                            "rows": [{"case": mutant.name, "defect": mutant.defect, "caught by": how, "first": what} for mutant, how, what in rows]})
 
 
 def check(mutants):
-    """A patch that does not fit is a defect that nobody would plant any more."""
-    misfits = [mutant.name for mutant in mutants
-               if subprocess.run(["patch", "-p1", "-s", "--dry-run", "--force", "-i", mutant.path], cwd=ROOT,
-                                 stdout=subprocess.DEVNULL).returncode != 0]
-    for name in misfits:
-        print(f"{name}.patch does not fit any more: plant its defect anew")
-    print(f"{len(mutants)} patches, {len(misfits)} do not fit")
+    """A defect that does not fit is one that nobody plants any more."""
+    misfits = 0
+    for mutant in mutants:
+        try:
+            mutant.plant((ROOT / mutant.file).read_text())
+        except (OSError, ValueError) as error:
+            misfits += 1
+            print(f"does not fit any more: {error}")
+    print(f"{len(mutants)} defects, {misfits} do not fit")
     return 1 if misfits else 0
 
 
@@ -280,19 +290,19 @@ def main():
     parser.add_argument("--only", action="append", help="one mutant (may be repeated)")
     parser.add_argument("--seeds", type=int, default=10000, help="of the simulation")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trees that work at once")
-    parser.add_argument("--check", action="store_true", help="only whether every patch still fits the tree")
-    parser.add_argument("--record", action="store_true", help="write the table into docs/proof.md")
+    parser.add_argument("--check", action="store_true", help="only whether every defect still fits the tree")
+    parser.add_argument("--record", action="store_true", help="add the result to tests/records, and to the pages that show it")
+    parser.add_argument("--simulate", action="store_true", help="the simulation only, on what it has to find (simulate --mutants)")
     arguments = parser.parse_args()
-    mutants = [Mutant(path) for path in sorted(HERE.glob("*.patch"))]
-    if arguments.only:
-        mutants = [mutant for mutant in mutants if mutant.name in arguments.only]
+    every = [Mutant(entry) for entry in MUTANTS] + [Mutant(entry, True) for entry in SIMULATED]
     if arguments.check:
-        return check(mutants)
-    layers = FAST_LAYERS if arguments.fast else LAYERS
-    if arguments.fast:
-        mutants = [mutant for mutant in mutants if mutant.reaches("simulation")]
+        return check(every)
+    layers = ("simulation",) if arguments.simulate else FAST_LAYERS if arguments.fast else LAYERS
+    every = [mutant for mutant in every if (mutant.simulated if arguments.simulate else mutant.defect)]
+    mutants = [mutant for mutant in every if (not arguments.only or mutant.name in arguments.only)
+               and (not arguments.fast or mutant.reaches("simulation"))]
     if not mutants:
-        raise SystemExit(f"mutants: there is none of this name; there are: {', '.join(p.stem for p in HERE.glob('*.patch'))}")
+        raise SystemExit(f"mutants: there is none of this name; there are: {', '.join(mutant.name for mutant in every)}")
     rows = []
     print(f"{'defect':42} {'caught by':28} how", flush=True)
     for mutant, results, seconds in prove_all(mutants, layers, arguments):
@@ -302,7 +312,7 @@ def main():
     rows.sort(key=lambda row: row[0].name)
     survived = sum(how == "-" for _, how, _ in rows)
     if arguments.record:
-        record(rows, arguments)
+        record(rows, layers, arguments)
     print(f"{len(rows)} mutants, {len(rows) - survived} caught, {survived} survived")
     return 1 if survived else 0
 

@@ -1,5 +1,5 @@
 /* The exact ledger of all counters: what a transaction has to add, by docs/semantics.md and
- * docs/gateways.md, from the records of the log and from the rows as PostgreSQL has locked them.
+ * docs/rules.md, from the records of the log and from the rows as PostgreSQL has locked them.
  * Written without the code of src/core. */
 #ifndef SIMULATION_LEDGER_H
 #define SIMULATION_LEDGER_H

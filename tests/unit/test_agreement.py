@@ -2,6 +2,7 @@
 import json
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -89,10 +90,12 @@ def test_the_baseline_is_written_as_it_is():
 
 
 def test_each_key_of_the_configuration_stands_in_a_section_of_the_pages():
-    text = read("src/config/table.c") + read("src/config/rows_sections.h")
-    sections = re.findall(r'^    \{"(\w*)",\s', read("src/config/sections.c"), re.MULTILINE)
-    keys = re.findall(r'^ +\{"([\w.]+)",[\s\\]+RCPT_CONFIG_', text, re.MULTILINE)
-    assert len(keys) > 100 and {key.partition(".")[0] if "." in key else "" for key in keys} == set(sections)
+    text = read("src/config/table.c")
+    sections = re.findall(r'^    \{"(\w*)",\s+".*?ROWS\((\w+)\)\},$', text, re.MULTILINE | re.DOTALL)
+    arrays = dict(re.findall(r"^static const struct rcpt_config_row (\w+)_rows\[\] = \{\n(.*?)^\};", text, re.MULTILINE | re.DOTALL))
+    keys = {name: re.findall(r'^ +[A-Z]+\(\s*(?:[A-Z]+, )?"([\w.]+)"', rows, re.MULTILINE) for name, rows in arrays.items()}
+    assert sum(map(len, keys.values())) > 150 and sorted(name for _, name in sections) == sorted(arrays)
+    assert all((key.partition(".")[0] if "." in key else "") == section for section, name in sections for key in keys[name])
 
 
 def test_something_counts_each_metric():
@@ -103,8 +106,8 @@ def test_something_counts_each_metric():
 
 def test_a_key_that_may_change_is_copied_only_where_a_reload_copies_it_again():
     """A module reads the configuration when it needs a value, or it has a function for the reload. Actions begin anew as a whole."""
-    rows = re.findall(r'^ +\{"[\w.]+",[\s\\]+RCPT_CONFIG_\w+,[\s\\]+([^,]*),[\s\\]+(?:LIST_)?AT\(([\w.]+)', read("src/config/table.c") + read("src/config/rows_sections.h"), re.MULTILINE)
-    members = [re.escape(member) for flags, member in rows if "RELOADABLE" in flags]
+    row = r'^    [A-Z]+\(\s*(?:[A-Z]+, )?"[\w.]+",\s+(?:LIST_)?(?:AT\()?([\w.]+)\)?,([^"]*)'
+    members = [re.escape(member) for member, flags in re.findall(row, read("src/config/table.c"), re.MULTILINE) if "RELOADABLE" in flags]
     copy = re.compile(rf"(?:\.|->)\w+ = (?:\(\w+\))?[\w>-]*config->(?:{'|'.join(members)})\b")
     assert len(members) > 40
     for path in (ROOT / "src").rglob("*.c"):
@@ -128,16 +131,16 @@ def test_whatever_is_made_of_the_sources_is_made_by_a_test_or_said_to_be_made_by
 
 
 def keys_of_the_reference():
-    """(key, its type, whether a reload takes it) of each row of docs/configuration.md; a field of a list's entry as LIST[].FIELD."""
+    """(key, its value, whether a reload takes it) of each row of docs/configuration.md; a field of a list's entry as LIST[].FIELD."""
     listed = ""
     for line in read("docs/configuration.md").splitlines():
-        row = re.match(r"\| `([\w.]+)` \| ([^|]+) \| [^|]* \| [^|]* \| (yes|no)?", line)
+        row = re.match(r"\| `([\w.]+)` \| ([^|]+) \|", line)
         if entry := re.match(r"An entry of `([\w.]+)`", line):
             listed = entry[1]
         elif line.startswith("#"):
             listed = ""
         elif row:
-            yield (f"{listed}[].{row[1]}", row[2], True) if listed else (row[1], row[2], row[3] == "yes")
+            yield (f"{listed}[].{row[1]}", row[2], True) if listed else (row[1], row[2], "reload" in row[2])
 
 
 def test_each_secret_stands_in_the_table_of_secrets_with_the_way_to_rotate_it():
@@ -149,9 +152,21 @@ def test_each_secret_stands_in_the_table_of_secrets_with_the_way_to_rotate_it():
     assert all(len(row) == 4 and all(row) for row in rows)
 
 
+def test_the_table_of_rights_is_made_of_the_sql_that_grants():
+    """docs/security.md, by scripts/update-docs; tests/integration/test_rights.py compares it with the catalogs."""
+    result = subprocess.run([ROOT / "scripts/rights", "--check"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_picture_of_the_folders_is_that_of_their_headers():
+    """docs/architecture.md, by scripts/update-docs."""
+    picture = subprocess.run([ROOT / "scripts/structure", "--picture"], capture_output=True, text=True, check=True).stdout
+    assert picture == re.search(r"<!-- public headers.*?-->\n(.*?)<!-- end -->", read("docs/architecture.md"), re.DOTALL)[1]
+
+
 def test_no_work_waits_for_a_lock_that_needs_no_right():
     """Every role that may connect may take an advisory lock: turns are rows and tables (sql/tables/turns.sql)."""
     sources = SQL | {str(path): path.read_text() for path in (ROOT / "src").rglob("*.c")}
     assert [name for name, text in sources.items() if re.search(r"pg_\w*advisory", text)] == []
-    lanes = int(re.search(r'"lanes", RCPT_CONFIG_INTEGER.*?\.max = (\d+)', read("src/config/table.c"), re.DOTALL)[1])
+    lanes = int(re.search(r'INTEGER\(\s*"lanes", [^)]*?, (\d+),\s+"', read("src/config/table.c"))[1])
     assert f"'ranges', n FROM generate_series(0, {lanes - 1}) n" in SQL["tables/turns.sql"]

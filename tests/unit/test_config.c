@@ -140,8 +140,8 @@ static void every_default_written_out_gives_the_same(void **state)
 {
     (void)state;
     const struct rcpt_config_table *table = rcpt_config_table();
-    for (size_t index = 0; index < table->count; index++) {
-        const struct rcpt_config_row *row = &table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(table, index);
         if (row->initial == NULL)
             continue;
         char *text = file_with(row->path, row->initial);
@@ -171,8 +171,8 @@ static void every_number_is_taken_within_its_range_and_not_outside(void **state)
     (void)state;
     const struct rcpt_config_table *table = rcpt_config_table();
     char message[512], expected[128];
-    for (size_t index = 0; index < table->count; index++) {
-        const struct rcpt_config_row *row = &table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(table, index);
         if (row->type < RCPT_CONFIG_INTEGER || row->type > RCPT_CONFIG_DURATION)
             continue;
         if (!takes(row->path, row->type, row->min, message) ||
@@ -190,8 +190,8 @@ static void every_row_is_declared_whole(void **state)
 {
     (void)state;
     const struct rcpt_config_table *table = rcpt_config_table();
-    for (size_t index = 0; index < table->count; index++) {
-        const struct rcpt_config_row *row = &table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(table, index);
         bool has_default = row->initial != NULL || row->type == RCPT_CONFIG_RECORDS;
         bool has_none = row->flags & (RCPT_CONFIG_REQUIRED | RCPT_CONFIG_NULLABLE);
         assert_true(has_default != has_none);

@@ -195,7 +195,7 @@ static const struct mistake fold_mistakes[] = {
      "t.yaml:3:8: folds: rule \"r\": source: topic needs the name of a topic",
      "for example topic: account-events"},
     {FOLD("group_key: [id], source: topic, topic: o"),
-     "t.yaml:3:8: folds: rule \"r\": it would read what it publishes, topic \"o\"", NULL},
+     "t.yaml:3:8: folds: rule \"r\": publishes to the topic that it reads: \"o\"", NULL},
     {FOLD("group_key: [org_id], funnel: true"),
      "t.yaml:3:8: folds: rule \"r\": funnel needs campaign_id in group_key", NULL},
     {FOLD("group_key: [org_id], window: 2m"),

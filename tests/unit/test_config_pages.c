@@ -62,11 +62,11 @@ static void every_key_is_printed(void **state)
     (void)state;
     const struct rcpt_config_table *table = rcpt_config_table();
     char *text = printed_of(SMALLEST);
-    for (size_t index = 0; index < table->count; index++) {
-        const char *dot = strrchr(table->rows[index].path, '.');
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const char *dot = strrchr(rcpt_config_row(table, index)->path, '.');
         char line[128];
         snprintf(line, sizeof(line), "%s%s:", dot != NULL ? " " : "\n",
-                 dot != NULL ? dot + 1 : table->rows[index].path);
+                 dot != NULL ? dot + 1 : rcpt_config_row(table, index)->path);
         assert_non_null(strstr(text, line));
     }
     assert_non_null(strstr(text, "\n  commit_interval: 5s\n"));
@@ -95,8 +95,8 @@ static void secrets_are_printed_as_redacted(void **state)
 static void assert_named_secrets_are_secrets(const struct rcpt_config_table *table)
 {
     static const char *const words[] = {"token", "secret", "password", "dsn"};
-    for (size_t index = 0; index < table->count; index++) {
-        const struct rcpt_config_row *row = &table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(table, index);
         for (size_t word = 0; word < COUNT_OF(words); word++)
             if (strstr(row->path, words[word]) != NULL && (row->flags & RCPT_CONFIG_SECRET) == 0)
                 fail_msg("%s is not marked as a secret", row->path);
@@ -110,8 +110,8 @@ static void each_key_that_holds_a_secret_is_printed_as_redacted(void **state)
     (void)state;
     const struct rcpt_config_table *table = rcpt_config_table();
     assert_named_secrets_are_secrets(table);
-    for (size_t index = 0; index < table->count; index++) {
-        const struct rcpt_config_row *row = &table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(table, index);
         const char *dot = strchr(row->path, '.');
         char file[512];
         if ((row->flags & RCPT_CONFIG_SECRET) == 0 || row->type != RCPT_CONFIG_TEXT ||
@@ -169,8 +169,8 @@ static void assert_urls_are_hidden(const struct rcpt_config_table *table, const 
                                         "http://a@b:hunter2@host/",
                                         "other+scheme://user:hunter2@host:1,host2"};
     char file[512];
-    for (size_t index = 0; index < table->count; index++) {
-        const struct rcpt_config_row *row = &table->rows[index];
+    for (size_t index = 0; index < rcpt_config_count(table); index++) {
+        const struct rcpt_config_row *row = rcpt_config_row(table, index);
         if (row->record != NULL && list == NULL && row->type == RCPT_CONFIG_RECORDS)
             assert_urls_are_hidden(row->record, row->path, printed, refused);
         if (row->type != RCPT_CONFIG_TEXT)

@@ -420,17 +420,29 @@ static void each_scheme_and_each_gateway_that_signs_is_tried(void **state)
     }
 }
 
+/* Schemes of which the same holds share a row: "| basic, bearer | … | … |". */
+static bool names_scheme(const char *page, const char *end, const char *name)
+{
+    size_t size = strlen(name);
+    while (end > page && end[-1] != '\n')
+        end--;
+    for (const char *at = end + 2; *at != '|'; at++)
+        if (strncmp(at, name, size) == 0 && at[-1] == ' ' && strchr(", ", at[size]) != NULL)
+            return true;
+    return false;
+}
+
 static void the_page_of_gateways_has_the_same_table(void **state)
 {
-    char row[512], *page = file_text("docs/gateways.md");
+    char rest[512], *page = file_text("docs/gateways.md");
     (void)state;
     assert_non_null(page);
     for (size_t index = 0; index < rcpt_scheme_count; index++) {
         const struct rcpt_scheme *scheme = &rcpt_schemes[index];
-        snprintf(row, sizeof(row), "| %s | %s | %s |\n", scheme->name, scheme->covered,
-                 scheme->copy);
-        if (strstr(page, row) == NULL)
-            fail_msg("docs/gateways.md has not: %s", row);
+        snprintf(rest, sizeof(rest), " | %s | %s |\n", scheme->covered, scheme->copy);
+        const char *found = strstr(page, rest);
+        if (found == NULL || !names_scheme(page, found, scheme->name))
+            fail_msg("docs/gateways.md has not: | %s%s", scheme->name, rest);
     }
     free(page);
 }

@@ -1,5 +1,5 @@
-/* Actions of the running daemon: what happens after transitions, by pipelines. This is what the
- * rest of the daemon sees; internal.h is private to the folder. */
+/* Actions of the running daemon: pipelines start them after transitions. This header is for the
+ * rest of the daemon; internal.h is private to the folder. */
 #ifndef RECEIPTD_ACTIONS_ACTIONS_H
 #define RECEIPTD_ACTIONS_ACTIONS_H
 
@@ -17,18 +17,19 @@ bool actions_want(const struct rcpt_config *config);
 struct actions *actions_new(struct app_context *context, struct receipts *receipts);
 /* Does nothing without pipelines. */
 RCPT_MUST_CHECK bool actions_start(struct actions *module, struct rcpt_error *error);
-/* Claims nothing more; calls in flight end, then app_check_drain. */
+/* Stops claiming; calls in flight end, then it calls app_check_drain. */
 void actions_stop(struct actions *module);
-/* Another set of actions takes over, with the configuration as it is now. */
+/* A new set of actions takes over, made from the present configuration. */
 RCPT_MUST_CHECK bool actions_reload(struct actions *module, struct rcpt_error *error);
 /* After a reload that changes no key of actions: new connections use the new postgres.dsn and
  * the new credentials of Kafka, and endpoints that were disabled are tried again. */
 void actions_apply_config(struct actions *module);
-/* Why they do not work; NULL: they do, or there are none. */
+/* Why actions do not work; NULL: they do, or there are none. */
 const char *actions_reason(const struct actions *module);
 bool actions_are_settled(const struct actions *module);
 void actions_free(struct actions *module);
-/* What they do now, with the breakers of endpoints; null, or nothing, without pipelines. */
+/* Writes the state of actions, with the breakers of endpoints; null, or nothing, without pipelines.
+ */
 void actions_write(const struct actions *module, struct rcpt_json *json);
 void actions_print(const struct actions *module, FILE *out);
 /* POST /runs/PIPELINE; the context is a struct actions. */

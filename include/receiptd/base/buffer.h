@@ -13,7 +13,8 @@ struct rcpt_buffer {
     size_t size, capacity;
 };
 
-/* The capacity that the next call of rcpt_buffer_reserve leads to: for callers with a budget. */
+/* The capacity after the next call of rcpt_buffer_reserve with `more`: for callers with a budget.
+ */
 size_t rcpt_buffer_grown(const struct rcpt_buffer *buffer, size_t more);
 /* Makes space for `more` bytes and the NUL; returns where they go. The caller adds to `size`. */
 char *rcpt_buffer_reserve(struct rcpt_buffer *buffer, size_t more);

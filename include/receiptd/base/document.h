@@ -34,8 +34,8 @@ struct rcpt_node {
 const struct rcpt_node *rcpt_document_parse(struct rcpt_text text, struct rcpt_arena *arena,
                                             const char **reason);
 
-/* The members of the outermost object without a tree: everything else is read over, under the same
- * limits, and costs no memory. `names`: found[i] becomes the last member with names[i], as
+/* Reads the members of the outermost object without a tree: everything else is skipped, under the
+ * same limits, and costs no memory. `names`: found[i] becomes the last member with names[i], as
  * rcpt_node_member would find it; type RCPT_NODE_NULL: there is none. NULL: all members in their
  * order, at most *count ("too_many_values"), and *count is set. A container has its `raw` and no
  * children. False: not JSON, or beyond the limits, and nothing is found. */

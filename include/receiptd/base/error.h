@@ -50,11 +50,17 @@ void rcpt_error_hint(struct rcpt_error *error, const char *format, ...) RCPT_PRI
 _Noreturn void rcpt_assert_failed(const char *condition, const char *file, int line,
                                   const char *function);
 
+#define RCPT_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
 /* Allocation that aborts on failure (Kafka redelivers). Sizes driven by input are capped by the
  * callers. */
 void *rcpt_malloc(unsigned long size);
 void *rcpt_calloc(unsigned long count, unsigned long size);
 void *rcpt_realloc(void *pointer, unsigned long size);
+/* Doubles an array of the heap, so that copies stay few; an empty one gets `least` items. */
+#define RCPT_GROW(array, capacity, least)                                                          \
+    ((capacity) = (capacity) > 0 ? 2 * (capacity) : (least),                                       \
+     (array) = rcpt_realloc((array), (capacity) * sizeof(*(array))))
 char *rcpt_strdup(const char *text);
 char *rcpt_strndup(const char *text, unsigned long size);
 FILE *rcpt_open_memory(char **text, size_t *size); /* open_memstream(); fclose() makes the text */

@@ -24,9 +24,9 @@ enum rcpt_json_kind {
 
 struct rcpt_json_token {
     enum rcpt_json_kind kind;
-    /* Of a key or string: unescaped, without quotes; of a number: as written, so that large ones
-     * stay exact; of a boolean: "true" or "false", static. Points into the input, or lives until
-     * the callback returns (rcpt_json_keep). */
+    /* The text of a key or string is unescaped and has no quotes. A number's text is as written, so
+     * that large ones stay exact. A boolean's is "true" or "false", static. The text points into
+     * the input, or lives until the callback returns (rcpt_json_keep). */
     struct rcpt_text text;
     size_t end;              /* offset in the input behind the token */
     unsigned depth;          /* containers around it; a container's own tokens do not count it */
@@ -43,7 +43,7 @@ enum rcpt_json_result {
     RCPT_JSON_STOPPED,  /* by the callback */
 };
 
-/* Where and why the reading ended; the text shows nothing of the input. */
+/* Where and why the reading ended; the text contains no part of the input. */
 struct rcpt_json_fault {
     size_t byte;
     const char *text; /* static */

@@ -2,7 +2,7 @@
  *
  * Never waits for the reader of stderr: a line that does not fit is dropped and counted. Lines of
  * one kind (one format text) above a limit are counted and summed up in one line. Under systemd
- * each line begins with its priority. Does not know what is worth logging. May be called from any
+ * each line begins with its priority. It decides only by level and limits. May be called from any
  * thread. Never logs a secret or a phone number: that is the duty of the callers; message ids go
  * through rcpt_log_message_id.
  */
@@ -36,11 +36,11 @@ enum rcpt_log_format {
 
 /* Process-wide level and format. Call before threads start, or at a reload. */
 void rcpt_log_configure(enum rcpt_log_level level, enum rcpt_log_format format);
-/* A level of its own for one component; RCPT_LOG_LEVEL__COUNT: none any more. False: too many
+/* Gives one component a level of its own; RCPT_LOG_LEVEL__COUNT: takes it back. False: too many
  * components. */
 RCPT_MUST_CHECK bool rcpt_log_set_component(const char *component, enum rcpt_log_level level);
-/* Lines of one kind within the window, debug lines not counted; 0: no limit. And whether message
- * ids are written as they are. */
+/* `burst` limits the lines of one kind within the window, debug lines not counted; 0: no limit.
+ * `plain_message_ids`: message ids are written as they are. */
 void rcpt_log_set_limits(unsigned burst, bool plain_message_ids);
 /* Finds out what stderr is and makes writing to it immediate. Once, at the start of a daemon;
  * without it (in commands) lines are written as everywhere else. */
@@ -67,7 +67,7 @@ struct rcpt_log_fields {    /* what a line can be found by */
 void rcpt_log_with(enum rcpt_log_level level, const char *component,
                    const struct rcpt_log_fields *fields, const char *format, ...) RCPT_PRINTF(4, 5);
 
-/* A line about a failure: the text, then what the error says, its code and its hint if it has any:
+/* A line about a failure: the text, then the error's text, its code and its hint if it has any:
  * "roll-up failed: canceling statement (57014); HINT: …". */
 void rcpt_log_failure(enum rcpt_log_level level, const char *component,
                       const struct rcpt_error *error, const char *format, ...) RCPT_PRINTF(4, 5);
@@ -75,7 +75,8 @@ void rcpt_log_failure(enum rcpt_log_level level, const char *component,
 /* How a message id is shown: "#" and 16 hexadecimal digits, or the id itself. */
 const char *rcpt_log_message_id(const char *id, size_t size, char out[RCPT_LOG_ID_BYTES]);
 
-/* Says what was suppressed in windows that are over. Call every second or so, from one thread. */
+/* Reports the lines that were suppressed in windows that are over. Call every second or so, from
+ * one thread. */
 void rcpt_log_flush(void);
 
 struct rcpt_log_counts {
@@ -90,7 +91,7 @@ struct rcpt_log_entry { /* a remembered warning or error */
     char component[16];
     char text[512];
 };
-/* The newest first; how many there were to copy. */
+/* Copies the remembered entries, the newest first; returns how many. */
 size_t rcpt_log_recent(struct rcpt_log_entry entries[RCPT_LOG_RECENT]);
 
 #define rcpt_log_error(component, ...) rcpt_log(RCPT_LOG_ERROR, component, __VA_ARGS__)

@@ -2,8 +2,7 @@
  *
  * A registry is made from rows; those of receiptd are in host/metrics_rows.h. Series appear with
  * their first value. Each row bounds the number of its series; further ones are counted in one
- * series whose labels all say "other". Does not know what is worth measuring. One thread (the
- * loop's).
+ * series whose labels all say "other". It defines no metric itself. One thread (the loop's).
  */
 #ifndef RECEIPTD_BASE_METRICS_H
 #define RECEIPTD_BASE_METRICS_H
@@ -27,8 +26,8 @@ enum rcpt_metric_type {
 struct rcpt_metric_row {
     const char *name; /* as it is scraped: counters end in _total, infos in _info */
     enum rcpt_metric_type type;
-    const char
-        *unit; /* "seconds", "bytes", …; NULL: a number. The name ends in it (before _total) */
+    /* "seconds", "bytes", …; NULL: a number. The name ends in it (before _total) */
+    const char *unit;
     const char *labels[RCPT_METRIC_MAX_LABELS]; /* names; NULL: no more */
     unsigned most;        /* series; 0: as many as one thing of the kind can have, one */
     const double *bounds; /* of a histogram's buckets, ascending, the last is 0 */
@@ -64,22 +63,22 @@ void rcpt_metrics_observe(struct rcpt_metrics *metrics, unsigned metric, const c
  * cumulated. */
 void rcpt_metrics_set_histogram(struct rcpt_metrics *metrics, unsigned metric,
                                 const char *const *labels, const uint64_t *buckets, double sum);
-/* Rows of this part are not shown: the process has nothing of the kind. */
+/* Hides the rows of this part, which the process does not have. */
 void rcpt_metrics_hide(struct rcpt_metrics *metrics, unsigned part);
 
-/* Between the two every series of the row that is to stay must be set: the others disappear. */
+/* Between begin and end, set every series of the row that is to stay: the others disappear. */
 void rcpt_metrics_begin(struct rcpt_metrics *metrics, unsigned metric);
 void rcpt_metrics_end(struct rcpt_metrics *metrics, unsigned metric);
 
-/* What the client wants (its Accept header, NULL: none); the first format unless it prefers the
- * other. */
+/* The format that the client prefers by its Accept header (NULL: none); the first format unless it
+ * prefers the other. */
 enum rcpt_metrics_format rcpt_metrics_negotiate(const char *accept);
 const char *rcpt_metrics_content_type(enum rcpt_metrics_format format);
 /* All series as text; the caller frees it. */
 char *rcpt_metrics_render(const struct rcpt_metrics *metrics, enum rcpt_metrics_format format,
                           size_t *size);
 
-/* docs/metrics.md. */
+/* Writes docs/metrics.md. */
 void rcpt_metrics_write_reference(const struct rcpt_metric_row *rows, size_t count, FILE *out);
 
 #endif

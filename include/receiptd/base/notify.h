@@ -18,7 +18,7 @@ struct rcpt_notify {
     socklen_t address_size;
 };
 
-/* False: there is none (no NOTIFY_SOCKET, or one that is no address); what is sent is then
+/* False: there is no manager (no NOTIFY_SOCKET, or one that is no address); messages are then
  * dropped. */
 bool rcpt_notify_open(struct rcpt_notify *notify);
 /* Assignments, a line each: "READY=1\nSTATUS=…". False: the message is lost, since the manager does

@@ -1,6 +1,6 @@
-/* An outage of one system, which several members notice (connections, lanes) and retry for as long
- * as it lasts: each cause is one line of the log, and one line at the end says how long it took and
- * how often each cause came. Keeps the last causes only, in a fixed size. Not thread-safe.
+/* An outage of one system, which several members (connections, lanes) notice and retry for as long
+ * as it lasts. Each cause is one line of the log. One line at the end gives the duration, and how
+ * often each cause came. Keeps the last causes only, in a fixed size. Not thread-safe.
  */
 #ifndef RECEIPTD_BASE_OUTAGE_H
 #define RECEIPTD_BASE_OUTAGE_H
@@ -31,7 +31,7 @@ RCPT_MUST_CHECK bool rcpt_outage_note(struct rcpt_outage *outage, bool *is_down,
  * is connected again". */
 void rcpt_outage_end(struct rcpt_outage *outage, bool *is_down, int64_t now_ms,
                      const char *component, const char *what);
-/* The member is no more; the outage may end without a line. */
+/* The member is gone for good; the outage may end without a line. */
 void rcpt_outage_leave(struct rcpt_outage *outage, bool *is_down);
 
 #endif

@@ -1,5 +1,5 @@
-/* How long to rest between runs of something whose cost grows, so that all runs together take a
- * small share of the time.
+/* The rest between runs of work whose cost grows, so that all runs together take a small share of
+ * the time.
  *
  * One long run is no proof of its cost: it may have waited for a lock, for the network or for a
  * server that stood still. So the shorter of the last two runs counts. Pure.

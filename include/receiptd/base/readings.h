@@ -1,5 +1,5 @@
-/* What a text of any origin says once its escapes are undone: JSON (\u00e4, \/), percent escapes
- * (%40, also of forms, where + is a blank), base64 and Latin-1, each also inside another.
+/* The readings of a text of any origin once its escapes are undone: JSON (\u00e4, \/), percent
+ * escapes (%40, also of forms, where + is a blank), base64 and Latin-1, each also inside another.
  *
  * For searching: nothing says which escapes a writer used, so each is undone everywhere and the
  * result is one more reading. No format is checked. Pure; memory from an arena.

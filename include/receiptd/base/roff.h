@@ -1,4 +1,4 @@
-/* Manual pages in man(7). For those who make pages from tables: of commands, of keys. Pure. */
+/* Manual pages in man(7). For pages made from tables of commands and of keys. Pure. */
 #ifndef RECEIPTD_BASE_ROFF_H
 #define RECEIPTD_BASE_ROFF_H
 

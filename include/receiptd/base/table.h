@@ -1,9 +1,9 @@
-/* Items by their hash: open addressing with linear probing. Zeroed is empty. Whoever owns the items
+/* Items by their hash: open addressing with linear probing. Zeroed is empty. The owner of the items
  * makes the hash and compares; items cannot be taken out one by one. Not for use by two threads.
  *
- * Three other tables stay what they are: those of messages and of signatures (core/batch_build.c)
- * and of names (core/ladder.c) lie on the hot path, have a bound and hold small indexes; aliases
- * and keys (gateways/memory.c) leave one by one, the oldest first.
+ * Other tables stay separate. The tables of messages and of signatures (core/batch_build.c) and of
+ * names (core/ladder.c) lie on the hot path, have a bound and hold small indexes. Aliases and keys
+ * (gateways/memory.c) leave one by one, the oldest first.
  */
 #ifndef RECEIPTD_BASE_TABLE_H
 #define RECEIPTD_BASE_TABLE_H

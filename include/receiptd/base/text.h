@@ -1,5 +1,5 @@
-/* Texts with a length, and what readers of other people's formats do with them. Pure; memory from
- * an arena. */
+/* Texts with a length, and functions for readers of other people's formats. Pure; memory from an
+ * arena. */
 #ifndef RECEIPTD_BASE_TEXT_H
 #define RECEIPTD_BASE_TEXT_H
 
@@ -68,12 +68,12 @@ bool rcpt_text_number(struct rcpt_text text, unsigned *number);
 
 struct rcpt_text rcpt_text_copy(struct rcpt_arena *arena, struct rcpt_text text);
 char *rcpt_text_terminated(struct rcpt_arena *arena, struct rcpt_text text);
-/* All of them in a row; the list ends with a text whose `at` is NULL. */
+/* Joins the texts; the list ends with a text whose `at` is NULL. */
 struct rcpt_text rcpt_text_join(struct rcpt_arena *arena, const struct rcpt_text *texts);
 #define RCPT_TEXT_JOIN(arena, ...)                                                                 \
     rcpt_text_join((arena), (const struct rcpt_text[]){__VA_ARGS__, {NULL, 0}})
 
-/* FNV-1a: tells texts apart, protects nothing. */
+/* FNV-1a: distinguishes texts, but is no protection. */
 uint64_t rcpt_text_hash(struct rcpt_text text);
 
 /* For hints: the one of `best` and `candidate` that is nearer to `text` by edits. `candidate`

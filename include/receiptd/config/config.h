@@ -90,7 +90,7 @@ struct rcpt_config_endpoint { /* an entry of actions.endpoints */
     unsigned concurrency;
 };
 
-/* A secret that is not kept as it should be, noted while it is read. */
+/* A secret in an unsafe place, noted while it is read. */
 enum rcpt_secret_source { RCPT_SECRET_LITERAL, RCPT_SECRET_ENVIRONMENT, RCPT_SECRET_OPEN_FILE };
 #define RCPT_CONFIG_MOST_NOTES        20
 #define RCPT_CONFIG_LONGEST_WINDOW_MS INT64_C(604800000) /* of dedup.window */
@@ -174,9 +174,9 @@ struct rcpt_config {
         int64_t gateways_ms;        /* counters.gateways; 0: not counted */
         bool reasons;               /* counters.reasons */
         bool times;                 /* counters.times */
-        char **by;                  /* counters.by: columns of the inbox; see dimensions.h */
+        char **by;                  /* counters.by: columns of the inbox; see rule_columns.h */
         size_t by_count;
-        char **groups; /* counters.groups: messages that count as one; see groups.h */
+        char **groups; /* counters.groups: messages that count as one; likewise */
         size_t groups_count;
     } counters;
     struct {
@@ -191,9 +191,9 @@ struct rcpt_config {
         char *variant;        /* inbox.columns.variant, for counters.by; NULL: not named */
         char *channel;        /* inbox.columns.channel; likewise */
         char *gateway;        /* inbox.columns.gateway; likewise */
-        char *customer_id;    /* inbox.columns.customer_id; NULL: nothing says whose messages are */
+        char *customer_id;    /* inbox.columns.customer_id; NULL: customers are not known */
         char *logical_id;     /* inbox.columns.logical_id, for counters.groups; NULL: not named */
-        char *recipient;      /* inbox.columns.recipient; NULL: ranges are off (ranges.h) */
+        char *recipient;      /* inbox.columns.recipient; NULL: ranges are off */
         char *sent_at;        /* inbox.columns.sent_at; NULL: created_at */
         bool count_targeted;  /* inbox.targeted: trigger | none */
         int64_t retention_ms; /* inbox.retention; 0: messages are not deleted */
@@ -328,7 +328,7 @@ RCPT_MUST_CHECK struct rcpt_config *rcpt_config_parse(const char *name, const ch
                                                       size_t size, struct rcpt_error *error);
 void rcpt_config_free(struct rcpt_config *config);
 
-/* The folders of src that write log lines, each under its own name: what log.levels may name. */
+/* The folders of src that write log lines under their own names; log.levels may name them. */
 #define RCPT_CONFIG_COMPONENTS                                                                     \
     "actions, app, commands, config, folds, http, intake, kafka, operate, postgres, receipts, "    \
     "trace"
@@ -340,11 +340,11 @@ typedef void (*rcpt_config_on_weak)(void *context, const char *key, const char *
                                     const char *hint);
 void rcpt_config_find_weak(const struct rcpt_config *config, rcpt_config_on_weak on_weak,
                            void *context);
-/* A warning for each of them; where logs go by now. */
+/* Logs each weak setting as a warning. The log must be open. */
 void rcpt_config_warn(const struct rcpt_config *config);
 /* Warns once of each file of a secret that has changed since it was read. */
 void rcpt_config_warn_of_changed(const struct rcpt_config *config);
-/* 16 hexadecimal digits over every key but secrets: two instances with the same one are set alike.
+/* 16 hexadecimal digits over every key but secrets. Equal digits mean equal settings.
  */
 void rcpt_config_hash(const struct rcpt_config *config, char text[17]);
 
@@ -369,7 +369,7 @@ const char *rcpt_config_kafka_property(const struct rcpt_config *config, const c
 void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh,
                            struct rcpt_config_changes *changes);
 
-/* What an entry of inbox.expiry names, or the default. */
+/* The statuses of an entry of inbox.expiry, or the defaults. */
 const char *rcpt_config_expiry_status(const struct rcpt_config_expiry *rule);
 const char *rcpt_config_expiry_to(const struct rcpt_config_expiry *rule);
 /* The entries as a parameter of SQL, a JSON array (sql/expiry/candidates.sql); the caller frees it.

@@ -1,11 +1,10 @@
-/* The columns of message_inbox: the one list of them. The members of struct rcpt_config, the keys
- * inbox.columns.*, what fold rules may not name, the own table, what `receiptd migrate` checks,
- * maps and grants, and the table in docs/configuration.md come from it. SQL takes it as JSON
- * (commands/inbox/place.h).
+/* The columns of message_inbox: the one list of them. It makes the members of struct rcpt_config,
+ * the keys inbox.columns.*, the own table and the table in docs/configuration.md. Fold rules may
+ * not name these columns; `receiptd migrate` checks, maps and grants them. SQL takes the list as
+ * JSON (commands/inbox/place.h).
  *
- * X(column, type, constraint, filler, feature, doc). filler: who writes it: PLATFORM, which inserts
- * it; RECEIPTD; POSTGRES, by its default. feature: the key that wants it; "": every inbox has it,
- * or may have it.
+ * X(column, type, constraint, filler, feature, doc). filler says who writes it: PLATFORM by INSERT,
+ * RECEIPTD, or POSTGRES by its default. feature: the key that needs it; "": any inbox may have it.
  */
 #ifndef RECEIPTD_CONFIG_INBOX_COLUMNS_H
 #define RECEIPTD_CONFIG_INBOX_COLUMNS_H

@@ -21,11 +21,11 @@ struct pipelines {
     struct pipelines_topics sources; /* whose records begin runs */
 };
 
-/* Those of a configuration, which were compiled when it was loaded; the caller owns them from here
- * on. NULL: there are none, or they were taken before. */
+/* The pipelines of a configuration, compiled when it was loaded. The caller owns them afterwards.
+ * NULL: there are none, or they were taken before. */
 struct pipelines *pipelines_take(struct rcpt_config *config);
-/* Whether one of them has that name, before they were taken. The database knows it from the moment
- * at which receiptd run, which has read the same configuration, has stored it. */
+/* Whether a pipeline has this name; asked before they are taken. The database knows the pipeline
+ * once `receiptd run` has stored it from the same configuration. */
 bool pipelines_have(const struct rcpt_config *config, const char *name);
 void pipelines_free(struct pipelines *pipelines); /* NULL is fine */
 

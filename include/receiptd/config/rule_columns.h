@@ -1,67 +1,40 @@
-/* Columns of the inbox that rules read: for dimensions, for groups, for ranges. Pure. */
+/* The columns of the inbox that rules read: for dimensions, for groups, for ranges. Pure. */
 #ifndef RECEIPTD_CONFIG_RULE_COLUMNS_H
 #define RECEIPTD_CONFIG_RULE_COLUMNS_H
 
 #include "receiptd/config/config.h"
 #include "receiptd/postgres/bind.h"
 
-/* ---- dimensions.c: columns by which messages are counted beside the funnel (counters.by) ---- */
+#define RCPT_DIMENSIONS 3u              /* kinds of counters.by */
+#define RCPT_GROUPS     2u              /* kinds of counters.groups */
+#define RCPT_KINDS      RCPT_DIMENSIONS /* the larger of both */
 
-#define RCPT_DIMENSIONS         3u                     /* that there are */
-#define RCPT_DIMENSION_BINDINGS (RCPT_DIMENSIONS + 1u) /* columns, and what they are */
-
-/* Names are borrowed from the configuration, or static. The bindings point into the struct: it is
- * not copied. */
-struct rcpt_dimensions {
+/* The columns that counters.by or counters.groups names. Names are borrowed from the configuration,
+ * or static. The bindings point into the struct, so it must not be copied. */
+struct rcpt_kinds {
     size_t count;
-    const char *names[RCPT_DIMENSIONS];   /* "variant" */
-    const char *columns[RCPT_DIMENSIONS]; /* of the inbox */
-    char kinds[64];                       /* of counter_delta, as an array of SQL: "{by_variant}" */
-    /* Variables of sql/expiry and of the audit; none without dimensions. */
-    struct rcpt_pg_binding bindings[RCPT_DIMENSION_BINDINGS];
+    const char *names[RCPT_KINDS];   /* "variant" */
+    const char *columns[RCPT_KINDS]; /* of the inbox */
+    char sql[64]; /* the kinds as an array of SQL: "{by_variant}", "{customer}" */
+    /* Variables of sql/expiry and of the audit for columns and kinds; none without kinds. */
+    struct rcpt_pg_binding bindings[RCPT_KINDS + 1];
     size_t binding_count;
 };
 
-void rcpt_dimensions_read(const struct rcpt_config *config, struct rcpt_dimensions *dimensions);
+/* Columns by which messages are counted beside the funnel (counters.by). */
+void rcpt_dimensions_read(const struct rcpt_config *config, struct rcpt_kinds *dimensions);
 
-/* Whether the view of a mapped inbox shows a column of ours under this name, and none of the table.
- */
-bool rcpt_config_is_inbox_column(const char *column);
+/* Messages that count as one (counters.groups): those of a customer, or attempts at one logical
+ * message. */
+void rcpt_groups_read(const struct rcpt_config *config, struct rcpt_kinds *groups);
 
-/* Why counters.by cannot be counted: a sentence; NULL: nothing is wrong. */
-const char *rcpt_config_dimensions_problem(const struct rcpt_config *config);
-
-/* ---- groups.c: messages that count as one (counters.groups): those of a customer, and attempts
- * at one logical message ---- */
-
-#define RCPT_GROUPS         2u                 /* kinds that there are */
-#define RCPT_GROUP_BINDINGS (RCPT_GROUPS + 1u) /* columns, and what they are */
-
-/* Names are borrowed from the configuration, or static. The bindings point into the struct: it is
- * not copied. */
-struct rcpt_groups {
-    size_t count;
-    const char *names[RCPT_GROUPS];   /* "customer" */
-    const char *columns[RCPT_GROUPS]; /* of the inbox */
-    char kinds[32];                   /* as an array of SQL: "{customer}" */
-    /* Variables of sql/expiry and of the audit; none without groups. */
-    struct rcpt_pg_binding bindings[RCPT_GROUP_BINDINGS];
-    size_t binding_count;
-};
-
-void rcpt_groups_read(const struct rcpt_config *config, struct rcpt_groups *groups);
-
-/* The inbox's column of this kind, which is there; NULL: it is not counted. Borrowed as above. */
+/* The inbox's column of this kind, borrowed as above; NULL: counters.groups does not name it. */
 const char *rcpt_groups_column(const struct rcpt_config *config, const char *kind);
-
-/* Why counters.groups cannot be counted: a sentence; NULL: nothing is wrong. */
-const char *rcpt_config_groups_problem(const struct rcpt_config *config);
-
-/* ---- ranges.c: receipts of all messages to a person up to a time (ranges) ---- */
 
 #define RCPT_RANGE_BINDINGS 3u
 
-/* Names are borrowed from the configuration, or static. */
+/* Ranges: receipts of all messages to a person up to a time. Names are borrowed from the
+ * configuration, or static. */
 struct rcpt_ranges {
     bool on;
     const char *recipient, *account, *sent; /* columns of the inbox; NULL: off */
@@ -72,7 +45,9 @@ struct rcpt_ranges {
 
 void rcpt_ranges_read(const struct rcpt_config *config, struct rcpt_ranges *ranges);
 
-/* Why ranges cannot be resolved: a sentence; NULL: nothing is wrong. */
-const char *rcpt_config_ranges_problem(const struct rcpt_config *config);
+/* Whether the inbox has the columns of counters.by, counters.groups and ranges. False: `error` says
+ * what is wrong, and `key` which key of the file it is about. */
+RCPT_MUST_CHECK bool rcpt_config_check_rule_columns(const struct rcpt_config *config,
+                                                    const char **key, struct rcpt_error *error);
 
 #endif

@@ -36,7 +36,7 @@ RCPT_MUST_CHECK bool rcpt_config_parse_number(enum rcpt_config_type type, const 
 void rcpt_config_format_number(enum rcpt_config_type type, int64_t value,
                                char out[RCPT_CONFIG_NUMBER_BYTES]);
 
-/* What values of a type may be, for errors: "a duration such as 500ms, 5s or 24h". */
+/* How an error names the values of a type: "a duration such as 500ms, 5s or 24h". */
 const char *rcpt_config_expected(enum rcpt_config_type type);
 
 bool rcpt_config_is_identifier(const char *text); /* 1…63 of [A-Za-z0-9_], no digit first */

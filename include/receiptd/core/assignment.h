@@ -16,14 +16,16 @@
 
 struct rcpt_assignment;
 
-/* state      awaits                      woken by             bounded by
- * IDLE       an assignment, a reason     start, refresh       nothing
- *            to read the rows again
- * WAITING    may_ask, and retry_at_ms    tick                 the control connection's attempts
- * READING    pins and rows               on_read, on_failed   the connection's time-outs
- * QUERYING   low watermarks              on_lows, on_failed   the time-out of the query
- * INSERTING  rows of new partitions      on_inserted, …       the connection's time-outs
- * REFUSED    an operator                 start, revoke        nothing
+/* The states of an assignment.
+ *
+ *  state      awaits                      woken by             bounded by
+ *  IDLE       an assignment, a reason     start, refresh       nothing
+ *             to read the rows again
+ *  WAITING    may_ask, and retry_at_ms    tick                 the control connection's attempts.
+ *  READING    pins and rows               on_read, on_failed   the connection's time-outs.
+ *  QUERYING   low watermarks              on_lows, on_failed   the time-out of the query.
+ *  INSERTING  rows of new partitions      on_inserted, …       the connection's time-outs.
+ *  REFUSED    an operator                 start, revoke        nothing.
  */
 enum rcpt_assignment_state {
     RCPT_ASSIGNMENT_IDLE,
@@ -38,8 +40,8 @@ enum rcpt_assignment_state {
 struct rcpt_assignment_settings {
     int64_t hash_version; /* of the lane hash */
     bool skip_gaps;       /* go on behind what retention has deleted, instead of stopping */
-    /* How long a transaction of the previous owner may still commit: before that nothing counts as
-     * deleted by retention. */
+    /* How long a transaction of the previous owner may still commit. Until that time is over,
+     * nothing counts as deleted by retention. */
     int64_t patience_ms;
 };
 
@@ -116,7 +118,8 @@ struct rcpt_assignment_ports {
     void (*insert)(void *context, uint32_t serial, const struct rcpt_assignment_new *rows);
     /* Answer the group: consume its partitions from these offsets. */
     void (*assign)(void *context, const struct rcpt_assignment_start *starts, size_t count);
-    /* Deliver the partition from this offset on, by a seek; by un-assigning and assigning. */
+    /* Deliver the partition from this offset on: `seek` by a seek, `reassign` by un-assigning and
+     * assigning. */
     void (*seek)(void *context, uint32_t slot, int64_t offset);
     void (*reassign)(void *context, uint32_t slot, int64_t offset);
     /* The reason names what an operator has to check. */
@@ -133,7 +136,8 @@ struct rcpt_assignment *rcpt_assignment_new(const struct rcpt_assignment_setting
                                             struct rcpt_engine *engine);
 void rcpt_assignment_free(struct rcpt_assignment *assignment);
 
-/* What the cluster says. Both are known before the first assignment. */
+/* The cluster's id, and a topic's number of partitions. Both are known before the first assignment.
+ */
 void rcpt_assignment_set_cluster(struct rcpt_assignment *assignment, const char *cluster_id);
 void rcpt_assignment_set_topic(struct rcpt_assignment *assignment, const char *name,
                                int32_t partitions);
@@ -142,10 +146,11 @@ int32_t rcpt_assignment_topic_partitions(const struct rcpt_assignment *assignmen
                                          const char *name);
 const char *rcpt_assignment_cluster(const struct rcpt_assignment *assignment); /* NULL: not known */
 enum rcpt_assignment_state rcpt_assignment_state(const struct rcpt_assignment *assignment);
-/* Whether partitions wait for the positions that they begin at. Those that are consumed while their
- * positions are read again do not. */
+/* Whether partitions wait for the positions at which they begin. Partitions that are consumed while
+ * their positions are read again do not wait. */
 bool rcpt_assignment_is_unread(const struct rcpt_assignment *assignment);
-/* Whether it does so until an operator has set its position; then refresh moves it on. */
+/* Whether the partition stands still until an operator has set its position; then refresh moves it
+ * on. */
 bool rcpt_assignment_stands_still(const struct rcpt_assignment *assignment, uint32_t slot);
 /* Whether a partition waits because the log does not have its position. */
 bool rcpt_assignment_waits_for_log(const struct rcpt_assignment *assignment);
@@ -185,7 +190,7 @@ void rcpt_assignment_refresh(struct rcpt_assignment *assignment, uint32_t slot, 
  * partition stands still until `seek` or `reassign`. */
 void rcpt_assignment_on_out_of_range(struct rcpt_assignment *assignment, uint32_t slot,
                                      int64_t requested, int64_t low, int64_t high, int64_t now_ms);
-/* Time, and may_ask may have become true. Call at least every 100 ms. */
+/* Time has passed, or may_ask has become true. Call at least every 100 ms. */
 void rcpt_assignment_tick(struct rcpt_assignment *assignment, int64_t now_ms);
 
 #endif

@@ -32,11 +32,12 @@ struct rcpt_batch_message {
     int64_t at_us; /* event time of the receipt that gives `top`, the smallest among equals */
     uint32_t id_size;
     uint32_t mask; /* flags */
-    int32_t
-        signature; /* index into signatures: which statuses its receipts named, how often each */
-    struct rcpt_text org; /* organisation that its receipts name, as far as they name one; at NULL:
-                             none does; size 0: they differ, or a part is delivered: the
-                             statement parks them, and the wake decides one by one */
+    /* index into signatures: which statuses its receipts named, how often each */
+    int32_t signature;
+    /* The organisation that its receipts name. `at` is NULL: none names one. Size 0: they name
+     * different ones, or a part is delivered. Then the statement parks them, and the wake decides
+     * one by one. */
+    struct rcpt_text org;
     uint32_t first_event; /* its raw events are [first_event, next message's first_event) */
     int16_t top;          /* highest status carried */
     int64_t whole_us;     /* woken: with its receipts all parts are delivered, the last one then; 0:

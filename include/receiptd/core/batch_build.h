@@ -10,7 +10,7 @@
 
 struct rcpt_batch_builder;
 
-/* Of arenas: a batch's own, and the builder's. */
+/* Chunk size of a batch's own arena and of the builder's. */
 #define RCPT_BATCH_CHUNK_BYTES (256u * 1024)
 #define RCPT_BATCH_KEEP_BYTES  (2u * 1024 * 1024)
 
@@ -20,8 +20,8 @@ struct rcpt_batch_source {
     int32_t partition;
 };
 
-/* `seed`: not known to who chooses ids. It decides where messages are looked up, and nothing of a
- * batch. */
+/* `seed`: senders, who choose ids, must not know it. It decides only where messages are looked up,
+ * and never a batch's content. */
 struct rcpt_batch_builder *rcpt_batch_builder_new(const struct rcpt_ladder *ladder, uint64_t seed);
 void rcpt_batch_builder_free(struct rcpt_batch_builder *builder);
 
@@ -30,7 +30,8 @@ void rcpt_batch_fini(struct rcpt_batch *batch);
 /* Forgets the content, keeps the memory; lane stays. */
 void rcpt_batch_reset(struct rcpt_batch *batch, enum rcpt_batch_kind kind);
 
-/* Of the events that are not refused: from `first` (from 0) to the one before `end`. */
+/* The events to fold, counted without refused ones: from `first` (from 0) to the one before `end`.
+ */
 struct rcpt_batch_range {
     uint32_t first, end;
 };
@@ -38,7 +39,8 @@ struct rcpt_batch_range {
 #define RCPT_BATCH_ALL ((struct rcpt_batch_range){0, UINT32_MAX})
 
 /* Fills messages, events, signatures and letters with the lane's part of the sources, in their
- * order; of the events that are not refused those of the range. Moves are the caller's. */
+ * order. Events that are not refused are taken only if they lie in the range. The caller adds the
+ * moves. */
 void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
                      const struct rcpt_batch_source *sources, uint32_t source_count,
                      struct rcpt_batch_range range);
@@ -46,8 +48,8 @@ void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batc
 /* How many messages have been compared while events were folded, for tests. */
 uint64_t rcpt_batch_builder_compared(const struct rcpt_batch_builder *builder);
 
-/* batch_rejects.c: the letter of an event that PostgreSQL refuses; what the lane has of a record's
- * rejects. There is room for both. */
+/* batch_rejects.c: add the letter of an event that PostgreSQL refuses, and the lane's part of a
+ * record's rejects. There is room for both. */
 void rcpt_batch_add_refused(struct rcpt_batch *batch, const struct rcpt_batch_source *source,
                             const struct rcpt_event *event);
 void rcpt_batch_add_rejects(const struct rcpt_ladder *ladder, struct rcpt_batch *batch,

@@ -1,5 +1,5 @@
-/* A batch of parked receipts whose messages are there by now: folded like fresh ones, from what
- * their rows kept. Pure. Called by postgres/flights.c. */
+/* A batch of parked receipts whose messages exist by now. They are folded like fresh ones, from the
+ * columns of their rows. Pure. Called by postgres/flights.c. */
 #ifndef RECEIPTD_CORE_BATCH_WOKEN_H
 #define RECEIPTD_CORE_BATCH_WOKEN_H
 
@@ -21,8 +21,8 @@ struct rcpt_woken {           /* texts are borrowed while the batch lives */
 };
 
 /* Fills messages, events and signatures. The receipts come sorted by id and organisation, as
- * COLLATE "C" orders them, without an organisation last. Those of one id that are of different
- * organisations are messages apart. The batch's arena holds all of it. */
+ * COLLATE "C" orders them, without an organisation last. Receipts of one id and different
+ * organisations make separate messages. The batch's arena holds all of it. */
 void rcpt_batch_fold_woken(struct rcpt_batch *batch, const struct rcpt_ladder *ladder,
                            const struct rcpt_woken *woken, uint32_t count);
 

@@ -1,5 +1,4 @@
-/* What a batch counts: from its folded receipts and what became of each message to cells of the
- * funnel.
+/* Counts a batch: makes cells of the funnel from its folded receipts and the fate of each message.
  *
  * Pure; no message is looked at twice. The same rows in any order give the same cells in the same
  * order. Used between the two flights of a lane's transaction (src/postgres/flights.c).
@@ -12,14 +11,14 @@
 
 struct rcpt_count;
 
-/* What became of a known message. */
+/* The fate of a known message. */
 struct rcpt_count_row {
     uint32_t message;          /* of the batch */
     int16_t was;               /* status before … */
     uint32_t had;              /* … and flags */
     bool changed;              /* by the statement; with first times that may be a time alone */
     struct rcpt_text campaign; /* borrowed for the call; size 0: none */
-    struct rcpt_text org;      /* at NULL: not asked for, as of what is not counted here: */
+    struct rcpt_text org;      /* the organisation; `at` NULL: not asked for */
     const struct rcpt_text *columns; /* rcpt_rules_columns() */
 };
 
@@ -41,7 +40,7 @@ struct rcpt_count_kind {
 struct rcpt_count *rcpt_count_new(void);
 void rcpt_count_free(struct rcpt_count *count);
 
-/* Begins with nothing, for at most so many rows; batch and ladder are borrowed until finish. */
+/* Begins an empty count for at most `rows` rows; batch and ladder are borrowed until finish. */
 void rcpt_count_begin(struct rcpt_count *count, const struct rcpt_batch *batch,
                       const struct rcpt_ladder *ladder, uint32_t most_rows);
 void rcpt_count_add(struct rcpt_count *count, const struct rcpt_count_row *row);
@@ -51,7 +50,7 @@ void rcpt_count_finish(struct rcpt_count *count);
 /* Sorted by campaign (memcmp) and code; none is 0 in both numbers. */
 const struct rcpt_cell *rcpt_count_cells(const struct rcpt_count *count, uint32_t *size);
 struct rcpt_text rcpt_count_campaign(const struct rcpt_count *count, uint32_t campaign);
-/* Sorted, too. */
+/* The kinds, sorted. */
 const struct rcpt_count_kind *rcpt_count_kinds(const struct rcpt_count *count, uint32_t *size);
 /* Messages that changed, known messages, receipts of known messages. */
 uint32_t rcpt_count_changed(const struct rcpt_count *count);

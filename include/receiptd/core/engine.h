@@ -55,8 +55,8 @@ struct rcpt_engine_ports {
     void (*read_positions)(void *context, uint32_t lane);
     /* Deliver the partition from this offset on (seek). */
     void (*rewind)(void *context, uint32_t slot, int64_t offset);
-    /* The same by un-assigning and assigning: nothing fetched before may be delivered afterwards.
-     */
+    /* As rewind, but by un-assigning and assigning: nothing fetched before may be delivered
+     * afterwards. */
     void (*reassign)(void *context, uint32_t slot, int64_t offset);
     /* Rows have another generation or are gone: read the pins of the topic again; assign again, or
      * stop. */
@@ -90,24 +90,24 @@ struct rcpt_engine_result {
 struct rcpt_engine_stats {             /* since start; for logs and metrics */
     uint64_t records, events, rejects; /* admitted */
     uint64_t bytes;                    /* of records held now */
-    uint64_t dropped_old, dropped_rewinding,
-        gaps; /* records, records, offsets skipped by the log itself */
+    /* `dropped_*` are records; `gaps` are offsets that the log itself skipped */
+    uint64_t dropped_old, dropped_rewinding, gaps;
     uint64_t batches, events_committed, letters_committed, messages_changed, events_parked,
         events_woken, events_expired, events_moved;
     uint64_t fenced, retries, data_errors, unknown;  /* transactions by outcome */
     uint64_t resync_ahead, resync_same, resync_back; /* rows, by direction */
     uint64_t rewinds, reassigns;
     uint64_t rewound; /* offsets that rewinds have gone back */
-    uint64_t
-        contended; /* rows that a fence conflict found ahead: another instance moved what is its */
+    /* rows that a fence conflict found ahead: another instance has moved them */
+    uint64_t contended;
 };
 
 struct rcpt_engine_partition_view { /* for figures */
     int64_t committed;              /* nothing below is unacknowledged on any lane */
     int64_t delivered;              /* next offset that Kafka is expected to deliver */
-    /* Kafka's timestamp of the oldest record held and not acknowledged, or of one shortly before
-     * it; -1: none is held. Of the newest record delivered in this epoch; -1: none. Records without
-     * a timestamp are left out. */
+    /* `oldest_ms` is Kafka's timestamp of the oldest record held and not acknowledged, or of one
+     * shortly before it; -1: none is held. `newest_ms` is that of the newest record delivered in
+     * this epoch; -1: none. Records without a timestamp are left out. */
     int64_t oldest_ms, newest_ms;
 };
 
@@ -128,7 +128,8 @@ void rcpt_engine_free(struct rcpt_engine *engine);
 
 /* ---- partitions ---- */
 
-/* Slot of a partition: the same number for the engine's whole life, made at the first call. */
+/* Returns the partition's slot. The first call makes it, and it keeps its number for the engine's
+ * whole life. */
 uint32_t rcpt_engine_slot(struct rcpt_engine *engine, const char *topic, int32_t partition);
 const char *rcpt_engine_slot_topic(const struct rcpt_engine *engine, uint32_t slot);
 int32_t rcpt_engine_slot_partition(const struct rcpt_engine *engine, uint32_t slot);
@@ -142,7 +143,7 @@ bool rcpt_engine_is_assigned(const struct rcpt_engine *engine, uint32_t slot);
 int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t generation,
                            const int64_t *next_offsets, const struct rcpt_engine_anchor *anchor,
                            int64_t now_ms);
-/* Ends the epoch: queues are dropped, results of batches in flight change nothing any more. */
+/* Ends the epoch: queues are dropped, results of batches in flight no longer change anything. */
 void rcpt_engine_revoke(struct rcpt_engine *engine, uint32_t slot);
 
 /* May the partition's queue be polled (memory within budget, not halted)? Asked before each poll.
@@ -154,12 +155,12 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
  * engine. */
 void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record *record,
                               int64_t now_ms);
-/* Retention: nothing below `offset` exists any more and the policy says skip. The gap is counted.
- */
+/* Goes on at `offset`: retention deleted everything below it, and the policy says skip. The gap is
+ * counted. */
 void rcpt_engine_skip_to(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms);
 
-/* Nothing of the partition is below this offset and unacknowledged on any lane: for the advisory
- * commit. */
+/* Returns the offset below which every lane has acknowledged everything of the partition: for the
+ * advisory commit. */
 int64_t rcpt_engine_committed(const struct rcpt_engine *engine, uint32_t slot);
 
 /* ---- connections and transactions ---- */
@@ -182,7 +183,8 @@ void rcpt_engine_wake(struct rcpt_engine *engine, uint32_t lane, bool applicable
                       int64_t now_ms);
 /* Ranges of this lane are due. */
 void rcpt_engine_resolve_ranges(struct rcpt_engine *engine, uint32_t lane, int64_t now_ms);
-/* The backlog of parked rows is full: nothing more is taken until it is not. */
+/* True: the backlog of parked rows is full, and the engine takes nothing more until a call with
+ * false. */
 void rcpt_engine_set_parking_full(struct rcpt_engine *engine, bool full);
 
 /* ---- time, end, inspection ---- */
@@ -192,13 +194,13 @@ void rcpt_engine_set_parking_full(struct rcpt_engine *engine, bool full);
 void rcpt_engine_tick(struct rcpt_engine *engine, int64_t now_ms);
 /* The lane compares its positions with the database at the next opportunity. */
 void rcpt_engine_resync(struct rcpt_engine *engine, uint32_t lane, int64_t now_ms);
-/* What may change while running: batch_max_*, budget_bytes, linger_ms, idle_advance_ms,
- * verify_interval_ms, rewind_timeout_ms and wake_limit are taken over, the rest stays. */
+/* Takes over the limits that may change while running: batch_max_*, budget_bytes, linger_ms,
+ * idle_advance_ms, verify_interval_ms, rewind_timeout_ms and wake_limit. The rest stays. */
 void rcpt_engine_set_limits(struct rcpt_engine *engine,
                             const struct rcpt_engine_settings *settings);
-/* Held: no new batches and no reading of positions, until it is not; what is in flight finishes. */
+/* While held, the engine starts no batch and reads no positions; transactions in flight finish. */
 void rcpt_engine_set_held(struct rcpt_engine *engine, bool held, int64_t now_ms);
-/* Another number of connections, 1…lanes. All must be down. */
+/* Changes the number of connections, 1…lanes. All must be down. */
 void rcpt_engine_set_connections(struct rcpt_engine *engine, uint32_t connections);
 /* No new batches from now on; those in flight finish. */
 void rcpt_engine_stop(struct rcpt_engine *engine);

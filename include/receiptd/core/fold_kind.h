@@ -1,5 +1,5 @@
-/* What a fold may collect of a field of its events. Said in the configuration, carried out by
- * fold_collect.h and sql/fold/gather.sql. */
+/* The ways in which a fold collects a field of its events. The configuration names them; they are
+ * carried out by fold_collect.h and sql/fold/gather.sql. */
 #ifndef RECEIPTD_CORE_FOLD_KIND_H
 #define RECEIPTD_CORE_FOLD_KIND_H
 

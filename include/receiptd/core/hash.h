@@ -1,5 +1,5 @@
-/* Hashes that have to agree with others: the lane hash with PostgreSQL, the anchor's with earlier
- * selves. Pure. */
+/* Hashes that have to agree with others: the lane hash with PostgreSQL's, the anchor's with those
+ * of earlier versions. Pure. */
 #ifndef RECEIPTD_CORE_HASH_H
 #define RECEIPTD_CORE_HASH_H
 
@@ -11,7 +11,8 @@
  * hash & (lanes - 1). */
 uint64_t rcpt_hash_text_extended(const void *bytes, size_t size, uint64_t seed);
 
-/* Lane of what has no message id: a function of the position alone, the same on every instance. */
+/* Lane of a record or reject without a message id: a function of the position alone, the same on
+ * every instance. */
 uint64_t rcpt_hash_position(const char *topic, int32_t partition, int64_t offset, uint32_t index);
 
 /* CRC-32 (IEEE 802.3, as in zlib) over key, the first 4 KiB of the value, and both sizes: tells one

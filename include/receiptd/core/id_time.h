@@ -1,8 +1,8 @@
-/* The time that a message id begins with: UUIDv7 (RFC 9562, section 5.7) and ULID start with the
- * milliseconds since 1970, 48 bits; KSUID (160 bits in base62) with the seconds since 1400000000,
- * 32 bits. A snowflake id is a decimal number that grows with the time: as text it does so only
- * while it has the same number of digits, so it has an order and no bounds here. So the order of
- * the texts is the order of time. Pure. */
+/* The time that a message id begins with, so that the order of the texts is the order of time.
+ * UUIDv7 (RFC 9562, section 5.7) and ULID start with the milliseconds since 1970, 48 bits. KSUID
+ * (160 bits in base62) starts with the seconds since 1400000000, 32 bits. A snowflake id is a
+ * decimal number that grows with the time. As text it grows only while the number of digits stays
+ * the same, so it has an order and no bounds here. Pure. */
 #ifndef RECEIPTD_CORE_ID_TIME_H
 #define RECEIPTD_CORE_ID_TIME_H
 
@@ -22,12 +22,13 @@ static inline bool rcpt_id_has_bounds(enum rcpt_id_kind kind)
 }
 
 /* The least text that is not below any id of that millisecond: their common prefix. All ids of
- * earlier milliseconds are below it, byte by byte. For a KSUID a whole one: of the second that
- * begins then or next; a time that KSUIDs do not have gives their first or last second. Asserts a
+ * earlier milliseconds are below it, byte by byte. A KSUID's bound is a whole id, of the second
+ * that begins then or next. A time outside their range gives their first or last second. Asserts a
  * kind with bounds, and 0 <= ms <= RCPT_ID_MOST_MS. */
 void rcpt_id_bound(enum rcpt_id_kind kind, int64_t ms, char bound[RCPT_ID_BOUND_SIZE]);
 
-/* The milliseconds of an id, or of a bound; false where it does not begin like one of this kind. */
+/* The milliseconds of an id, or of a bound; false if the text does not begin like an id of this
+ * kind. */
 RCPT_MUST_CHECK bool rcpt_id_time(enum rcpt_id_kind kind, const char *id, int64_t *ms);
 
 /* A regular expression of PostgreSQL that whole ids match: in lower case for UUIDv7, in upper case

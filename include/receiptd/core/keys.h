@@ -1,4 +1,4 @@
-/* The keys of a batch's receipts: by these, copies of receipts that came before are recognised.
+/* The keys of a batch's receipts: they recognise copies of receipts that came before.
  *
  * Pure. PostgreSQL stores keys and says which were there. Copies inside of the batch are found
  * here: the earliest one counts, the others are echoes. Used between the flights of a lane's
@@ -27,22 +27,22 @@ void rcpt_keys_free(struct rcpt_keys *keys);
 void rcpt_keys_begin(struct rcpt_keys *keys, const struct rcpt_batch *batch);
 const struct rcpt_key *rcpt_keys_list(const struct rcpt_keys *keys, uint32_t *count);
 
-/* What PostgreSQL says of the key at this place (from 0) of the list. Without a word it was stored:
- * its first receipt counts, further ones are echoes. */
+/* PostgreSQL's answer for the key at this place (from 0) of the list. A key without an answer was
+ * stored: its first receipt counts, further ones are echoes. */
 enum rcpt_key_fate {
     RCPT_KEY_STORED,
-    RCPT_KEY_THERE,   /* all of its receipts are echoes */
-    RCPT_KEY_OUTSIDE, /* of the window: all of its receipts count */
+    RCPT_KEY_THERE,   /* the key was stored before: all of its receipts are echoes */
+    RCPT_KEY_OUTSIDE, /* the key lies outside the window: all of its receipts count */
 };
 void rcpt_keys_tell(struct rcpt_keys *keys, uint32_t place, enum rcpt_key_fate fate);
 
 /* Whether this receipt of the batch came before. */
 bool rcpt_keys_is_echo(const struct rcpt_keys *keys, uint32_t event);
 
-/* A message of the batch that is not known: its receipts have not been counted, so the keys that
- * were stored for them have to go again. In any order. */
+/* A message of the batch is unknown: its receipts have not been counted, so the keys that were
+ * stored for them are removed again. Call in any order. */
 void rcpt_keys_missed(struct rcpt_keys *keys, uint32_t message);
-/* These keys, in the order of the list. */
+/* The keys to remove, in the order of the list. */
 const struct rcpt_key *rcpt_keys_undone(struct rcpt_keys *keys, uint32_t *count);
 
 #endif

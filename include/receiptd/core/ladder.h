@@ -50,8 +50,8 @@ struct rcpt_ladder_definition {
 struct rcpt_ladder_entry {
     char name[RCPT_LADDER_MAX_NAME + 1];
     int16_t code; /* status code, or 9001 + bit for a flag */
-    int16_t
-        top; /* status that a receipt of this entry carries: its own code, the implied one, or 0 */
+    /* status that a receipt of this entry carries: its own code, the implied one, or 0 */
+    int16_t top;
     int16_t parent; /* parent's code; RCPT_LADDER_NO_STATUS for the root and for flags */
     uint32_t mask;  /* the flag's bit; 0 for statuses */
     bool terminal;
@@ -64,12 +64,12 @@ struct rcpt_ladder;
 /* The ladder of docs/semantics.md. */
 const struct rcpt_ladder_definition *rcpt_ladder_default_definition(void);
 
-/* Checks and copies the definition. Errors name the status and what is wrong with it (duplicate
- * name or code, unknown parent, parent's code not smaller, no root, two roots, code out of range,
- * unknown override, too many). Returns NULL on error; the caller owns the ladder. */
+/* Checks and copies the definition. Errors name the status and its fault (duplicate name or code,
+ * unknown parent, parent's code not smaller, no root, two roots, code out of range, unknown
+ * override, too many). Returns NULL on error; the caller owns the ladder. */
 RCPT_MUST_CHECK struct rcpt_ladder *rcpt_ladder_new(const struct rcpt_ladder_definition *definition,
                                                     struct rcpt_error *error);
-/* As it is now, for another thread. */
+/* A copy of the ladder as it is now, for another thread. */
 struct rcpt_ladder *rcpt_ladder_copy(const struct rcpt_ladder *ladder);
 void rcpt_ladder_free(struct rcpt_ladder *ladder);
 
@@ -83,24 +83,25 @@ int rcpt_ladder_find_name(const struct rcpt_ladder *ladder, const char *name, si
 int rcpt_ladder_find_code(const struct rcpt_ladder *ladder, int64_t code, const char *channel,
                           size_t channel_size);
 
-/* Of an entry with overrides: the channel of one of them that `channel`, which has none, may mean,
- * misspelt; NULL: none is near. */
+/* Finds a channel that a misspelt `channel` may mean, among those for which the entry has
+ * overrides. NULL: none is near. */
 const char *rcpt_ladder_near_channel(const struct rcpt_ladder *ladder, int entry,
                                      const char *channel);
 
-/* Growth: `fresh` has every status, flag and override as `ladder` has it, and maybe more (an
- * override that is new has a new name in it), so that whatever was read, counted or parked by the
- * one is right by the other. False with an error that names what is in the way. */
+/* Whether `ladder` can grow into `fresh`. `fresh` must have every status, flag and override of
+ * `ladder`; it may have more, and a new override must involve a new name. So everything that was
+ * read, counted or parked by the old ladder is right by the new one. False with an error that names
+ * what is in the way. */
 RCPT_MUST_CHECK bool rcpt_ladder_can_grow(const struct rcpt_ladder *ladder,
                                           const struct rcpt_ladder *fresh,
                                           struct rcpt_error *error);
-/* Takes over what `fresh` has more (rcpt_ladder_can_grow has agreed). Entries keep their indices:
- * events that are decoded stay what they are. Not while another thread reads the ladder. */
+/* Adds the entries that only `fresh` has (rcpt_ladder_can_grow has agreed). Entries keep their
+ * indices: decoded events keep their meaning. Not while another thread reads the ladder. */
 void rcpt_ladder_grow(struct rcpt_ladder *ladder, const struct rcpt_ladder *fresh);
 
-/* Hash over all that changes the meaning of rows: 16 lower-case hex digits over codes, names,
- * parents, flags with their bits and implications, and overrides, independent of the order of
- * definition (flags' bits count). */
+/* Hash over all that changes the meaning of rows, as 16 lower-case hex digits: codes, names,
+ * parents, flags with their bits and implications, and overrides. The order of definition makes no
+ * difference, except that it gives flags their bits. */
 const char *rcpt_ladder_hash(const struct rcpt_ladder *ladder);
 
 #endif

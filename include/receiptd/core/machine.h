@@ -1,7 +1,7 @@
-/* What receipts of machines count as: opens by mail programs that fetch every picture, clicks by
- * scanners that follow every link. Gateways tell by the flags MACHINE_OPEN and BOT_CLICK; a policy
- * decides. Pure: the decoder applies it to each event by itself, so neither order nor repetition
- * matters. */
+/* Policies for receipts of machines: opens by mail programs that fetch every picture, clicks by
+ * scanners that follow every link. Gateways mark them with the flags MACHINE_OPEN and BOT_CLICK; a
+ * policy decides how they count. Pure: the decoder applies it to each event by itself, so neither
+ * order nor repetition matters. */
 #ifndef RECEIPTD_CORE_MACHINE_H
 #define RECEIPTD_CORE_MACHINE_H
 
@@ -21,7 +21,7 @@ enum rcpt_machine_policy {
     RCPT_MACHINE_POLICY__COUNT,
 };
 
-/* For receipts that name these; NULL: whatever they name. */
+/* A rule for receipts that name these; a NULL name fits any receipt. */
 struct rcpt_machine_rule {
     char *account, *org_id, *campaign;
     enum rcpt_machine_kind kind;
@@ -34,24 +34,25 @@ struct rcpt_machine_rules {
     size_t rule_count;
 };
 
-/* What of a ladder machines are about. */
+/* The flags and statuses of a ladder that are about machines. */
 struct rcpt_machine_marks {
     uint32_t masks[RCPT_MACHINE_KIND__COUNT]; /* of the kind's flag; 0: the ladder lacks a part */
     int flags[RCPT_MACHINE_KIND__COUNT];      /* entries: of the flag … */
     int statuses[RCPT_MACHINE_KIND__COUNT];   /* … and of OPENED or CLICKED */
 };
 
-/* What an event names. */
+/* The names in an event by which rules are chosen. */
 struct rcpt_machine_origin {
     struct rcpt_text account, org_id, campaign; /* size 0: none */
 };
 
 void rcpt_machine_find_marks(const struct rcpt_ladder *ladder, struct rcpt_machine_marks *marks);
 
-/* Rules for another thread; the copy is the caller's. */
+/* Copies rules for another thread; the caller owns the copy. */
 void rcpt_machine_rules_copy(const struct rcpt_machine_rules *rules,
                              struct rcpt_machine_rules *copy);
-void rcpt_machine_rules_free(struct rcpt_machine_rules *copy); /* what it holds */
+/* frees what the copy holds, not the copy itself */
+void rcpt_machine_rules_free(struct rcpt_machine_rules *copy);
 
 /* "open", "click"; "flag", "count", "ignore". */
 const char *rcpt_machine_kind_name(enum rcpt_machine_kind kind);
@@ -62,20 +63,20 @@ enum rcpt_machine_policy rcpt_machine_policy_of(const struct rcpt_machine_rules 
                                                 enum rcpt_machine_kind kind,
                                                 const struct rcpt_machine_origin *origin);
 
-/* What an event names, or counts as. */
+/* An event's status and flags, as named or after the policies. */
 struct rcpt_machine_event {
     int entry;      /* of the ladder: its status, or its first flag; -1: nothing */
     unsigned kinds; /* bits 1 << kind: OPENED or CLICKED, where that is not its status */
     uint32_t flags; /* of it, with its entry's */
 };
 
-/* Turns an event into what the policies, one for each kind, make of it. Whatever it names beside a
- * machine's open or click stays. */
+/* Applies the policies, one for each kind, to the event. They remove or replace only the machine's
+ * open or click; the event's other flags and status stay. */
 void rcpt_machine_apply(const struct rcpt_ladder *ladder, const struct rcpt_machine_marks *marks,
                         const enum rcpt_machine_policy policies[static RCPT_MACHINE_KIND__COUNT],
                         struct rcpt_machine_event *event);
 
-/* Whether every receipt of this kind that may come has one of these policies (bits 1 << policy). */
+/* Whether every possible receipt of this kind gets one of these policies (bits 1 << policy). */
 bool rcpt_machine_is_always(const struct rcpt_machine_rules *rules, enum rcpt_machine_kind kind,
                             unsigned policies);
 

@@ -1,4 +1,4 @@
-/* What gateways and reasons are called, for those who count by them. */
+/* The names of gateways and reasons, for callers that count by them. */
 #ifndef RECEIPTD_CORE_NAMES_H
 #define RECEIPTD_CORE_NAMES_H
 

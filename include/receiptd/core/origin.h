@@ -1,9 +1,9 @@
-/* What an event says beside the status: organisation, campaign, gateway, reason, read from the
- * event's own JSON text.
+/* The origin that an event names beside its status: organisation, campaign, gateway and reason,
+ * read from the event's own JSON text.
  *
- * Needed where a receipt is parked, its row has to be created or the timeline is written, so it is
- * read then and not when the record is decoded. Pure. PostgreSQL's JSON functions cannot do it:
- * they refuse escapes anywhere in the object that are legal JSON.
+ * It is needed when a receipt is parked, its row has to be created or the timeline is written. So
+ * it is read then, and not when the record is decoded. Pure. PostgreSQL's JSON functions cannot do
+ * it: they refuse escapes anywhere in the object that are legal JSON.
  */
 #ifndef RECEIPTD_CORE_ORIGIN_H
 #define RECEIPTD_CORE_ORIGIN_H
@@ -23,11 +23,12 @@ struct rcpt_origin { /* at NULL: absent, neither a string nor a number, or with 
  * in `json`. */
 struct rcpt_origin rcpt_origin_read(const char *json, size_t size, struct rcpt_arena *arena);
 
-/* Whether the event came under the id that the gateway gave: then it waits for an alias. */
+/* Whether the event names its message by the gateway's id: then it waits for an alias. */
 bool rcpt_origin_is_gateways(const struct rcpt_origin *origin, const struct rcpt_event *event);
 
-/* For the organisation of a message: at NULL as long as no event has named one, then the event's,
- * empty when they differ. Points into the record or into `arena`. */
+/* Joins an event's organisation into its message's. The text's `at` is NULL as long as no event has
+ * named one. It is empty when events name different ones. Points into the record or into `arena`.
+ */
 void rcpt_origin_join_org(const struct rcpt_record *record, const struct rcpt_event *event,
                           struct rcpt_text *org, struct rcpt_arena *arena);
 

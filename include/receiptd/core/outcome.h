@@ -1,7 +1,7 @@
-/* What receipts did to their messages, judged by the status before and after: for figures and
+/* The effect of receipts on their messages, judged by the status before and after: for figures and
  * explanations.
  *
- * Pure. Independent of the order in which the receipts of one batch came, as everything else is.
+ * Pure. The order in which the receipts of one batch came makes no difference.
  */
 #ifndef RECEIPTD_CORE_OUTCOME_H
 #define RECEIPTD_CORE_OUTCOME_H
@@ -16,16 +16,17 @@ enum rcpt_outcome {
     RCPT_OUTCOME__COUNT,
 };
 
-/* What a receipt of `code` did to a message that went from `old` to `new` (the same: it stayed) and
- * gained these flags. Of several receipts with the same code all but one are duplicates: `first` is
- * for the one. */
+/* The effect of a receipt of `code` on a message that went from `old` to `new` (equal: it stayed)
+ * and gained these flags. If several receipts have the same code, one is asked for with `first`;
+ * the others are duplicates. */
 enum rcpt_outcome rcpt_outcome_of(const struct rcpt_ladder *ladder, int16_t old, int16_t new,
                                   uint32_t gained, int16_t code, bool first);
 const char *rcpt_outcome_name(enum rcpt_outcome outcome);
 
 /* Whether every message in `status` has passed `ancestor`, or stands in it. */
 bool rcpt_outcome_is_on_path(const struct rcpt_ladder *ladder, int16_t ancestor, int16_t status);
-/* A move across the tree, like FAILED to DELIVERED: the status before was contradicted. */
+/* Whether this is a move across the tree, like FAILED to DELIVERED: it contradicts the status
+ * before. */
 bool rcpt_outcome_is_correction(const struct rcpt_ladder *ladder, int16_t old, int16_t new);
 
 struct rcpt_outcome_counts { /* receipts; corrections and implied: messages and stages */

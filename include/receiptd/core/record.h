@@ -1,9 +1,8 @@
-/* One Kafka record, decoded completely before anything of it is routed.
+/* One Kafka record, decoded completely before any part of it is routed.
  *
- * Decoding is a pure function of the bytes, the ladder and the number of lanes. What cannot be
- * understood becomes a reject beside the events that can (its neighbours land). A decoded record
- * owns a copy of the value; events and rejects point into it. Formats: docs/semantics.md, "The
- * record".
+ * Decoding is a pure function of the bytes, the ladder and the number of lanes. An event that
+ * cannot be understood becomes a reject; the other events of the record land. A decoded record owns
+ * a copy of the value; events and rejects point into it. Formats: docs/semantics.md, "The record".
  */
 #ifndef RECEIPTD_CORE_RECORD_H
 #define RECEIPTD_CORE_RECORD_H
@@ -24,8 +23,8 @@
 #define RCPT_RECORD_RANGE_INDEX                                                                    \
     200000 /* from here on: receipts that ranges come to, not of records (range_resolve.sql) */
 
-/* By what figures distinguish receipts: texts that events name, by number, in order of
- * appearance. Reasons only for rules (rcpt_decoder_set_rules). */
+/* Texts of events by which figures distinguish receipts, numbered in order of appearance. Reasons
+ * are numbered only for rules (rcpt_decoder_set_rules). */
 enum rcpt_facet {
     RCPT_FACET_GATEWAY,
     RCPT_FACET_REASON, /* its class */
@@ -37,8 +36,7 @@ enum rcpt_facet {
 #define RCPT_RECORD_NO_GATEWAY        0                              /* the event names none */
 #define RCPT_RECORD_OTHER_GATEWAY     (RCPT_RECORD_MAX_GATEWAYS - 1) /* too many, too long, mixed */
 
-/* Why something is a dead letter. The names (rcpt_reject_name) are what `dead_letter.reason` holds.
- */
+/* Reasons for dead letters. `dead_letter.reason` holds the names (rcpt_reject_name). */
 enum rcpt_reject_reason {
     RCPT_REJECT_EMPTY_RECORD, /* tombstone or zero bytes */
     RCPT_REJECT_INVALID_JSON, /* also trailing bytes, nesting too deep, invalid UTF-8 outside of
@@ -55,9 +53,10 @@ enum rcpt_reject_reason {
     RCPT_REJECT_INVALID_FLAGS,  /* no list of names, or a name that is no flag of the ladder */
     RCPT_REJECT_INVALID_TIME,   /* `at` present but not RFC 3339 nor epoch, or out of 1970…9999 */
     RCPT_REJECT_INVALID_PART,   /* of `part` and `parts` one is no count, or they do not fit */
-    RCPT_REJECT_INVALID_RANGE,  /* of all messages to a person, but without what that needs */
-    RCPT_REJECT_RANGE_OFF,      /* a range, but no column of the inbox says to whom messages go */
-    RCPT_REJECT_UNKNOWN_MESSAGE,    /* `unknown: dead-letter`: no row with this id (set by SQL) */
+    /* a range (all messages to a person) without the fields that it needs */
+    RCPT_REJECT_INVALID_RANGE,
+    RCPT_REJECT_RANGE_OFF,       /* a range, but no column of the inbox says to whom messages go */
+    RCPT_REJECT_UNKNOWN_MESSAGE, /* `unknown: dead-letter`: no row with this id (set by SQL) */
     RCPT_REJECT_OTHER_ORGANISATION, /* it names another one than its message has (set by SQL) */
     RCPT_REJECT_RETIRED_MESSAGE,    /* its message was deleted (set by SQL) */
     RCPT_REJECT_AGED_OUT,           /* parked longer than parked.max_age (set by SQL) */
@@ -86,15 +85,17 @@ struct rcpt_event {
     uint8_t reason;      /* number of its class, like the gateway's; 0: not wanted */
     uint16_t org;        /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
     uint8_t part, parts; /* of several: which (from 1) of how many; 0: not named */
-    bool delivers_part;  /* it says that this part is delivered: of the message, it proves less, and
-                            the wake of parked receipts alone knows of the others */
-    uint8_t machines;    /* kinds whose open or click counts beside its status: bits 1 << kind */
+    /* it says that one part is delivered: that proves less of the message, and only the wake of
+     * parked receipts knows the other parts */
+    bool delivers_part;
+    uint8_t machines; /* kinds whose open or click counts beside its status: bits 1 << kind */
     int16_t beside[RCPT_MACHINE_KIND__COUNT]; /* codes of OPENED and CLICKED, where that is so */
 };
 
-/* What an event counts as beside its status: opens and clicks of machines, and flags. */
+/* Most codes that an event counts as beside its status: opens and clicks of machines, and flags. */
 #define RCPT_RECORD_MOST_BESIDE (RCPT_MACHINE_KIND__COUNT + RCPT_LADDER_MAX_FLAGS)
-static inline bool rcpt_event_is_plain(const struct rcpt_event *event) /* nothing */
+/* no open or click of a machine, and no flag */
+static inline bool rcpt_event_is_plain(const struct rcpt_event *event)
 {
     return (event->flags | event->machines) == 0;
 }
@@ -111,9 +112,9 @@ static inline uint32_t rcpt_event_beside(const struct rcpt_event *event,
 
 #define RCPT_RECORD_ORG_ELSEWHERE UINT16_MAX /* escaped, long, or far behind */
 
-/* A receipt of all messages to a person up to a time. It names no message, so it is none of the
- * events. Ranges of one person have one lane, whether they are taken or not: another instance may
- * be configured otherwise. */
+/* A receipt of all messages to a person up to a time. It names no message, so it is not among the
+ * events. All ranges of one person go to one lane, taken or not, because another instance may be
+ * configured otherwise. */
 struct rcpt_range {
     const char *recipient; /* not terminated, as event ids */
     int64_t until_us, at_us;
@@ -130,10 +131,12 @@ struct rcpt_reject {
     uint32_t payload; /* as for events; the value's first bytes when index is -1 */
     uint32_t payload_size;
     uint32_t full_size; /* what it had before it was cut */
-    /* How many it stands for. Above 1 the payload is an array of their texts, and `indexes` is
-     * where their indexes are, as the payload is: "{99,100}" with a NUL. */
+    /* `receipts` is the number of rejects that it stands for. Above 1 the payload is an array of
+     * their texts. `indexes` is then the offset of their indexes in the record's value: "{99,100}"
+     * with a NUL. */
     uint32_t receipts, indexes;
-    char detail[120]; /* what exactly, without the id's or any other value that may be personal */
+    /* what exactly is wrong, without the id or any other value that may be personal */
+    char detail[120];
 };
 
 struct rcpt_record {
@@ -160,10 +163,11 @@ struct rcpt_record {
     uint32_t event_count, reject_count;
     uint32_t ignored_count;    /* receipts of which policies for machines leave nothing */
     struct rcpt_event *events; /* grouped by lane, in record order within a lane */
-    const uint32_t
-        *lane_events; /* lanes + 1: events of lane l are [lane_events[l], lane_events[l + 1]) */
-    struct rcpt_reject
-        *rejects; /* likewise; their lane: by rcpt_hash_position(…), of a range by its person */
+    /* lanes + 1: events of lane l are [lane_events[l], lane_events[l + 1]) */
+    const uint32_t *lane_events;
+    /* grouped likewise; the lane of a reject comes from rcpt_hash_position(…), that of a range from
+     * its person */
+    struct rcpt_reject *rejects;
     const uint32_t *lane_rejects;
 };
 
@@ -183,9 +187,9 @@ struct rcpt_record_input {
     size_t tracestate_size;
 };
 
-/* Kafka's timestamp of a record, which no broker before 4.0 checks, as a time that PostgreSQL
- * and the figures can hold: within 1970 and 9999. 0: the record has none. Anchors are compared
- * in this form, whatever form an older version stored. */
+/* Bounds Kafka's timestamp of a record to the years 1970 to 9999, which PostgreSQL and the figures
+ * can hold; no broker before 4.0 checks it. 0: the record has none. Anchors are compared in this
+ * form, whatever form an older version stored. */
 int64_t rcpt_record_bound_ms(int64_t timestamp_ms);
 
 struct rcpt_decoder; /* reusable scratch memory around one ladder; not for two threads at once */
@@ -197,19 +201,20 @@ void rcpt_decoder_free(struct rcpt_decoder *decoder);
 /* From now on ranges are read. Without this call they are rejects. */
 void rcpt_decoder_take_ranges(struct rcpt_decoder *decoder);
 
-/* From now on events get what rules read: the reason, and with `keys` a key. */
+/* From now on events carry the values that rules read: the reason, and with `keys` a key. */
 void rcpt_decoder_set_rules(struct rcpt_decoder *decoder, bool keys);
 
-/* What receipts of machines count as from the next record on; borrowed. NULL, as without this call:
- * their flags alone. Again after the ladder has grown. */
+/* Sets the policies for receipts of machines from the next record on; borrowed. NULL, as without
+ * this call: they count as their flags alone. Call again after the ladder has grown. */
 void rcpt_decoder_set_machines(struct rcpt_decoder *decoder,
                                const struct rcpt_machine_rules *rules);
-/* Events of this kind to which this policy was applied, since the start. */
+/* The number of events of this kind to which this policy was applied, since the start. */
 uint64_t rcpt_decoder_machine_events(const struct rcpt_decoder *decoder,
                                      enum rcpt_machine_kind kind, enum rcpt_machine_policy policy);
 
-/* How long after the times that receipts name their records came to Kafka: the receipts of each
- * bucket and above the last, and the sum in seconds. Those that name no time are not among them. */
+/* Delays of receipts: from the time that a receipt names until its record came to Kafka. `buckets`
+ * counts the receipts of each bucket, the last those above all bounds; `sum` is in seconds.
+ * Receipts that name no time are left out. */
 #define RCPT_RECORD_DELAYS 14
 extern const double rcpt_record_delay_bounds[RCPT_RECORD_DELAYS]; /* seconds */
 struct rcpt_record_delays {
@@ -217,28 +222,29 @@ struct rcpt_record_delays {
     double sum;
 };
 
-/* Name of a number ("" for none, "other"), NULL for a number that is not in use; how many events
- * have named a gateway since the start, and their delays. */
+/* rcpt_decoder_facet() returns the name of a number ("" for none, "other"), NULL for a number that
+ * is not in use. The other two return how many events have named a gateway since the start, and
+ * their delays. */
 const char *rcpt_decoder_facet(const struct rcpt_decoder *decoder, enum rcpt_facet facet,
                                uint32_t number);
 uint64_t rcpt_decoder_gateway_events(const struct rcpt_decoder *decoder, uint32_t gateway);
 const struct rcpt_record_delays *rcpt_decoder_gateway_delays(const struct rcpt_decoder *decoder,
                                                              uint32_t gateway);
 
-/* A channel without an override that events have named for a status that has one on a channel of
- * nearly the same name, which is `near`: the sender may have misspelt it. By number, in order of
- * appearance; NULL: so many there are not. Only the first RCPT_RECORD_MAX_ODD_CHANNELS are kept. */
+/* A channel that events have named and that may be misspelt: the status that they named has an
+ * override not on it, but on the channel `near` of nearly the same name. Numbered from 0 in order
+ * of appearance; NULL: there are fewer. Only the first RCPT_RECORD_MAX_ODD_CHANNELS are kept. */
 #define RCPT_RECORD_MAX_ODD_CHANNELS 8
 const char *rcpt_decoder_odd_channel(const struct rcpt_decoder *decoder, uint32_t number,
                                      const char **near);
 
-/* Never fails: whatever comes gives a record. The caller owns it and frees it with
- * rcpt_record_free. */
+/* Never fails: any input gives a record. The caller owns it and frees it with rcpt_record_free. */
 struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
                                        const struct rcpt_record_input *input);
 void rcpt_record_free(struct rcpt_record *record);
-/* The same for two copies of one event of a message: of its event_id, else of its time, with what
- * it names, whatever policies make of that. 0: not wanted (rcpt_decoder_set_rules). */
+/* Hash of an event's id (without one: of its time) and of the status and flags that it names,
+ * before any policy. Copies of one event of a message have the same key. 0: no rule needs it
+ * (rcpt_decoder_set_rules). */
 uint64_t rcpt_record_event_key(const struct rcpt_record *record, const struct rcpt_event *event);
 /* rcpt_hash_record of its key and value. */
 uint32_t rcpt_record_crc(const struct rcpt_record *record);

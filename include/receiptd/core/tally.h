@@ -1,8 +1,7 @@
-/* Counts in cells: what is added to a (kind, campaign, minute, key, status), as messages and as
- * events.
+/* Counts in cells: sums of messages and events by (kind, campaign, minute, key, status).
  *
  * Pure. The same additions in any order give the same cells in the same order. A steady load
- * allocates nothing. It does not know what kinds there are: core/rules/rules.h does.
+ * allocates nothing. core/rules/rules.h defines the kinds.
  */
 #ifndef RECEIPTD_CORE_TALLY_H
 #define RECEIPTD_CORE_TALLY_H
@@ -33,20 +32,20 @@ struct rcpt_tally_range { /* of cells, from 0; behind the last one */
 struct rcpt_tally *rcpt_tally_new(void);
 void rcpt_tally_free(struct rcpt_tally *tally);
 
-/* Begins with nothing. */
+/* Empties the tally. */
 void rcpt_tally_begin(struct rcpt_tally *tally);
 void rcpt_tally_add(struct rcpt_tally *tally, struct rcpt_tally_place place, int64_t messages,
                     int64_t events);
 /* The words have ranks. Afterwards the results below hold, until the next begin. */
 void rcpt_tally_finish(struct rcpt_tally *tally);
 
-/* Sorted by kind, campaign (memcmp), minute, key (memcmp) and status; none of them is 0 in both
- * numbers. */
+/* Sorted by kind, campaign (memcmp), minute, key (memcmp) and status; no cell is 0 in both numbers.
+ */
 const struct rcpt_tally_cell *rcpt_tally_cells(const struct rcpt_tally *tally, uint32_t *count);
-/* Of one kind. */
+/* The cells of one kind. */
 struct rcpt_tally_range rcpt_tally_range(const struct rcpt_tally *tally, uint8_t kind);
 
-/* A minute since 1970 as places have it. Earlier ones count as the first. */
+/* The minute since 1970 that places hold. Times before 1970 count as minute 0. */
 static inline uint32_t rcpt_tally_minute(int64_t since_1970)
 {
     return since_1970 > 0 ? (uint32_t)since_1970 + 1 : 1;

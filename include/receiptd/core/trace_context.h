@@ -21,10 +21,10 @@ bool rcpt_trace_parse(const char *text, size_t size, struct rcpt_trace_context *
 /* With a NUL at the end. */
 void rcpt_trace_format(const struct rcpt_trace_context *context,
                        char text[RCPT_TRACE_TEXT_BYTES + 1]);
-/* Lower case, without a NUL at the end; returns what follows in `out`. */
+/* Lower case, without a NUL at the end; returns the place behind them in `out`. */
 char *rcpt_trace_put_hex(char *out, const uint8_t *bytes, size_t size);
 
-/* Whether it can be passed on as it is: printable ASCII and not too long. */
+/* Whether a tracestate can be passed on as it is: printable ASCII and not too long. */
 bool rcpt_trace_is_state(const char *text, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
-/* The distinct texts of a batch: what counts by text compares places, and sorts by ranks.
+/* The distinct texts of a batch: code that counts by text compares addresses, and sorts by ranks.
  *
- * Pure. Texts are copied, so a row may go as soon as it is counted. A steady load allocates
+ * Pure. Texts are copied, so a row may be freed as soon as it is counted. A steady load allocates
  * nothing.
  */
 #ifndef RECEIPTD_CORE_WORDS_H
@@ -8,7 +8,7 @@
 
 #include "receiptd/base/text.h"
 
-/* One for each text; it stays where it is until the next begin. */
+/* There is one word for each text; its address stays the same until the next begin. */
 struct rcpt_word {
     struct rcpt_text text;
     uint32_t number;        /* in the order of appearance */
@@ -21,11 +21,11 @@ struct rcpt_words;
 struct rcpt_words *rcpt_words_new(void);
 void rcpt_words_free(struct rcpt_words *words);
 
-/* Begins without any. */
+/* Forgets all words. */
 void rcpt_words_begin(struct rcpt_words *words);
-/* A text that is not there counts as ''. */
+/* Finds or adds the word of this text; a text whose `at` is NULL counts as ''. */
 const struct rcpt_word *rcpt_words_find(struct rcpt_words *words, struct rcpt_text text);
-/* Of all words so far. */
+/* Ranks all words found so far. */
 void rcpt_words_rank(struct rcpt_words *words);
 
 #endif

@@ -1,5 +1,5 @@
-/* Folds of the running daemon: bursts of changes become one publication. This is what the rest of
- * the daemon sees; internal.h is private to the folder. */
+/* Folds of the running daemon: bursts of changes become one publication. This header is for the
+ * rest of the daemon; internal.h is private to the folder. */
 #ifndef RECEIPTD_FOLDS_FOLDS_H
 #define RECEIPTD_FOLDS_FOLDS_H
 
@@ -7,7 +7,7 @@
 
 struct folds;
 
-/* What it wants of transitions with this configuration (transition_subscriber.want). */
+/* Adds the folds' wants of transitions by this configuration (transition_subscriber.want). */
 void folds_want(const struct rcpt_config *config, struct transition_wants *wants);
 /* The rules for sql/fold/rules.sql: JSON; the caller frees it. */
 char *folds_rules_text(const struct rcpt_config *config);
@@ -16,7 +16,7 @@ char *folds_rules_text(const struct rcpt_config *config);
 struct folds *folds_new(struct app_context *context, struct receipts *receipts);
 void folds_start(struct folds *folds); /* nothing without a rule in the configuration */
 void folds_apply_config(struct folds *folds, bool rules_changed); /* after a reload */
-/* Why they do not work; NULL: they do, or there are none. */
+/* Why folds do not work; NULL: they do, or there are none. */
 const char *folds_reason(const struct folds *folds);
 void folds_stop(struct folds *folds); /* what is in flight ends, then app_check_drain */
 bool folds_are_settled(const struct folds *folds);

@@ -1,5 +1,5 @@
-/* What a rule would publish with other windows, from a history of events. Pure. Called by the
- * command fold-plan. */
+/* A plan: the publications of a rule with other windows, computed from a history of events. Pure.
+ * Called by the command fold-plan. */
 #ifndef RECEIPTD_FOLDS_PLAN_H
 #define RECEIPTD_FOLDS_PLAN_H
 

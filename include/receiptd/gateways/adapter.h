@@ -1,11 +1,11 @@
 /* The pure half of the intake: one HTTP request as plain data in, receipts in our words out.
  *
  * An account is one gateway's configured endpoint. rcpt_intake_adapt verifies a request, reads it
- * with the gateway's adapter and says what to answer. It opens no socket and no file and knows no
- * clock: the time of receipt comes with the request. What needs the outside (the certificate of an
- * SNS message, keys that were seen before, the alias table, Kafka) is asked for in the result. An
- * account is immutable, so any number of threads may use it, each with an arena of its own.
- * What each gateway sends, and how an adapter is written: docs/gateways.md.
+ * with the gateway's adapter and returns the answer. It opens no socket and no file and knows no
+ * clock: the time of receipt comes with the request. The result asks the caller for everything that
+ * needs the outside: the certificate of an SNS message, keys that were seen before, the alias
+ * table, Kafka. An account is immutable, so any number of threads may use it, each with an arena of
+ * its own. docs/gateways.md describes the requests of each gateway, and how an adapter is written.
  */
 #ifndef RECEIPTD_GATEWAYS_ADAPTER_H
 #define RECEIPTD_GATEWAYS_ADAPTER_H
@@ -48,7 +48,7 @@ enum rcpt_intake_time {
     RCPT_INTAKE_TIME_SHORT, /* YYMMDDhhmm, YYMMDDhhmmss, YYYYMMDDhhmm or YYYYMMDDhhmmss */
 };
 
-/* Of Vonage's SMS signatures; which one is chosen in Vonage's dashboard. */
+/* The digest of Vonage's SMS signatures, which is chosen in Vonage's dashboard. */
 enum rcpt_intake_digest {
     RCPT_INTAKE_DIGEST_ANY,
     RCPT_INTAKE_DIGEST_MD5HASH, /* of parameters and secret; the others are HMACs */
@@ -58,17 +58,16 @@ enum rcpt_intake_digest {
     RCPT_INTAKE_DIGEST_SHA512,
 };
 
-/* A pair of the map `custom.statuses`: what the gateway says, what it means. */
+/* A pair of the map `custom.statuses`: the gateway's word and its meaning. */
 struct rcpt_intake_pair {
     char *name;
     char *value;
     unsigned line, column; /* in the file, for errors */
 };
 
-/* `gateway: custom`: where things stand in a request. The texts are templates, see
- * docs/gateways.md:
- * "/a/b" (JSON), "key" (form, query or JSON member), "?key" (query), "@name" (header), or several
- * of them in braces with text between. NULL: not given. */
+/* `gateway: custom`: the places of values in a request. The texts are templates, see
+ * docs/gateways.md: "/a/b" (JSON), "key" (form, query or JSON member), "?key" (query), "@name"
+ * (header). Several of them may stand in braces with text between. NULL: not given. */
 struct rcpt_intake_custom {
     char *json_in; /* form or query parameter that holds the JSON */
     char *items;   /* path of what is one receipt each; NULL: the request is one */
@@ -117,9 +116,9 @@ struct rcpt_intake_account_config {
 
 struct rcpt_intake_account;
 
-/* Checks the entry and copies what it needs. Errors are FATAL with EX_CONFIG, name the account and
- * the key, and say what to do; a gateway's name comes with the nearest known one. The ladder is
- * borrowed for as long as the account lives: every status that can come out is in it. */
+/* Checks the entry and copies its values. Errors are FATAL with EX_CONFIG, and name the account,
+ * the key and the remedy; a gateway's name comes with the nearest known one. The ladder is borrowed
+ * for as long as the account lives: every status in a result is in it. */
 RCPT_MUST_CHECK struct rcpt_intake_account *rcpt_intake_account_new(
     const struct rcpt_intake_account_config *config, const struct rcpt_ladder *ladder,
     struct rcpt_error *error);
@@ -150,8 +149,8 @@ struct rcpt_intake_request {
      * NULL function or result: the verdict becomes NEEDS_CERTIFICATE. */
     const char *(*find_certificate)(void *context, const char *url);
     void *context;
-    /* Opens and clicks from these networks are of machines, as if the gateway had said so. NULL:
-     * none. */
+    /* Opens and clicks from these networks count as those of machines, as if the gateway had marked
+     * them. NULL: none. */
     const struct rcpt_network_set *scanners;
 };
 
@@ -173,11 +172,12 @@ const char *rcpt_intake_verdict_name(
 #define RCPT_INTAKE_MAX_FLAGS 4
 
 struct rcpt_intake_event {
-    /* Ours, when the request carries it; else empty: look gateway_message_id up in the aliases of
-     * this account, and where there is none use it as message id. */
+    /* Our id, if the request carries it. If it is empty, look gateway_message_id up in the aliases
+     * of this account; without an alias, use it as message id. */
     struct rcpt_text message_id;
     struct rcpt_text gateway_message_id; /* may be empty when message_id is there */
-    /* Without both: a range, of all messages to this person up to this time. Else empty. */
+    /* If both ids are empty, the event is a range: all messages to this person up to this time.
+     * Otherwise both are empty. */
     struct rcpt_text recipient;
     int64_t until_us;
     struct rcpt_text gateway_status; /* as sent */
@@ -217,10 +217,11 @@ struct rcpt_intake_answer {
 
 struct rcpt_intake_result {
     enum rcpt_intake_verdict verdict;
-    const char
-        *verdict_reason; /* static, for logs: "no header X-Twilio-Signature"; never a value */
-    /* To be remembered for max_age once everything is acknowledged by Kafka, scoped by account. A
-     * request whose key is remembered is a copy: send `answer`, take no event. Empty: no key. */
+    /* static, for logs: "no header X-Twilio-Signature"; never a value */
+    const char *verdict_reason;
+    /* The caller remembers this key for max_age, per account, once Kafka has acknowledged
+     * everything. A request whose key is remembered is a copy: send `answer`, and take no event.
+     * Empty: no key. */
     struct rcpt_text replay_key;
     const char *certificate_url; /* for NEEDS_CERTIFICATE */
     const char *confirm_url;     /* GET this once (SNS subscription); NULL: nothing to confirm */
@@ -230,18 +231,18 @@ struct rcpt_intake_result {
     const struct rcpt_intake_drop *drops;
     size_t drop_count;
 
-    /* Once Kafka has acknowledged all events and dead letters; for refused requests at once. While
-     * Kafka does not: 503 from the caller, whatever stands here. */
+    /* The answer to send once Kafka has acknowledged all events and dead letters; for refused
+     * requests at once. If Kafka does not acknowledge, the caller answers 503 instead. */
     struct rcpt_intake_answer answer;
 };
 
-/* Never fails: what is wrong stands in the result, which lives in the arena and points into the
- * request. Refused requests have no events and no drops. */
+/* Never fails: faults are in the result, which lives in the arena and points into the request.
+ * Refused requests have no events and no drops. */
 void rcpt_intake_adapt(const struct rcpt_intake_account *account,
                        const struct rcpt_intake_request *request, struct rcpt_arena *arena,
                        struct rcpt_intake_result *result);
 
-/* The event as one JSON object, the form in which it goes to the topic. `message_id` is what
+/* The event as one JSON object, the form in which it goes to the topic. `message_id` is the id that
  * routing has found. Memory from the arena. */
 struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *account,
                                         const struct rcpt_intake_event *event,

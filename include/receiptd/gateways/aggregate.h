@@ -1,10 +1,10 @@
 /* Events of all requests, gathered into one Kafka record per target partition.
  *
- * Pure: no I/O and no clock. Nothing waits while its partition is idle: what arrives while the last
- * record is on its way, or within linger_ms of one that several requests shared, is the next
- * record, up to so many events and bytes, and not longer than linger_ms. A request holds a ticket
- * that settles when the last record that has something of it has settled. The value of a record is
- * a JSON array as the core reads it.
+ * Pure: no I/O and no clock. While its partition is idle, an event leaves at once. Events that
+ * arrive while the last record is on its way, or within linger_ms of a record that several requests
+ * shared, form the next record. It holds at most max_events and max_bytes, and waits at most
+ * linger_ms. A request holds a ticket, which settles when the last record with one of its events
+ * has settled. The value of a record is a JSON array as the core reads it.
  */
 #ifndef RECEIPTD_GATEWAYS_AGGREGATE_H
 #define RECEIPTD_GATEWAYS_AGGREGATE_H
@@ -17,7 +17,7 @@
 
 #define RCPT_AGGREGATE_MAX_NAMES 8u
 
-/* Embedded in what waits. Begins held once, by the caller that fills it. */
+/* Embedded in the object that waits. It begins held once, by the caller that fills it. */
 struct rcpt_ticket {
     uint32_t open;
     bool failed; /* something of it was not acknowledged */
@@ -36,7 +36,7 @@ struct rcpt_aggregate_settings {
     uint32_t max_in_flight; /* … but not more than so many of one partition */
 };
 
-/* Whom the events come from, for the record's headers. */
+/* The origin of events, for the record's headers. */
 struct rcpt_aggregate_origin {
     const char *name; /* of the account; must outlive the record; compared by address */
     int64_t received_us;
@@ -66,7 +66,7 @@ struct rcpt_aggregate *rcpt_aggregate_new(const struct rcpt_aggregate_settings *
 /* All batches must have settled. */
 void rcpt_aggregate_free(struct rcpt_aggregate *aggregate);
 
-/* Batches that are open keep their partition. */
+/* Open batches keep their partition. */
 void rcpt_aggregate_set_partitions(struct rcpt_aggregate *aggregate, uint32_t count);
 uint32_t rcpt_aggregate_partitions(const struct rcpt_aggregate *aggregate);
 
@@ -76,9 +76,9 @@ void rcpt_aggregate_add(struct rcpt_aggregate *aggregate, uint64_t hash, const c
                         size_t size, struct rcpt_ticket *ticket,
                         const struct rcpt_aggregate_origin *origin, int64_t now_ms);
 
-/* The next batch that is to go now, complete and counted as on its way; NULL: none. */
+/* The next batch to send now, complete and counted as on its way; NULL: none. */
 struct rcpt_aggregate_batch *rcpt_aggregate_next(struct rcpt_aggregate *aggregate, int64_t now_ms);
-/* It has arrived or failed: its tickets are released, it is freed. */
+/* Call when the batch has arrived or failed: releases its tickets, and frees it. */
 void rcpt_aggregate_settle(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch,
                            bool good);
 
@@ -86,7 +86,7 @@ size_t rcpt_aggregate_bytes(const struct rcpt_aggregate *aggregate); /* open and
 /* Age of the oldest batch that is on its way, in ms; 0: none is. */
 int64_t rcpt_aggregate_oldest_ms(const struct rcpt_aggregate *aggregate, int64_t now_ms);
 bool rcpt_aggregate_is_empty(const struct rcpt_aggregate *aggregate);
-/* Whether something waits that time alone will release. */
+/* Whether an event waits that only time will release. */
 bool rcpt_aggregate_lingers(const struct rcpt_aggregate *aggregate);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the intake remembers between requests, each bounded: aliases that were looked up, and keys
- * of signed requests that were seen.
+/* The intake's memories between requests, each bounded: aliases that were looked up, and keys of
+ * signed requests that were seen.
  *
  * Pure: no I/O and no clock. `scope` is the number of an account: equal gateway ids and keys of
  * different accounts have nothing to do with each other.
@@ -23,7 +23,7 @@ struct rcpt_alias {
 
 struct rcpt_alias_cache *rcpt_alias_cache_new(size_t max_entries);
 void rcpt_alias_cache_free(struct rcpt_alias_cache *cache);
-/* False: not known here. What is found is valid until the next put. */
+/* False: the alias is not known here. A result is valid until the next put. */
 bool rcpt_alias_cache_get(struct rcpt_alias_cache *cache, uint32_t scope, const char *gateway_id,
                           size_t size, struct rcpt_alias *found);
 void rcpt_alias_cache_put(struct rcpt_alias_cache *cache, uint32_t scope, const char *gateway_id,
@@ -53,7 +53,8 @@ struct rcpt_rate {
     int64_t seen_ms;
 };
 
-/* False: not now; `wait_s` says when. rate 0: always. */
+/* False: the request is above the rate; `wait_s` tells when to come again. `per_second` 0: always
+ * true. */
 bool rcpt_rate_admit(struct rcpt_rate *rate, unsigned per_second, int64_t now_ms, unsigned *wait_s);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the intake counts, per account: plain numbers for metrics and status page. */
+/* The intake's counts per account: plain numbers for metrics and status page. */
 #ifndef RECEIPTD_GATEWAYS_STATS_H
 #define RECEIPTD_GATEWAYS_STATS_H
 

@@ -1,9 +1,9 @@
-/* What every module of the running daemon is handed: the loop, the configuration, the metrics, the
+/* The context of every module of the running daemon: the loop, the configuration, the metrics, the
  * tracer, the name of the instance, and the owner's callbacks.
  *
  * The owner (run.c) fills it and outlives all modules; modules keep a pointer. Modules never learn
- * who owns the process: they call app_fail() and its like, which go to the owner's callbacks. What
- * is to happen every 50 ms registers a ticker. Call from the loop's thread only. Private to this
+ * who owns the process: they call app_fail() and its like, which go to the owner's callbacks. Work
+ * that is due every 50 ms registers a ticker. Call from the loop's thread only. Private to this
  * daemon.
  */
 #ifndef RECEIPTD_HOST_CONTEXT_H
@@ -70,7 +70,7 @@ struct app_context {
     char instance[APP_INSTANCE_BYTES];
 };
 
-/* Counts a loss of the connection that `was_up`; a failed attempt is none. */
+/* Counts a loss of the connection that `was_up`; a failed attempt does not count. */
 void app_count_lost(const struct app_context *context, const char *connection, bool was_up);
 int64_t app_now(const struct app_context *context); /* of the loop, in milliseconds */
 int64_t app_wall_ms(void);                          /* since 1970 */
@@ -87,15 +87,15 @@ void app_add_ticker(struct app_context *context, struct app_ticker *ticker);
 
 /* Logs the error and drains; the process ends with error->exit_code. */
 void app_fail(const struct app_context *context, const struct rcpt_error *error);
-/* Part of the work stands still: logs it, not ready until app_go_on(). */
+/* Part of the work stands still: logs the error; the process is not ready until app_go_on(). */
 void app_halt(struct app_context *context, const struct rcpt_error *error);
-/* Ends one halt: what stood still goes on. */
+/* Ends one halt: the halted work goes on. */
 void app_go_on(struct app_context *context);
-/* Something may have changed that readiness depends on. */
+/* Call when something has changed on which readiness may depend. */
 void app_update_readiness(const struct app_context *context);
-/* Something settled: goes on with the drain if one is under way. */
+/* Call when something has settled: goes on with the drain if one is under way. */
 void app_check_drain(const struct app_context *context);
-/* Everything that stands in the way, the most important first; returns how many. */
+/* All reasons for not being ready, the most important first; returns how many. */
 unsigned app_reasons(const struct app_context *context, const char *reasons[APP_MOST_REASONS]);
 
 /* The reason "STATE: CAUSE; HINT: …" of an error. */
@@ -104,8 +104,9 @@ void app_set_reason(char reason[APP_REASON_BYTES], const char *state,
 /* The reason without its cause, which is logged where it occurs. */
 void app_name_state(char state[APP_REASON_BYTES], const char *reason);
 
-/* Something that has been opened says later that it is closed; a handle of the loop, which must not
- * need its data any more, does so by itself. */
+/* app_open() counts a thing that is open, and app_closed() says later that it is closed. The
+ * function app_close_handle() closes a handle of the loop and counts it until it is closed; it
+ * overwrites the handle's `data`. */
 void app_open(struct app_context *context);
 void app_closed(struct app_context *context);
 void app_close_handle(struct app_context *context, uv_handle_t *handle);
@@ -115,7 +116,7 @@ struct rcpt_pg_settings app_pg_settings(struct app_context *context, const char 
 
 /* ---- process.c ---- */
 /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and a
- * fixed threshold for large blocks keep what is resident near what is used. */
+ * fixed threshold for large blocks keep resident memory near used memory. */
 void app_limit_memory(void);
 /* Gives memory back to the system when a burst is over; called at every tick. */
 struct app_burst {
@@ -135,7 +136,7 @@ struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *confi
  * receipts' own group is. */
 struct rcpt_kafka_property *app_kafka_reader_properties(const struct rcpt_config *config,
                                                         size_t *count);
-/* Those that a reload may change; borrowed from the configuration. */
+/* The credentials that a reload may change; borrowed from the configuration. */
 struct rcpt_kafka_credentials;
 void app_kafka_credentials(const struct rcpt_config *config,
                            struct rcpt_kafka_credentials *credentials);

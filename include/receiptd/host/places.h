@@ -1,8 +1,9 @@
-/* Where every partition of a reader's topics stands, also those that this instance does not have:
- * the position in PostgreSQL against the end of Kafka's log, and which member of the group has it.
+/* The position of every partition of a reader's topics, also of those that other instances have. It
+ * compares the position in PostgreSQL with the end of Kafka's log, and names the group's member
+ * that has the partition.
  *
- * The receipts, and each reader of topics, own one. It surveys every few seconds; what was not
- * answered lately is not known. Readiness, metrics and status read it. Call from the loop's thread
+ * The receipts, and each reader of topics, own one. It surveys every few seconds; figures without a
+ * recent answer are not known. Readiness, metrics and status read it. Call from the loop's thread
  * only.
  */
 #ifndef RECEIPTD_HOST_PLACES_H
@@ -28,29 +29,29 @@ struct app_place { /* as far as it is known now */
     int32_t partition;
     int64_t position, low, high, lag; /* -1: not known */
     enum rcpt_kafka_owner owner;
-    const char *member; /* NULL: nobody, or not known */
+    const char *member; /* NULL: no member has it, or it is not known */
 };
 
 /* Registers it with the context. Borrows what the settings name. */
 struct app_places *app_places_new(const struct app_places_settings *settings);
-/* As often as the owner's ticker. */
+/* Call as often as the owner's ticker runs. */
 void app_places_tick(struct app_places *places);
-/* Its consumer and its connection are closed. */
+/* Call when its consumer and its connection are closed. */
 void app_places_free(struct app_places *places);
-/* Surveys now, and not after the interval: the group has changed. */
+/* Surveys now instead of after the interval, because the group has changed. */
 void app_places_refresh(struct app_places *places);
-/* The consumer is gone: nothing is known any more. */
+/* The consumer is gone: forgets everything known. */
 void app_places_forget(struct app_places *places);
 
 /* The next one of the process, behind context->places; NULL: no more. */
 const struct app_places *app_places_next(const struct app_places *places);
 const char *app_places_reader(const struct app_places *places);
-/* False: there is no such one. Ordered by topic, as configured, and partition. */
+/* False: there is no partition with this index. Ordered by topic, as configured, and partition. */
 bool app_places_get(const struct app_places *places, size_t index, struct app_place *place);
 bool app_places_find(const struct app_places *places, const char *topic, int32_t partition,
                      struct app_place *place);
-/* Why work is not done, from these on: partitions that no receiptd has, a group whose coordinator
- * does not answer. NULL: none, as far as known. */
+/* Why work is not done, by these places and all behind them: a partition that no receiptd has, or a
+ * group whose coordinator does not answer. NULL: no reason is known. */
 const char *app_places_reason(const struct app_places *places);
 
 #endif

@@ -1,9 +1,9 @@
 /* The HTTP client: GET and POST over libcurl's multi interface on the libuv loop.
  *
  * The only user of libcurl. Redirects are never followed, answers are cut at a limit, and calls
- * that ask for it reach public addresses only: each resolved address is checked. Does
- * not retry. Call from the loop's thread only. webhook.c signs and classifies on top of it;
- * certificates (src/intake) and spans (src/trace) use it as it is.
+ * that ask for it reach public addresses only: each resolved address is checked. Does not retry.
+ * Call from the loop's thread only. webhook.c signs and classifies on top of it; src/intake
+ * (certificates) and src/trace (spans) use it directly.
  */
 #ifndef RECEIPTD_HTTP_CLIENT_H
 #define RECEIPTD_HTTP_CLIENT_H
@@ -69,7 +69,7 @@ struct rcpt_client *rcpt_client_new(uv_loop_t *loop, const char *ca_file);
 struct rcpt_client_call *rcpt_client_send(struct rcpt_client *client,
                                           const struct rcpt_client_request *request,
                                           rcpt_client_on_answer on_answer, void *context);
-/* Ends it: on_answer is called from inside (CANCELLED). */
+/* Ends the call: on_answer is called from inside (CANCELLED). */
 void rcpt_client_cancel(struct rcpt_client_call *call);
 /* Cancels all calls, then frees the client and calls on_closed, which may be NULL. */
 void rcpt_client_close(struct rcpt_client *client, void (*on_closed)(void *context), void *context);

@@ -2,8 +2,9 @@
  *
  * The parser is a library (llhttp); src/http is the only user of it and of OpenSSL's libssl. A
  * handler sees complete requests only: the body is collected, chunks joined, gzip undone, limits
- * kept; what breaks a rule is answered by the server itself and never reaches a handler. Does not
- * know what the routes are for. Call from the loop's thread only; the process ignores SIGPIPE.
+ * kept. The server itself answers a request that breaks a rule; it never reaches a handler. The
+ * server does not know the purpose of routes. Call from the loop's thread only; the process ignores
+ * SIGPIPE.
  *
  * Codes that the server gives by itself: 400 (not HTTP, no Host, damaged gzip), 401 (bearer token),
  * 404 (no route), 405 (method), 408 (slow), 411 (POST without a length), 413, 414, 415 (encoding),
@@ -102,7 +103,8 @@ struct rcpt_http_stats { /* since the start, but for the gauges */
     size_t connections, waiting_requests, body_bytes; /* gauges */
 };
 
-/* Copies the settings and reads the certificate. NULL: the address or a file is no good (FATAL). */
+/* Copies the settings and reads the certificate. NULL: the address or a file is unusable (FATAL).
+ */
 RCPT_MUST_CHECK struct rcpt_http_server *rcpt_http_new(const struct rcpt_http_settings *settings,
                                                        struct rcpt_error *error);
 /* Before start only. */
@@ -114,13 +116,13 @@ int rcpt_http_port(const struct rcpt_http_server *server);
 /* Reads certificate and key again: new connections get the new one. The old one stays on error. */
 RCPT_MUST_CHECK bool rcpt_http_reload_tls(struct rcpt_http_server *server,
                                           struct rcpt_error *error);
-/* Takes no new connections, closes idle ones, lets requests that are there be answered and
- * their answers be taken. */
+/* Takes no new connections, closes idle ones, lets handlers answer open requests and clients take
+ * the answers. */
 void rcpt_http_drain(struct rcpt_http_server *server);
-/* No request waits for its answer and no answer for its client. */
+/* True if no request waits for its answer, and no answer for its client. */
 bool rcpt_http_is_idle(const struct rcpt_http_server *server);
-/* Closes everything. Handlers may still answer what they hold: nothing is sent. on_closed is the
- * last call; the memory goes when the last request has been answered. */
+/* Closes everything. Handlers may still answer the requests that they hold, but nothing is sent.
+ * on_closed is the last call; the memory goes when the last request has been answered. */
 void rcpt_http_close(struct rcpt_http_server *server, void (*on_closed)(void *context),
                      void *context);
 const struct rcpt_http_stats *rcpt_http_stats(const struct rcpt_http_server *server);
@@ -129,17 +131,18 @@ const struct rcpt_http_stats *rcpt_http_stats(const struct rcpt_http_server *ser
 enum rcpt_http_method rcpt_http_method(const struct rcpt_http_request *request);
 /* Without the question mark; `bytes` tells an absent query from an empty one. */
 struct rcpt_http_text rcpt_http_query(const struct rcpt_http_request *request);
-/* What follows the route's prefix in the path: "" or "/…". */
+/* The rest of the path behind the route's prefix: "" or "/…". */
 struct rcpt_http_text rcpt_http_rest(const struct rcpt_http_request *request);
 struct rcpt_http_text rcpt_http_header(const struct rcpt_http_request *request, const char *name);
 size_t rcpt_http_header_count(const struct rcpt_http_request *request);
 void rcpt_http_header_at(const struct rcpt_http_request *request, size_t index,
                          struct rcpt_http_text *name, struct rcpt_http_text *value);
 struct rcpt_http_text rcpt_http_body(const struct rcpt_http_request *request);
-/* The address to listen on is one of this machine alone. */
+/* Whether only this machine can reach the address to listen on. */
 bool rcpt_http_is_loopback(const char *listen);
-/* The request asks for one of these names (separated by commas), or, where the server listens on a
- * loopback address, for a name of this machine. `names` NULL: elsewhere for any. */
+/* Whether the request asks for one of these names (separated by commas), or for a name of this
+ * machine if the server listens on a loopback address. `names` NULL: any name will do if the
+ * address is no loopback address. */
 bool rcpt_http_asks_for(const struct rcpt_http_request *request, bool is_loopback,
                         const char *names);
 /* Address of the client as text: behind a trusted proxy the one that it names. */
@@ -148,13 +151,13 @@ const char *rcpt_http_source(const struct rcpt_http_request *request);
 bool rcpt_http_is_proxied(const struct rcpt_http_request *request);
 uint64_t rcpt_http_received_ns(const struct rcpt_http_request *request); /* uv_hrtime */
 
-/* The request was a welcome one: it does not count in rate_per_source. */
+/* Takes the request out of rate_per_source again, because it was welcome. */
 void rcpt_http_give_back(struct rcpt_http_request *request);
 /* For routes of unlimited_rate that count by themselves: whether the source of the request is
- * within rate_per_source, and one more that counts. */
+ * within rate_per_source. Counts one more request of it. */
 bool rcpt_http_is_within_rate(const struct rcpt_http_request *request);
 void rcpt_http_charge(struct rcpt_http_request *request);
-/* The connection that it came by, to be compared with those of others; NULL: it is gone. */
+/* The request's connection, to be compared with those of others; NULL: it is gone. */
 const void *rcpt_http_connection(const struct rcpt_http_request *request);
 
 /* ---- answers ---- */
@@ -175,16 +178,16 @@ void rcpt_http_answer_write(struct rcpt_http_request *request, const void *bytes
 /* Bytes of the answer that the client has not taken yet: write more when there are few. 0: it is
  * gone. */
 size_t rcpt_http_answer_queued(const struct rcpt_http_request *request);
-/* A piece that many clients get is made once, and copied for none of them (TLS aside). Whoever made
- * it releases it after the last rcpt_http_answer_share; the server keeps it for those that have not
- * taken all of it. */
+/* A piece that many clients get: it is made once, and copied for none of them (TLS aside). Its
+ * maker releases it after the last rcpt_http_answer_share. The server keeps it for clients that
+ * have not taken all of it. */
 struct rcpt_http_piece;
 struct rcpt_http_piece *rcpt_http_piece_new(const void *text, size_t size); /* size > 0 */
 void rcpt_http_piece_release(struct rcpt_http_piece *piece);
 /* Like write, but the piece goes to the socket at once. on_gone may be called from inside. */
 void rcpt_http_answer_share(struct rcpt_http_request *request, struct rcpt_http_piece *piece);
-/* The client will be there for long and hear little: nothing of its request is kept, so fields may
- * not be asked for any more, and the kernel keeps little that the client does not read. */
+/* For a client that stays for long and gets little. Its request is dropped, so do not ask for its
+ * fields afterwards. The kernel holds only few unread bytes for the client. */
 void rcpt_http_answer_slim(struct rcpt_http_request *request);
 /* In place of end: the client sees that something is missing. */
 void rcpt_http_answer_abort(struct rcpt_http_request *request);

@@ -1,11 +1,11 @@
 /* Calls webhooks: signed POSTs through the HTTP client (client.h).
  *
- * Connections are kept alive, HTTP/2 is spoken where the receiver can, redirects and proxies are
- * never followed, answers are cut at a limit, and addresses that are not public are refused unless
- * allowed; each resolved address is checked. Signed as Standard Webhooks says
- * (standardwebhooks.com, version v1). Does not retry, does not remember: what an answer means is
- * given back as a class, when to try again is rcpt_webhook_wait_ms, and the caller's business. Call
- * from the loop's thread only.
+ * Connections are kept alive, and HTTP/2 is used if the receiver can. Redirects and proxies are
+ * never followed, and answers are cut at a limit. Addresses that are not public are refused unless
+ * allowed; each resolved address is checked. Calls are signed by Standard Webhooks
+ * (standardwebhooks.com, version v1). Does not retry and does not remember: the caller gets the
+ * answer's class, and decides by rcpt_webhook_wait_ms when to try again. Call from the loop's
+ * thread only.
  */
 #ifndef RECEIPTD_HTTP_WEBHOOK_H
 #define RECEIPTD_HTTP_WEBHOOK_H
@@ -90,9 +90,9 @@ RCPT_MUST_CHECK struct rcpt_webhook_endpoint *rcpt_webhook_endpoint_new(
     struct rcpt_webhooks *webhooks, const struct rcpt_webhook_endpoint_settings *settings,
     struct rcpt_error *error);
 
-/* How many calls more are taken now. */
+/* How many more calls are taken now. */
 unsigned rcpt_webhook_capacity(const struct rcpt_webhook_endpoint *endpoint);
-/* False: no capacity. Nothing was called then and nothing will be. */
+/* False: no capacity; the call is not made, and on_answer is not called. */
 RCPT_MUST_CHECK bool rcpt_webhook_send(struct rcpt_webhook_endpoint *endpoint,
                                        const struct rcpt_webhook_call *call,
                                        rcpt_webhook_on_answer on_answer, void *context);
@@ -120,8 +120,8 @@ char *rcpt_webhook_sign(const struct rcpt_webhook_secret *secrets, size_t count,
 
 /* "Name: value" that cannot break out of its line. */
 bool rcpt_webhook_header_is_valid(const char *header);
-/* Whether the name is one that each call has from us: a second one would make the first doubtful.
- */
+/* Whether each call already has a header of this name from us: a second one would make the first
+ * doubtful. */
 bool rcpt_webhook_header_is_ours(const char *header);
 /* http or https, a host, no user name or password. */
 bool rcpt_webhook_url_is_valid(const char *url);

@@ -26,16 +26,16 @@ struct rcpt_intake_settings {
     void (*on_closed)(void *context); /* after a drain, or a close; the memory is freed */
 };
 
-/* Listens. NULL: an account, a file or the address is no good (FATAL); nothing is left on the loop
- * once it has run. */
+/* Starts listening. NULL: an account, a file or the address is unusable (FATAL); nothing is left on
+ * the loop once it has run. */
 RCPT_MUST_CHECK struct rcpt_intake *rcpt_intake_start(const struct rcpt_intake_settings *settings,
                                                       struct rcpt_error *error);
-/* Takes no new connections, answers what is there, then closes everything: on_closed. */
+/* Takes no new connections, answers open requests, then closes everything: on_closed. */
 void rcpt_intake_drain(struct rcpt_intake *intake);
 /* Reads the certificate again. */
 void rcpt_intake_reload(struct rcpt_intake *intake);
 /* After a reload has changed the configuration: new connections take the new dsn, the next requests
- * the new accounts; requests in hand go on. */
+ * the new accounts; requests that have arrived go on. */
 void rcpt_intake_apply_config(struct rcpt_intake *intake);
 
 /* ---- figures ---- */

@@ -2,8 +2,8 @@
  * from outside.
  *
  * The only folder that includes rdkafka.h. Knows nothing of lanes or PostgreSQL. Call from the
- * loop's thread only; blocking calls of librdkafka run in libuv's worker threads. Written for
- * librdkafka 2.0.2 and later; the traps that shaped it are in docs/architecture.md, "Kafka".
+ * loop's thread only; blocking calls of librdkafka run in threads of their own (worker.h). Written
+ * for librdkafka 2.0.2 and later; the traps that shaped it are in docs/architecture.md, "Kafka".
  */
 #ifndef RECEIPTD_KAFKA_CONSUMER_H
 #define RECEIPTD_KAFKA_CONSUMER_H
@@ -47,7 +47,7 @@ struct rcpt_kafka_credentials { /* of SASL; NULL: not set */
     const char *username, *password;
 };
 
-/* What the cluster says about the topics, read in a worker thread. */
+/* The topics as the cluster knows them, read in a worker thread. */
 struct rcpt_kafka_topic_info {
     const char *topic;
     int32_t partition_count; /* 0: the topic does not exist */
@@ -65,12 +65,12 @@ struct rcpt_kafka_callbacks {
     /* The group has answered, and there is no further partition for this member. NULL: no callback.
      */
     void (*on_spare)(void *context);
-    /* The group takes these away, and another answer of the group follows; `lost`: others may own
-     * them already. When it returns they are gone. Also called when an assignment that is still
-     * held is withdrawn. */
+    /* The group takes these partitions away, and another answer of the group follows. `lost`:
+     * others may own them already. After the callback has returned, they are no longer assigned.
+     * Also called when an assignment that is still held is withdrawn. */
     void (*on_revoked)(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
                        bool lost);
-    /* May this partition's queue be polled now? */
+    /* Whether this partition's queue may be polled now. */
     bool (*wants)(void *context, const char *topic, int32_t partition, void *tag);
     void (*on_message)(void *context, void *tag, const struct rcpt_kafka_message *message);
     /* After a round of messages, before going back to the loop. */
@@ -92,8 +92,8 @@ struct rcpt_kafka_settings {
     const char *const *topics;
     const char *topics_key; /* where the configuration names them; NULL: kafka.topics */
     size_t topic_count;
-    const struct rcpt_kafka_property
-        *properties; /* passed through; those that would break the protocol are refused */
+    /* passed through; those that would break the protocol are refused */
+    const struct rcpt_kafka_property *properties;
     size_t property_count;
     size_t fetch_budget_bytes; /* over all partitions: sets queued.max.messages.kbytes */
     int64_t commit_interval_ms;
@@ -105,8 +105,8 @@ struct rcpt_kafka_settings {
 RCPT_MUST_CHECK bool rcpt_kafka_check_property(const char *name, const char *value,
                                                struct rcpt_error *error);
 
-/* For connections from now on, also those of lookups and surveys. Those that stand are not asked
- * again. */
+/* Sets the credentials for future connections, also of lookups and surveys. Open connections keep
+ * theirs. */
 void rcpt_kafka_set_credentials(struct rcpt_kafka *kafka,
                                 const struct rcpt_kafka_credentials *credentials);
 
@@ -116,18 +116,18 @@ RCPT_MUST_CHECK bool rcpt_kafka_try(const struct rcpt_kafka_settings *settings, 
 
 /* Version of librdkafka as text, e.g. "2.0.2". */
 const char *rcpt_kafka_version(void);
-/* Whether threads of librdkafka still run, such as those of a lookup that was given up. exit()
- * would take OpenSSL away from under them: then the process has to end by _exit(). */
+/* Whether threads of librdkafka still run, such as those of a lookup that was given up. If so, the
+ * process has to end by _exit(), because exit() would free OpenSSL while they use it. */
 bool rcpt_kafka_has_threads(void);
 
 /* Copies the settings. Returns NULL on a configuration that librdkafka refuses. Begins to look up
  * the cluster. */
 RCPT_MUST_CHECK struct rcpt_kafka *rcpt_kafka_new(const struct rcpt_kafka_settings *settings,
                                                   struct rcpt_error *error);
-/* What a compressed batch may inflate to, for all consumers of the process; one that would be
- * larger is passed over and given as one message, unreadable, with the offset of its last record.
- * Holds for gzip, lz4 and zstd, where librdkafka uses the shared libraries. 32 MiB unless it is
- * set. */
+/* The largest size to which a compressed batch may inflate, for all consumers of the process. A
+ * larger batch is skipped, and delivered as one unreadable message with the offset of its last
+ * record. Holds for gzip, lz4 and zstd if librdkafka uses the shared libraries. The default is 32
+ * MiB. */
 void rcpt_kafka_set_batch_limit(size_t bytes);
 /* Joins the group (after on_cluster). */
 void rcpt_kafka_subscribe(struct rcpt_kafka *kafka);
@@ -153,21 +153,21 @@ void rcpt_kafka_reassign(struct rcpt_kafka *kafka, const char *topic, int32_t nu
 /* The owner takes records again, or needs a round: polls soon. */
 void rcpt_kafka_kick(struct rcpt_kafka *kafka);
 /* Advisory commit, asynchronous, errors ignored; at most every commit_interval_ms, or when the
- * note, which stands beside each offset, is another one; offset = next to read. NULL: no note. */
+ * note, which stands beside each offset, has changed. `offset` is the next to read. `note` NULL:
+ * none. */
 void rcpt_kafka_commit(struct rcpt_kafka *kafka, const struct rcpt_kafka_partition *partitions,
                        size_t count, const char *note);
 /* High watermark as of the last fetch, -1 if unknown; for lag. */
 int64_t rcpt_kafka_high_watermark(struct rcpt_kafka *kafka, const char *topic, int32_t partition);
-/* Where a partition stands whose records before `applied` are applied: there, or at the end of its
- * log where only records follow that no consumer gets: control records and those of aborted
- * transactions. For figures and advisory commits, never a position to go on at. */
+/* The place of a partition whose records before `applied` are applied. It is `applied`, or the
+ * log's end if only control records and records of aborted transactions follow, which no consumer
+ * gets. For figures and advisory commits only; never go on from there. */
 int64_t rcpt_kafka_stands_at(struct rcpt_kafka *kafka, const char *topic, int32_t number,
                              int64_t applied);
 /* Stops polling messages; rebalances go on. */
 void rcpt_kafka_stop_polling(struct rcpt_kafka *kafka);
-/* Leaves the group; on_closed comes after at most deadline_ms; then memory has been freed
- * (librdkafka's own handle may be left to the end of the process where destroying it could hang).
- */
+/* Leaves the group. on_closed comes after at most deadline_ms, when the memory has been freed.
+ * librdkafka's own handle may stay until the process ends, if destroying it could hang. */
 void rcpt_kafka_close(struct rcpt_kafka *kafka, int64_t deadline_ms);
 
 #endif

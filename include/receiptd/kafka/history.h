@@ -9,7 +9,8 @@ struct rcpt_kafka_history {
     const char *brokers, *topic;
     const struct rcpt_kafka_property *properties;
     size_t property_count;
-    /* By partition, where to begin; a negative one is left out. NULL: all, from their beginning. */
+    /* The first offset of each partition; a partition with a negative one is left out. NULL: all,
+     * from their beginning. */
     const int64_t *from;
     size_t from_count;
     int64_t since_ms; /* only records with this time or a later one; 0: all */

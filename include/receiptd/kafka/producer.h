@@ -1,7 +1,7 @@
 /* The Kafka producer on the libuv loop: records in, each one's acknowledgement back.
  *
- * Idempotent, acks=all: what is reported as delivered is on all in-sync replicas, once. Bounded by
- * bytes; never blocks. A record that is refused or fails is the caller's to send again. A client
+ * Idempotent, acks=all: a record that is reported as delivered is on all in-sync replicas, once.
+ * Bounded by bytes; never blocks. The caller may send a refused or failed record again. A client
  * that failed for good is replaced by a new one. Call from the loop's thread only.
  */
 #ifndef RECEIPTD_KAFKA_PRODUCER_H
@@ -74,7 +74,7 @@ enum rcpt_producer_sent rcpt_producer_send(struct rcpt_producer *producer,
 void rcpt_producer_set_credentials(struct rcpt_producer *producer,
                                    const struct rcpt_kafka_credentials *credentials);
 size_t rcpt_producer_records(const struct rcpt_producer *producer); /* not acknowledged yet */
-/* What is not acknowledged is reported as failed; on_closed comes after at most deadline_ms. */
+/* Unacknowledged records are reported as failed; on_closed comes after at most deadline_ms. */
 void rcpt_producer_close(struct rcpt_producer *producer, int64_t deadline_ms);
 
 #endif

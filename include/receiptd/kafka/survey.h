@@ -1,5 +1,5 @@
-/* A survey of a group's topics, as a client from outside sees them: where each partition's log
- * begins and ends, which member of the group has it, and the note that stands beside the group's
+/* A survey of a group's topics, as a client outside the group sees them. For each partition it has
+ * the log's begin and end, the group's member that has it, and the note beside the group's
  * committed offset. Knows nothing of positions in PostgreSQL.
  */
 #ifndef RECEIPTD_KAFKA_SURVEY_H
@@ -21,7 +21,7 @@ struct rcpt_kafka_place {
     int64_t at; /* first record of a time (rcpt_kafka_survey_at); -1: not asked, or not known */
     int64_t committed; /* the group's offset, which is advisory; -1: none, or not known */
     enum rcpt_kafka_owner owner;
-    char *member; /* who has it: client.id and host; NULL: nobody, or not known */
+    char *member; /* owner: client.id and host; NULL: no member has it, or it is not known */
     char *note;   /* NULL: none */
 };
 
@@ -40,12 +40,12 @@ void rcpt_kafka_survey(struct rcpt_kafka *kafka,
                        void *context);
 
 /* The same for commands: blocks. False: the cluster cannot be read, or a topic does not exist. The
- * caller frees it. Of the settings: brokers, group, topics and properties count. */
+ * caller frees the survey. It uses only brokers, group, topics and properties of the settings. */
 RCPT_MUST_CHECK bool rcpt_kafka_survey_now(const struct rcpt_kafka_settings *settings,
                                            struct rcpt_kafka_survey *survey,
                                            struct rcpt_error *error);
-/* Asks for the first record of each place that is not older, by Kafka's own timestamps: `at`, which
- * is `high` where there is none. False: the cluster does not answer. */
+/* Sets `at` of each place to its first record with this time or a later one, by Kafka's timestamps;
+ * to `high` if there is none. False: the cluster does not answer. */
 RCPT_MUST_CHECK bool rcpt_kafka_survey_at(const struct rcpt_kafka_settings *settings,
                                           struct rcpt_kafka_survey *survey, int64_t at_ms,
                                           struct rcpt_error *error);

@@ -1,11 +1,11 @@
-/* A transactional producer: records out in transactions, with a mark in the same transaction that
- * says how far it is.
+/* A transactional producer: records out in transactions, with a mark of their progress in the same
+ * transaction.
  *
- * Transactions of one id exclude each other: the one that opens it last fences all others, and what
- * they had begun is rolled back or was committed before the opening is answered. The mark is a
- * number that Kafka keeps as the offset of a consumer group and moves with the records: after a
- * crash it says what is published, without reading the records. Blocking calls of librdkafka run in
- * threads. Call from the loop's thread only; one call at a time.
+ * Transactions of one id exclude each other: the transactor that opens it last fences all others.
+ * Transactions that they had begun are settled before the opening is answered: rolled back or
+ * committed. The mark is a number that Kafka keeps as the offset of a consumer group and moves with
+ * the records: after a crash it shows which records are published, without reading them. Blocking
+ * calls of librdkafka run in threads. Call from the loop's thread only; one call at a time.
  */
 #ifndef RECEIPTD_KAFKA_TRANSACTOR_H
 #define RECEIPTD_KAFKA_TRANSACTOR_H
@@ -47,15 +47,15 @@ void rcpt_transactor_publish(struct rcpt_transactor *transactor,
                              int64_t mark);
 bool rcpt_transactor_is_open(const struct rcpt_transactor *transactor);
 bool rcpt_transactor_is_busy(const struct rcpt_transactor *transactor);
-/* Nothing is under way, and no client is left. */
+/* True if no call is under way, and no client is left. */
 bool rcpt_transactor_is_settled(const struct rcpt_transactor *transactor);
-/* Gives the client up; what is under way is still answered. */
+/* Gives the client up; a call under way is still answered. */
 void rcpt_transactor_drop(struct rcpt_transactor *transactor);
 /* As rcpt_kafka_set_credentials; a transaction that is under way goes on with the former ones. */
 void rcpt_transactor_set_credentials(struct rcpt_transactor *transactor,
                                      const struct rcpt_kafka_credentials *credentials);
 void rcpt_transactor_tick(struct rcpt_transactor *transactor); /* now and then: answers the late */
-/* What is under way is answered first, as RECONNECT. */
+/* A call under way is answered first, as RECONNECT. */
 void rcpt_transactor_close(struct rcpt_transactor *transactor, void (*on_closed)(void *context),
                            void *context);
 

@@ -21,7 +21,7 @@ struct control_settings {
     struct reload *reload;
 };
 
-/* Listens at control.socket, if it can: the daemon goes on without. */
+/* Listens at control.socket; if it cannot, the daemon goes on without a socket. */
 struct control *control_new(const struct control_settings *settings);
 void control_close(struct control *control); /* app_closed says when */
 void control_free(struct control *control);

@@ -47,7 +47,7 @@ struct pages_server_settings {
     const char *listen;               /* "": none; borrowed for life */
     unsigned hide[2];                 /* parts of the metrics that stay at 0 in this process */
     void *context;
-    /* Series of the owner's own, when a page is asked for. */
+    /* Adds the owner's own series when a page is asked for. */
     void (*collect)(void *context, struct rcpt_metrics *metrics);
     /* Members of /statusz beside version, configuration and readiness. */
     void (*put_status)(void *context, struct rcpt_json *json);
@@ -67,13 +67,13 @@ struct pages_server { /* embedded */
 
 /* Listens; a failure is logged. Not ready: "starting". */
 void pages_server_start(struct pages_server *server, const struct pages_server_settings *settings);
-/* The reason is copied, and counts only where it is not ready. */
+/* The reason is copied, and counts only while not ready. */
 void pages_server_set_ready(struct pages_server *server, bool ready, const char *reason);
 /* Reads the certificate again. */
 void pages_server_reload(struct pages_server *server);
-/* The memory is free once the loop has run, but for pages_server_fini(). */
+/* The memory is free once the loop has run; only pages_server_fini() is left to call. */
 void pages_server_close(struct pages_server *server);
-/* Once the loop has run. */
+/* Call once the loop has run. */
 void pages_server_fini(struct pages_server *server);
 
 /* ---- endpoints.c: the pages of `receiptd run` ---- */

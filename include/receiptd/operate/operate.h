@@ -1,6 +1,6 @@
-/* What operators see of a process, and how it obeys: metrics (measure*.c), state (status.c), a new
- * configuration while running (reload.c), the service manager (supervisor.c). Whoever makes a
- * process of it calls from the loop's thread, unless a function says otherwise.
+/* The operators' view of a process, and their control of it: metrics (measure*.c), state
+ * (status.c), a new configuration while running (reload.c), the service manager (supervisor.c).
+ * Call from the loop's thread only, unless a function says otherwise.
  */
 #ifndef RECEIPTD_OPERATE_OPERATE_H
 #define RECEIPTD_OPERATE_OPERATE_H
@@ -38,8 +38,8 @@ void measure_free(struct measure *measure);
 void measure_add_source(struct measure *measure, struct measure_source *source);
 /* Brings every metric up to date and writes the page; the caller frees it. */
 char *measure_page(struct measure *measure, enum rcpt_metrics_format format, size_t *size);
-/* Whether the loop turns, and whether work is done that can be done. An outage of Kafka or
- * PostgreSQL is no fault of the process. */
+/* measure_turns(): whether the loop turns. measure_works(): whether possible work is done. An
+ * outage of Kafka or PostgreSQL is no fault of the process. */
 bool measure_turns(const struct measure *measure);
 bool measure_works(const struct measure *measure);
 /* Age of the oldest receipt that is not applied, over all assigned partitions. */
@@ -95,9 +95,9 @@ void supervisor_stopping(struct supervisor *supervisor);
 /* on_closed is called with the context of the settings, from the loop. */
 void supervisor_close(struct supervisor *supervisor, void (*on_closed)(void *context));
 
-/* The end of SIGTERM's and SIGINT's handlers in a loop, without a moment in which they would kill:
- * they wait from hold on, until leave, from where the first of them ends the process at once, with
- * this status. */
+/* Ends the loop's handlers of SIGTERM and SIGINT, without a moment in which a signal kills the
+ * process. From hold until leave, signals wait. From leave on, the first of them ends the process
+ * at once, with this status. */
 void supervisor_signals_hold(void);
 void supervisor_signals_leave(int exit_code);
 
@@ -111,7 +111,7 @@ void status_free(struct status *status);
 
 /* {"ready":…,"reasons":[…]} */
 void status_write_readiness(const struct status *status, struct rcpt_json *json);
-/* Everything, for people and their tools; secrets are no part of it. */
+/* Writes the whole state, without secrets, for people and their tools. */
 void status_write(const struct status *status, struct rcpt_json *json);
 void status_print(const struct status *status, FILE *out);
 void status_write_lanes(const struct status *status, struct rcpt_json *json);
@@ -124,8 +124,8 @@ void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES]);
  * the end; apply_config takes over another interval. */
 void status_log_counts(struct status *status);
 void status_apply_config(struct status *status);
-/* Readers see this instance no more: when it begins to stop, before the receipts do. Settled, when
- * that is done. */
+/* Takes this instance out of readers' sight; call when it begins to stop, before the receipts do.
+ * It is settled when that is done. */
 void status_leave(struct status *status);
 bool status_is_settled(const struct status *status);
 void status_close(struct status *status); /* its timer; app_closed says when */
@@ -148,17 +148,19 @@ struct reload_settings {
     void *intake_context;
 };
 
-/* How PostgreSQL and Kafka are reached now: another way is tried before it is taken. Own copies. */
+/* The present connection strings and brokers: changed ones are tried before they are taken. Own
+ * copies. */
 struct reload_dsns {
     char *postgres, *intake; /* NULL: not given */
     uint64_t kafka;          /* hash of brokers and properties */
 };
 void reload_note_dsns(struct reload_dsns *dsns, const struct rcpt_config *config);
 void reload_free_dsns(struct reload_dsns *dsns);
-/* Reads the file and tries what can only be tried; in any thread. NULL: refused. */
+/* Reads the file and tries its connections; in any thread. NULL: refused. */
 RCPT_MUST_CHECK struct rcpt_config *reload_read(const char *path, const struct reload_dsns *before,
                                                 struct rcpt_error *error);
-/* Which keys are applied, and which need a restart; one line of the log for each line of a text. */
+/* Prints the keys that are applied, and those that need a restart; one line of the log for each
+ * line of a text. */
 void reload_print_changes(const struct rcpt_config_changes *changes, FILE *out);
 void reload_log_result(bool good, const char *text);
 

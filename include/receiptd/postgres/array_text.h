@@ -39,7 +39,7 @@ void rcpt_array_reader_init(struct rcpt_array_reader *reader, const char *array)
  * where it had to be unescaped. */
 bool rcpt_array_reader_next(struct rcpt_array_reader *reader, struct rcpt_arena *arena,
                             struct rcpt_text *element);
-/* Of an array of integers without NULL. */
+/* As rcpt_array_reader_next(), for an array of integers without NULL. */
 bool rcpt_array_reader_next_int(struct rcpt_array_reader *reader, int64_t *element);
 
 #endif

@@ -32,9 +32,9 @@ void rcpt_pg_put_int4(struct rcpt_pg_encoder *encoder, int32_t value);
 void rcpt_pg_put_int8(struct rcpt_pg_encoder *encoder, int64_t value);
 void rcpt_pg_put_timestamp(struct rcpt_pg_encoder *encoder, int64_t us_since_1970);
 
-/* Arrays of `count` numbers at once, for those that have an element per event: the place of the
- * first element, each to be written by the function of its type, which returns the place of the
- * next. Ended by rcpt_pg_end_array, which asserts that all are written. */
+/* Arrays of `count` numbers at once, for arrays with an element per event. They return the place of
+ * the first element. The function of its type writes an element and returns the place of the next.
+ * rcpt_pg_end_array asserts that all are written. */
 uint8_t *rcpt_pg_add_int2_array(struct rcpt_pg_encoder *encoder, size_t count);
 uint8_t *rcpt_pg_add_int4_array(struct rcpt_pg_encoder *encoder, size_t count);
 uint8_t *rcpt_pg_add_timestamp_array(struct rcpt_pg_encoder *encoder, size_t count);

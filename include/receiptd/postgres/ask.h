@@ -2,8 +2,8 @@
  *
  * A module that works by a connection has one rcpt_asker for it and one rcpt_ask per statement,
  * both inside its own struct. Every statement is a transaction of its own. A failure is logged
- * here, and what needs another connection gets one; the owner asks again by its timer. Transactions
- * of several statements go by rcpt_pg_submit. Call from the loop's thread only.
+ * here. A connection that is unusable after it is made again, and the owner asks again by its
+ * timer. Transactions of several statements go by rcpt_pg_submit. Call from the loop's thread only.
  */
 #ifndef RECEIPTD_POSTGRES_ASK_H
 #define RECEIPTD_POSTGRES_ASK_H
@@ -21,7 +21,8 @@ struct rcpt_asker {
     bool closed;                     /* nothing more is asked; failures are not worth a line */
     unsigned in_flight;              /* statements without an answer */
     struct rcpt_outage outage;       /* its members are statements */
-    /* After each answer or failure has been taken in, for what may be done next; NULL: nothing. */
+    /* Called after each answer or failure has been handled, so that the owner can send the next
+     * statement; NULL: no callback. */
     void (*on_settled)(void *owner);
     void *owner;
 };
@@ -47,16 +48,16 @@ struct rcpt_ask {
 
 /* Connected, and not closed. */
 bool rcpt_asker_is_ready(const struct rcpt_asker *asker);
-/* False: there is no error. Otherwise it is logged (with the mark is_refused of the statement a
- * cause is logged once, with NULL each time), unless the connection is gone (on_down says that),
- * and what needs a new connection gets one. */
+/* False: there is no error. Otherwise the error is logged, unless the connection is gone, which
+ * on_down logs. With the statement's mark `is_refused` a cause is logged once, with NULL each time.
+ * If the error demands a new connection, it is made again. */
 bool rcpt_asker_failed(struct rcpt_asker *asker, bool *is_refused, const char *what,
                        const struct rcpt_error *error);
 
 /* The encoder for the parameters, empty; NULL: not now, for the statement is in flight, it is too
  * early, or the connection is not ready. */
 struct rcpt_pg_encoder *rcpt_ask_begin(const struct rcpt_ask *ask);
-/* Sends it with what the encoder has; after rcpt_ask_begin only. */
+/* Sends the statement with the encoder's parameters; after rcpt_ask_begin only. */
 void rcpt_ask_send(struct rcpt_ask *ask);
 
 #endif

@@ -1,12 +1,11 @@
 /* Puts values into embedded SQL where parameters cannot stand: names of tables and columns,
  * literals in DDL.
  *
- * The notation is psql's, so the files of sql/ run there with `psql -v name=value -f`: :"name"
- * becomes a quoted identifier, :'name' a quoted literal, :name a number,
- * or a piece of SQL. A parameter $1 becomes a
- * quoted literal where a binding has its number as name: for statements that are shown, or run
- * together with others. Casts (::), assignments (:=), strings, quoted identifiers, dollar quotes
- * and comments are left alone. Pure.
+ * The notation is psql's, so the files of sql/ run there with `psql -v name=value -f`. A variable
+ * :"name" becomes a quoted identifier, :'name' a quoted literal, :name a number, or a piece of SQL.
+ * A parameter $1 becomes a quoted literal where a binding has its number as name: for statements
+ * that are shown, or run together with others. Casts (::), assignments (:=), strings, quoted
+ * identifiers, dollar quotes and comments are left alone. Pure.
  */
 #ifndef RECEIPTD_POSTGRES_BIND_H
 #define RECEIPTD_POSTGRES_BIND_H

@@ -1,9 +1,9 @@
 /* One asynchronous PostgreSQL connection on the libuv loop: connect, prepare, submit, reconnect.
  *
  * Knows no business SQL: statements come in by name and text, transactions as lists of prepared
- * statements with one Sync. The only other users of libpq-fe.h are in this folder. Call from the
- * loop's thread only. Nothing blocks: host names are resolved by uv_getaddrinfo, everything else is
- * non-blocking libpq.
+ * statements with one Sync. libpq-fe.h is used only in this folder. Call from the loop's thread
+ * only. No call blocks: host names are resolved by uv_getaddrinfo, everything else is non-blocking
+ * libpq.
  */
 #ifndef RECEIPTD_POSTGRES_CONNECTION_H
 #define RECEIPTD_POSTGRES_CONNECTION_H
@@ -21,10 +21,10 @@ struct rcpt_pg_rows; /* the result of one statement, valid during the callback *
 struct rcpt_pg_statement {
     const char *name;
     const char *sql;
-    /* Non-NULL: the generic plan must reach this relation (or the tables behind it, if it is a view
-     * or partitioned) by index conditions only, else the connection does not become ready. Such a
-     * session runs with enable_seqscan=off. A table next to empty is accepted and checked again
-     * while it grows. NULL: not checked. */
+    /* If set, the generic plan must reach this relation (or the tables behind it, if it is a view
+     * or partitioned) by index conditions only; else the connection does not become ready. A
+     * session with this check runs with enable_seqscan=off. A table next to empty is accepted and
+     * checked again while it grows. NULL: not checked. */
     const char *must_use_index_on; /* relation name */
     const char *index_over;        /* what the hint says of that index; NULL: the message id */
 };
@@ -58,8 +58,8 @@ struct rcpt_pg_peers {
 
 struct rcpt_pg_settings {
     uv_loop_t *loop;
-    const char
-        *name; /* "lane-0", "control": for logs and application_name receiptd/<instance>/<name> */
+    /* "lanes-0", "control": for logs and application_name receiptd/<instance>/<name> */
+    const char *name;
     const char *instance;
     const char *dsn;    /* libpq conninfo or URI; own defaults are added where it says nothing */
     const char *schema; /* search_path; checked identifier */
@@ -68,8 +68,8 @@ struct rcpt_pg_settings {
     int lock_timeout_ms, statement_timeout_ms;
     int connect_timeout_ms;
     int retry_min_ms, retry_max_ms; /* back-off with decorrelated jitter */
-    const struct rcpt_pg_statement
-        *statements; /* prepared on every connect, in order; borrowed for life */
+    /* prepared on every connect, in order; borrowed for life */
+    const struct rcpt_pg_statement *statements;
     size_t statement_count;
     /* Shared by all connections to the same data; NULL: one of its own. Borrowed for life. */
     struct rcpt_pg_lineage *lineage;
@@ -79,7 +79,7 @@ struct rcpt_pg_settings {
     /* Connected, session set up, statements prepared, plans checked, server identity accepted. */
     void (*on_ready)(void *context, struct rcpt_pg *pg);
     /* The connection is gone (after its pending results were answered), or could not be made; a
-     * retry is scheduled. Called once per failure with what to do in error->hint. */
+     * retry is scheduled. Called once per failure; error->hint has the remedy. */
     void (*on_down)(void *context, struct rcpt_pg *pg, const struct rcpt_error *error);
 };
 
@@ -95,12 +95,12 @@ void rcpt_pg_start(struct rcpt_pg *pg); /* begins to connect; retries until it i
  * freed). */
 void rcpt_pg_close(struct rcpt_pg *pg, void (*on_closed)(void *context), void *context);
 
-/* For connections from now on; the present one stays. Copied. */
+/* Sets the dsn for future connections; the present one stays. Copied. */
 void rcpt_pg_set_dsn(struct rcpt_pg *pg, const char *dsn);
 
-/* Other texts for the same names, in the same order; borrowed for life. A connection that is up
- * prepares those that differ behind what was submitted before, and what is submitted later uses
- * them; their plans are checked again. If PostgreSQL refuses one, the connection goes down. */
+/* Sets other texts for the same names, in the same order; borrowed for life. A connection that is
+ * up prepares changed texts after the batches submitted before, and later batches use them; their
+ * plans are checked again. If PostgreSQL refuses one, the connection goes down. */
 void rcpt_pg_set_statements(struct rcpt_pg *pg, const struct rcpt_pg_statement *statements);
 
 bool rcpt_pg_is_ready(const struct rcpt_pg *pg);
@@ -132,24 +132,23 @@ uint64_t rcpt_pg_rows_arrived_ns(const struct rcpt_pg_rows *rows);
 
 /* ---- reading results (all in text format) ---- */
 size_t rcpt_pg_rows_count(const struct rcpt_pg_rows *rows);
-/* What was done, as PostgreSQL says it: "INSERT 0 3". COMMIT of a failed block is "ROLLBACK". */
+/* The command tag of PostgreSQL: "INSERT 0 3". COMMIT of a failed block is "ROLLBACK". */
 const char *rcpt_pg_rows_command(const struct rcpt_pg_rows *rows);
 const char *rcpt_pg_rows_text(const struct rcpt_pg_rows *rows, size_t row,
                               int column); /* NULL: SQL NULL */
 int64_t rcpt_pg_rows_int(const struct rcpt_pg_rows *rows, size_t row, int column); /* 0 for NULL */
 bool rcpt_pg_rows_bool(const struct rcpt_pg_rows *rows, size_t row, int column);
 
-/* What is weak about a connection string, and what to do about it; NULL: nothing. Reads libpq's
+/* Finds a weakness of a connection string, and the remedy; NULL: there is none. Reads libpq's
  * environment where the string is silent. The texts contain neither hosts nor secrets. */
 const char *rcpt_pg_weakness(const char *dsn, const char **hint);
 
 /* Decision for an SQLSTATE (pure): RETRY 40001 40P01 55P03 57014; REJECT classes 22, 23, 54 and
  * P0001; everything else RECONNECT. Our own (sqlstate.h) are RETRY; their codes differ. */
 enum rcpt_decision rcpt_pg_decide(const char *sqlstate);
-/* What an operator should do about it, e.g. 42P01 → "run receiptd migrate"; "" if nothing special.
- */
+/* The remedy for operators, e.g. 42P01 → "run receiptd migrate"; "" if there is none. */
 const char *rcpt_pg_hint(const char *sqlstate);
-/* The same for the message of a connection that failed. Its words count first: troubles of TLS have
+/* The same for the message of a connection that failed. Its text counts first: troubles of TLS have
  * no SQLSTATE, or a general one. */
 const char *rcpt_pg_hint_of_message(const char *sqlstate, const char *message);
 

@@ -1,5 +1,5 @@
-/* Which servers the data has been on: system identifier and timeline of each. An old primary, and a
- * database that somebody else made, hold positions of their own; receiptd must write to neither.
+/* The servers on which the data has been: system identifier and timeline of each. An old primary,
+ * and a foreign database, hold positions of their own; receiptd must write to neither.
  *
  * One for all connections of a process. Kafka's group offsets carry the present server as a note,
  * so that the next process remembers it too.
@@ -26,7 +26,7 @@ struct rcpt_pg_lineage { /* all zero: nothing is known */
     unsigned changes;              /* another number after each change */
 };
 
-/* Of each system the newest timeline stays. */
+/* Adds the server; the newest timeline of each system stays. */
 void rcpt_pg_lineage_add(struct rcpt_pg_lineage *lineage, struct rcpt_pg_server server);
 /* Whether data that was on `before` may go on at `now`: the same system, on this timeline or a
  * newer one, as after a fail-over. */
@@ -39,7 +39,7 @@ const struct rcpt_pg_server *rcpt_pg_lineage_contradiction(const struct rcpt_pg_
 /* As a note beside Kafka's group offsets. False: it is no such note. */
 void rcpt_pg_server_write(struct rcpt_pg_server server, char note[RCPT_PG_NOTE_BYTES]);
 bool rcpt_pg_server_read(const char *note, struct rcpt_pg_server *server);
-/* Whether what stands beside the note holds for this server; without a note (NULL) it does. */
+/* Whether the offset beside the note is valid for this server; without a note (NULL) it is. */
 bool rcpt_pg_server_wrote(struct rcpt_pg_server server, const char *note);
 
 #endif

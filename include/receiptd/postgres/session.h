@@ -1,10 +1,10 @@
 /* A blocking PostgreSQL session for commands: connect, run a statement, read its rows.
  *
- * Not for the daemon's loop (that is connection.h). In a command, a statement waits in poll(2), so
- * SIGINT and SIGTERM cancel it on the server and come back as an error with exit code 130 or 143;
- * between statements they end the process as usual and the server rolls back. Errors are FATAL with
- * a sysexits code: 69 not reachable or not writable, 77 not permitted, 78 schema or table missing,
- * 70 else; `code` is the SQLSTATE where there is one. One thread.
+ * Not for the daemon's loop (that is connection.h). In a command, a statement waits in poll(2).
+ * SIGINT and SIGTERM cancel it on the server and come back as an error with exit code 130 or 143.
+ * Between statements they end the process as usual, and the server rolls back. Errors are FATAL
+ * with a sysexits code: 69 not reachable or not writable, 77 not permitted, 78 schema or table
+ * missing, 70 else; `code` is the SQLSTATE where there is one. One thread.
  */
 #ifndef RECEIPTD_POSTGRES_SESSION_H
 #define RECEIPTD_POSTGRES_SESSION_H
@@ -34,7 +34,7 @@ struct rcpt_session_settings {
 
 RCPT_MUST_CHECK struct rcpt_session *rcpt_session_open(const struct rcpt_session_settings *settings,
                                                        struct rcpt_error *error);
-/* Whether the server lets us in with this dsn, from any thread. */
+/* Whether the server accepts a session with this dsn; for any thread. */
 RCPT_MUST_CHECK bool rcpt_session_try(const struct rcpt_session_settings *settings,
                                       struct rcpt_error *error);
 void rcpt_session_close(struct rcpt_session *session); /* NULL is fine; rolls back what is open */
@@ -54,8 +54,8 @@ struct rcpt_session_watch {
     void (*on_wait)(void *context);
     void *context;
 };
-/* One or several statements without parameters and without interest in rows; watched, or with NULL
- * not. */
+/* One or several statements without parameters, whose rows do not matter. `watch` NULL: not
+ * watched. */
 RCPT_MUST_CHECK bool rcpt_session_execute_watched(struct rcpt_session *session, const char *sql,
                                                   const struct rcpt_session_watch *watch,
                                                   struct rcpt_error *error);
@@ -73,7 +73,7 @@ RCPT_MUST_CHECK bool rcpt_session_commit(struct rcpt_session *session, struct rc
 void rcpt_session_rollback(struct rcpt_session *session);
 
 /* Within a transaction: prepares and plans each statement as a connection of the daemon does, with
- * this session's rights, and forgets it again. The first that cannot be is the error. */
+ * this session's rights, and forgets it again. The first statement that fails is the error. */
 RCPT_MUST_CHECK bool rcpt_session_check_statements(struct rcpt_session *session,
                                                    const struct rcpt_pg_statement *statements,
                                                    size_t count, struct rcpt_error *error);

@@ -1,6 +1,6 @@
 /* SQLSTATEs that functions of ours raise (sql/functions): the one list of them in C. Each rolls the
- * transaction back and is RETRY; the code says what to do next. tests/unit/test_pg_decide.c
- * compares this list with the SQL. */
+ * transaction back and is RETRY; the code tells the next step. tests/unit/test_pg_decide.c compares
+ * this list with the SQL. */
 #ifndef RECEIPTD_POSTGRES_SQLSTATE_H
 #define RECEIPTD_POSTGRES_SQLSTATE_H
 

@@ -1,8 +1,8 @@
 /* The statements of a lane: from a batch of the engine to prepared statements with parameters, and
  * the answer back.
  *
- * A batch that changes messages goes in two flights of one transaction (flights.h). What only moves
- * positions, parked rows or ranges is one submission.
+ * A batch that changes messages goes in two flights of one transaction (flights.h). A batch that
+ * only moves positions, parked rows or ranges is one submission.
  */
 #ifndef RECEIPTD_POSTGRES_STATEMENTS_H
 #define RECEIPTD_POSTGRES_STATEMENTS_H
@@ -13,7 +13,7 @@
 #include "receiptd/postgres/bind.h"
 #include "receiptd/postgres/connection.h"
 
-/* What the statements of a lane depend on. */
+/* The parts of the configuration on which the statements of a lane depend. */
 struct rcpt_lane_variant {
     const struct rcpt_rules_column *columns; /* what rules want of a row: rcpt_rules_columns() */
     size_t column_count;
@@ -23,12 +23,14 @@ struct rcpt_lane_variant {
     const struct rcpt_pg_binding *bindings;
     size_t binding_count;
     bool resolves_ranges;
-    bool inserts_unknown;      /* the policy that makes rows, which not every inbox allows */
-    const char *recent_since;  /* boundary of the inbox's recent set: decide finds its messages
+    bool inserts_unknown;     /* the policy that makes rows, which not every inbox allows */
+    const char *recent_since; /* boundary of the inbox's recent set: decide finds its messages
                                   first, all others by a second lookup; NULL: none */
-    const char *recent_column; /* of the inbox, in whose type the boundary is; NULL: created_at */
-    const char *candidates;    /* of an expiry: what finds its messages, bound to a part of the
-                                  inbox; NULL: the statements are a lane's */
+    /* column of the inbox in whose type the boundary is; NULL: created_at */
+    const char *recent_column;
+    /* for an expiry: the statement that finds its messages, bound to a part of the inbox; NULL: for
+     * a lane */
+    const char *candidates;
 };
 
 /* Statements to prepare on a lane's connections. The result must outlive the connections. */
@@ -37,13 +39,13 @@ void rcpt_lane_statements_free(struct rcpt_lane_statements *statements); /* NULL
 const struct rcpt_pg_statement *rcpt_lane_statements_list(
     const struct rcpt_lane_statements *statements, size_t *count);
 
-/* It begins or ends a transaction: PREPARE of SQL refuses it. */
+/* Whether the statement begins or ends a transaction: SQL's PREPARE refuses it. */
 bool rcpt_lane_statement_is_utility(const struct rcpt_pg_statement *statement);
 
-/* On the control connection / on the intake's / on that of the actions. Static. */
+/* Statements of the control connection, and of the intake's. Static. */
 const struct rcpt_pg_statement *rcpt_control_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count);
-/* On those of the interface for readers. Static. */
+/* Statements of the connections of the interface for readers. Static. */
 #define RCPT_SERVE_EXPIRY_COLUMNS 100u
 struct rcpt_serve_columns { /* of the inbox */
     const char *customer;   /* NULL: none, and there is no statement for it */
@@ -55,15 +57,16 @@ struct rcpt_serve_columns { /* of the inbox */
 };
 const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_columns *columns,
                                                       size_t *count);
-/* On the one that reads `view` (schema.view), which names campaigns. Static. */
+/* Statements of the connection that reads `view` (schema.view), which names campaigns. Static. */
 const struct rcpt_pg_statement *rcpt_serve_names_statements(const char *view, size_t *count);
-/* On the connections of the publisher of folds and of their reader of topics. Static. */
+/* Statements of the connections of the publisher of folds, of their reader of topics, and of
+ * actions. Static. */
 const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_action_statements(size_t *count);
 
-/* To what pipelines subscribe: highest statuses of a message at which one of them may begin a run,
- * and flags. */
+/* The subscription of pipelines: highest statuses of a message at which one of them may begin a
+ * run, and flags. */
 #define RCPT_LANE_STATUSES 9001
 
 struct rcpt_lane_subscription {
@@ -98,7 +101,7 @@ struct rcpt_lane_gateway {
 struct rcpt_lane_effects {
     const struct rcpt_lane_effect *rows; /* of so many kinds the largest ones */
     uint32_t count;
-    /* Of a batch that applies: */
+    /* Effects of a batch that applies: */
     uint32_t events_counted;                 /* receipts of known messages, over all kinds */
     uint32_t events_parked, events_dead;     /* receipts of unknown ones */
     const struct rcpt_lane_unknown *unknown; /* the same ones */
@@ -107,12 +110,12 @@ struct rcpt_lane_effects {
     uint32_t refused_count, events_refused;
     const struct rcpt_lane_unknown *retired; /* of deleted messages */
     uint32_t retired_count, events_retired;
-    /* Of one that wakes, expires or discards: */
+    /* Effects of a batch that wakes, expires or discards: */
     uint32_t events_handled;
     const struct rcpt_lane_gateway *gateways; /* the others of them name none */
     uint32_t gateway_count;
-    const struct rcpt_lane_gateway *refused_gateways; /* of the parked ones that were
-                                                         refused, or whose message was deleted */
+    /* gateways of the parked receipts that were refused, or whose message was deleted */
+    const struct rcpt_lane_gateway *refused_gateways;
     uint32_t refused_gateway_count;
 };
 
@@ -133,10 +136,10 @@ struct rcpt_lane_sender *rcpt_lane_sender_new(const struct rcpt_lane_sender_sett
 void rcpt_lane_sender_free(struct rcpt_lane_sender *sender);
 void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effects on_effects,
                               void *context);
-/* Whether what each receipt did is written down, in the same transaction. */
+/* Whether the effect of each receipt is written to the timeline, in the same transaction. */
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
-/* To what pipelines subscribe, as the instance knows it; a batch is rolled back with RD003 where
- * PostgreSQL knows better. NULL, as at first: to everything. Copied. */
+/* Sets the subscription of pipelines as the instance knows it. If it is out of date, PostgreSQL
+ * rolls a batch back with RD003. NULL, as at first: everything. Copied. */
 void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
                                        const struct rcpt_lane_subscription *subscription);
 /* Whether the last batch may have begun runs. */
@@ -162,8 +165,8 @@ void rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                     const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
                     void *context);
 
-/* One step of an expiry: what `candidates` finds in the range goes the way of a batch, without a
- * fence. No receipt is counted. `range` are its parameters, borrowed for the call. */
+/* One step of an expiry: the messages that `candidates` finds in the range go the way of a batch,
+ * without a fence. No receipt is counted. `range` are its parameters, borrowed for the call. */
 void rcpt_lane_expire(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                       const struct rcpt_pg_params *range, rcpt_lane_on_result on_result,
                       void *context);

@@ -1,6 +1,6 @@
-/* The transactions of `receiptd expire`, which are those of lanes without a fence: a step finds
- * overdue messages, and what it finds goes through decide, the counting in C and flight 2. It has a
- * connection of its own, and waits for it. For commands, one thread. */
+/* The transactions of `receiptd expire`, which are those of lanes without a fence. A step finds
+ * overdue messages, which go through decide, the counting in C and flight 2. It has a connection of
+ * its own, and waits for it. For commands, one thread. */
 #ifndef RECEIPTD_RECEIPTS_EXPIRER_H
 #define RECEIPTD_RECEIPTS_EXPIRER_H
 
@@ -20,8 +20,8 @@ struct expirer_settings { /* all of it is borrowed for life */
 struct expirer *expirer_new(const struct expirer_settings *settings);
 void expirer_free(struct expirer *expirer);
 /* One transaction. candidates: sql/expiry/candidates, bound to a part of the inbox; first and end:
- * a range of its pages, as tid. Returns the messages that expired; -1: the error is one for a
- * command, and nothing was kept. */
+ * a range of its pages, as tid. Returns the messages that expired; -1: nothing was kept, and
+ * `error` is set for a command. */
 RCPT_MUST_CHECK int64_t expirer_step(struct expirer *expirer, const char *candidates,
                                      const char *first, const char *end, struct rcpt_error *error);
 

@@ -1,12 +1,12 @@
-/* Whether a partitioned inbox may be used: a receipt says nothing but an id, so it is looked up in
- * each partition to which the id does not lead. Commands refuse such an inbox with the reason for
- * which the daemon is not ready. */
+/* Whether a partitioned inbox may be used. A receipt names only an id, so its message is looked up
+ * in every partition unless the id leads to one. Commands refuse an unusable inbox with the same
+ * reason for which the daemon is not ready. */
 #ifndef RECEIPTD_RECEIPTS_LAYOUT_H
 #define RECEIPTD_RECEIPTS_LAYOUT_H
 
 #include "receiptd/config/config.h"
 
-/* What sql/control/layout.sql has found. */
+/* The answer of sql/control/layout.sql. */
 struct inbox_layout {
     const char *key;      /* by what it is partitioned */
     const char *below;    /* and by what its partitions are again; NULL: they are not */

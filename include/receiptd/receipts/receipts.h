@@ -1,21 +1,21 @@
 /* The way of receipts in the running daemon: Kafka → engine → PostgreSQL, with everything that
- * keeps it going. What stands above sees this header only.
+ * keeps it going. Modules above use this header only.
  *
- * receipts.c  the whole: engine, control connection, start, reload, stop, what is in the way
+ * receipts.c  the whole: engine, control connection, start, reload, stop, readiness
  * consume.c   Kafka → engine: records are decoded and delivered, partitions assigned and revoked
  * lanes.c     engine → PostgreSQL: batches are sent, positions read, results given back
- * positions.c what the core's assignment machine asks of PostgreSQL: pins, rows of new partitions
+ * positions.c requests of the core's assignment machine: pins, rows of new partitions
  * ladders.c   the ladder of the configuration and that of the database
- * parking.c   receipts that wait for their message: which lanes have some to wake, and the limit
+ * parking.c   receipts that wait for their message: lanes to wake, and the limit
  * rollup.c    counters are summed up, the timeline is trimmed
  * layout.c    whether the partitions of the inbox may be used
- * maintenance.c  what `receiptd maintain` looks after, for the metrics
+ * maintenance.c  progress of `receiptd maintain`, for the metrics
  * deltas.c    how long deltas have waited to be rolled up, for the metrics
- * blockers.c  sessions that stand in the way: blockers of lanes, old snapshots
+ * blockers.c  sessions of others: blockers of lanes, old snapshots
  * catch_up.c  larger batches while everything is behind
  * assigned.c  the partitions that are assigned now
- * subscribers.c  who subscribes to transitions
- * trace.c     what batches do becomes spans
+ * subscribers.c  the subscribers to transitions
+ * trace.c     spans of batches
  * redrive.c   dead letters are tried again, for a command or a worker of the interface
  * expirer.c   messages whose final receipt has not come, for a command
  *
@@ -34,7 +34,7 @@ struct receipts;
 
 /* ---- transitions ---- */
 
-/* What is written with the transitions of a batch. */
+/* The effects that are written with the transitions of a batch. */
 struct transition_wants {
     bool folds, fold_columns; /* fold_event; with columns of the inbox */
     bool actions;             /* intents of pipelines */
@@ -43,29 +43,31 @@ struct transition_wants {
 /* A module that takes part in the transactions of lanes. */
 struct transition_subscriber {
     void *context;
-    /* Adds what it wants with the configuration as it is. Asked at the start and by
+    /* Adds its wants by the present configuration. Asked at the start and by
      * receipts_apply_subscriptions. */
     void (*want)(const void *context, struct transition_wants *wants);
-    /* It is told of batches alone that reach what it subscribes to (receipts_set_subscription). */
+    /* True: on_committed gets only batches that reach the subscription (receipts_set_subscription).
+     */
     bool selective;
-    /* Whether transitions may happen: nothing is assigned before. NULL: always. */
+    /* Whether the subscriber is ready for transitions: nothing is assigned before. NULL: always. */
     bool (*is_prepared)(const void *context);
     /* A batch is committed. NULL: no callback. */
     void (*on_committed)(void *context, uint32_t messages_changed);
-    /* PostgreSQL knows better what it subscribes to: the subscription is dropped until it is set
-     * again. NULL where not selective. */
+    /* The subscription is out of date: it is dropped until it is set again. NULL if not selective.
+     */
     void (*on_outdated)(void *context);
     struct transition_subscriber *next;
 };
 
 /* Before receipts_start. Borrowed for good. */
 void receipts_subscribe(struct receipts *receipts, struct transition_subscriber *subscriber);
-/* What is wanted may be something else now: then the connections of lanes are made again. */
+/* The wants may have changed: if so, the connections of lanes are made again. */
 void receipts_apply_subscriptions(struct receipts *receipts);
-/* To which statuses the selective subscriber subscribes; NULL: not known, so to all. Copied. */
+/* Sets the statuses to which the selective subscriber subscribes; NULL: not known, so all. Copied.
+ */
 void receipts_set_subscription(struct receipts *receipts,
                                const struct rcpt_lane_subscription *subscription);
-/* A subscriber is prepared now: an assignment that waited for it goes on. */
+/* Call when a subscriber is prepared: an assignment that waited for it goes on. */
 void receipts_on_prepared(struct receipts *receipts);
 
 /* ---- the observer of lanes ---- */
@@ -81,10 +83,10 @@ struct lane_flight {                /* the batch in flight; a lane has at most o
 
 struct lane_observer {
     void *context;
-    /* The answer of a transaction, while its batch is still there. */
+    /* The answer of a transaction, while its batch still exists. */
     void (*on_result)(void *context, const struct lane_flight *flight,
                       const struct rcpt_engine_result *result);
-    /* What a committed one did, before its result. */
+    /* The effects of a committed transaction; called before on_result. */
     void (*on_effects)(void *context, const struct rcpt_batch *batch,
                        const struct rcpt_lane_effects *effects);
 };
@@ -99,11 +101,11 @@ struct receipts *receipts_new(struct app_context *context);
 void receipts_start(struct receipts *receipts);
 /* Joins the consumer group. */
 RCPT_MUST_CHECK bool receipts_consume(struct receipts *receipts, struct rcpt_error *error);
-/* Takes over what a reload has changed; `connections`: how many lanes are to have. */
+/* Takes over the changes of a reload; `connections` is the number that lanes are to have. */
 void receipts_apply_config(struct receipts *receipts, unsigned connections);
-/* Takes in nothing more. */
+/* Stops taking in records. */
 void receipts_stop(struct receipts *receipts);
-/* Nothing is in flight, and no connection is being exchanged. */
+/* True if no transaction is in flight, and no connection is being exchanged. */
 bool receipts_are_settled(const struct receipts *receipts);
 /* Leaves the group within this time, then app_check_drain; false: it has been left already. */
 bool receipts_leave(struct receipts *receipts, int64_t patience_ms);
@@ -123,9 +125,10 @@ enum receipts_hold { /* why nothing more is taken in */
 void receipts_set_hold(struct receipts *receipts, enum receipts_hold hold);
 enum receipts_hold receipts_hold(const struct receipts *receipts);
 
-/* Whether the ladder of a new configuration can be taken over while running: it only adds to ours,
- * and the database has it. on_answer comes later, with what is in the way or NULL; false: it does
- * not come, `error` says why. `fresh` is borrowed until then. */
+/* Asks whether the ladder of a new configuration can be taken over while running: it must only add
+ * to ours, and the database must have it. The callback on_answer comes later, with an error or
+ * NULL. False: on_answer does not come, and `error` says why. `fresh` is borrowed until the answer.
+ */
 typedef void (*ladders_on_answer)(void *context, const struct rcpt_error *error);
 RCPT_MUST_CHECK bool ladders_ask(struct receipts *receipts, const struct rcpt_config *fresh,
                                  ladders_on_answer on_answer, void *context,
@@ -141,11 +144,11 @@ struct control_listener {
 /* Before receipts_start; one at most. Borrowed for good. */
 void receipts_listen_control(struct receipts *receipts, const struct control_listener *listener);
 
-/* ---- what there is to see ---- */
+/* ---- views ---- */
 
 struct rcpt_engine *receipts_engine(const struct receipts *receipts);
-/* Name of a gateway of the decoder, NULL or "" if it names none; how many events it had,
- * and how late they came. */
+/* Name of a gateway of the decoder, NULL or "" if the number names none; its number of events, and
+ * their delays. */
 const char *receipts_gateway(const struct receipts *receipts, uint32_t gateway);
 uint64_t receipts_gateway_events(const struct receipts *receipts, uint32_t gateway);
 const struct rcpt_record_delays *receipts_gateway_delays(const struct receipts *receipts,
@@ -153,14 +156,14 @@ const struct rcpt_record_delays *receipts_gateway_delays(const struct receipts *
 /* Receipts of machines to which the policy was applied. */
 uint64_t receipts_machine_events(const struct receipts *receipts, enum rcpt_machine_kind kind,
                                  enum rcpt_machine_policy policy);
-/* What is in the way of being ready; returns how many, RECEIPTS_MOST_REASONS at most. */
+/* The reasons for not being ready; returns how many, RECEIPTS_MOST_REASONS at most. */
 #define RECEIPTS_MOST_REASONS 4u
 unsigned receipts_reasons(const struct receipts *receipts,
                           const char *reasons[RECEIPTS_MOST_REASONS]);
-/* Whether this instance has the partition of the first topic of receipts that this number falls on,
- * by which work that is not of a partition is shared out. */
+/* Whether this instance has the partition of the first topic of receipts on which this number
+ * falls. Work that belongs to no partition is shared out by this. */
 bool receipts_own_share(const struct receipts *receipts, uint32_t number);
-/* Records above the position; -1: not known. Of one partition, and over all that are assigned. */
+/* Records above the position, of one partition and over all that are assigned; -1: not known. */
 int64_t receipts_partition_lag(const struct receipts *receipts, uint32_t slot);
 int64_t receipts_lag(const struct receipts *receipts);
 unsigned receipts_assigned(const struct receipts *receipts); /* partitions */
@@ -170,11 +173,12 @@ struct receipts_connection_view {
     bool up;
     struct rcpt_pg *pg;
 };
-/* The control connection first, then those of lanes; false: there is no such one. */
+/* The control connection first, then those of lanes; false: there is no connection with this index.
+ */
 bool receipts_view_connection(const struct receipts *receipts, unsigned index,
                               struct receipts_connection_view *view);
 
-/* The control connection's, for what others have to ask seldom. */
+/* The asker of the control connection, for other modules' rare questions. */
 struct rcpt_asker *receipts_asker(struct receipts *receipts);
 
 struct receipts_view {
@@ -188,7 +192,7 @@ struct receipts_view {
 };
 struct receipts_view receipts_look(const struct receipts *receipts);
 
-/* What `receiptd maintain` has done and left, as the database said some seconds ago. */
+/* Progress and backlog of `receiptd maintain`, by an answer of the database some seconds ago. */
 struct receipts_maintenance {
     bool is_known;         /* the database has answered */
     bool is_wanted;        /* the configuration leaves something to it */
@@ -196,7 +200,8 @@ struct receipts_maintenance {
     int64_t walked_ms;     /* since 1970, when it last ended a walk; 0: never */
     int64_t retired;       /* messages that went, since statistics begin */
     int64_t recent, other; /* rows of the recent set and of the default partition; -1: none */
-    int64_t unbooked; /* partitions that have left and are not booked; -1: nobody takes any away */
+    /* partitions that have left and are not booked; -1: partitions are not taken away */
+    int64_t unbooked;
     double spans_ahead; /* from now to the end of the last partition */
 };
 struct receipts_maintenance receipts_look_at_maintenance(const struct receipts *receipts);

@@ -1,5 +1,5 @@
 /* Dead letters that are valid by now become parked receipts. Blocking: for a command, or for a
- * worker thread with a session of its own. Nothing of the daemon's state is touched. */
+ * worker thread with a session of its own. It does not touch the daemon's state. */
 #ifndef RECEIPTD_RECEIPTS_REDRIVE_H
 #define RECEIPTD_RECEIPTS_REDRIVE_H
 
@@ -30,10 +30,10 @@ struct redrive_settings {
     const struct redrive_key *after; /* letters behind this one; NULL: from the first */
     int64_t limit;                   /* ends when so many were moved */
     void *context;
-    /* Between two pages: false ends. NULL: goes on. */
+    /* Called before each page: false ends the redrive. NULL: always goes on. */
     bool (*goes_on)(void *context);
-    /* A letter that stays, or is not there. `why` is the name of a reason, "cut", "gone" or
-     * "no_receipt". NULL: nobody asks. */
+    /* Called for a letter that stays, or does not exist. `why` is the name of a reason, "cut",
+     * "gone" or "no_receipt". NULL: not called. */
     void (*on_left)(void *context, const struct redrive_key *key, const char *why,
                     const char *detail);
 };
@@ -48,8 +48,8 @@ struct redrive_counts {
 };
 
 /* Goes through the letters once, in the order of their positions. One synchronous transaction per
- * page: what `counts` says is durable, also when it returns false with the error. Run twice at the
- * same time, each letter is moved by one of the two. */
+ * page: the letters in `counts` are moved durably, also when it returns false with the error. If
+ * two redrives run at the same time, each letter is moved by one of the two. */
 RCPT_MUST_CHECK bool redrive_letters(const struct redrive_settings *settings,
                                      struct redrive_counts *counts, struct rcpt_error *error);
 

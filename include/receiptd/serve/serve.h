@@ -20,16 +20,16 @@ struct rcpt_serve_settings {
     const struct rcpt_config *config; /* borrowed for life */
     const char *instance;             /* for application_name; borrowed for life */
     void *context;
-    /* The database answers, or not. Transitions; NULL: nobody asks. */
+    /* Called when the database begins or ceases to answer; NULL: no callback. */
     void (*on_ready)(void *context, bool ready);
     void (*on_closed)(void *context); /* after a drain; the memory is freed */
 };
 
-/* Listens. NULL: the address or a key is no good (FATAL); nothing is left on the loop once it has
- * run. */
+/* Starts listening. NULL: the address or a key is unusable (FATAL); nothing is left on the loop
+ * once it has run. */
 RCPT_MUST_CHECK struct rcpt_serve *rcpt_serve_start(const struct rcpt_serve_settings *settings,
                                                     struct rcpt_error *error);
-/* Ends streams, answers what is there, then closes everything: on_closed. */
+/* Ends streams, answers open requests, then closes everything: on_closed. */
 void rcpt_serve_drain(struct rcpt_serve *serve);
 /* After a reload has changed the configuration. */
 void rcpt_serve_apply_config(struct rcpt_serve *serve);
@@ -71,18 +71,18 @@ struct rcpt_serve_stats {
 };
 
 struct rcpt_serve_stats rcpt_serve_stats(const struct rcpt_serve *serve);
-/* NULL: `index` is behind the last. Routes that nobody has asked have no codes. */
+/* NULL: `index` is behind the last. A route without requests has no codes. */
 const struct rcpt_serve_requests *rcpt_serve_requests(const struct rcpt_serve *serve, size_t index);
 
 /* ---- links and tokens ---- */
 
-/* What follows ?link= for one campaign until a time (seconds since 1970); the caller frees it. */
+/* The value of ?link= for one campaign until a time (seconds since 1970); the caller frees it. */
 char *rcpt_serve_link(const char *secret, const char *campaign, int64_t expires_s);
 /* The campaign, which the caller frees; NULL: not signed by this secret, or over. */
 char *rcpt_serve_link_campaign(const char *secret, const char *link, int64_t now_s,
                                int64_t *expires_s);
 #define RCPT_SERVE_HASH_TEXT 65
-/* SHA-256 in hexadecimal digits: what is stored of a token. */
+/* SHA-256 in hexadecimal digits: the form in which a token is stored. */
 void rcpt_serve_hash(const char *bytes, size_t size, char text[RCPT_SERVE_HASH_TEXT]);
 
 #endif

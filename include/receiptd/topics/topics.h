@@ -1,10 +1,10 @@
 /* Reads topics whose records go into PostgreSQL together with their positions: a consumer with a
  * group of its own, a connection of its own, one transaction in flight.
  *
- * Folds and actions own a reader each and say by callbacks what becomes of the records. The rows in
- * PostgreSQL are the positions that count: after a failure, a new connection or a new assignment
- * everything in memory is dropped and read again from there. Kafka's own offsets are written for
- * lag tools only. Does not know what records mean. Call from the loop's thread only.
+ * Folds and actions own a reader each and handle the records in callbacks. The rows in PostgreSQL
+ * are the positions that count: after a failure, a new connection or a new assignment everything in
+ * memory is dropped and read again from there. Kafka's own offsets are written for lag tools only.
+ * The reader does not know what records mean. Call from the loop's thread only.
  */
 #ifndef RECEIPTD_TOPICS_TOPICS_H
 #define RECEIPTD_TOPICS_TOPICS_H
@@ -45,9 +45,9 @@ struct topics_settings {
     bool (*has_capacity)(void *owner);
     /* The next record of its partition; the position behind it is noted by the reader. */
     void (*on_message)(void *owner, const struct rcpt_kafka_message *message);
-    /* Whether what was read may be sent now; asked again with each tick and round. */
+    /* Whether the records in memory may be sent now; asked again with each tick and round. */
     bool (*may_send)(void *owner);
-    /* Encodes what was read; the records are then the transaction's. */
+    /* Encodes the records in memory, which belong to the transaction from then on. */
     void (*add)(void *owner, struct topics_batch *batch);
     /* The transaction is committed; rows of its first statement. */
     void (*on_committed)(void *owner, const struct rcpt_pg_rows *rows);
@@ -68,9 +68,10 @@ bool topics_is_open(const struct topics_reader *reader);
 void topics_leave(struct topics_reader *reader);
 /* Sends what may be sent; as often as the owner wants transactions. */
 void topics_tick(struct topics_reader *reader);
-/* Why it does not read; NULL: it does, or it has no topics. */
+/* Why the reader does not read; NULL: it does, or it has no topics. */
 const char *topics_reason(struct topics_reader *reader);
-/* The configuration may name another server and have other credentials of Kafka. */
+/* Takes over a changed configuration, which may name another server and have other credentials of
+ * Kafka. */
 void topics_apply_config(struct topics_reader *reader);
 /* Only while not open. Disconnects and frees the reader; then on_closed. */
 void topics_close(struct topics_reader *reader, void (*on_closed)(void *context), void *context);

@@ -1,9 +1,9 @@
 /* Spans, and their way to a collector: OTLP over HTTP, as JSON.
  *
- * Ended spans wait in a queue bounded in bytes; once a second, or sooner when there are many, some
- * of them are encoded and sent by a thread of libuv's pool, one request at a time. A collector that
- * does not answer costs spans, which are counted, and nothing else. Sampling is by parent, then by
- * ratio. Call from the loop's thread only.
+ * Ended spans wait in a queue bounded in bytes. Once a second, or sooner when there are many, some
+ * of them are encoded by a thread of libuv's pool and sent, one request at a time. A collector that
+ * does not answer costs only spans, which are counted. Sampling is by parent, then by ratio. Call
+ * from the loop's thread only.
  */
 #ifndef RECEIPTD_TRACE_TRACER_H
 #define RECEIPTD_TRACE_TRACER_H
@@ -41,17 +41,17 @@ struct rcpt_tracer_stats {
 };
 
 struct rcpt_tracer *rcpt_tracer_new(const struct rcpt_tracer_settings *settings);
-/* Sends what is queued, once and briefly; then on_closed, and the memory is gone. */
+/* Sends the queued spans, once and briefly; then frees the tracer and calls on_closed. */
 void rcpt_tracer_close(struct rcpt_tracer *tracer, void (*on_closed)(void *context), void *context);
 
-/* For something without a parent: true for this share of calls, in millionths. */
+/* Decides on sampling without a parent: true for this share of calls, in millionths. */
 bool rcpt_tracer_draw(struct rcpt_tracer *tracer, uint64_t millionths);
 
 /* Begins now. `parent` NULL: a trace of its own. The names of spans and of attributes are borrowed
  * for life, they are constants. */
 struct rcpt_span *rcpt_span_begin(struct rcpt_tracer *tracer, enum rcpt_span_kind kind,
                                   const char *name, const struct rcpt_trace_context *parent);
-/* As it is passed on to what comes after. */
+/* The context of the span, to be passed on to its children. */
 struct rcpt_trace_context rcpt_span_context(const struct rcpt_span *span);
 /* Monotonic nanoseconds, as of uv_hrtime(), in place of now. */
 void rcpt_span_set_begin(struct rcpt_span *span, uint64_t begin_ns);
@@ -63,7 +63,7 @@ void rcpt_span_add_number(struct rcpt_span *span, const char *name, int64_t valu
 void rcpt_span_add_link(struct rcpt_span *span, const struct rcpt_trace_context *to,
                         const char *state);
 void rcpt_span_fail(struct rcpt_span *span, const char *reason);
-/* Ends at this moment, monotonic; 0: now. It belongs to the queue then. */
+/* Ends the span at this moment, monotonic; 0: now. The queue owns it from then on. */
 void rcpt_span_end_take(struct rcpt_tracer *tracer, struct rcpt_span *span, uint64_t end_ns);
 
 const struct rcpt_tracer_stats *rcpt_tracer_get_stats(const struct rcpt_tracer *tracer);

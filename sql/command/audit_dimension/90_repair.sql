@@ -2,7 +2,8 @@
 -- off.
 , delta AS (
     INSERT INTO counter_delta (kind, campaign_id, key, status, messages, events)
-    SELECT :'kind', array_agg(c.campaign_id), array_agg(c.key), array_agg(c.status), array_agg(c.rows - c.counter), array_agg(0::int8)
+    SELECT :'kind', array_agg(c.campaign_id), array_agg(c.key),
+           array_agg(c.status), array_agg(c.rows - c.counter), array_agg(0::int8)
     FROM cell c
     WHERE c.rows <> c.counter AND c.campaign_id IN (SELECT d.campaign_id FROM compared d WHERE d.rows <> d.counter)
     HAVING count(*) > 0

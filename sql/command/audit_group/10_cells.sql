@@ -1,7 +1,7 @@
--- Recount of a kind of groups (counters.groups) against its counters, in one snapshot; the statement is this file and
--- 90_list.sql or 90_repair.sql. $1 text[] campaigns, $2 bool: TARGETED is counted by us. Variables: column (of the
--- inbox), kind (customer, logical). Campaigns with messages that are gone are left out: their groups are not stored for
--- ever.
+-- Recounts a kind of groups (counters.groups) and compares its counters, in one snapshot. The statement is this file
+-- and 90_list.sql or 90_repair.sql. Parameters: $1 text[] campaigns, $2 bool: TARGETED is counted by us. Variables:
+-- column (of the inbox), kind (customer, logical). Campaigns with messages that are gone are left out: their groups
+-- are not kept without end.
 WITH
 gone AS MATERIALIZED (
     SELECT COALESCE(d.campaign_id, '') AS campaign_id FROM inbox_detached d
@@ -36,7 +36,9 @@ counted AS MATERIALIZED (
 cell AS MATERIALIZED (
     SELECT c.campaign_id, c.status, sum(c.rows)::int8 AS rows, sum(c.counter)::int8 AS counter
     FROM (SELECT c.campaign_id, c.status, c.n AS rows, 0::int8 AS counter FROM counted c
-          UNION ALL SELECT f.campaign_id, f.status, 0, f.groups FROM group_funnel f WHERE f.kind = :'kind' AND f.campaign_id = ANY ($1::text[])) c
+          UNION ALL SELECT f.campaign_id, f.status, 0, f.groups
+                    FROM group_funnel f
+                    WHERE f.kind = :'kind' AND f.campaign_id = ANY ($1::text[])) c
     WHERE ($2::bool OR c.status <> 0) AND c.campaign_id NOT IN (SELECT g.campaign_id FROM gone g)
     GROUP BY 1, 2
 ),

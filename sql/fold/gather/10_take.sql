@@ -1,15 +1,17 @@
 -- Moves events into open groups, after fence.sql. Only the owner of shard 0 does this, for the groups of all shards.
 -- The files of this folder, joined in their order, are the statement; `receiptd generate sql` prints it.
 --
--- Of transitions: what the publisher has read (events.sql) and summed up in its memory. $1 int8[] the rows that it
--- stems from, which are deleted; one entry for each sum, keyed by the first six arrays: $2 text[] orgs, $3 text[]
--- campaigns, $4 int2[] old, $5 int2[] new, $6 int4[] gained, $7 text[] columns (JSON or NULL), $8 int8[] transitions,
--- $9 int8[] first and $10 int8[] last (microseconds since 1970), $11 text[] a traceparent or NULL. $12 int4 the entry
--- (1-based) from which on the answer says which groups they belong to; an entry of 0 transitions only asks that. Of
--- topics: this takes rows in the order of their events: $13 int4 rows at most, $14 int8 entries in them at most (one
--- row comes even above it). That bounds the transaction after an outage, too. $15 int8: afterwards groups hold
--- everything up to this time (microseconds since 1970), unless rows of topics are left; NULL: they do not. Groups are
--- written in one order, because publishers of other shards close them meanwhile.
+-- Sums of transitions come from the publisher, which has read them (events.sql) and summed them up in its memory.
+-- Parameter $1 int8[]: the rows that the sums stem from, which are deleted. Keys of the sums, one entry each: $2
+-- text[] orgs, $3 text[] campaigns, $4 int2[] old, $5 int2[] new, $6 int4[] gained, $7 text[] columns (JSON or NULL).
+-- Sums: $8 int8[] transitions, $9 int8[] first and $10 int8[] last (microseconds since 1970), $11 text[] a
+-- traceparent or NULL. Parameter $12 int4: the entry (1-based) from which on the answer says which groups they belong
+-- to. An entry of 0 transitions only asks that.
+--
+-- Rows of topics are taken here, in the order of their events: $13 int4 rows at most, $14 int8 entries in them at
+-- most (one row comes even above it). The limits bound the transaction after an outage, too. Parameter $15 int8:
+-- afterwards groups hold everything up to this time (microseconds since 1970), unless rows of topics are left. NULL:
+-- they do not. Groups are written in one order, because publishers of other shards close them meanwhile.
 WITH
 gone AS (
     DELETE FROM fold_event e WHERE e.id = ANY ($1::int8[]) RETURNING 1

@@ -10,7 +10,8 @@
     GROUP BY k.rule, k.key, s.name HAVING sum(s.delta * k.n) <> 0
     UNION ALL
     SELECT k.rule, k.key, to_json(f.key)::text,
-           CASE WHEN k.kinds ->> f.key = 'count' THEN to_jsonb(sum(k.n)::int8) ELSE jsonb_agg(DISTINCT v.value) END, NULL, NULL, NULL
+           CASE WHEN k.kinds ->> f.key = 'count' THEN to_jsonb(sum(k.n)::int8) ELSE jsonb_agg(DISTINCT v.value) END,
+           NULL, NULL, NULL
     FROM keyed k, jsonb_each_text(k.fields) f,
          unnest(CASE WHEN k.kinds ->> f.key = 'count' THEN '{""}' WHEN f.value = 'campaign_id' THEN ARRAY[k.campaign]
                      WHEN f.value = 'org_id' THEN ARRAY[k.org] WHEN f.value = 'status' THEN ARRAY[k.status]

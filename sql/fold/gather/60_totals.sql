@@ -3,7 +3,8 @@
     INSERT INTO fold_total AS t (rule, lane, events, groups, avoidable)
     SELECT e.rule, 0, e.n, g.n, g.avoidable
     FROM (SELECT n.rule, sum(n.events)::int8 AS n FROM grouped n GROUP BY n.rule) e
-    JOIN (SELECT o.rule, count(*) FILTER (WHERE o.fresh) AS n, count(*) FILTER (WHERE o.fresh AND o.since < r."window") AS avoidable
+    JOIN (SELECT o.rule, count(*) FILTER (WHERE o.fresh) AS n,
+                 count(*) FILTER (WHERE o.fresh AND o.since < r."window") AS avoidable
           FROM opened o JOIN fold_rule r USING (rule)
           GROUP BY o.rule) g USING (rule)
     ON CONFLICT (rule, lane) DO UPDATE

@@ -13,6 +13,7 @@
 #include "audit_dimensions.h"
 #include "audit_ids.h"
 #include "audit_partitions.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/json.h"
 #include "receiptd/postgres/array_text.h"
 #include "receiptd/postgres/sql.h"
@@ -353,7 +354,7 @@ int command_audit(const struct command_call *call)
         return search_ids(call);
     if (!command_format(call, &format) || !command_open(&context, call, !audit.repair, &exit_code))
         return exit_code;
-    report_init(&audit.drift, drift_columns, sizeof(drift_columns) / sizeof(drift_columns[0]));
+    report_init(&audit.drift, drift_columns, RCPT_COUNT_OF(drift_columns));
     if (audit_it(&audit, campaign)) {
         print(&audit, format);
         fflush(stdout);

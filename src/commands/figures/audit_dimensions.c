@@ -147,7 +147,7 @@ static bool audit_dimension(const struct recount *recount)
 
 static bool audit_groups(struct audit_dimensions *audit, const char *campaigns)
 {
-    struct rcpt_groups groups;
+    struct rcpt_kinds groups;
     const struct rcpt_config *config = audit->context->config;
     bool good = true;
     rcpt_groups_read(config, &groups);
@@ -186,7 +186,7 @@ bool audit_gateway_times(struct audit_dimensions *audit)
 
 bool audit_dimensions(struct audit_dimensions *audit, const char *campaigns)
 {
-    struct rcpt_dimensions dimensions;
+    struct rcpt_kinds dimensions;
     const struct rcpt_config *config = audit->context->config;
     bool good = true;
     rcpt_dimensions_read(config, &dimensions);

@@ -116,7 +116,7 @@ static bool show(const struct walk *walk, enum command_format format)
         if (rows == NULL)
             return false;
     }
-    report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
+    report_init(&report, columns, RCPT_COUNT_OF(columns));
     if (rows != NULL)
         report_add_rows(&report, rows);
     print(walk, &report, format);

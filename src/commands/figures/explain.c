@@ -9,6 +9,7 @@
 #include "../command.h"
 #include "../report.h"
 #include "explain_why.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/json.h"
 #include "receiptd/config/rule_columns.h"
 #include "receiptd/postgres/bind.h"
@@ -191,12 +192,12 @@ static void print_message(const struct rcpt_session_rows *rows)
         puts("no row: the platform has not made this message yet, or has removed it");
         return;
     }
-    for (size_t index = 0; index < sizeof(lines) / sizeof(lines[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(lines); index++) {
         printf("%-14s", lines[index].label);
         print_text(or_dash(rcpt_session_rows_text(rows, 0, lines[index].column)));
         putchar('\n');
     }
-    for (size_t index = 0; index < sizeof(rare) / sizeof(rare[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(rare); index++) {
         if (rcpt_session_rows_text(rows, 0, rare[index].column) == NULL)
             continue;
         printf("%-14s", rare[index].label);
@@ -234,7 +235,7 @@ static void print_said(const struct rcpt_session_rows *rows, size_t row)
                                              {"class", "reason_class"},
                                              {"event", "event_id"}};
     const char *between = "      ";
-    for (size_t index = 0; index < sizeof(columns) / sizeof(columns[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(columns); index++) {
         const char *text = rcpt_session_rows_text(rows, row, columns[index][1]);
         if (text == NULL)
             continue;
@@ -307,7 +308,7 @@ static char *as_json(const char *id)
 }
 
 static struct rcpt_session_rows *read_group(struct command_context *context, const char *id,
-                                            const struct rcpt_groups *groups, size_t index)
+                                            const struct rcpt_kinds *groups, size_t index)
 {
     const struct rcpt_pg_binding bindings[] = {{"kind", groups->names[index]},
                                                {"column", groups->columns[index]}};
@@ -322,7 +323,7 @@ static struct rcpt_session_rows *read_group(struct command_context *context, con
 static bool read_groups(struct command_context *context, const char *id,
                         struct explanation *explanation)
 {
-    struct rcpt_groups groups;
+    struct rcpt_kinds groups;
     bool good = true;
     rcpt_groups_read(context->config, &groups);
     for (size_t index = 0; good && index < groups.count; index++) {

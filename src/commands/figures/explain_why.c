@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/core/outcome.h"
 #include "receiptd/core/record.h"
 
@@ -56,7 +57,7 @@ static const struct {
 
 static size_t find_wait(const char *waited)
 {
-    size_t index = sizeof(waits) / sizeof(waits[0]) - 1;
+    size_t index = RCPT_COUNT_OF(waits) - 1;
     while (index > 0 && (waited == NULL || strcmp(waits[index].waited, waited) != 0))
         index--;
     return index;

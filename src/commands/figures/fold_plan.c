@@ -75,9 +75,7 @@ static bool on_message(void *context, const struct rcpt_kafka_message *message)
     }
     /* Doubling keeps copies few. --limit bounds the number of events. */
     if (planning->count == planning->capacity) {
-        planning->capacity = planning->capacity > 0 ? 2 * planning->capacity : 65536;
-        planning->events =
-            rcpt_realloc(planning->events, planning->capacity * sizeof(*planning->events));
+        RCPT_GROW(planning->events, planning->capacity, 65536);
     }
     planning->events[planning->count++] =
         (struct fold_plan_event){group, rcpt_record_bound_ms(message->timestamp_ms)};

@@ -397,7 +397,7 @@ static int fail_empty(struct rcpt_error *error, const char *campaign, const char
 /* Messages are always shown, duplicates with dedup.window, groups with counters.groups. */
 static void choose_measures(const struct rcpt_config *config, struct funnel *funnel)
 {
-    struct rcpt_groups groups;
+    struct rcpt_kinds groups;
     rcpt_groups_read(config, &groups);
     for (size_t measure = 0; measure <= FUNNEL_CURRENT; measure++)
         funnel->shows[measure] = true;

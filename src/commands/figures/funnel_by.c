@@ -58,7 +58,7 @@ static const struct {
     int64_t share;
     const char *name, *key;
 } percentiles[] = {{50, "p50", "p50_ms"}, {90, "p90", "p90_ms"}, {99, "p99", "p99_ms"}};
-#define PERCENTILES (sizeof(percentiles) / sizeof(percentiles[0]))
+#define PERCENTILES RCPT_COUNT_OF(percentiles)
 
 static void print_percentiles(const struct by *by)
 {
@@ -174,7 +174,7 @@ static void print_csv(const struct by *by)
                                                    {"messages", REPORT_NUMBER},
                                                    {"events", REPORT_NUMBER}};
     struct report report;
-    report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
+    report_init(&report, columns, RCPT_COUNT_OF(columns));
     report_add_rows(&report, by->rows);
     report_print_csv(&report, stdout);
     report_fini(&report);

@@ -245,7 +245,7 @@ int funnel_list_vendors(struct command_context *context, enum command_format for
     if (rows == NULL)
         return command_fail(&context->error);
     struct report report;
-    report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
+    report_init(&report, columns, RCPT_COUNT_OF(columns));
     report_add_rows(&report, rows);
     report_print(&report, format, NULL);
     report_fini(&report);

@@ -22,25 +22,41 @@
 
 /* ---- the table ---- */
 
-/* One file of problems; false: the query failed. */
-static bool list_problems(struct command_context *context, const char *file, size_t count,
+/* Runs a statement that lists problems, and prints them; false: the query failed. */
+static bool list_problems(struct command_context *context, const char *sql, size_t count,
                           const char *const *values, size_t *found)
 {
     struct rcpt_session_rows *rows =
-        rcpt_session_query(context->session, rcpt_sql(file), count, values, &context->error);
+        rcpt_session_query(context->session, sql, count, values, &context->error);
     if (rows == NULL)
         return false;
     fflush(stdout);
     for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
-        const char *sql = rcpt_session_rows_text(rows, row, "sql");
+        const char *cure = rcpt_session_rows_text(rows, row, "sql");
         fprintf(stderr, "receiptd: %s\nHINT: %s%s%s\n",
                 rcpt_session_rows_text(rows, row, "problem"),
-                rcpt_session_rows_text(rows, row, "advice"), sql != NULL ? ": " : "",
-                sql != NULL ? sql : "");
+                rcpt_session_rows_text(rows, row, "advice"), cure != NULL ? ": " : "",
+                cure != NULL ? cure : "");
     }
     *found += rcpt_session_rows_count(rows);
     rcpt_session_rows_free(rows);
     return true;
+}
+
+/* The columns of the inbox, and its index on the id. The statement stands in three files. */
+static bool list_column_problems(struct command_context *context, const char *const *values,
+                                 size_t *found)
+{
+    char *sql = NULL;
+    size_t size = 0;
+    FILE *out = rcpt_open_memory(&sql, &size);
+    fputs(rcpt_sql("migrate/inbox_problems/10_columns"), out);
+    fputs(rcpt_sql("migrate/inbox_problems/20_keys"), out);
+    fputs(rcpt_sql("migrate/inbox_problems/90_list"), out);
+    RCPT_ASSERT(fclose(out) == 0);
+    bool good = list_problems(context, sql, 3, values, found);
+    free(sql);
+    return good;
 }
 
 /* The columns of counters.by and counters.groups. */
@@ -48,8 +64,8 @@ static bool list_dimension_problems(struct command_context *context,
                                     const struct inbox_place *place, size_t *found)
 {
     struct rcpt_array_text columns;
-    struct rcpt_dimensions dimensions;
-    struct rcpt_groups groups;
+    struct rcpt_kinds dimensions;
+    struct rcpt_kinds groups;
     rcpt_array_text_init(&columns);
     rcpt_dimensions_read(context->config, &dimensions);
     for (size_t index = 0; index < dimensions.count; index++)
@@ -58,7 +74,7 @@ static bool list_dimension_problems(struct command_context *context,
     for (size_t index = 0; index < groups.count; index++)
         rcpt_array_text_add(&columns, groups.columns[index], strlen(groups.columns[index]));
     const char *const values[] = {place->schema, place->table, rcpt_array_text_finish(&columns)};
-    bool good = list_problems(context, "migrate/dimension_problems", 3, values, found);
+    bool good = list_problems(context, rcpt_sql("migrate/dimension_problems"), 3, values, found);
     rcpt_array_text_fini(&columns);
     return good;
 }
@@ -78,7 +94,7 @@ static bool list_range_problems(struct command_context *context, const struct in
     rcpt_array_text_add(&columns, ranges.account, strlen(ranges.account));
     const char *const values[] = {place->schema, place->table, rcpt_array_text_finish(&columns),
                                   sent};
-    bool good = list_problems(context, "migrate/range_problems", 4, values, found);
+    bool good = list_problems(context, rcpt_sql("migrate/range_problems"), 4, values, found);
     rcpt_array_text_fini(&columns);
     return good;
 }
@@ -98,9 +114,9 @@ bool inbox_check_table(struct command_context *context)
                                   config->postgres.schema,
                                   config->unknown == RCPT_UNKNOWN_INSERT ? "t" : "f",
                                   config->inbox.count_targeted ? "t" : "f"};
-    bool good = list_problems(context, "migrate/inbox_problems", 3, values, &found) &&
-                list_problems(context, "migrate/inbox_additions", 4, values, &found) &&
-                list_problems(context, "migrate/inbox_hazards", 6, values, &found) &&
+    bool good = list_column_problems(context, values, &found) &&
+                list_problems(context, rcpt_sql("migrate/inbox_additions"), 4, values, &found) &&
+                list_problems(context, rcpt_sql("migrate/inbox_hazards"), 6, values, &found) &&
                 list_dimension_problems(context, &place, &found) &&
                 list_range_problems(context, &place, &found);
     free(columns);

@@ -29,8 +29,7 @@ void erase_names_add(struct erase_names *names, struct rcpt_text account, struct
     if (id.size == 0)
         return;
     if (names->count == names->capacity) {
-        names->capacity = names->capacity == 0 ? 64 : names->capacity * 2;
-        names->at = rcpt_realloc(names->at, names->capacity * sizeof(*names->at));
+        RCPT_GROW(names->at, names->capacity, 64);
     }
     struct erase_name *name = &names->at[names->count++];
     name->account =

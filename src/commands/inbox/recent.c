@@ -80,7 +80,7 @@ static bool take_sample(struct inbox *inbox)
         {"since", is(inbox, "by_range") ? NULL : inbox->since}};
     char *sql = rcpt_pg_bind(
         rcpt_sql(is(inbox, "has_time") ? "command/recent_sample" : "command/layout_sample"),
-        bindings, sizeof(bindings) / sizeof(bindings[0]), error);
+        bindings, RCPT_COUNT_OF(bindings), error);
     if (sql != NULL)
         inbox->sample = rcpt_session_query(inbox->context->session, sql, 0, NULL, error);
     free(sql);
@@ -104,7 +104,7 @@ static bool take_newest(struct inbox *inbox)
                                                {"most", most},
                                                {"since", inbox->since}};
     char *sql = rcpt_pg_bind(rcpt_sql("command/recent_partitions"), bindings,
-                             sizeof(bindings) / sizeof(bindings[0]), error);
+                             RCPT_COUNT_OF(bindings), error);
     if (sql != NULL)
         inbox->newest = rcpt_session_query(inbox->context->session, sql, 0, NULL, error);
     free(sql);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "partitions.h"
+#include "receiptd/base/clock.h"
 #include "receiptd/postgres/sql.h"
 
 /* A batch may wait for a step, so steps are short. The next one takes twice as many pages after a
@@ -18,11 +19,9 @@
 #define PAGES_MIN      32
 #define PAGES_START    PAGES_MIN
 #define PAGES_MAX      512
-#define STEP_SHORT     (20 * NS_PER_MS)
-#define STEP_LONG      (50 * NS_PER_MS)
-#define NS_PER_MS      INT64_C(1000000)
-#define NS_PER_S       (1000 * NS_PER_MS)
-#define PAUSE_MOST     (250 * NS_PER_MS)
+#define STEP_SHORT     (20 * RCPT_NS_PER_MS)
+#define STEP_LONG      (50 * RCPT_NS_PER_MS)
+#define PAUSE_MOST     (250 * RCPT_NS_PER_MS)
 #define PROGRESS_EVERY 10 /* seconds */
 
 static char *bind_part(struct command_walk *walk, const char *text,
@@ -63,18 +62,12 @@ static void print_progress(const struct command_walk *walk, const char *part, in
     *next = time(NULL) + PROGRESS_EVERY;
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
 /* Pauses as long as the step took, so that receipts have the server at least half of the time. */
 static void pause_after(int64_t took_ns)
 {
     int64_t pause = took_ns < PAUSE_MOST ? took_ns : PAUSE_MOST;
-    const struct timespec wait = {.tv_sec = pause / NS_PER_S, .tv_nsec = pause % NS_PER_S};
+    const struct timespec wait = {.tv_sec = pause / RCPT_NS_PER_S,
+                                  .tv_nsec = pause % RCPT_NS_PER_S};
     nanosleep(&wait, NULL);
 }
 
@@ -93,9 +86,9 @@ static bool walk_part(struct command_walk *walk, const struct rcpt_session_rows 
     int64_t pages = rcpt_session_rows_int(parts, part, "pages"), size = PAGES_START, gone = 0;
     time_t next = time(NULL) + PROGRESS_EVERY;
     for (int64_t page = 0; sql != NULL && gone >= 0 && page < pages;) {
-        int64_t begun_ns = now_ns();
+        int64_t begun_ns = rcpt_monotonic_ns();
         gone = step(walk, sql, page, page + size);
-        int64_t took_ns = now_ns() - begun_ns;
+        int64_t took_ns = rcpt_monotonic_ns() - begun_ns;
         walk->rows += gone > 0 ? gone : 0;
         page += size;
         size = next_size(size, took_ns);

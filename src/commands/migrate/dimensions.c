@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "migrate.h"
+#include "receiptd/base/error.h"
 #include "receiptd/config/rule_columns.h"
 #include "receiptd/postgres/array_text.h"
 #include "receiptd/postgres/sql.h"
@@ -17,8 +18,8 @@ struct counted {
 static struct counted counted_columns(const struct rcpt_config *config)
 {
     struct counted counted = {.count = 0};
-    struct rcpt_dimensions dimensions;
-    struct rcpt_groups groups;
+    struct rcpt_kinds dimensions;
+    struct rcpt_kinds groups;
     rcpt_dimensions_read(config, &dimensions);
     rcpt_groups_read(config, &groups);
     for (size_t index = 0; index < dimensions.count; index++)
@@ -52,7 +53,7 @@ static struct rcpt_session_rows *read_ranges(struct migrate_plan *plan,
     const char *const names[] = {ranges->recipient, ranges->account, ranges->sent, "message_id"};
     struct rcpt_array_text columns;
     rcpt_array_text_init(&columns);
-    for (size_t index = 0; index < sizeof(names) / sizeof(names[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(names); index++)
         rcpt_array_text_add(&columns, names[index], strlen(names[index]));
     const char *const values[] = {plan->context->config->postgres.schema,
                                   rcpt_array_text_finish(&columns)};

@@ -149,7 +149,7 @@ static bool describe_powers(struct migrate_plan *plan)
 {
     const char *const roles[] = {migrate_option(plan, "role"), migrate_option(plan, "intake-role"),
                                  migrate_option(plan, "serve-role")};
-    return powers_describe(plan->context, roles, sizeof(roles) / sizeof(roles[0]));
+    return powers_describe(plan->context, roles, RCPT_COUNT_OF(roles));
 }
 
 /* Another first migration may have made the same schema at the same time. Then this one begins

@@ -30,7 +30,7 @@ static const struct {
     {BASELINE, "tables/erasure"},   {BASELINE, "tables/turns"},      {BASELINE, "tables/status"},
     {BASELINE, "tables/packing"},
 };
-#define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
+#define NEWEST (migrations[RCPT_COUNT_OF(migrations) - 1].version)
 
 /* ---- the inbox ---- */
 
@@ -281,7 +281,7 @@ static bool read_version(struct migrate_plan *plan, int64_t *version)
 static bool plan_versions(struct migrate_plan *plan, int64_t version)
 {
     bool good = true;
-    for (size_t index = 0; good && index < sizeof(migrations) / sizeof(migrations[0]); index++) {
+    for (size_t index = 0; good && index < RCPT_COUNT_OF(migrations); index++) {
         if (migrations[index].version > version)
             good = migrate_add(plan, migrations[index].file, "create %s, version %d",
                                migrations[index].file, migrations[index].version);

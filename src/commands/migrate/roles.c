@@ -5,6 +5,7 @@
 #include <sysexits.h>
 
 #include "migrate.h"
+#include "receiptd/base/error.h"
 #include "receiptd/postgres/array_text.h"
 #include "receiptd/postgres/sql.h"
 #include "receiptd/serve/serve.h"
@@ -113,7 +114,7 @@ static bool grant_read(struct migrate_plan *plan)
                                  columns.customer != NULL ? columns.newest : NULL};
     struct rcpt_array_text names;
     rcpt_array_text_init(&names);
-    for (size_t index = 0; index < sizeof(shown) / sizeof(shown[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(shown); index++)
         if (shown[index] != NULL)
             rcpt_array_text_add(&names, shown[index], strlen(shown[index]));
     for (size_t index = 0; index < columns.expiry_count; index++)
@@ -127,7 +128,7 @@ static bool grant_read(struct migrate_plan *plan)
 bool migrate_roles_plan(struct migrate_plan *plan)
 {
     bool good = true;
-    for (size_t index = 0; good && index < sizeof(options) / sizeof(options[0]); index++)
+    for (size_t index = 0; good && index < RCPT_COUNT_OF(options); index++)
         good = plan_role(plan, options[index].name, options[index].variable, options[index].file);
     const char *platform_role = migrate_option(plan, "platform-role");
     return good && grant_read(plan) &&

@@ -6,6 +6,7 @@
 
 #include "../inbox/place.h"
 #include "migrate.h"
+#include "receiptd/base/error.h"
 #include "receiptd/config/rule_columns.h"
 #include "receiptd/postgres/array_text.h"
 
@@ -13,7 +14,7 @@
  * the mapping. */
 static void bind_dimensions(struct migrate_plan *plan, char *mapping, size_t size)
 {
-    struct rcpt_dimensions dimensions;
+    struct rcpt_kinds dimensions;
     struct rcpt_array_text columns;
     rcpt_array_text_init(&columns);
     rcpt_dimensions_read(plan->context->config, &dimensions);
@@ -23,7 +24,7 @@ static void bind_dimensions(struct migrate_plan *plan, char *mapping, size_t siz
         rcpt_array_text_add(&columns, column, strlen(column));
         snprintf(mapping + used, size - used, ", by %s=%s", dimensions.names[index], column);
     }
-    migrate_bind(plan, "dimension_kinds", dimensions.kinds);
+    migrate_bind(plan, "dimension_kinds", dimensions.sql);
     migrate_bind(plan, "dimension_columns", rcpt_array_text_finish(&columns));
     rcpt_array_text_fini(&columns);
 }
@@ -31,7 +32,7 @@ static void bind_dimensions(struct migrate_plan *plan, char *mapping, size_t siz
 /* Binds counters.groups in the same way. */
 static void bind_groups(struct migrate_plan *plan, char *mapping, size_t size)
 {
-    struct rcpt_groups groups;
+    struct rcpt_kinds groups;
     struct rcpt_array_text columns;
     rcpt_array_text_init(&columns);
     rcpt_groups_read(plan->context->config, &groups);
@@ -41,7 +42,7 @@ static void bind_groups(struct migrate_plan *plan, char *mapping, size_t size)
         rcpt_array_text_add(&columns, column, strlen(column));
         snprintf(mapping + used, size - used, ", group %s=%s", groups.names[index], column);
     }
-    migrate_bind(plan, "group_kinds", groups.kinds);
+    migrate_bind(plan, "group_kinds", groups.sql);
     migrate_bind(plan, "group_columns", rcpt_array_text_finish(&columns));
     rcpt_array_text_fini(&columns);
 }
@@ -55,7 +56,7 @@ static void bind_columns(struct migrate_plan *plan)
                             inbox_columns_filled_by(config, RCPT_INBOX_RECEIPTD)};
     static const char *const names[] = {"inbox_columns", "=inbox_definitions", "=platform_columns",
                                         "=receiptd_columns"};
-    for (size_t index = 0; index < sizeof(names) / sizeof(names[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(names); index++) {
         migrate_bind(plan, names[index], values[index]);
         free(values[index]);
     }

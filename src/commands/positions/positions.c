@@ -10,6 +10,7 @@
 
 #include "../report.h"
 #include "positions.h"
+#include "receiptd/base/error.h"
 #include "receiptd/core/timestamp.h"
 #include "receiptd/host/context.h"
 #include "receiptd/postgres/sql.h"
@@ -122,8 +123,8 @@ static int show(struct positions *positions, enum command_format format)
     if (good)
         positions->server = positions_server_in(server, 0);
     rcpt_session_rows_free(server);
-    report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
-    for (size_t index = 0; good && index < sizeof(readers) / sizeof(readers[0]); index++)
+    report_init(&report, columns, RCPT_COUNT_OF(columns));
+    for (size_t index = 0; good && index < RCPT_COUNT_OF(readers); index++)
         if (only == NULL || strcmp(only, readers[index]) == 0)
             good = show_reader(positions, readers[index], &report);
     if (good)

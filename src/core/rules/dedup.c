@@ -1,5 +1,5 @@
 /* Rule: copies of receipts, by campaign and gateway. A copy counts one duplicate, under its own
- * status or flag, however many flags it names beside that.
+ * status or flag, no matter how many flags it names beside that.
  */
 #include "rule.h"
 

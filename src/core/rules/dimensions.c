@@ -11,7 +11,7 @@ static bool is_on(const struct rcpt_rules_settings *settings)
     return settings->dimension_count > 0;
 }
 
-/* Receipts count by the value, also where they change nothing. */
+/* Receipts count by the value, even if they change nothing. */
 static void want(const struct rcpt_rules_settings *settings, struct rcpt_rule_columns *columns)
 {
     for (size_t index = 0; index < settings->dimension_count; index++)

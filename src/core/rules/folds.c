@@ -1,10 +1,12 @@
-/* Rule: messages that changed, for folds of source transitions. One entry stands for all that
- * changed alike, of one organisation and campaign and with the same columns of the inbox. The
- * publisher finds out for which rules it is.
+/* Rule: messages that changed, for folds of source transitions. One entry stands for all messages
+ * that changed alike and share organisation, campaign and columns of the inbox. The publisher finds
+ * the rules that want it.
  */
 #include <string.h>
 
 #include "rule.h"
+
+#include "receiptd/base/error.h"
 
 struct fold {
     const struct rcpt_word *org, *campaign, *columns;
@@ -33,7 +35,7 @@ static uint64_t hash_of(const struct fold *fold)
                                fold->columns->number,      (uint16_t)fold->result.old,
                                (uint16_t)fold->result.new, fold->result.gained};
     uint64_t hash = 0;
-    for (size_t index = 0; index < sizeof(values) / sizeof(values[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(values); index++)
         hash = ((hash ^ values[index]) * UINT64_C(0x9e3779b97f4a7c15)) ^ hash >> 32;
     return hash ^ hash >> 32;
 }
@@ -45,7 +47,8 @@ static bool is_same(const struct fold *left, const struct fold *right)
            left->result.new == right->result.new && left->result.gained == right->result.gained;
 }
 
-/* Of the record that brought the message's first receipt; NULL: it has none, or there is none. */
+/* The traceparent of the record that brought the message's first receipt; NULL: the message has no
+ * receipt, or the record has none. */
 static const char *link_of(const struct rcpt_rule_state *state, uint32_t message)
 {
     const uint32_t first = state->batch->messages[message].first_event;

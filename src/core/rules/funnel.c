@@ -1,6 +1,6 @@
-/* Rule: the funnel without copies. core/count.c counts every receipt of a known message, since
- * most batches have no copy; here what copies name is taken off again. With the series there is
- * nothing to take off.
+/* Rule: the funnel without copies. core/count.c counts every receipt of a known message, since most
+ * batches have no copy; this rule subtracts the statuses and flags of copies again. With the series
+ * there is nothing to subtract.
  */
 #include "rule.h"
 

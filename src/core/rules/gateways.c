@@ -78,7 +78,7 @@ static void on_missed(struct rcpt_rule_state *state, const struct rcpt_rule_rece
 
 /* ---- messages ---- */
 
-/* The first one by name of those that the message's receipts name. */
+/* The gateway with the lowest name among those that the message's receipts name. */
 static const struct rcpt_word *first_gateway(struct rcpt_rule_state *state, uint32_t message)
 {
     const struct rcpt_word *first = state->none;

@@ -1,7 +1,7 @@
 /* Rule: messages that count as one (counters.groups): those of a customer in a campaign, and the
- * attempts at one logical message. Members of a group lie in several lanes, so here only what
- * changed is listed; groups_fold() does the rest. PostgreSQL makes the keys of groups, since they
- * are hashes with a salt that stays there.
+ * attempts at one logical message. Members of a group lie in several lanes, so this rule only lists
+ * members that changed; groups_fold() does the rest. PostgreSQL makes the keys of groups, since
+ * they are hashes with a salt that stays there.
  */
 #include <string.h>
 
@@ -23,8 +23,8 @@ static void want(const struct rcpt_rules_settings *settings, struct rcpt_rule_co
         rcpt_rule_want(columns, "", settings->groups[index].column, "::text COLLATE \"C\"", false);
 }
 
-/* Without a value an attempt is one of its own, and the others name it. A message without a
- * customer is in no group. */
+/* An attempt without a value is the first of its group, and the others name its id. A message
+ * without a customer is in no group. */
 static struct rcpt_text value_of(const struct rcpt_rule_state *state,
                                  const struct rcpt_rule_row *row, size_t group)
 {

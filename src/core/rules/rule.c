@@ -1,4 +1,4 @@
-/* What rules share (rule.h). Called by the rules of this folder. */
+/* The functions that rules share (rule.h). Called by the rules of this folder. */
 #include "rule.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ void rcpt_rule_want(struct rcpt_rule_columns *columns, const char *before, const
         (struct rcpt_rules_column){.changed = text, .same = same ? text : "NULL"};
 }
 
-/* Each number is looked up once a batch: the table of names begins anew with it. */
+/* Looks each number up once a batch: every batch starts with an empty table of names. */
 const struct rcpt_word *rcpt_rule_name(struct rcpt_rule_state *state, enum rcpt_facet facet,
                                        uint8_t number)
 {
@@ -76,7 +76,8 @@ void rcpt_rule_add_codes(struct rcpt_rule_state *state, struct rcpt_tally_place 
     }
 }
 
-/* First as many as the batch has messages: few have more than one row. */
+/* The first allocation has room for one item for each message of the batch: few messages have more
+ * than one row. */
 void *rcpt_rule_append(struct rcpt_rule_state *state, struct rcpt_rule_list *list, size_t size)
 {
     if (list->count == list->capacity) {
@@ -91,7 +92,7 @@ void *rcpt_rule_append(struct rcpt_rule_state *state, struct rcpt_rule_list *lis
     return memset((char *)list->items + list->count++ * size, 0, size);
 }
 
-/* Looks first whether there is anything to do. */
+/* Sorts only if the list is not in order yet. */
 void rcpt_rule_sort(struct rcpt_rule_list *list, size_t size,
                     int (*compare)(const void *left, const void *right))
 {

@@ -1,8 +1,9 @@
-/* A rule: what it reads of a receipt and of a message's row, and what it adds. Private to this
- * folder.
+/* A rule: the fields of a receipt and of a message's row that it reads, and the counts that it
+ * adds. Private to this folder.
  *
  * A rule is one file with one struct rcpt_rule, which rules.c lists. It knows no other rule.
- * rules.c prepares what several rules ask of a row or of a receipt; rule.c has what they share.
+ * rules.c prepares the values that several rules ask of a row or of a receipt; rule.c has the
+ * functions that they share.
  */
 #ifndef RECEIPTD_CORE_RULES_RULE_H
 #define RECEIPTD_CORE_RULES_RULE_H
@@ -19,7 +20,7 @@ struct rcpt_rule_list {
     uint32_t count, capacity;
 };
 
-/* What rules work on. The last members belong to one rule each. */
+/* The state that rules work on. The last members belong to one rule each. */
 struct rcpt_rule_state {
     struct rcpt_rules_settings settings;
     struct rcpt_paths paths;
@@ -41,7 +42,7 @@ struct rcpt_rule_state {
     struct rcpt_table fold_table;
 };
 
-/* A row, with what several rules ask of it. */
+/* A row, with the values that several rules ask of it. */
 struct rcpt_rule_row {
     const struct rcpt_rules_row *given;
     const struct rcpt_batch_message *message;
@@ -52,7 +53,7 @@ struct rcpt_rule_row {
     bool is_transition; /* another status, or a flag is gained */
 };
 
-/* A receipt, with what several rules ask of it. */
+/* A receipt, with the values that several rules ask of it. */
 struct rcpt_rule_receipt {
     const struct rcpt_batch_event *raw;
     const struct rcpt_word *gateway; /* '' where it names none */
@@ -68,7 +69,8 @@ struct rcpt_rule {
     bool (*is_on)(const struct rcpt_rules_settings *settings);
     void (*want)(const struct rcpt_rules_settings *settings, struct rcpt_rule_columns *columns);
     void (*row)(struct rcpt_rule_state *state, const struct rcpt_rule_row *row);
-    /* Of a row, after it: a receipt that counts, and one that came before. */
+    /* Called after a row for each of its receipts: `receipt` for one that counts, `echo` for one
+     * that came before. */
     void (*receipt)(struct rcpt_rule_state *state, const struct rcpt_rule_row *row,
                     const struct rcpt_rule_receipt *receipt);
     void (*echo)(struct rcpt_rule_state *state, const struct rcpt_rule_row *row,
@@ -83,8 +85,8 @@ extern const struct rcpt_rule rcpt_rule_dedup, rcpt_rule_dimensions, rcpt_rule_f
 
 /* ---- rule.c ---- */
 
-/* An extra column: `before`, the inbox's column as m."name", `behind`. same: also of rows that did
- * not change. */
+/* Asks for an extra column, written as `before`, the inbox's column as m."name", `behind`. `same`:
+ * also for rows that did not change. */
 void rcpt_rule_want(struct rcpt_rule_columns *columns, const char *before, const char *column,
                     const char *behind, bool same);
 /* The name of a gateway or reason by its number in events. */
@@ -92,16 +94,17 @@ const struct rcpt_word *rcpt_rule_name(struct rcpt_rule_state *state, enum rcpt_
                                        uint8_t number);
 /* The minute in which something of this time counts: an hour ahead of now at most. */
 uint32_t rcpt_rule_minute(const struct rcpt_rule_state *state, int64_t at_us);
-/* Adds to a cell for each step of the row's change, as messages. `place` says all
- * but the status. */
+/* Adds to a cell for each step of the row's change, as messages. `place` names everything but the
+ * status. */
 void rcpt_rule_add_steps(struct rcpt_rule_state *state, struct rcpt_tally_place place,
                          const struct rcpt_rule_row *row);
-/* Adds to a cell for each code that the receipt names: its own, and what stands beside it. */
+/* Adds to a cell for each code that the receipt names: its status, and its flags and opens or
+ * clicks of machines. */
 void rcpt_rule_add_codes(struct rcpt_rule_state *state, struct rcpt_tally_place place,
                          const struct rcpt_batch_event *raw, int64_t events);
 /* Room for one more item, zeroed. */
 void *rcpt_rule_append(struct rcpt_rule_state *state, struct rcpt_rule_list *list, size_t size);
-/* As qsort(). Rows mostly come in the order of messages, so what is sorted already costs little. */
+/* As qsort(). Rows mostly come in the order of messages, so sorting a sorted list costs little. */
 void rcpt_rule_sort(struct rcpt_rule_list *list, size_t size,
                     int (*compare)(const void *left, const void *right));
 /* -1, 0, 1: for sorting. */

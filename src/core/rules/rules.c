@@ -2,6 +2,7 @@
  * postgres/flights.c. A new rule is a file, a line in the list below, and a flag of the settings.
  */
 #include "receiptd/core/rules/rules.h"
+#include "receiptd/base/error.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ static const struct rcpt_rule *const all[] = {
     &rcpt_rule_dedup,  &rcpt_rule_reasons, &rcpt_rule_gateways,
     &rcpt_rule_times,  &rcpt_rule_groups,  &rcpt_rule_folds,
 };
-#define RULES (sizeof(all) / sizeof(all[0]))
+#define RULES RCPT_COUNT_OF(all)
 
 struct rcpt_rules {
     struct rcpt_rule_state state;
@@ -103,8 +104,8 @@ static void forget(struct rcpt_rule_state *state)
     rcpt_arena_reset(&state->arena, SIZE_MAX);
 }
 
-/* What lies more than an hour ahead of PostgreSQL's clock counts in that hour. Gateways are counted
- * by the hour of now. */
+/* Times more than an hour ahead of PostgreSQL's clock count in that hour. Gateways are counted by
+ * the hour of now. */
 static void read_clock(struct rcpt_rule_state *state, int64_t now_us)
 {
     int64_t minute = now_us / MINUTE_US;
@@ -158,7 +159,7 @@ static struct rcpt_rule_receipt receipt_at(struct rcpt_rules *rules, uint32_t ev
         raw, rcpt_rule_name(&rules->state, RCPT_FACET_GATEWAY, raw->event->gateway)};
 }
 
-/* An echo is one for every rule: those that count receipts never see it. */
+/* An echo is an echo for every rule: rules that count receipts never see it. */
 static void add_receipt(struct rcpt_rules *rules, const struct rcpt_rule_row *row, uint32_t event)
 {
     const struct rcpt_rule_receipt receipt = receipt_at(rules, event);
@@ -171,8 +172,8 @@ static void add_receipt(struct rcpt_rules *rules, const struct rcpt_rule_row *ro
     }
 }
 
-/* The row first, then its receipts: a rule may keep something of the row for these, as dimensions
- * do. Where an id stands in two rows, its receipts count in both. */
+/* Hands out the row first, then its receipts: a rule may keep something of the row for them, as
+ * dimensions do. If an id stands in two rows, its receipts count in both. */
 void rcpt_rules_add(struct rcpt_rules *rules, const struct rcpt_rules_row *given)
 {
     const struct rcpt_batch *batch = rules->state.batch;
@@ -195,7 +196,8 @@ void rcpt_rules_add(struct rcpt_rules *rules, const struct rcpt_rules_row *given
         add_receipt(rules, &row, event);
 }
 
-/* All receipts of the message, copies too: their keys go again, and they come once more. */
+/* Hands out all receipts of the message, copies too: their keys are removed again, and the receipts
+ * come once more. */
 void rcpt_rules_missed(struct rcpt_rules *rules, uint32_t message)
 {
     const struct rcpt_batch *batch = rules->state.batch;
@@ -209,7 +211,7 @@ void rcpt_rules_missed(struct rcpt_rules *rules, uint32_t message)
     }
 }
 
-/* Ranks first, since cells and lists are sorted by the ranks of their texts. */
+/* Ranks the words first, since cells and lists are sorted by the ranks of their texts. */
 void rcpt_rules_finish(struct rcpt_rules *rules)
 {
     rcpt_words_rank(rules->state.words);
@@ -221,7 +223,7 @@ void rcpt_rules_finish(struct rcpt_rules *rules)
 
 /* ---- results ---- */
 
-/* Names are part of what is stored: a changed one begins a new count. */
+/* Names are stored with the counts: a changed one begins a new count. */
 const char *rcpt_rules_kind(const struct rcpt_rules *rules, enum rcpt_count_of kind)
 {
     static const char *const names[RCPT_COUNT__COUNT] = {

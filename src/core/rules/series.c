@@ -2,8 +2,8 @@
  * and minutes of them, and the funnel is their sum.
  *
  * A receipt counts in the minute of its event time, whatever the order. A change of a message
- * counts in that of the receipt that made it. A time more than an hour ahead of PostgreSQL's clock
- * counts in that hour. So a clock that is wrong makes no cells up to the year 9999.
+ * counts in the minute of the receipt that made it. A time more than an hour ahead of PostgreSQL's
+ * clock counts in that hour. So a clock that is wrong makes no cells up to the year 9999.
  */
 #include "rule.h"
 

@@ -2,9 +2,9 @@
  * and gateway.
  *
  * The deciding statement keeps a message's first times in its row, so neither the order of receipts
- * nor copies change them. It says in which buckets the message counts now, and what it counted as
- * before. Time to deliver is only of messages whose status says that they are delivered: one that
- * is returned later leaves its bucket. Where a message's place is new, that place gains the message
+ * nor copies change them. It returns the buckets in which the message counts now and in which it
+ * counted before. Only messages with a delivered status have a time to deliver: one that is
+ * returned later leaves its bucket. Where a message's place is new, that place gains the message
  * and the one before loses it. Few messages of a batch share a place, so the roll-up, which sees
  * many batches, makes cells of the buckets.
  */

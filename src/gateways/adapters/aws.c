@@ -1,7 +1,7 @@
-/* Amazon's envelopes. An event comes in an SNS message, in the `detail` of EventBridge, in the
- * records with which Lambda is called (of SNS, or of SQS, whose `body` is a text), in those of
- * Firehose, which are base64 and want the request's number in the answer, or bare; and one may
- * stand in another. No adapter by itself; called by ses_sns.c and aws_eum_sms.c.
+/* Amazon's envelopes. An event comes bare, in an SNS message, or in the `detail` of EventBridge.
+ * Lambda is called with records of SNS, or of SQS, whose `body` is a text. Firehose's records are
+ * base64, and its answer needs the request's number. One envelope may lie in another. No adapter by
+ * itself; called by ses_sns.c and aws_eum_sms.c. Documentation:
  * docs.aws.amazon.com/lambda/latest/dg/with-sns.html, …/with-sqs.html
  * docs.aws.amazon.com/eventbridge/latest/userguide/eb-events-structure.html
  * docs.aws.amazon.com/firehose/latest/dev/httpdeliveryrequestresponse.html */
@@ -40,8 +40,8 @@ static void answer_firehose(struct rcpt_reading *reading)
 
 /* ---- one element ---- */
 
-/* What stands around the event; NULL: nothing, this is it. A text that is no JSON is no envelope
- * either. */
+/* The envelope's content around the event; NULL: there is no envelope, and this is the event. A
+ * text that is no JSON is no envelope either. */
 static const struct rcpt_node *inside(struct rcpt_reading *reading, const struct rcpt_node *node)
 {
     static const char *const names[] = {"detail", "Sns", "Message", "body"};

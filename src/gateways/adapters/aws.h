@@ -1,4 +1,4 @@
-/* What Amazon's services put around an event. Private to src/gateways. */
+/* The envelopes of Amazon's services around an event. Private to src/gateways. */
 #ifndef RECEIPTD_GATEWAYS_ADAPTERS_AWS_H
 #define RECEIPTD_GATEWAYS_ADAPTERS_AWS_H
 

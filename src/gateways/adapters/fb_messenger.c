@@ -1,6 +1,6 @@
 /* Facebook Messenger and Instagram (Meta). A receipt may name messages (`mids`), or only a
- * watermark: everything that was sent to the sender of the receipt up to it. The core resolves such
- * a range. Instagram's `read` names its message. meta.c has the adapter's description.
+ * watermark: then it means all messages to its sender up to that time. The core resolves such a
+ * range. Instagram's `read` names its message. meta.c has the adapter's description.
  * developers.facebook.com/docs/messenger-platform/reference/webhook-events/message-deliveries */
 #include "meta.h"
 
@@ -16,7 +16,7 @@ static void take_mids(struct rcpt_reading *reading, struct rcpt_draft *draft,
     draft->done = true;
 }
 
-/* Nothing beside the watermark says which messages are meant. */
+/* Whether only the watermark tells which messages are meant. */
 static bool is_watermark(const struct rcpt_node *receipt)
 {
     for (const struct rcpt_node *member = receipt->first; member != NULL; member = member->next)
@@ -64,8 +64,8 @@ static bool is_inbound(const struct rcpt_node *item)
     return false;
 }
 
-/* Messages that are named count alone, also where there is a watermark beside them. What is
- * neither a receipt nor a message has no status. */
+/* If messages are named, only they count, even beside a watermark. An item that is neither a
+ * receipt nor a message has no status. */
 void rcpt_messenger_item(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     const struct rcpt_node *delivery = rcpt_node_get(draft->item, "delivery");

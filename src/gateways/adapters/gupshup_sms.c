@@ -1,9 +1,9 @@
-/* Gupshup Enterprise SMS: GET with one receipt (the customer chooses the names; here the documented
- * ones), or POST with up to 20 in the parameter `response`, sometimes as an array in an array.
- * docs.gupshup.io/docs/real-time-delivery-reports */
+/* Gupshup Enterprise SMS: GET with one receipt, or POST with up to 20 in the parameter `response`,
+ * sometimes as an array in an array. In GET the customer chooses the names; here are the documented
+ * ones. Documentation: docs.gupshup.io/docs/real-time-delivery-reports */
 #include "../gateways.h"
 
-/* The code here is the cause, which says more than the status. */
+/* The code here is the cause, which is more precise than the status. */
 static const struct rcpt_mapping statuses[] = {
     {"SUCCESS*", NULL, "DELIVERED", NULL},
     {"DELIVERED*", NULL, "DELIVERED", NULL},

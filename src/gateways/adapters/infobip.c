@@ -1,8 +1,8 @@
 /* Infobip, all channels: up to 100 reports as JSON. The status's name counts, not its group:
  * DELIVERED_TO_OPERATOR is in the group DELIVERED, but a report of the handset follows. Seen
- * reports are webhooks of their own, as are those of opens and clicks in e-mails, each of which
- * comes alone. doneAt is the time of the status; a report on its way has only sentAt.
- * infobip.com/docs/api, …/docs/email/email-over-api/tracking-notifications */
+ * reports are webhooks of their own. So are reports of opens and clicks in e-mails, each of which
+ * comes alone. The time of the status is doneAt; a report on its way has only sentAt.
+ * Documentation: infobip.com/docs/api, …/docs/email/email-over-api/tracking-notifications */
 #include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
@@ -69,7 +69,8 @@ static void refine_undeliverable(struct rcpt_draft *draft)
         draft->mapped = (struct rcpt_mapping){.raw = "*", .status = "BOUNCED_HARD"};
 }
 
-/* What a recipient did with an e-mail. It says when the e-mail was sent, and not when this was. */
+/* An open or click of a recipient. The report has the time at which the e-mail was sent, but not
+ * the time of the click. */
 static void take_tracking(struct rcpt_draft *draft)
 {
     struct rcpt_text type = rcpt_node_text_of(draft->item, "notificationType");

@@ -1,6 +1,6 @@
-/* Kannel: GET on the URL that the sender wrote in dlr-url, with names of the sender's choice; here
- * the usual ones for %d (status), %T or %t (time, which is UTC) and %A (answer). The status is a
- * set of bits. Put an HMAC of the id in the URL (auth: url-hmac): Kannel itself signs nothing.
+/* Kannel: GET on the URL that the sender wrote in dlr-url, with names of the sender's choice. Here
+ * are the usual ones for %d (status), %T or %t (time, which is UTC) and %A (answer). The status is
+ * a set of bits. Put an HMAC of the id in the URL (auth: url-hmac): Kannel itself signs nothing.
  * kannel.org, user guide, "Delivery reports" */
 #include "../gateways.h"
 
@@ -16,7 +16,7 @@ static const struct {
 };
 
 /* The word of an SMPP receipt in the text. Kannel has one bit, "failed" or "queued", for several of
- * these words; where it says more by itself, that counts. */
+ * these words; a more precise bit counts instead of the word. */
 static void take_word(struct rcpt_draft *draft, struct rcpt_text word)
 {
     const char *raw = draft->mapped.raw;

@@ -4,8 +4,8 @@
 #include "../gateways.h"
 #include "../mail.h"
 
-/* What Mailgun calls it, then its own codes (602 to 607), then the server's answer. "old" means
- * that Mailgun gave up after eight hours, "espblock" that the provider blocks the sender. */
+/* Mailgun's word comes first, then its own codes (602 to 607), then the server's answer. "old"
+ * means that Mailgun gave up after eight hours, "espblock" that the provider blocks the sender. */
 #define FAILURE(word)                                                                              \
     {word, "suppress-*", "REJECTED", NULL}, {word, "605", "REJECTED", NULL},                       \
         {word, "606", "REJECTED", NULL}, {word, "607", "REJECTED", NULL},                          \

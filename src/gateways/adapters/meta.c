@@ -1,10 +1,10 @@
 /* WhatsApp's Cloud API, Messenger and Instagram (Meta): one app may give all of its products one
- * URL, so both adapters read the receipts of all. WhatsApp's stand in nested arrays, each of which
- * may hold several; `delivered` may never come when `read` does, and biz_opaque_callback_data gives
- * back what the sender put in. Those of Messenger are read by fb_messenger.c.
+ * URL, so both adapters read the receipts of all. Receipts of WhatsApp lie in nested arrays, each
+ * of which may hold several. `delivered` may never come when `read` does, and
+ * biz_opaque_callback_data returns the sender's own data. Receipts of Messenger are read by
+ * fb_messenger.c. Documentation:
  * developers.facebook.com/documentation/business-messaging/whatsapp/webhooks/reference/
- * messages/status
- * developers.facebook.com/docs/graph-api/webhooks/reference */
+ * messages/status developers.facebook.com/docs/graph-api/webhooks/reference */
 #include "meta.h"
 
 #include "../account.h"
@@ -77,7 +77,7 @@ static void take_item(struct rcpt_reading *reading, struct rcpt_draft *draft)
         rcpt_messenger_item(reading, draft);
 }
 
-/* `field` of a change that is about the account, and no message's. */
+/* Whether the `field` belongs to a change about the account, not about a message. */
 static bool is_notice(struct rcpt_text field)
 {
     static const char *const fields[] = {"account_*",

@@ -1,4 +1,4 @@
-/* What the adapters of Meta's forms share. Private to src/gateways. */
+/* Shared by the adapters of Meta's forms. Private to src/gateways. */
 #ifndef RECEIPTD_GATEWAYS_ADAPTERS_META_H
 #define RECEIPTD_GATEWAYS_ADAPTERS_META_H
 

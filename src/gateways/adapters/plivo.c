@@ -49,9 +49,9 @@ static void choose_time(struct rcpt_reading *reading, struct rcpt_draft *draft)
             draft->at = rcpt_reading_value(reading, times[index].field);
 }
 
-/* Of a long message that Plivo has split: "2 of 3", and the id of the whole. Others say nothing, or
- * have zeros or their own id in these fields. support.plivo.com, "How many characters can I put in
- * a single SMS?" */
+/* Reads the part of a long message that Plivo has split: "2 of 3", and the id of the whole. Other
+ * receipts lack these fields, or have zeros or their own id in them. support.plivo.com, "How many
+ * characters can I put in a single SMS?" */
 static void take_part(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     static const char of[] = " of ";

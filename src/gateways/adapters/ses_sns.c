@@ -1,6 +1,6 @@
 /* Amazon SES: events as JSON through SNS, EventBridge, Lambda or Firehose (aws.c). One messageId
- * stands for all recipients, so the address is part of our id; opens and clicks do not say whose
- * they are, and can be attributed only when there is one recipient.
+ * stands for all recipients, so the address is part of our id. Opens and clicks name no recipient,
+ * and can be attributed only if there is one. Documentation:
  * docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html */
 #include "../gateways.h"
 #include "../mail.h"

@@ -1,5 +1,5 @@
-/* Ten SMS gateways that send one flat receipt each and differ in names and numbers only. Which one
- * it is shows in the names of its fields. */
+/* Ten SMS gateways that send one flat receipt each and differ in names and numbers only. The names
+ * of a receipt's fields identify its gateway. */
 #include "../gateways.h"
 
 static const struct rcpt_mapping thinq[] = {
@@ -77,7 +77,7 @@ static const struct rcpt_mapping eight_by_eight[] = {
     {"read", NULL, "OPENED", NULL},
     {"unknown", NULL, "UNKNOWN", NULL},
 };
-/* By `errorCode`, which says more than `detail`. */
+/* By `errorCode`, which is more precise than `detail`. */
 static const struct rcpt_mapping eight_by_eight_errors[] = {
     {"undelivered", "15", "BOUNCED_HARD", NULL}, /* no such number */
     {"undelivered", "36", "EXPIRED", NULL},
@@ -207,7 +207,7 @@ static bool take_row(struct rcpt_reading *reading, struct rcpt_draft *draft,
     return draft->mapped.raw != NULL;
 }
 
-/* Nothing fits: the draft has no status, and becomes a dead letter for that. */
+/* If no row fits, the draft has no status, and becomes a dead letter. */
 static void take_form(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     if (draft->item != NULL && (take_8x8(reading, draft) || take_one_api(reading, draft)))

@@ -1,6 +1,6 @@
 /* SparkPost (Bird email): a JSON array of events, each wrapped in msys.KIND. `[{"msys":{}}]` is a
- * try of the URL. What a bounce means is in its class. out_of_band is a bounce after delivery.
- * docs.bird.com/api/email-api/webhooks
+ * try of the URL. The class of a bounce has its meaning. The event out_of_band is a bounce after
+ * delivery. docs.bird.com/api/email-api/webhooks
  * support.sparkpost.com/docs/deliverability/bounce-classification-codes */
 #include "../gateways.h"
 

@@ -3,8 +3,8 @@
  * twilio.com/docs/messaging/guides/track-outbound-message-status */
 #include "../gateways.h"
 
-/* The code says more than the word. What Twilio itself refused (failed) was not sent, unless a
- * code of the recipient's says why. */
+/* The code is more precise than the word. A message that Twilio itself refused (failed) was not
+ * sent, unless a code is about the recipient. */
 #define FAILURE(word)                                                                              \
     {word, "21610", "REJECTED", "UNSUBSCRIBED"}, /* the recipient has sent STOP */                 \
         {word, "21211", "BOUNCED_HARD", NULL},   /* no number */                                   \

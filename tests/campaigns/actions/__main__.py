@@ -6,7 +6,6 @@ run ended once, each step done once, tokens in the order of the calls, nothing b
 
 import argparse
 import collections
-import json
 import random
 import secrets
 import shutil
@@ -16,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from support import records
 from support import services as service_pairs
-from support.services import ROOT
 from support.daemon import Receiptd
 from support.receiver import Receiver
 from support.wait import wait_for
@@ -170,12 +169,10 @@ def play(campaign, options):
             "refused": campaign.database.value("SELECT count(*) FROM receiptd.action_overlap")}
 
 
-def write(record):
-    """Appends one line for each campaign; its readers add them up."""
-    directory = ROOT / "build/actions"
-    directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / "campaigns.jsonl", "a") as out:
-        out.write(json.dumps(record) + "\n")
+def record(played, options, commit):
+    others = {name: value for name, value in played.items() if name not in ("seed", "seconds", "cycles", "runs", "calls", "anomalies")}
+    records.add_campaign("actions", f"--cycles {options.cycles} --seed {options.seed}", commit, played["seconds"],
+                         figures={name: played[name] for name in ("cycles", "runs", "calls")}, **others)
 
 
 def main():
@@ -184,18 +181,20 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--judge-every", type=int, default=10)
     parser.add_argument("--minutes", type=float, default=600, help="no cycle begins after that")
-    options = parser.parse_args()
+    parser.add_argument("--record", action="store_true", help="add the result to tests/records, and to the pages that show it")
+    options, commit = parser.parse_args(), records.commit()
     name = f"actions-{secrets.token_hex(3)}"
     directory = Path(tempfile.mkdtemp(prefix="receiptd-actions-"))
     failed = True
     try:
         campaign = Campaign(service_pairs.start(name), options.seed, directory)
-        record = play(campaign, options)
-        write(record)
-        print(f"{record['cycles']} cycles in {record['seconds']:.0f} s ({', '.join(f'{n} {k}' for k, n in record['kinds'].items())}),"
-              f" {record['runs']} runs, {record['calls']} calls, {record['refused']} results of zombies refused,"
-              f" {len(record['anomalies'])} anomalies")
-        failed = bool(record["anomalies"])
+        played = play(campaign, options)
+        print(f"{played['cycles']} cycles in {played['seconds']:.0f} s ({', '.join(f'{n} {k}' for k, n in played['kinds'].items())}),"
+              f" {played['runs']} runs, {played['calls']} calls, {played['refused']} results of zombies refused,"
+              f" {len(played['anomalies'])} anomalies")
+        failed = bool(played["anomalies"])
+        if options.record and not failed:
+            record(played, options, commit)
         campaign.close()
     finally:
         service_pairs.stop(name)

@@ -2,19 +2,21 @@
 
 import argparse
 import collections
+import json
 import sys
 import time
 from pathlib import Path
 
-from folds import record
 from folds.era import Era
+from support import records
 from support import services as service_pairs
+from support.records import ROOT
 
 
 def run_era(pair, number, options, done):
     """A line of the record."""
     began, kinds = time.monotonic(), collections.Counter()
-    result = {"seed": options.seed, "era": number, "commit": record.commit(), "anomaly": None, "publications": 0}
+    result = {"seed": options.seed, "era": number, "commit": records.commit(), "anomaly": None, "publications": 0}
     era = Era(pair, number, options.seed, options.events)
     try:
         while era.is_feeding() and done + kinds.total() < options.cycles:
@@ -37,18 +39,28 @@ def arguments():
     parser.add_argument("--seed", type=int, default=1, metavar="S")
     parser.add_argument("--events", type=int, default=120_000, metavar="N", help="receipts of a stream")
     parser.add_argument("--services", default="folds-campaign", metavar="NAME", help="of the servers, for several at once")
-    parser.add_argument("--results", type=Path, default=record.ROOT / "build/folds.jsonl", metavar="FILE",
+    parser.add_argument("--results", type=Path, default=ROOT / "build/folds.jsonl", metavar="FILE",
                         help="a line for each stream; what it has of this seed is not done again")
     parser.add_argument("--record", nargs="*", type=Path, metavar="FILE",
-                        help="only: take results over into tests/campaigns/folds/campaigns.jsonl and docs/folds.md")
+                        help="only: add results of --results files to tests/records, and to the pages that show them")
     return parser.parse_args()
 
 
+def read(path):
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
 def take_over(files):
-    for path in files:
-        for era in record.read(path):
-            record.append(record.RECORDED, era)
-    record.write_page()
+    """A record for each seed and commit of these results."""
+    runs = {}
+    for era in (era for path in files for era in read(path)):
+        runs.setdefault((era["seed"], era["commit"]), []).append(era)
+    for (seed, commit), eras in runs.items():
+        kinds = sum((collections.Counter(era["kinds"]) for era in eras), collections.Counter())
+        figures = {"cycles": kinds.total(), "streams": len(eras), "publications": sum(era["publications"] for era in eras)}
+        records.add("folds", {"commit": commit, "command": f"scripts/campaign folds --seed {seed}", "minutes": round(sum(era["seconds"] for era in eras) / 60, 1),
+                              "anomalies": sum(era["anomaly"] is not None for era in eras), "figures": figures, "kinds": dict(sorted(kinds.items()))})
+    records.refresh()
 
 
 def main():
@@ -56,13 +68,14 @@ def main():
     if options.record is not None:
         take_over(options.record)
         return 0
-    eras = [era for era in record.read(options.results) if era["seed"] == options.seed]
+    eras = [era for era in read(options.results) if era["seed"] == options.seed]
     done = sum(era["cycles"] for era in eras)
     pair = service_pairs.start(options.services) if done < options.cycles else None
     try:
         while done < options.cycles:
             era = run_era(pair, len(eras), options, done)
-            record.append(options.results, era)
+            with options.results.open("a") as file:
+                file.write(json.dumps(era) + "\n")
             eras.append(era)
             done += era["cycles"]
     finally:

@@ -7,14 +7,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from datetime import datetime, timezone
 from pathlib import Path
 
+from support import records
 from support import services as service_pairs
 from support.daemon import Receiptd
-from support.record import commit_of, write_section
 from support.servers import Kafka
-from support.services import ROOT
 from support.storm import Storm
 
 ERA_CYCLES, PARTITIONS = 25, 4
@@ -53,20 +51,19 @@ def sentence(kinds, figures):
             " more than once, and no other")
 
 
-def record(text, options, commit, seconds):
-    write_section(ROOT, "Kills of the intake", (
-        f"`scripts/campaign intake --cycles {options.cycles} --seed {options.seed}`, {datetime.now(timezone.utc):%Y-%m-%d}, commit {commit},"
-        f" {seconds // 60} minutes. {text}. Every {ERA_CYCLES} cycles the topic was consumed whole: the database equalled the ledger of the log, and the"
-        " funnel's `messages` were those that the gateways meant. 0 anomalies."))
+def record(kinds, figures, options, commit, seconds):
+    records.add_campaign("intake", f"--cycles {options.cycles} --seed {options.seed}", commit, seconds,
+                         figures={"cycles": kinds.total(), "receipts answered with 2xx": figures["receipts"]}, kills=dict(kinds),
+                         repeated=figures["repeated"], doubled=figures["doubled"])
 
 
 def main():
     parser = argparse.ArgumentParser(prog="scripts/campaign intake", description=__doc__)
     parser.add_argument("--cycles", type=int, default=50, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="S")
-    parser.add_argument("--record", action="store_true", help="write the result into docs/proof.md")
+    parser.add_argument("--record", action="store_true", help="add the result to tests/records, and to the pages that show it")
     options = parser.parse_args()
-    name, commit, begun = f"storm-{secrets.token_hex(3)}", commit_of(ROOT), time.monotonic()
+    name, commit, begun = f"storm-{secrets.token_hex(3)}", records.commit(), time.monotonic()
     kinds, figures, anomalies = Counter(), Counter(), 0
     pair = service_pairs.start(name)
     try:
@@ -82,7 +79,7 @@ def main():
     finally:
         service_pairs.stop(name)
     if options.record and not anomalies:
-        record(sentence(kinds, figures), options, commit, int(time.monotonic() - begun))
+        record(kinds, figures, options, commit, time.monotonic() - begun)
     print(f"{sentence(kinds, figures) if not anomalies else f'{sum(kinds.values())} cycles'}; {anomalies} anomalies")
     return 1 if anomalies else 0
 

@@ -4,21 +4,18 @@ import argparse
 import statistics
 import sys
 import tempfile
-from datetime import datetime, timezone
+import time
 from pathlib import Path
 
 from oracle import broker
 from oracle.traffic import Traffic
+from support import records
 from support import services as service_pairs
 from support.daemon import Receiptd
 from support.operations import ControlSocket
-from support.record import replace_between
 from support.reloading import Reloading
-from support.services import ROOT
 from support.world import World
 
-PAGE = ROOT / "docs/operations.md"
-BEGIN, END = "<!-- reloads: begin (scripts/campaign reloads --record) -->", "<!-- reloads: end -->"
 PARTITIONS = 8
 MOST_GROWTH = 32e6  # bytes
 
@@ -28,7 +25,7 @@ def arguments():
     parser.add_argument("--reloads", type=int, default=1_000, help="default: %(default)s")
     parser.add_argument("--rate", type=int, default=12_000, help="receipts a second (default: %(default)s)")
     parser.add_argument("--events", type=int, default=600_000, help="receipts of the stream before it begins anew (default: %(default)s)")
-    parser.add_argument("--record", action="store_true", help="write the figures into docs/operations.md")
+    parser.add_argument("--record", action="store_true", help="add the figures to tests/records, and to the pages that show them")
     return parser.parse_args()
 
 
@@ -44,26 +41,26 @@ def create_world(services, options, directory):
 def run(world, control, options):
     reloading = Reloading(world, control, options.rate)
     reloading.begin()
+    began = time.monotonic()
     for turn in range(options.reloads):
         reloading.reload(turn)
         if turn % 50 == 49:
             print(f"{turn + 1} reloads, {reloading.resident[-1] / 1e6:.0f} MB resident", flush=True)
+    reloading.lasted = time.monotonic() - began
     reloading.finish()
     assert reloading.growth() < MOST_GROWTH, f"{reloading.growth() / 1e6:.0f} MB more than at first"
     return reloading
 
 
-def section(reloading, records, options):
+def row(reloading, options):
     took, resident = sorted(reloading.took), reloading.resident
-    yield (f"`scripts/campaign reloads --reloads {options.reloads} --rate {options.rate}`, {datetime.now(timezone.utc):%Y-%m-%d}, 2 processors with Kafka and"
-           f" PostgreSQL: {reloading.applied - 1} reloads applied, {reloading.refused} refused.")
-    yield f"Positions moved again after {statistics.median(took) * 1000:.0f} ms (median), {took[-1] * 1000:.0f} ms (longest)."
-    yield f"Resident memory: at most {max(resident) / 1e6:.0f} MB, {reloading.growth() / 1e6:+.1f} MB between the second and the last fifth."
-    yield f"{records} records; the database equals the ledger: nothing lost, nothing twice."
+    return {"case": f"{records.number(options.reloads)} reloads in {reloading.lasted:.0f} s", "applied": reloading.applied - 1, "refused": reloading.refused,
+            "moved again ms": round(statistics.median(took) * 1000), "longest ms": round(took[-1] * 1000), "resident MB, least": round(min(resident) / 1e6),
+            "resident MB, most": round(max(resident) / 1e6), "growth MB": round(reloading.growth() / 1e6, 1)}
 
 
 def main():
-    options = arguments()
+    options, begun, commit = arguments(), time.monotonic(), records.commit()
     services = service_pairs.start("reloads")
     try:
         with tempfile.TemporaryDirectory(prefix="receiptd-reloads-") as directory:
@@ -71,16 +68,18 @@ def main():
             control = ControlSocket(world.installation)
             try:
                 reloading = run(world, control, options)
-                records, _ = broker.read_log(world.brokers, str(world.topic))
+                sent, _ = broker.read_log(world.brokers, str(world.topic))
             finally:
                 world.installation.close()
                 control.close()
     finally:
         service_pairs.stop("reloads")
-    lines = list(section(reloading, len(records), options))
+    found = row(reloading, options)
     if options.record:
-        replace_between(PAGE, BEGIN, END, lines)
-    print("\n".join(lines))
+        records.add_campaign("reloads", f"--reloads {options.reloads} --rate {options.rate}", commit, time.monotonic() - begun,
+                             figures={"reloads": options.reloads, "records": len(sent)}, rows=[found])
+    print("; ".join(f"{name} {value}" for name, value in found.items()))
+    print(f"{len(sent)} records, the database equals the ledger")
     return 0
 
 

@@ -3,20 +3,17 @@
 import argparse
 import sys
 import tempfile
-from datetime import datetime, timezone
+import time
 from pathlib import Path
 
 from oracle import broker
 from oracle.traffic import Traffic
+from support import records
 from support import services as service_pairs
 from support.daemon import Receiptd
-from support.record import replace_between
 from support.rolling import SIZES, Rolling
-from support.services import ROOT
 from support.world import World
 
-PAGE = ROOT / "docs/operations.md"
-BEGIN, END = "<!-- rolling: begin (scripts/campaign rolling --record) -->", "<!-- rolling: end -->"
 PARTITIONS = 12
 
 
@@ -27,7 +24,7 @@ def arguments():
     parser.add_argument("--instances", type=int, default=3)
     parser.add_argument("--rate", type=int, default=3_000, help="receipts a second (default: %(default)s)")
     parser.add_argument("--session-timeout", type=int, default=10_000, metavar="MS", help="session.timeout.ms (default: %(default)s)")
-    parser.add_argument("--record", action="store_true", help="write the figures into docs/operations.md")
+    parser.add_argument("--record", action="store_true", help="add the figures to tests/records, and to the pages that show them")
     return parser.parse_args()
 
 
@@ -48,39 +45,35 @@ def run(world, options):
     for number, name, stood in rolling.roll(options.restarts, options.kills):
         print(f"{number.name} {name}: a partition stood still for up to {stood:.2f} s", flush=True)
     rolling.finish()
-    records, _ = broker.read_log(world.brokers, str(world.topic))
-    return rolling.table(), len(records)
+    sent, _ = broker.read_log(world.brokers, str(world.topic))
+    return rolling.table(), len(sent)
 
 
-def section(table, records, options):
-    yield (f"`scripts/campaign rolling --restarts {options.restarts} --kills {options.kills}`, {datetime.now(timezone.utc):%Y-%m-%d}, 2 processors with Kafka and"
-           " PostgreSQL.")
-    yield (f"{options.instances} instances, {PARTITIONS} partitions, `session.timeout.ms` {options.session_timeout}; {records} records; the database equals the"
-           " ledger: nothing lost, nothing twice.")
-    yield ""
-    yield "| ended by | times | longest that any partition stood still, median | longest of all |"
-    yield "|---|---|---|---|"
+def rows(table):
     for name, (times, median, longest) in table.items():
-        yield f"| {name} | {times} | {median:.2f} s | {longest:.2f} s |"
+        yield {"case": name, "times": times, "stood still s, median": round(median, 2), "stood still s, longest": round(longest, 2)}
 
 
 def main():
-    options = arguments()
+    options, begun, commit = arguments(), time.monotonic(), records.commit()
     services = service_pairs.start("rolling")
     try:
         with tempfile.TemporaryDirectory(prefix="receiptd-rolling-") as directory:
             world = create_world(services, options, Path(directory))
             try:
-                table, records = run(world, options)
+                table, sent = run(world, options)
             finally:
                 world.installation.close()
     finally:
         service_pairs.stop("rolling")
     if options.record:
-        replace_between(PAGE, BEGIN, END, section(table, records, options))
+        records.add_campaign("rolling", f"--restarts {options.restarts} --kills {options.kills}", commit, time.monotonic() - begun,
+                             setting={"instances": options.instances, "partitions": PARTITIONS, "receipts_per_second": options.rate,
+                                      "session.timeout.ms": options.session_timeout},
+                             figures={"restarts": options.restarts, "kills": options.kills, "records": sent}, rows=list(rows(table)))
     for name, (times, median, longest) in table.items():
         print(f"{name}: {times} times, a partition stood still for {median:.2f} s (median), {longest:.2f} s (longest)")
-    print(f"{records} records, the database equals the ledger")
+    print(f"{sent} records, the database equals the ledger")
     return 0
 
 

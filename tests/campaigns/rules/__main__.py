@@ -6,14 +6,13 @@ import signal
 import sys
 import time
 from collections import Counter
-from datetime import datetime, timezone
 from pathlib import Path
 
 from faults.lab import Lab
 from rules import kinds
 from rules.arm import Arm
 from rules.histories import Histories
-from support.record import commit_of, write_section
+from support import records
 from support.services import ROOT
 
 
@@ -92,7 +91,7 @@ def arguments():
     parser.add_argument("--only", default="", metavar="KIND[,KIND]", help="kinds of faults, by their names in scripts/campaign faults --list")
     parser.add_argument("--twice", action="store_true", help="each history comes twice, in other orders, with other copies, in other batches, among other faults")
     parser.add_argument("--seed", type=int, default=1, metavar="S")
-    parser.add_argument("--record", action="store_true", help="write the result into docs/proof.md")
+    parser.add_argument("--record", action="store_true", help="add the result to tests/records, and to the pages that show it")
     return parser.parse_args()
 
 
@@ -101,7 +100,7 @@ def interrupt(number, frame):
 
 
 def main():
-    options, begun, commit = arguments(), time.monotonic(), commit_of(ROOT)
+    options, begun, commit = arguments(), time.monotonic(), records.commit()
     signal.signal(signal.SIGTERM, interrupt)
     rounds = Rounds(options.seed, options.faults, ROOT / "build/rules", [name for name in options.only.split(",") if name])
     try:
@@ -116,11 +115,11 @@ def main():
     for note, count in rounds.notes.items():
         print(f"{count}: {note}")
     if options.record and not rounds.totals["anomalies"]:
-        write_section(ROOT, "Rules in any order", (
-            f"`scripts/campaign rules --histories {options.histories} --seed {options.seed}`, {datetime.now(timezone.utc):%Y-%m-%d}, commit {commit},"
-            f" {int(time.monotonic() - begun) // 60} minutes, with all rules on. {rounds.sentence()}. The statuses and counters were what the oracle computes"
-            " from the distinct receipts: funnel, dimensions, customers and logical messages, messages in parts, ranges, machines, expiry, series, times, reasons,"
-            " duplicates, receipts by gateway; and `receiptd audit` found no drift. 0 anomalies."))
+        totals = rounds.totals
+        records.add_campaign("rules", f"--histories {options.histories} --seed {options.seed}", commit, time.monotonic() - begun,
+                             figures={"histories": totals["histories"], "receipts": totals["receipts"], "faults": rounds.played.total()},
+                             receipts_of_histories=totals["events"], took_positions_back=rounds.notes["the database went back"],
+                             kinds=dict(sorted(rounds.played.items())))
     print(f"{rounds.sentence()}; {rounds.totals['anomalies']} anomalies")
     return 1 if rounds.totals["anomalies"] else 0
 

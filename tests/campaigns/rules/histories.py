@@ -1,6 +1,7 @@
 """Random histories of messages, what all rules must count of them, and ways in which their receipts may come.
 
-The oracle knows the definitions of docs/semantics.md alone: it counts distinct events, and reads nothing of the daemon or its SQL.
+The oracle knows the definitions of the docs alone (semantics.md, rules.md, groups.md, ranges.md): it counts distinct events, and reads nothing of
+the daemon or its SQL.
 """
 
 import itertools
@@ -29,7 +30,7 @@ MACHINE_RULES = (("open", "campaign", "c1", "count"), ("click", "account", "sinc
 EXPIRES = ("channel", "sms")  # of these messages the receipts that never come are UNKNOWN
 
 # Messages that ranges mean. Whose own receipts stay below the range's status count exactly. Where they do not, `events` and first times depend on which
-# came first ("x"); where the message fails, so does its status, which is one of two ("y"): docs/semantics.md, "Ranges".
+# came first ("x"); where the message fails, so does its status, which is one of two ("y"): docs/ranges.md.
 QUIET = ([], ["IN_GTW"], ["SENT"], ["IN_GTW", "SENT"], ["SENT", "DEFERRED"], ["SENT", "UNKNOWN"])
 BUSY = (["SENT", "DELIVERED"], ["SENT", "DELIVERED", "OPENED"], ["OPENED", "CLICKED"], ["DELIVERED"], ["SENT", "MACHINE_OPEN"], ["SENT"])
 FAILING = (["SENT", "FAILED"], ["SENT", "EXPIRED"], ["SKIPPED"], ["SENT", "BOUNCED_HARD_EMAIL"], ["IN_GTW", "REJECTED"])

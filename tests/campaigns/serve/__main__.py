@@ -11,16 +11,13 @@ import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timezone
 from pathlib import Path
 
 from serve.requests import RAW, Maker
-from support import reader
+from support import reader, records
 from support import services as service_pairs
 from support.daemon import Receiptd
 from support.openapi import Description
-from support.record import commit_of, write_section
-from support.services import ROOT
 from support.site import SECRET, Site, bury, operator
 
 WORKERS = 4
@@ -171,12 +168,12 @@ def arguments():
     parser.add_argument("--requests", type=int, default=100_000, metavar="N", help="random ones (default: %(default)s)")
     parser.add_argument("--hostile", type=int, default=500, metavar="N", help="in raw bytes (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, metavar="S")
-    parser.add_argument("--record", action="store_true", help="write the result into docs/proof.md")
+    parser.add_argument("--record", action="store_true", help="add the result to tests/records, and to the pages that show it")
     return parser.parse_args()
 
 
 def main():
-    options, commit = arguments(), commit_of(ROOT)
+    options, commit = arguments(), records.commit()
     name, directory = f"serve-{secrets.token_hex(3)}", Path(tempfile.mkdtemp(prefix="receiptd-serve-"))
     pair = service_pairs.start(name)
     site = None
@@ -196,14 +193,13 @@ def main():
         print(f"ANOMALY, seed {options.seed}, logs in {directory}: {failure}"[:2000])
     if not failures:
         shutil.rmtree(directory, ignore_errors=True)
-    statuses = ", ".join(f"{status}: {count}" for status, count in sorted((key, value) for key, value in total.items() if key != "requests"))
+    statuses = {status: count for status, count in sorted((key, count) for key, count in total.items() if key != "requests")}
     sentence = (f"{total['requests']} random requests of {WORKERS} clients with the tokens of all, of two organisations, of nobody, a link and none"
-                f" ({total['requests'] / lasted:.0f} a second; by status {statuses}), and {sum(bad.values())} hostile ones in raw bytes")
+                f" ({total['requests'] / lasted:.0f} a second; by status {', '.join(f'{status}: {count}' for status, count in statuses.items())}), and {sum(bad.values())} hostile ones in raw bytes")
     if options.record and not failures:
-        write_section(ROOT, "Requests of readers", (
-            f"`scripts/campaign serve --requests {options.requests} --seed {options.seed}`, {datetime.now(timezone.utc):%Y-%m-%d}, commit {commit}: {sentence}. No crash,"
-            " no row of another organisation, every answer as the OpenAPI document describes it, no token in the log;"
-            f" {parked} letters were redriven, each once; resident memory {grown:+d} KiB. 0 anomalies."))
+        figures = {"random requests": total["requests"], "hostile requests": sum(bad.values())}
+        records.add_campaign("serve", f"--requests {options.requests} --seed {options.seed}", commit, lasted, figures=figures, clients=WORKERS,
+                             requests_per_second=round(total["requests"] / lasted), statuses=statuses, redriven=parked, grown_kib=grown)
     print(f"{sentence}; resident memory {grown:+d} KiB; {len(failures)} anomalies")
     return 1 if failures else 0
 

@@ -1,5 +1,5 @@
-/* What a batch's receipts count besides the plain funnel. The rules that the configuration switches
- * on read the folded receipts and what became of each message.
+/* Counts of a batch's receipts besides the plain funnel. The rules that the configuration switches
+ * on read the folded receipts and the fate of each message.
  *
  * Pure. The same rows in any order give the same results in the same order. Used between the two
  * flights of a lane's transaction; not for two batches at once. Calls, for each batch: begin; echo
@@ -38,7 +38,7 @@ enum rcpt_count_of {
     RCPT_COUNT__COUNT,
 };
 
-/* A column of the inbox that is counted by, and the kind of its counts. */
+/* A column of the inbox by which messages are counted, and the kind of its counts. */
 struct rcpt_rules_column_of {
     const char *kind;   /* "by_channel"; of groups "customer" or "logical" */
     const char *column; /* of the inbox */
@@ -56,13 +56,13 @@ struct rcpt_rules_settings {
     bool fold_columns; /* … and name columns of the inbox */
 };
 
-/* What the answer to the deciding statement has for rules, as text; NULL where there is nothing. */
+/* The extra columns that rules ask of the deciding statement, as text; NULL where there is none. */
 struct rcpt_rules_column {
     char *changed;    /* SQL over the alias m: of a row that was changed … */
     const char *same; /* … and of one that was not; "NULL" where no rule asks */
 };
 
-/* What became of a known message. An id may stand in two rows. */
+/* The fate of a known message. An id may stand in two rows. */
 struct rcpt_rules_row {
     uint32_t message;                /* of the batch */
     int16_t was, now;                /* statuses; the same where nothing changed */
@@ -93,12 +93,12 @@ struct rcpt_rules;
 /* Settings are copied, not the texts that they point to. */
 struct rcpt_rules *rcpt_rules_new(const struct rcpt_rules_settings *settings);
 void rcpt_rules_free(struct rcpt_rules *rules);
-/* False: there is nothing to count beside the plain funnel. */
+/* False: no rule is on, and only the plain funnel is counted. */
 bool rcpt_rules_are_on(const struct rcpt_rules *rules);
 /* The extra columns of the deciding statement. */
 const struct rcpt_rules_column *rcpt_rules_columns(const struct rcpt_rules *rules, size_t *count);
-/* Whether the funnel's cells are all among the results, with minutes: they replace what
- * core/count.h gives. Else the results have what is to be added to it. */
+/* True: the results hold all of the funnel's cells, with minutes, and replace those of
+ * core/count.h. False: the results are added to those. */
 bool rcpt_rules_count_funnel(const struct rcpt_rules *rules);
 
 /* names: of the gateways and reasons that the batch's events number; a wake has its own. now_us:
