@@ -1,17 +1,9 @@
 -- The figures of `receiptd maintain`, for the metrics. It reads catalogs, statistics and one row, but no message.
--- search_path = the schema. Column walked_ms: when it last ended a walk of all tables (NULL: never). Column retired:
--- rows that statistics have seen in retired_message, which has one for each message that went. Column recent: rows of
--- the recent set's index, as of its last vacuum or ANALYZE (NULL: no recent set, or one of partitions). Column other:
+-- search_path = the schema. Column walked_ms: when it last ended a walk of all tables (NULL: never). Column other:
 -- rows of the default partition of our own inbox (NULL: there is none). Where statistics were lost, it is as of the
 -- last ANALYZE. Column unbooked: partitions that the platform has taken away and that are not booked. upper: the
 -- bound at which the last partition ends (NULL: none).
 SELECT (SELECT (extract(epoch FROM m.ended_at) * 1000)::int8 FROM maintained m WHERE m.task = 'walk') AS walked_ms,
-       pg_stat_get_tuples_inserted('retired_message'::regclass) AS retired,
-       (SELECT GREATEST(c.reltuples, 0)::int8
-        FROM inbox_recent r
-        JOIN pg_namespace n ON n.nspname = r.index_schema
-        JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.index_name
-        JOIN pg_index x ON x.indexrelid = c.oid AND x.indisvalid) AS recent,
        (SELECT CASE WHEN pg_stat_get_tuples_inserted(c.oid) = 0 AND pg_stat_get_live_tuples(c.oid) = 0
                     THEN GREATEST(c.reltuples, 0)::int8
                     ELSE pg_stat_get_live_tuples(c.oid) END

@@ -68,8 +68,6 @@ static void on_owned(void *context, const struct rcpt_pg_rows *rows)
         if (shard < ACTIONS_SHARDS)
             actions->owned[shard] = true;
     }
-    rcpt_metrics_set(actions->context->metrics, RCPT_METRIC_ACTION_LANES, RCPT_NO_LABELS,
-                     (double)rcpt_pg_rows_count(rows));
 }
 
 /* Renews the lease at least five times within it; the answer holds the fair share of this instance,

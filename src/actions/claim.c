@@ -99,8 +99,6 @@ static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows 
     unsigned drained = (unsigned)rcpt_pg_rows_int(rows, 0, DRAINED);
     int64_t went_on = rcpt_pg_rows_int(rows, 0, WENT_ON);
     int64_t deferred = rcpt_pg_rows_int(rows, 0, DEFERRED);
-    rcpt_metrics_add(context->metrics, RCPT_METRIC_ACTIONS_DECIDED, RCPT_NO_LABELS,
-                     (double)went_on);
     rcpt_metrics_add(context->metrics, RCPT_METRIC_ACTIONS_DEFERRED, RCPT_NO_LABELS,
                      (double)deferred);
     pace_claims(actions, (unsigned)went_on);

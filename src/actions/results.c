@@ -29,9 +29,6 @@ void actions_settle(struct actions_item *item, enum actions_result result, const
     *actions->results_end = item;
     actions->results_end = &item->next;
     actions->in_flight--;
-    if (result == ACTIONS_DEAD)
-        rcpt_metrics_add(actions->context->metrics, RCPT_METRIC_ACTIONS_DEAD_TOTAL, RCPT_NO_LABELS,
-                         1);
 }
 
 /* Results whose write was not confirmed return to the head of the queue; actions_finish() is

@@ -71,8 +71,6 @@ static void on_counted(void *context, const struct rcpt_pg_rows *rows)
 static void count(struct app_actions *actions)
 {
     struct rcpt_metrics *metrics = actions->context->metrics;
-    rcpt_metrics_set(metrics, RCPT_METRIC_ACTIONS_IN_FLIGHT, RCPT_NO_LABELS,
-                     (double)actions->in_flight);
     rcpt_metrics_set(metrics, RCPT_METRIC_ENDPOINTS_DISABLED, RCPT_NO_LABELS,
                      (double)actions_call_disabled(actions));
     if (actions->state < ACTIONS_STOPPING && rcpt_ask_begin(&actions->counts) != NULL)

@@ -367,7 +367,6 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
         out->event = event;
         out->record_index = raws[at].source;
         out->code = entry->code;
-        batch->payload_bytes += event->payload_size;
         batch->has_flags |= event->flags != 0;
         message->mask |= entry->mask | event->flags;
         batch->has_held |= event->delivers_part;

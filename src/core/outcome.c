@@ -1,6 +1,6 @@
 /* Judges a receipt's effect from the message's status before and after: applied, stale, duplicate
- * or contradicted. Counts corrections, and stages that no receipt named. Pure. Called by
- * src/operate/measure_receipts.c for metrics and by `receiptd explain`.
+ * or contradicted. Counts corrections. Pure. Called by src/operate/measure_receipts.c for metrics
+ * and by `receiptd explain`.
  */
 #include "receiptd/core/outcome.h"
 
@@ -59,28 +59,6 @@ enum rcpt_outcome rcpt_outcome_of(const struct rcpt_ladder *ladder, int16_t old,
     return first ? RCPT_OUTCOME_APPLIED : RCPT_OUTCOME_DUPLICATE;
 }
 
-static bool is_named(const int16_t *codes, uint32_t size, int16_t code)
-{
-    for (uint32_t index = 0; index < size; index++) {
-        if (codes[index] == code)
-            return true;
-    }
-    return false;
-}
-
-/* Counts stages on the way that no receipt named. */
-static uint32_t count_implied(const struct rcpt_ladder *ladder,
-                              const struct rcpt_outcome_group *group)
-{
-    uint32_t implied = 0;
-    for (int16_t stage = group->new; stage > 0; stage = parent_of(ladder, stage)) {
-        if (rcpt_outcome_is_on_path(ladder, stage, group->old))
-            break;
-        implied += !is_named(group->codes, group->size, stage);
-    }
-    return implied;
-}
-
 /* The first receipt of a code has the effect; the others with the same code are its duplicates. */
 void rcpt_outcome_count(struct rcpt_outcome_counts *sums, const struct rcpt_ladder *ladder,
                         const struct rcpt_outcome_group *group)
@@ -93,9 +71,6 @@ void rcpt_outcome_count(struct rcpt_outcome_counts *sums, const struct rcpt_ladd
             sums->receipts[rcpt_outcome_of(ladder, group->old, group->new, group->gained,
                                            group->codes[index], false)] += more;
     }
-    if (group->new <= group->old)
-        return;
-    sums->implied += (uint64_t)count_implied(ladder, group) * group->messages;
     if (rcpt_outcome_is_correction(ladder, group->old, group->new))
         sums->corrections += group->messages;
 }

@@ -144,22 +144,19 @@ static int64_t lowest_accepted(const struct rcpt_engine *engine, uint32_t slot)
     return lowest;
 }
 
-/* Decides before the record is decoded. Records that Kafka delivers in vain are counted. */
+/* Decides before the record is decoded. Records that were applied before are counted. */
 bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offset)
 {
     struct slot *part = &engine->slots[slot];
     if (!slot_is_assigned(part) || engine->halted)
         return false;
-    if (part->phase == PARTITION_UNPROVEN) {
-        engine->stats.dropped_rewinding++;
+    if (part->phase == PARTITION_UNPROVEN)
         return false;
-    }
     if (slot_is_rewinding(part) && offset > part->rewind_to) {
         /* Below the old position: either there is a gap at rewind_to, or an earlier rewind took
          * effect late. Assigning the partition again decides which. */
         if (offset < part->rewind_from)
             part->rewind_deadline_ms = INT64_MIN;
-        engine->stats.dropped_rewinding++;
         return false;
     }
     if (part->position < part->doubt_below && offset > part->position) {
@@ -169,7 +166,6 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
         part->rewind_to = part->position;
         part->rewind_from = part->doubt_below;
         part->rewind_deadline_ms = INT64_MIN;
-        engine->stats.dropped_rewinding++;
         return false;
     }
     if (slot_is_comparing(part) && offset == part->anchor.offset)

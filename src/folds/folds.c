@@ -63,17 +63,7 @@ static void store_rules(struct app_folds *folds)
 /* ---- totals ---- */
 
 /* Columns of sql/fold/totals. */
-enum {
-    TOTAL_RULE,
-    TOTAL_EVENTS,
-    TOTAL_GROUPS,
-    TOTAL_QUIET,
-    TOTAL_HOLD,
-    TOTAL_FULL,
-    TOTAL_REMOVED,
-    TOTAL_AVOIDABLE,
-    TOTAL_OPEN
-};
+enum { TOTAL_RULE, TOTAL_EVENTS, TOTAL_QUIET, TOTAL_HOLD, TOTAL_FULL, TOTAL_REMOVED, TOTAL_OPEN };
 
 /* Sets the metric to a column of the totals. */
 static void show(struct app_folds *folds, enum rcpt_metric metric, const char *const *labels,
@@ -83,8 +73,7 @@ static void show(struct app_folds *folds, enum rcpt_metric metric, const char *c
                      (double)rcpt_pg_rows_int(rows, row, column));
 }
 
-/* Series are shown by every instance from the database's totals, so they survive a restart. folded
- * = events that caused no publication of their own. */
+/* Series are shown by every instance from the database's totals, so they survive a restart. */
 static void show_rule(struct app_folds *folds, const struct rcpt_pg_rows *rows, size_t row)
 {
     static const struct {
@@ -95,21 +84,11 @@ static void show_rule(struct app_folds *folds, const struct rcpt_pg_rows *rows, 
                   {"full", TOTAL_FULL},
                   {"removed", TOTAL_REMOVED}};
     const char *rule = rcpt_pg_rows_text(rows, row, TOTAL_RULE);
-    int64_t published = 0, events = rcpt_pg_rows_int(rows, row, TOTAL_EVENTS);
     show(folds, RCPT_METRIC_FOLD_EVENTS, RCPT_LABELS(rule), rows, row, TOTAL_EVENTS);
-    show(folds, RCPT_METRIC_FOLD_GROUPS, RCPT_LABELS(rule), rows, row, TOTAL_GROUPS);
-    show(folds, RCPT_METRIC_FOLD_AVOIDABLE, RCPT_LABELS(rule), rows, row, TOTAL_AVOIDABLE);
     show(folds, RCPT_METRIC_FOLD_OPEN, RCPT_LABELS(rule), rows, row, TOTAL_OPEN);
-    for (size_t index = 0; index < RCPT_COUNT_OF(causes); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(causes); index++)
         show(folds, RCPT_METRIC_FOLD_PUBLISHED, RCPT_LABELS(rule, causes[index].cause), rows, row,
              causes[index].column);
-        published += rcpt_pg_rows_int(rows, row, causes[index].column);
-    }
-    int64_t groups = published + rcpt_pg_rows_int(rows, row, TOTAL_OPEN);
-    rcpt_metrics_set(folds->context->metrics, RCPT_METRIC_FOLD_FOLDED, RCPT_LABELS(rule),
-                     (double)(events - groups));
-    rcpt_metrics_set(folds->context->metrics, RCPT_METRIC_FOLD_RATIO, RCPT_LABELS(rule),
-                     events > 0 ? (double)(events - groups) / (double)events : 0);
 }
 
 /* A rule that is removed keeps its row of totals, so its counters do not fall. */

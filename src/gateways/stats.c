@@ -6,19 +6,16 @@
 
 #define MAX_DIGITS 6u /* more may be a telephone's */
 
-const double rcpt_intake_second_bounds[RCPT_INTAKE_BUCKETS] = {
+static const double second_bounds[RCPT_INTAKE_BUCKETS] = {
     0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10};
-const double rcpt_intake_event_bounds[RCPT_INTAKE_BUCKETS] = {
-    1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000};
 
-void rcpt_intake_observe(struct rcpt_intake_histogram *histogram, const double *bounds,
-                         double value)
+void rcpt_intake_observe(struct rcpt_intake_histogram *histogram, double seconds)
 {
     unsigned bucket = 0;
-    while (bucket < RCPT_INTAKE_BUCKETS && value > bounds[bucket])
+    while (bucket < RCPT_INTAKE_BUCKETS && seconds > second_bounds[bucket])
         bucket++;
     histogram->buckets[bucket]++;
-    histogram->sum += value;
+    histogram->sum += seconds;
     histogram->count++;
 }
 

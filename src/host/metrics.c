@@ -30,8 +30,6 @@ static const double age_bounds[] = {1,    2,     5,     10,    30,     60,     3
 /* As in src/gateways/stats.c, which keeps them. */
 static const double ack_bounds[] = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
                                     0.2,    0.5,   1,     2,     5,    10,   0};
-static const double size_bounds[] = {1,   2,    5,    10,   20,    50,    100, 200,
-                                     500, 1000, 2000, 5000, 10000, 20000, 0};
 static const double event_bounds[] = {1, 10, 50, 100, 250, 500, 1000, 2000, 4000, 8000, 0};
 
 static const struct rcpt_metric_row rows[] = {

@@ -145,7 +145,6 @@ static void count(struct rcpt_http_request *request, int status)
 {
     struct rcpt_http_stats *stats = &request->server->stats;
     RCPT_ASSERT(status >= 100 && status < 600);
-    stats->status[status]++;
     stats->answers[status / 100]++;
 }
 

@@ -239,7 +239,6 @@ static void ask(struct rcpt_intake *intake)
     put_asked(intake, false);
     rcpt_pg_encoder_params(intake->encoder, &query.params);
     intake->lookup.in_flight = true;
-    intake->totals.alias_lookups++;
     intake->totals.alias_asked += asked;
     rcpt_pg_submit(intake->pg, &query, 1, on_result, intake);
 }

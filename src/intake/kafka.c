@@ -80,13 +80,9 @@ static void send_batch(struct rcpt_intake *intake, struct rcpt_aggregate_batch *
         /* The producer owns the bytes now; the batch keeps its size for the account of memory. */
         batch->json.bytes = NULL;
         intake->totals.records++;
-        intake->totals.record_bytes += batch->json.size;
-        rcpt_intake_observe(&intake->totals.record_events, rcpt_intake_event_bounds,
-                            (double)batch->events);
         return;
     }
     free(outgoing);
-    intake->totals.records_failed++;
     rcpt_aggregate_settle(intake->aggregate, batch, false);
 }
 
@@ -168,10 +164,8 @@ void intake_send_letter(struct delivery *delivery, const struct rcpt_intake_drop
         headers[record.header_count++] = (struct rcpt_producer_header){"cut", "true", 4};
     add_trace(headers, &record.header_count, delivery->traceparent, delivery->tracestate);
     rcpt_ticket_hold(&delivery->ticket);
-    if (rcpt_producer_send(intake->producer, &record) == RCPT_PRODUCER_TAKEN) {
-        delivery->account->stats.dead_letters++;
+    if (rcpt_producer_send(intake->producer, &record) == RCPT_PRODUCER_TAKEN)
         return;
-    }
     free(record.value);
     free(outgoing);
     rcpt_ticket_release(&delivery->ticket, false);
@@ -184,14 +178,11 @@ static void on_delivered(void *context, void *tag, const struct rcpt_error *erro
 {
     struct rcpt_intake *intake = context;
     struct outgoing *outgoing = tag;
-    if (error != NULL) {
-        intake->totals.records_failed++;
-        if (error->decision == RCPT_DECISION_REJECT)
-            rcpt_log_error("intake",
-                           "Kafka refuses a record: %s; HINT: intake.batch.max_bytes must be "
-                           "below max.message.bytes of the topic",
-                           error->text);
-    }
+    if (error != NULL && error->decision == RCPT_DECISION_REJECT)
+        rcpt_log_error("intake",
+                       "Kafka refuses a record: %s; HINT: intake.batch.max_bytes must be "
+                       "below max.message.bytes of the topic",
+                       error->text);
     if (outgoing->batch != NULL)
         rcpt_aggregate_settle(intake->aggregate, outgoing->batch, error == NULL);
     else

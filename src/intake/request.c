@@ -41,7 +41,7 @@ static void on_settled(struct rcpt_ticket *ticket)
     struct delivery *delivery = (struct delivery *)ticket;
     struct rcpt_intake_stats *stats = &delivery->account->stats;
     double seconds = (double)(uv_hrtime() - rcpt_http_received_ns(delivery->request)) / 1e9;
-    rcpt_intake_observe(&stats->ack_seconds, rcpt_intake_second_bounds, seconds);
+    rcpt_intake_observe(&stats->ack_seconds, seconds);
     if (ticket->failed) {
         stats->failed++;
         answer(delivery, 503, NULL, NULL, 0, RETRY_AFTER_S);
@@ -181,8 +181,6 @@ void intake_emit(struct delivery *delivery)
         .tracestate = delivery->tracestate,
     };
     delivery->events = (uint32_t)result->event_count;
-    rcpt_intake_observe(&delivery->account->stats.request_events, rcpt_intake_event_bounds,
-                        (double)result->event_count);
     keep_answer(delivery);
     for (size_t i = 0; i < result->event_count; i++) {
         if (rcpt_aggregate_bytes(intake->aggregate) > intake->config->intake.memory_bytes) {
@@ -345,7 +343,6 @@ static void decide_welcome(struct delivery *delivery)
     struct intake_account *account = delivery->account;
     unsigned wait_s = 0;
     if (is_copy(delivery)) {
-        account->stats.copies++;
         answer_now(delivery);
     } else if (!has_rate(delivery, &wait_s)) {
         account->stats.throttled++;

@@ -13,7 +13,6 @@ struct endpoints {
     struct rcpt_http_server *http; /* NULL: not listening */
     struct pages pages;            /* of it */
     struct app_ticker ticker;
-    struct measure_source source;
     int64_t retry_at_ms; /* 0: listening, or not configured */
 };
 
@@ -77,14 +76,6 @@ static void begin_runs(void *context, struct rcpt_http_request *request)
     endpoints->settings.begin_runs(endpoints->settings.runs, request);
 }
 
-/* Registered with measure.c: it does not know the HTTP server. */
-static void collect(void *context, struct rcpt_metrics *metrics)
-{
-    const struct endpoints *endpoints = context;
-    if (endpoints->http != NULL)
-        measure_http(metrics, rcpt_http_stats(endpoints->http));
-}
-
 /* ---- the server ---- */
 
 /* The first failure is logged, the following ones are not. */
@@ -133,7 +124,6 @@ struct endpoints *endpoints_new(const struct endpoints_settings *settings)
     struct endpoints *endpoints = rcpt_calloc(1, sizeof(*endpoints));
     endpoints->settings = *settings;
     endpoints->ticker = (struct app_ticker){.tick = on_tick, .context = endpoints};
-    endpoints->source = (struct measure_source){.collect = collect, .context = endpoints};
     endpoints->pages = (struct pages){.context = endpoints,
                                       .metrics = write_metrics,
                                       .status = write_status,
@@ -142,7 +132,6 @@ struct endpoints *endpoints_new(const struct endpoints_settings *settings)
                                       .started = write_started,
                                       .begin_runs = begin_runs};
     app_add_ticker(settings->context, &endpoints->ticker);
-    measure_add_source(settings->measure, &endpoints->source);
     listen_again(endpoints);
     return endpoints;
 }

@@ -144,10 +144,6 @@ static void collect_engine(struct measure *measure)
     const struct rcpt_engine_stats *stats =
         rcpt_engine_get_stats(receipts_engine(measure->receipts));
     set(measure, RCPT_METRIC_RECORDS_RECEIVED, (double)stats->records);
-    set_of(measure, RCPT_METRIC_RECORDS_DROPPED, "old", (double)stats->dropped_old);
-    set_of(measure, RCPT_METRIC_RECORDS_DROPPED, "rewinding", (double)stats->dropped_rewinding);
-    set(measure, RCPT_METRIC_OFFSETS_SKIPPED, (double)stats->gaps);
-    set(measure, RCPT_METRIC_RETRIES, (double)stats->retries);
     set(measure, RCPT_METRIC_FENCE_CONFLICTS, (double)stats->fenced);
     set(measure, RCPT_METRIC_EXCLUSIVITY_CONFLICTS, (double)stats->contended);
     set_of(measure, RCPT_METRIC_RESYNCS, "same", (double)stats->resync_same);
@@ -190,16 +186,13 @@ static void collect_gateways(struct measure *measure)
     }
 }
 
-/* Records per lane, and how many lanes are in each state. */
+/* How many lanes are in each state. */
 static void collect_lanes(struct measure *measure)
 {
     uint32_t states[8] = {0};
     for (uint32_t lane = 0; lane < measure->context->config->lanes; lane++) {
         struct rcpt_engine_lane_view view =
             rcpt_engine_view_lane(receipts_engine(measure->receipts), lane);
-        char number[12];
-        snprintf(number, sizeof(number), "%u", lane);
-        set_of(measure, RCPT_METRIC_LANE_RECORDS, number, view.records);
         for (unsigned state = 0; rcpt_engine_lane_state_name(state) != NULL; state++)
             states[state] += view.state == rcpt_engine_lane_state_name(state);
     }
@@ -243,8 +236,8 @@ double measure_lag_seconds(const struct measure *measure)
     return oldest;
 }
 
-/* Returns the partition's lag in seconds. Unknown figures are left out. */
-static double collect_partition(struct measure *measure, uint32_t slot, int64_t now_ms)
+/* Unknown figures are left out. */
+static void collect_partition(struct measure *measure, uint32_t slot, int64_t now_ms)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;
     struct rcpt_engine_partition_view view =
@@ -259,37 +252,27 @@ static double collect_partition(struct measure *measure, uint32_t slot, int64_t 
         rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_LAG_RECORDS, labels, (double)lag);
     rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_POSITION, labels, (double)view.committed);
     if (lag < 0 && view.oldest_ms < 0)
-        return 0;
-    int64_t shows = shows_ms(measure, &view, lag, now_ms);
-    double seconds = seconds_between(shows, now_ms);
-    rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_LAG_SECONDS, labels, seconds);
-    rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_SHOWS, labels, (double)shows / 1000);
-    return seconds;
+        return;
+    rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_LAG_SECONDS, labels,
+                     seconds_between(shows_ms(measure, &view, lag, now_ms), now_ms));
 }
 
 /* Partitions that were revoked since the last page disappear with begin and end. */
 static void collect_partitions(struct measure *measure)
 {
-    static const enum rcpt_metric each[] = {
-        RCPT_METRIC_PARTITION_POSITION, RCPT_METRIC_PARTITION_LAG_RECORDS,
-        RCPT_METRIC_PARTITION_LAG_SECONDS, RCPT_METRIC_PARTITION_SHOWS};
+    static const enum rcpt_metric each[] = {RCPT_METRIC_PARTITION_POSITION,
+                                            RCPT_METRIC_PARTITION_LAG_RECORDS,
+                                            RCPT_METRIC_PARTITION_LAG_SECONDS};
     int64_t now_ms = app_wall_ms();
-    double oldest = 0;
-    unsigned assigned = 0;
     for (size_t index = 0; index < RCPT_COUNT_OF(each); index++)
         rcpt_metrics_begin(measure->context->metrics, each[index]);
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts_engine(measure->receipts));
          slot++) {
-        if (!rcpt_engine_is_assigned(receipts_engine(measure->receipts), slot))
-            continue;
-        double seconds = collect_partition(measure, slot, now_ms);
-        oldest = seconds > oldest ? seconds : oldest;
-        assigned++;
+        if (rcpt_engine_is_assigned(receipts_engine(measure->receipts), slot))
+            collect_partition(measure, slot, now_ms);
     }
     for (size_t index = 0; index < RCPT_COUNT_OF(each); index++)
         rcpt_metrics_end(measure->context->metrics, each[index]);
-    set(measure, RCPT_METRIC_OLDEST_UNAPPLIED, oldest);
-    set(measure, RCPT_METRIC_PARTITIONS_ASSIGNED, assigned);
 }
 
 /* Unknown figures are left out. */
@@ -306,8 +289,6 @@ static void set_place(struct rcpt_metrics *metrics, const char *reader,
     if (place->owner != RCPT_KAFKA_OWNER_UNKNOWN)
         rcpt_metrics_set(metrics, RCPT_METRIC_PLACE_OWNED, labels,
                          place->owner == RCPT_KAFKA_OWNER_OURS);
-    rcpt_metrics_set(metrics, RCPT_METRIC_TOPIC_PARTITIONS, RCPT_LABELS(reader, place->topic),
-                     place->partition + 1); /* the last of the topic counts */
 }
 
 /* All partitions of the topics, on any instance. */
@@ -315,15 +296,13 @@ static void collect_places(struct measure *measure)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;
     struct app_place place;
-    for (unsigned metric = RCPT_METRIC_TOPIC_PARTITIONS; metric <= RCPT_METRIC_PLACE_OWNED;
-         metric++)
+    for (unsigned metric = RCPT_METRIC_PLACE_POSITION; metric <= RCPT_METRIC_PLACE_OWNED; metric++)
         rcpt_metrics_begin(metrics, metric);
     for (const struct app_places *places = measure->context->places; places != NULL;
          places = app_places_next(places))
         for (size_t index = 0; app_places_get(places, index, &place); index++)
             set_place(metrics, app_places_reader(places), &place);
-    for (unsigned metric = RCPT_METRIC_TOPIC_PARTITIONS; metric <= RCPT_METRIC_PLACE_OWNED;
-         metric++)
+    for (unsigned metric = RCPT_METRIC_PLACE_POSITION; metric <= RCPT_METRIC_PLACE_OWNED; metric++)
         rcpt_metrics_end(metrics, metric);
 }
 
@@ -352,10 +331,7 @@ static void collect_state(struct measure *measure)
     set(measure, RCPT_METRIC_READY, context->ready);
     set(measure, RCPT_METRIC_HALTED, context->halted > 0);
     set(measure, RCPT_METRIC_PAUSED, receipts_hold(measure->receipts) != RECEIPTS_HOLD_NONE);
-    set(measure, RCPT_METRIC_LAST_RELOAD, (double)context->loaded_ms / 1000);
-    set(measure, RCPT_METRIC_LAST_COMMIT, (double)measure_last_commit_ms(measure) / 1000);
     set(measure, RCPT_METRIC_KAFKA_UP, view.kafka_is_healthy);
-    set(measure, RCPT_METRIC_EVICTIONS, (double)view.evictions);
     set(measure, RCPT_METRIC_PARKED, (double)view.parked_rows);
     set(measure, RCPT_METRIC_PARKED_FOR_ALIAS, (double)view.parked_for_alias);
     set(measure, RCPT_METRIC_PARKED_OLDEST, (double)view.parked_oldest_ms / 1000);
@@ -375,10 +351,6 @@ static void collect_maintenance(struct measure *measure)
         rcpt_metrics_begin(metrics, metric);
     if (view.is_known && view.is_wanted)
         set(measure, RCPT_METRIC_MAINTAINED, (double)view.walked_ms / 1000);
-    if (view.is_known)
-        set(measure, RCPT_METRIC_RETIRED, (double)view.retired);
-    if (view.is_known && view.recent >= 0)
-        set(measure, RCPT_METRIC_RECENT_MESSAGES, (double)view.recent);
     if (view.is_known && view.other >= 0)
         set(measure, RCPT_METRIC_OTHER_MESSAGES, (double)view.other);
     if (view.is_known && view.unbooked >= 0)

@@ -1,6 +1,6 @@
-/* Metrics of the process, its log, its HTTP server, its tracer and its intake, which `receiptd run`
- * and `receiptd intake` share. Everything is read when a page is asked for. Called by measure.c,
- * endpoints.c, intake_endpoints.c and run.c. */
+/* Metrics of the process, its log, its tracer and its intake, which `receiptd run` and `receiptd
+ * intake` share. Everything is read when a page is asked for. Called by measure.c, pages_server.c,
+ * intake_endpoints.c and run.c. */
 #include "receiptd/operate/operate.h"
 
 #include <dirent.h>
@@ -50,14 +50,13 @@ static unsigned open_descriptors(void)
     return count > 3 ? count - 3 : 0; /* itself, and the two dots */
 }
 
-/* Suppressed lines were over log.burst; dropped ones met a full pipe. */
+/* Dropped lines met a full pipe. */
 static void measure_log(struct rcpt_metrics *metrics)
 {
     struct rcpt_log_counts counts = rcpt_log_get_counts();
     for (int level = 0; level < RCPT_LOG_LEVEL__COUNT; level++)
         set_of(metrics, RCPT_METRIC_LOG_LINES, rcpt_log_level_name((enum rcpt_log_level)level),
                (double)counts.lines[level]);
-    set(metrics, RCPT_METRIC_LOG_SUPPRESSED, (double)counts.suppressed);
     set(metrics, RCPT_METRIC_LOG_DROPPED, (double)counts.dropped);
 }
 
@@ -75,17 +74,6 @@ void measure_process(struct rcpt_metrics *metrics, int64_t started_ms)
     measure_log(metrics);
 }
 
-/* Only statuses that occurred get a series. */
-void measure_http(struct rcpt_metrics *metrics, const struct rcpt_http_stats *stats)
-{
-    for (int status = 100; status < 600; status++) {
-        char text[12];
-        snprintf(text, sizeof(text), "%d", status);
-        if (stats->status[status] > 0)
-            set_of(metrics, RCPT_METRIC_HTTP_REQUESTS, text, (double)stats->status[status]);
-    }
-}
-
 /* Dropped spans by cause: queue full, refused by the collector, lost with a connection. */
 void measure_tracing(struct rcpt_metrics *metrics, const struct rcpt_tracer_stats *stats)
 {
@@ -93,7 +81,6 @@ void measure_tracing(struct rcpt_metrics *metrics, const struct rcpt_tracer_stat
     set_of(metrics, RCPT_METRIC_SPANS_DROPPED, "full", (double)stats->dropped_full);
     set_of(metrics, RCPT_METRIC_SPANS_DROPPED, "refused", (double)stats->dropped_refused);
     set_of(metrics, RCPT_METRIC_SPANS_DROPPED, "lost", (double)stats->dropped_lost);
-    set(metrics, RCPT_METRIC_SPANS_QUEUE_BYTES, (double)stats->queued_bytes);
 }
 
 /* ---- the intake ---- */
@@ -152,18 +139,12 @@ static void measure_events(struct rcpt_metrics *metrics, const struct rcpt_intak
                          RCPT_LABELS(account, stats->unmapped_sample), 1);
 }
 
-/* Histograms are kept by src/gateways/stats.c in the buckets of the table. */
+/* The histogram is kept by src/gateways/stats.c in the buckets of the table. */
 static void measure_account(struct rcpt_metrics *metrics, const struct rcpt_intake_stats *stats)
 {
     const char *account = stats->account;
-    rcpt_metrics_set(metrics, RCPT_METRIC_INTAKE_ACCOUNT, RCPT_LABELS(account, stats->gateway), 1);
-    set_of(metrics, RCPT_METRIC_INTAKE_REQUESTS, account, (double)stats->requests);
-    set_of(metrics, RCPT_METRIC_INTAKE_COPIES, account, (double)stats->copies);
-    set_of(metrics, RCPT_METRIC_INTAKE_DEAD_LETTERS, account, (double)stats->dead_letters);
     rcpt_metrics_set_histogram(metrics, RCPT_METRIC_INTAKE_ACK_SECONDS, RCPT_LABELS(account),
                                stats->ack_seconds.buckets, stats->ack_seconds.sum);
-    rcpt_metrics_set_histogram(metrics, RCPT_METRIC_INTAKE_REQUEST_EVENTS, RCPT_LABELS(account),
-                               stats->request_events.buckets, stats->request_events.sum);
     measure_answers(metrics, stats);
     measure_events(metrics, stats);
 }
@@ -171,21 +152,15 @@ static void measure_account(struct rcpt_metrics *metrics, const struct rcpt_inta
 /* Evicted, refused and late clients are signs of an attack or of too small limits. */
 static void measure_connections(struct rcpt_metrics *metrics, const struct rcpt_http_stats *stats)
 {
-    set(metrics, RCPT_METRIC_INTAKE_CONNECTIONS, (double)stats->connections);
     set_of(metrics, RCPT_METRIC_INTAKE_CLOSED, "evicted", (double)stats->evicted_connections);
     set_of(metrics, RCPT_METRIC_INTAKE_CLOSED, "refused", (double)stats->refused_connections);
     set_of(metrics, RCPT_METRIC_INTAKE_CLOSED, "timeout", (double)stats->timeouts);
     set_of(metrics, RCPT_METRIC_INTAKE_CLOSED, "tls", (double)stats->tls_failures);
 }
 
-/* Figures of the intake as a whole: records to Kafka, aliases, waiting requests. */
+/* Figures of the intake as a whole: aliases, waiting requests. */
 static void measure_totals(struct rcpt_metrics *metrics, const struct rcpt_intake_totals *totals)
 {
-    set_of(metrics, RCPT_METRIC_INTAKE_RECORDS, "sent", (double)totals->records);
-    set_of(metrics, RCPT_METRIC_INTAKE_RECORDS, "failed", (double)totals->records_failed);
-    set(metrics, RCPT_METRIC_INTAKE_RECORD_BYTES, (double)totals->record_bytes);
-    rcpt_metrics_set_histogram(metrics, RCPT_METRIC_INTAKE_RECORD_EVENTS, RCPT_NO_LABELS,
-                               totals->record_events.buckets, totals->record_events.sum);
     set_of(metrics, RCPT_METRIC_INTAKE_ALIASES, "found", (double)totals->alias_found);
     set_of(metrics, RCPT_METRIC_INTAKE_ALIASES, "missing",
            (double)(totals->alias_asked - totals->alias_found));

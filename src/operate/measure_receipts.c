@@ -44,7 +44,7 @@ void measure_expect_gateway(struct measure_receipts *measured, const char *gatew
 {
     for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++)
         add_dead(measured, (enum rcpt_reject_reason)reason, gateway, 0);
-    for (enum rcpt_metric metric = RCPT_METRIC_EVENTS_PARKED; metric <= RCPT_METRIC_EVENTS_AGED_OUT;
+    for (enum rcpt_metric metric = RCPT_METRIC_EVENTS_PARKED; metric <= RCPT_METRIC_EVENTS_WOKEN;
          metric++)
         rcpt_metrics_add(measured->context->metrics, metric, RCPT_LABELS(gateway), 0);
 }
@@ -107,28 +107,23 @@ static void count_letters(struct measure_receipts *measured, const struct rcpt_b
     }
 }
 
-/* Only batches of new receipts have payload and letters. */
+/* Only batches of new receipts have letters. */
 static void count_commit(struct measure_receipts *measured, const struct rcpt_batch *batch,
                          const struct rcpt_engine_result *result)
 {
     measured->last_commit_ms = app_wall_ms();
-    add(measured, RCPT_METRIC_MESSAGES_CHANGED, result->messages_changed);
     add(measured, RCPT_METRIC_EVENTS_ALIASED, result->moved);
-    if (batch->kind == RCPT_BATCH_RANGES) {
-        add(measured, RCPT_METRIC_RANGE_MESSAGES, result->woken);
+    if (batch->kind == RCPT_BATCH_RANGES)
         add(measured, RCPT_METRIC_RANGES_IDLE, result->ranges_idle);
-    }
     if (batch->kind != RCPT_BATCH_APPLY)
         return; /* measure_effects has counted woken and discarded receipts */
-    add(measured, RCPT_METRIC_RANGES_STORED, batch->range_count);
-    add(measured, RCPT_METRIC_BATCH_BYTES, batch->payload_bytes);
     if (batch->event_count > 0)
         rcpt_metrics_observe(measured->context->metrics, RCPT_METRIC_BATCH_EVENTS, RCPT_NO_LABELS,
                              batch->event_count);
     count_letters(measured, batch);
 }
 
-/* Rolled back events are counted by outcome: they come again in a later batch. */
+/* Transactions are counted by kind and outcome; receipts of one that was rolled back come again. */
 void measure_result(void *context, const struct lane_flight *flight,
                     const struct rcpt_engine_result *result)
 {
@@ -141,9 +136,6 @@ void measure_result(void *context, const struct lane_flight *flight,
                          (double)(uv_hrtime() - flight->sent_ns) / NS_PER_SECOND);
     if (result->outcome == RCPT_ENGINE_COMMITTED)
         count_commit(measured, batch, result);
-    else if (batch->kind == RCPT_BATCH_APPLY)
-        rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_ROLLED_BACK,
-                         RCPT_LABELS(outcome_names[result->outcome]), batch->event_count);
 }
 
 /* ---- outcomes ---- */
@@ -199,8 +191,6 @@ static void add_outcomes(struct measure_receipts *measured, const struct outcome
                          (double)counts->corrections);
         rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_CONTRADICTION, RCPT_LABELS(gateway, "lost"),
                          (double)counts->receipts[RCPT_OUTCOME_LOST]);
-        rcpt_metrics_add(metrics, RCPT_METRIC_STATUSES_IMPLIED, RCPT_LABELS(gateway),
-                         (double)counts->implied);
     }
 }
 
@@ -281,8 +271,6 @@ static void add_parked_end(struct measure_receipts *measured, enum rcpt_batch_ki
     if (kind == RCPT_BATCH_DISCARD) {
         add_dead(measured, RCPT_REJECT_DATABASE, gateway, events);
     } else if (kind == RCPT_BATCH_EXPIRE) {
-        rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_AGED_OUT, RCPT_LABELS(gateway),
-                         (double)events);
         add_dead(measured, RCPT_REJECT_AGED_OUT, gateway, events);
     } else {
         rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_WOKEN, RCPT_LABELS(gateway), (double)events);

@@ -45,11 +45,8 @@ void measure_serve(struct rcpt_metrics *metrics, const struct rcpt_serve *serve)
     for (size_t index = 0; (requests = rcpt_serve_requests(serve, index)) != NULL; index++)
         measure_route(metrics, requests);
     set(metrics, RCPT_METRIC_SERVE_VIEWERS, (double)stats.viewers);
-    set(metrics, RCPT_METRIC_SERVE_EVENTS, (double)stats.events);
     set(metrics, RCPT_METRIC_SERVE_VIEWERS_CUT, (double)stats.viewers_cut);
     set(metrics, RCPT_METRIC_SERVE_WAITING, (double)stats.questions_waiting);
-    set(metrics, RCPT_METRIC_SERVE_QUESTIONS_DROPPED, (double)stats.questions_dropped);
-    set(metrics, RCPT_METRIC_SERVE_LETTERS, (double)stats.letters);
     rcpt_metrics_set_histogram(metrics, RCPT_METRIC_SERVE_WAIT_SECONDS, RCPT_NO_LABELS,
                                stats.wait_seconds.buckets, stats.wait_seconds.sum);
     rcpt_metrics_set_histogram(metrics, RCPT_METRIC_SERVE_QUESTION_SECONDS, RCPT_NO_LABELS,

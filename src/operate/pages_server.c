@@ -26,7 +26,6 @@ static char *write_metrics(void *context, enum rcpt_metrics_format format, size_
                      RCPT_LABELS(RCPT_VERSION, rcpt_kafka_version(), server->config_hash), 1);
     rcpt_metrics_set(metrics, RCPT_METRIC_READY, RCPT_NO_LABELS, server->ready);
     measure_process(metrics, server->started_ms);
-    measure_http(metrics, rcpt_http_stats(server->http));
     server->settings.collect(server->settings.context, metrics);
     char *page = rcpt_metrics_render(metrics, format, size);
     rcpt_metrics_set(metrics, RCPT_METRIC_SCRAPE, RCPT_NO_LABELS,

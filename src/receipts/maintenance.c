@@ -17,14 +17,7 @@ struct maintenance {
 };
 
 /* Columns of sql/control/maintenance. */
-enum {
-    MAINTENANCE_WALKED_MS,
-    MAINTENANCE_RETIRED,
-    MAINTENANCE_RECENT,
-    MAINTENANCE_OTHER,
-    MAINTENANCE_UNBOOKED,
-    MAINTENANCE_UPPER
-};
+enum { MAINTENANCE_WALKED_MS, MAINTENANCE_OTHER, MAINTENANCE_UNBOOKED, MAINTENANCE_UPPER };
 
 static int64_t int_or(const struct rcpt_pg_rows *rows, int column, int64_t otherwise)
 {
@@ -41,8 +34,6 @@ static void on_read(void *context, const struct rcpt_pg_rows *rows)
     maintenance->found =
         (struct receipts_maintenance){.is_known = true,
                                       .walked_ms = int_or(rows, MAINTENANCE_WALKED_MS, 0),
-                                      .retired = int_or(rows, MAINTENANCE_RETIRED, 0),
-                                      .recent = int_or(rows, MAINTENANCE_RECENT, -1),
                                       .other = int_or(rows, MAINTENANCE_OTHER, -1),
                                       .unbooked = int_or(rows, MAINTENANCE_UNBOOKED, 0)};
     if (upper == NULL || !rcpt_id_has_bounds(ids) ||

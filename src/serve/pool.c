@@ -55,9 +55,8 @@ static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t ro
 }
 
 /* Answers without rows and without an error: the asker answers 503. */
-static void drop(struct serve_pool *pool, struct question *question)
+static void drop(struct question *question)
 {
-    pool->serve->stats.questions_dropped++;
     question_answer(question, NULL, NULL);
     question_free(question);
 }
@@ -67,7 +66,7 @@ static void drop_later_than(struct serve_pool *pool, int64_t most_ms, int64_t mo
     int64_t now_ms = (int64_t)uv_now(pool->serve->settings.loop);
     struct question *question;
     while ((question = queue_take_late(&pool->queue, now_ms, most_ms, most_costly_ms)) != NULL)
-        drop(pool, question);
+        drop(question);
 }
 
 /* One question at a time for each connection, so a slow one delays no other. */
@@ -104,10 +103,8 @@ bool serve_ask(struct rcpt_serve *serve, const struct serve_question *asked,
     struct serve_pool *pool = serve->pool;
     int64_t now_ms = (int64_t)uv_now(serve->settings.loop);
     if (pool->up_count == 0 || pool->closing ||
-        !queue_add(&pool->queue, asked, now_ms, on_answer, context)) {
-        serve->stats.questions_dropped++;
+        !queue_add(&pool->queue, asked, now_ms, on_answer, context))
         return false;
-    }
     send_waiting(pool);
     return true;
 }

@@ -282,7 +282,6 @@ static void on_worked(uv_work_t *work, int status)
     uint64_t *place = place_of(serve, redrive->request->caller);
     RCPT_ASSERT(place != NULL);
     *place = 0;
-    serve->stats.letters += (uint64_t)redrive->counts.moved;
     if (redrive->counts.moved > 0)
         rcpt_log_info("serve",
                       "the token %s moved %" PRId64 " dead letters (%" PRId64

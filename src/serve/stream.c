@@ -26,9 +26,8 @@ static int64_t now_of(const struct serve_stream *stream)
 
 /* ---- writing ---- */
 
-/* Writes to the viewers that are ready, and counts the `events`. */
-static void write_to(struct serve_stream *stream, const struct audience *audience, const char *text,
-                     size_t size, unsigned events)
+/* Writes to the viewers that are ready. */
+static void write_to(const struct audience *audience, const char *text, size_t size)
 {
     struct rcpt_http_piece *piece = rcpt_http_piece_new(text, size);
     for (struct viewer *viewer = audience->viewers; viewer != NULL; viewer = viewer->next) {
@@ -39,7 +38,6 @@ static void write_to(struct serve_stream *stream, const struct audience *audienc
             continue;
         }
         rcpt_http_answer_share(viewer->http, piece);
-        stream->serve->stats.events += events;
     }
     rcpt_http_piece_release(piece);
 }
@@ -52,40 +50,38 @@ static void put_health(const struct serve_stream *stream, char text[160])
 }
 
 /* Names that are too long to be told are fetched instead. */
-static void tell(struct serve_stream *stream, const struct audience *audience,
-                 const struct serve_changes *changes)
+static void tell(const struct audience *audience, const struct serve_changes *changes)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = rcpt_open_memory(&text, &size);
-    unsigned events = serve_put_changes(out, &audience->sight, changes);
+    serve_put_changes(out, &audience->sight, changes);
     RCPT_ASSERT(fclose(out) == 0);
     if (size > STREAM_MOST_TEXT) {
         struct serve_changes all = *changes;
         all.is_all = true;
-        tell(stream, audience, &all);
+        tell(audience, &all);
     } else if (size > 0) {
-        write_to(stream, audience, text, size, events);
+        write_to(audience, text, size);
     }
     free(text);
 }
 
 /* Viewers of one campaign get its funnel with the news, a moment later. */
-static void note(struct serve_stream *stream, struct audience *audience,
-                 const struct serve_changes *changes)
+static void note(struct audience *audience, const struct serve_changes *changes)
 {
     audience->changed |= serve_has_changed(&audience->sight, changes);
     if (changes->health[0] != '\0')
-        write_to(stream, audience, changes->health, strlen(changes->health), 1);
+        write_to(audience, changes->health, strlen(changes->health));
 }
 
 static void tell_all(struct serve_stream *stream, const struct serve_changes *changes)
 {
     for (struct audience *audience = stream->audiences; audience != NULL; audience = audience->next)
         if (audience->sight.campaign != NULL)
-            note(stream, audience, changes);
+            note(audience, changes);
         else
-            tell(stream, audience, changes);
+            tell(audience, changes);
 }
 
 /* Viewers are also behind after an outage between two polls, because the old snapshot may be of
@@ -120,7 +116,7 @@ static void tell_funnel(struct serve_stream *stream, const struct audience *audi
     serve_put_funnel(out, audience->sight.campaign, stream->changed_at,
                      stream->count / ASKS_A_SECOND, funnel);
     RCPT_ASSERT(fclose(out) == 0);
-    write_to(stream, audience, text, size, 1);
+    write_to(audience, text, size);
     free(text);
 }
 
@@ -173,7 +169,7 @@ static void on_funnels(void *context, const struct rcpt_pg_rows *rows,
         if (funnel != NULL)
             tell_funnel(stream, each, funnel);
         else if (each->asked_as > 0)
-            tell(stream, each, &all);
+            tell(each, &all);
         each->asked_as = 0;
     }
     free(funnels);
@@ -269,7 +265,7 @@ static void catch_up(struct serve_stream *stream, const struct audience *audienc
     struct audience one = {.sight = audience->sight, .viewers = &alone};
     struct serve_changes changes = {.changed_at = stream->changed_at, .is_all = true};
     put_health(stream, changes.health);
-    tell(stream, &one, &changes);
+    tell(&one, &changes);
     viewer->missed = false;
 }
 
@@ -310,7 +306,7 @@ static void beat(struct serve_stream *stream)
     static const char text[] = ": still here\n\n";
     stream->beat_ms = now_of(stream) + HEARTBEAT_MS;
     for (struct audience *each = stream->audiences; each != NULL; each = each->next)
-        write_to(stream, each, text, sizeof(text) - 1, 0);
+        write_to(each, text, sizeof(text) - 1);
 }
 
 void serve_stream_tick(struct serve_stream *stream)

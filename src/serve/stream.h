@@ -79,9 +79,9 @@ struct serve_changes {
 void serve_put_health(char text[160], bool up, const char *behind_s);
 /* Whether a part of this sight may have changed. */
 bool serve_has_changed(const struct serve_sight *sight, const struct serve_changes *changes);
-/* Health and campaigns as one text, so each viewer is woken once. Returns the number of events. */
-unsigned serve_put_changes(FILE *out, const struct serve_sight *sight,
-                           const struct serve_changes *changes);
+/* Health and campaigns as one text, so each viewer is woken once. */
+void serve_put_changes(FILE *out, const struct serve_sight *sight,
+                       const struct serve_changes *changes);
 /* A campaign with its funnel, which the database has made as JSON. A client should not ask for
  * other parts of the campaign more often than every `pause_s`. */
 void serve_put_funnel(FILE *out, const char *campaign, const char *changed_at, unsigned pause_s,

@@ -72,21 +72,17 @@ bool serve_has_changed(const struct serve_sight *sight, const struct serve_chang
     return changed;
 }
 
-unsigned serve_put_changes(FILE *out, const struct serve_sight *sight,
-                           const struct serve_changes *changes)
+void serve_put_changes(FILE *out, const struct serve_sight *sight,
+                       const struct serve_changes *changes)
 {
-    unsigned events = changes->health[0] != '\0';
     fputs(changes->health, out);
     if (changes->is_all) {
         put_campaign(out, sight->campaign, changes->changed_at);
-        return events + 1;
+        return;
     }
     size_t count = changes->rows != NULL ? rcpt_pg_rows_count(changes->rows) : 0;
     for (size_t row = 1; row < count; row++)
-        if (concerns(sight, changes, row)) {
+        if (concerns(sight, changes, row))
             put_campaign(out, rcpt_pg_rows_text(changes->rows, row, CHANGES_CAMPAIGN_ID),
                          changes->changed_at);
-            events++;
-        }
-    return events;
 }

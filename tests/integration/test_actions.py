@@ -889,7 +889,7 @@ def test_a_record_that_kafka_refuses_is_given_up_with_the_reason_and_its_neighbo
     (shown,) = world.installation.json("actions", "show", str(dead["id"]))
     assert (shown["subject"], shown["target"], shown["attempt"]) == ("large", str(small), 8)
     assert str(small) in shown["answer"] and "too large" in shown["answer"].lower(), shown
-    assert Operations(process).figures().get_one("receiptd_actions_dead_total") == 1
+    Operations(process).wait_for_figure("receiptd_actions", lambda value: value == 1, status="dead")
     broker_takes = ConfigResource(ConfigResource.Type.TOPIC, str(small), set_config={"max.message.bytes": "100000"})
     small.services.admin.alter_configs([broker_takes])[broker_takes].result(30)
     assert "1 actions will be tried again" in world.installation.command("actions", "retry", str(dead["id"])).stdout

@@ -26,7 +26,7 @@ def test_partitions_that_another_program_took_are_seen_and_not_green(create_worl
     world = create_world(partitions=8)
     process, pages = begin(world)
     wait_for(lambda: {place["owner"] for place in places(pages).values()} == {"receiptd"}, 30, "all are ours")
-    assert pages.figures().get_one("receiptd_topic_partitions", reader="receipts") == 8
+    assert len(pages.figures().label_values("receiptd_topic_partition_owned", "partition")) == 8
     with closing(Foreigner(world, f"receiptd-{world.topic}")) as foreigner:
         wait_for(lambda: len(foreigner.partitions()) == 4, 30, "it has half of them")
         began = time.monotonic()
@@ -91,7 +91,7 @@ def test_the_topics_of_folds_are_seen_as_well(create_world, create_topic):
         return len(found) == 3 and all(place["owner"] == "receiptd" and place["lag_records"] == 0 for place in found.values())
 
     process.wait_for(all_known, 60, "all places are known")
-    assert pages.figures().get_one("receiptd_topic_partitions", reader="folds", topic=str(events)) == 3
+    assert pages.figures().get_one("receiptd_topic_partition_owned", reader="folds", topic=str(events)) == 3
     process.stop()
 
 

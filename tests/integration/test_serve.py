@@ -968,11 +968,11 @@ def test_metrics_say_what_readers_asked_and_how_long_it_took(create_site, comman
     assert requests == {("200", "/campaigns"): 3, ("400", "/campaigns"): 1, ("401", "/campaigns"): 1, ("404", "none"): 1, ("200", "page"): 1,
                         ("200", "/campaigns/{campaign}/recipients"): 1, ("200", "/stream"): 4}
     assert found["receiptd_serve_request_seconds_count", "/campaigns"] == 5 == found["receiptd_serve_request_seconds_bucket", "/campaigns", "+Inf"]
-    assert found["receiptd_serve_viewers",] == 4 and found["receiptd_serve_events_total",] >= 4
+    assert found["receiptd_serve_viewers",] == 4
     states = {key[1]: value for key, value in found.items() if key[0] == "receiptd_serve_connections"}
     assert sum(states.values()) == 2 and states["down"] == 0 and found["receiptd_serve_questions_waiting",] == 0
     assert found["receiptd_serve_question_seconds_count",] >= 10
-    assert found["receiptd_serve_questions_dropped_total",] == 0 == found["receiptd_serve_viewers_cut_total",]
+    assert found["receiptd_serve_viewers_cut_total",] == 0
     assert ("receiptd_records_received_total",) in found if command == "run" else ("receiptd_records_received_total",) not in found
     for stream in streams:
         stream.close()

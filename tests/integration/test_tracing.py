@@ -178,7 +178,6 @@ def test_a_collector_that_does_not_answer_costs_spans_and_nothing_else(create_wo
     world.feed(per_second=20_000).join()
     world.finish(process)  # exact, as ever
     pages.wait_for_figure("receiptd_spans_dropped_total", lambda value: value > 0, reason="full")
-    assert pages.figures().get_one("receiptd_spans_queue_bytes") <= 65536
     began = time.monotonic()
     process.stop(timeout=60)  # its end does not wait for the collector, whose request has 10 s
     assert "took longer than shutdown.deadline" not in process.log()

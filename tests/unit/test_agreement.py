@@ -101,7 +101,7 @@ def test_each_key_of_the_configuration_stands_in_a_section_of_the_pages():
 def test_something_counts_each_metric():
     sources = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.c"))
     metrics = re.findall(r"^METRIC\((\w+),", read("include/receiptd/host/metrics_rows.h"), re.MULTILINE)
-    assert len(metrics) > 100 and [name for name in metrics if not re.search(rf"\bRCPT_METRIC_{name}\b", sources)] == []
+    assert len(metrics) > 80 and [name for name in metrics if not re.search(rf"\bRCPT_METRIC_{name}\b", sources)] == []
 
 
 def test_a_key_that_may_change_is_copied_only_where_a_reload_copies_it_again():

@@ -653,8 +653,6 @@ static void a_letter_holds_the_bytes_of_its_element(void **state)
         seen = true;
     }
     assert_true(seen);
-    assert_int_equal(world.flying[0]->payload_bytes,
-                     strlen("{\"message_id\":\"\",\"status\":\"SENT\"}") + strlen(id));
     for (uint32_t lane = 0; lane < 4; lane++)
         if (world.flying[lane] != NULL)
             commit(&world, lane);

@@ -997,7 +997,7 @@ static void test_a_handler_may_lose_its_client_in_the_middle(void **state)
     hear(fixture, client, &ended);
     assert_true(ended);
     assert_int_equal(rcpt_http_stats(fixture->server)->connections, 0);
-    assert_int_equal(rcpt_http_stats(fixture->server)->status[418], 1);
+    assert_int_equal(rcpt_http_stats(fixture->server)->answers[4], 1);
     close(client);
     client = dial(fixture);
     say(client, "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");

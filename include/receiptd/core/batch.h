@@ -111,10 +111,9 @@ struct rcpt_batch {
     uint32_t signature_code_count;
     struct rcpt_batch_event *events;
     uint32_t event_count;
-    bool has_flags;         /* an event names flags beside its status */
-    bool has_orgs;          /* a message's receipts name an organisation */
-    bool has_held;          /* a message's receipts are parked, since one delivers a part */
-    uint64_t payload_bytes; /* sum over events */
+    bool has_flags; /* an event names flags beside its status */
+    bool has_orgs;  /* a message's receipts name an organisation */
+    bool has_held;  /* a message's receipts are parked, since one delivers a part */
     const struct rcpt_record **records;
     const char **record_topics; /* topic and partition of records[i] */
     int32_t *record_partitions;

@@ -90,8 +90,8 @@ struct rcpt_engine_result {
 struct rcpt_engine_stats {             /* since start; for logs and metrics */
     uint64_t records, events, rejects; /* admitted */
     uint64_t bytes;                    /* of records held now */
-    /* `dropped_*` are records; `gaps` are offsets that the log itself skipped */
-    uint64_t dropped_old, dropped_rewinding, gaps;
+    uint64_t dropped_old;              /* records */
+    uint64_t gaps;                     /* offsets that the log itself skipped */
     uint64_t batches, events_committed, letters_committed, messages_changed, events_parked,
         events_woken, events_expired, events_moved;
     uint64_t fenced, retries, data_errors, unknown;  /* transactions by outcome */

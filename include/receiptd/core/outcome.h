@@ -29,9 +29,9 @@ bool rcpt_outcome_is_on_path(const struct rcpt_ladder *ladder, int16_t ancestor,
  * before. */
 bool rcpt_outcome_is_correction(const struct rcpt_ladder *ladder, int16_t old, int16_t new);
 
-struct rcpt_outcome_counts { /* receipts; corrections and implied: messages and stages */
+struct rcpt_outcome_counts {
     uint64_t receipts[RCPT_OUTCOME__COUNT];
-    uint64_t corrections, implied;
+    uint64_t corrections; /* messages */
 };
 
 struct rcpt_outcome_group { /* messages of one fate, whose receipts named the same */

@@ -8,15 +8,11 @@
 #define RCPT_INTAKE_CODES       12u
 #define RCPT_INTAKE_SAMPLE_SIZE 33u
 
-struct rcpt_intake_histogram {
+struct rcpt_intake_histogram {                 /* of seconds */
     uint64_t buckets[RCPT_INTAKE_BUCKETS + 1]; /* the last one has no upper bound */
     double sum;
     uint64_t count;
 };
-
-/* Upper bounds: seconds to the acknowledgement, and events. */
-extern const double rcpt_intake_second_bounds[RCPT_INTAKE_BUCKETS];
-extern const double rcpt_intake_event_bounds[RCPT_INTAKE_BUCKETS];
 
 struct rcpt_intake_code {
     unsigned code; /* 0: free */
@@ -25,28 +21,25 @@ struct rcpt_intake_code {
 
 struct rcpt_intake_stats {
     const char *account, *gateway;
-    uint64_t requests, copies;          /* copies: requests whose key was seen before */
+    uint64_t requests;
     uint64_t events, aliased, unrouted; /* unrouted: went out under the gateway's id */
     uint64_t verdicts[RCPT_INTAKE_VERDICT__COUNT];
     uint64_t drops[RCPT_INTAKE_DROP__COUNT];
-    uint64_t dead_letters, failed; /* failed: requests that Kafka did not acknowledge */
-    uint64_t throttled;            /* requests above the account's rate */
-    uint64_t turned_away;          /* requests while Kafka was away or memory full */
+    uint64_t failed;      /* requests that Kafka did not acknowledge */
+    uint64_t throttled;   /* requests above the account's rate */
+    uint64_t turned_away; /* requests while Kafka was away or memory full */
     struct rcpt_intake_code codes[RCPT_INTAKE_CODES];
     char unmapped_sample[RCPT_INTAKE_SAMPLE_SIZE]; /* the last status that no table knew */
     struct rcpt_intake_histogram ack_seconds;      /* request complete to answer */
-    struct rcpt_intake_histogram request_events;
 };
 
 struct rcpt_intake_totals {
-    uint64_t records, record_bytes, records_failed;
-    struct rcpt_intake_histogram record_events; /* batch sizes */
-    uint64_t alias_lookups, alias_asked, alias_found, alias_failed;
+    uint64_t records; /* that the producer took */
+    uint64_t alias_asked, alias_found, alias_failed;
     size_t waiting_bytes, waiting_requests; /* gauges */
 };
 
-void rcpt_intake_observe(struct rcpt_intake_histogram *histogram, const double *bounds,
-                         double value);
+void rcpt_intake_observe(struct rcpt_intake_histogram *histogram, double seconds);
 void rcpt_intake_count_code(struct rcpt_intake_stats *stats, unsigned code);
 /* Keeps the gateway's word, or "other" where it could be more than a word: anything but letters,
  * digits, '_', '.' and '-', more than 32 bytes, more than six digits. */

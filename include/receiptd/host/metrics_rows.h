@@ -14,11 +14,6 @@ METRIC(PAUSED, "receiptd_paused", GAUGE,
 /* what came in */
 METRIC(RECORDS_RECEIVED, "receiptd_records_received_total", COUNTER,
        .help = "Records that were taken in from Kafka")
-METRIC(RECORDS_DROPPED, "receiptd_records_dropped_total", COUNTER, LABELS("cause"), .most = 2,
-       .help = "Records that Kafka delivered and that were not taken in: old (applied already) or "
-               "rewinding (above a position that is read again)")
-METRIC(OFFSETS_SKIPPED, "receiptd_offsets_skipped_total", COUNTER,
-       .help = "Offsets that the log does not have: retention, compaction, aborted transactions")
 METRIC(EVENTS_RECEIVED, "receiptd_events_received_total", COUNTER, LABELS("gateway"),
        .most = MOST_GATEWAYS,
        .help = "Valid receipts in the records received, by the `gateway` that they name")
@@ -46,25 +41,14 @@ METRIC(EVENTS_PARKED, "receiptd_events_parked_total", COUNTER, LABELS("gateway")
        .most = MOST_GATEWAYS, .help = "Receipts parked until their message's row exists")
 METRIC(EVENTS_WOKEN, "receiptd_events_woken_total", COUNTER, LABELS("gateway"),
        .most = MOST_GATEWAYS, .help = "Parked receipts that were applied since")
-METRIC(EVENTS_AGED_OUT, "receiptd_events_aged_out_total", COUNTER, LABELS("gateway"),
-       .most = MOST_GATEWAYS,
-       .help = "Parked receipts that became dead letters after parked.max_age")
 METRIC(EVENTS_ALIASED, "receiptd_events_aliased_total", COUNTER,
        .help = "Parked receipts that got a message id when their alias landed")
-METRIC(RANGES_STORED, "receiptd_ranges_stored_total", COUNTER,
-       .help = "Receipts of all messages to a person up to a time, as they came")
 METRIC(RANGES_IDLE, "receiptd_ranges_idle_total", COUNTER,
-       .help = "Of these, those that had no message to raise, such as repetitions")
-METRIC(RANGE_MESSAGES, "receiptd_range_messages_total", COUNTER,
-       .help = "Receipts that they came to, one for each message; they were parked and woken")
+       .help = "Receipts of all messages to a person up to a time that had no message to raise, "
+               "such as repetitions")
 METRIC(EVENTS_DEAD, "receiptd_events_dead_total", COUNTER, LABELS("reason", "gateway"),
        .most = 22 * MOST_GATEWAYS,
        .help = "Dead letters written, by reason; gateway as far as the letter names one")
-METRIC(STATUSES_IMPLIED, "receiptd_statuses_implied_total", COUNTER, LABELS("gateway"),
-       .most = MOST_GATEWAYS,
-       .help = "Stages counted because a later one was reported and they were not")
-METRIC(MESSAGES_CHANGED, "receiptd_messages_changed_total", COUNTER,
-       .help = "Message rows that were updated")
 METRIC(TRANSITIONS, "receiptd_transitions_total", COUNTER, LABELS("status"), .most = 128,
        .help = "Messages that came to stand in the status")
 
@@ -73,12 +57,8 @@ METRIC(TRANSACTIONS, "receiptd_transactions_total", COUNTER, LABELS("kind", "out
        .help = "Transactions of lanes by kind and outcome (unknown: the connection was lost)")
 METRIC(BATCH_EVENTS, "receiptd_batch_events", HISTOGRAM, .bounds = event_bounds,
        .help = "Receipts of a committed batch")
-METRIC(BATCH_BYTES, "receiptd_batch_payload_bytes_total", COUNTER, BYTES,
-       .help = "Payload of the receipts in committed batches")
 METRIC(TRANSACTION_SECONDS, "receiptd_transaction_seconds", HISTOGRAM, SECONDS,
        .bounds = second_bounds, .help = "From sending a lane's transaction to its answer")
-METRIC(RETRIES, "receiptd_retries_total", COUNTER,
-       .help = "Transactions rolled back for a passing reason")
 METRIC(FENCE_CONFLICTS, "receiptd_fence_conflicts_total", COUNTER,
        .help = "Transactions that found another position than they expected")
 METRIC(EXCLUSIVITY_CONFLICTS, "receiptd_exclusivity_conflicts_total", COUNTER,
@@ -88,15 +68,9 @@ METRIC(EXCLUSIVITY_MESSAGES, "receiptd_exclusivity_messages_total", COUNTER,
                "that the fence rolled back because another owner had moved its positions")
 METRIC(RESYNCS, "receiptd_resyncs_total", COUNTER, LABELS("direction"), .most = 3,
        .help = "Positions compared with the database: same, ahead (others moved it) or back")
-METRIC(EVENTS_ROLLED_BACK, "receiptd_events_rolled_back_total", COUNTER, LABELS("outcome"),
-       .most = 6, .help = "Receipts of transactions that did not commit, or whose answer was lost")
 METRIC(RECORDS_REPLAYED, "receiptd_records_replayed_total", COUNTER,
        .help = "Offsets that are read again because the database went back")
 METRIC(REWINDS, "receiptd_rewinds_total", COUNTER, .help = "Times that a partition was set back")
-METRIC(EVICTIONS, "receiptd_evictions_total", COUNTER,
-       .help = "Stalled sessions that were ended for blocking a lane")
-METRIC(LAST_COMMIT, "receiptd_last_commit_timestamp_seconds", GAUGE, SECONDS,
-       .help = "When a lane's transaction was committed last")
 
 /* how far it is */
 METRIC(PARTITION_POSITION, "receiptd_partition_position", GAUGE, LABELS("topic", "partition"),
@@ -106,11 +80,6 @@ METRIC(PARTITION_LAG_RECORDS, "receiptd_partition_lag_records", GAUGE, LABELS("t
 METRIC(PARTITION_LAG_SECONDS, "receiptd_partition_lag_seconds", GAUGE, SECONDS,
        LABELS("topic", "partition"), .most = MOST_PARTITIONS,
        .help = "Age of the oldest record that is not applied; 0 without any")
-METRIC(PARTITION_SHOWS, "receiptd_partition_applied_timestamp_seconds", GAUGE, SECONDS,
-       LABELS("topic", "partition"), .most = MOST_PARTITIONS,
-       .help = "The database shows this partition as of this time")
-METRIC(OLDEST_UNAPPLIED, "receiptd_oldest_unapplied_seconds", GAUGE, SECONDS,
-       .help = "Age of the oldest record that is not applied, over all partitions")
 METRIC(PARKED, "receiptd_parked_events", GAUGE,
        .help = "Receipts that wait for their message's row")
 METRIC(PARKED_OLDEST, "receiptd_parked_oldest_seconds", GAUGE, SECONDS,
@@ -122,13 +91,8 @@ METRIC(QUEUE_BYTES, "receiptd_queue_bytes", GAUGE, BYTES,
 METRIC(QUEUE_BUDGET, "receiptd_queue_budget_bytes", GAUGE, BYTES,
        .help = "Limit of that memory, memory.budget")
 METRIC(LANES, "receiptd_lanes", GAUGE, LABELS("state"), .most = 8, .help = "Lanes in each state")
-METRIC(LANE_RECORDS, "receiptd_lane_queued_records", GAUGE, LABELS("lane"), .most = 256,
-       .help = "Records that the lane holds")
 
 /* Kafka and PostgreSQL */
-METRIC(TOPIC_PARTITIONS, "receiptd_topic_partitions", GAUGE, LABELS("reader", "topic"), .most = 300,
-       .help = "Partitions that the topic has, whoever consumes them; reader: receipts, folds or "
-               "actions")
 METRIC(PLACE_POSITION, "receiptd_topic_partition_position", GAUGE,
        LABELS("reader", "topic", "partition"), .most = MOST_PARTITIONS,
        .help = "Everything below this offset is applied, by whichever instance; of all partitions")
@@ -140,8 +104,6 @@ METRIC(PLACE_OWNED, "receiptd_topic_partition_owned", GAUGE, LABELS("reader", "t
        .most = MOST_PARTITIONS,
        .help = "1 while the group has given the partition to a receiptd, 0 while nobody or another "
                "program has it; absent while that is not known")
-METRIC(PARTITIONS_ASSIGNED, "receiptd_partitions_assigned", GAUGE,
-       .help = "Partitions that this instance consumes")
 METRIC(REBALANCES, "receiptd_rebalances_total", COUNTER, LABELS("kind"), .most = 3,
        .help = "Times that the group gave partitions (assigned) or took them (revoked, lost)")
 METRIC(KAFKA_UP, "receiptd_kafka_up", GAUGE, .help = "1 while the brokers answer")
@@ -165,12 +127,6 @@ METRIC(BACKENDS_MOST, "receiptd_postgres_server_connections_max", GAUGE,
 METRIC(MAINTAINED, "receiptd_maintained_timestamp_seconds", GAUGE, SECONDS,
        .help = "When receiptd maintain last ended a walk of all tables; 0: never; absent where the "
                "configuration leaves it nothing to do")
-METRIC(RETIRED, "receiptd_retired_messages_total", COUNTER,
-       .help = "Messages that were deleted, by whomever, with their partitions or one by one, as "
-               "PostgreSQL's statistics count them; begins again where those do")
-METRIC(RECENT_MESSAGES, "receiptd_inbox_recent_messages", GAUGE,
-       .help = "Messages in the inbox's recent set, as of the last vacuum or ANALYZE; absent where "
-               "there is no such set")
 METRIC(OTHER_MESSAGES, "receiptd_inbox_other_messages", GAUGE,
        .help = "Messages in the default partition of receiptd's own inbox, as PostgreSQL's "
                "statistics count them; absent where there is none")
@@ -182,23 +138,17 @@ METRIC(PARTITIONS_AHEAD, "receiptd_inbox_partitions_ahead", GAUGE,
                "partition; below 0: there is none for messages of now; absent without partitions")
 
 /* the intake */
-METRIC(INTAKE_ACCOUNT, "receiptd_intake_account_info", .type = RCPT_METRIC_INFO,
-       LABELS("account", "gateway"), .most = MOST_ACCOUNTS, OF_INTAKE,
-       .help = "Accounts of the intake and their adapters")
-METRIC(INTAKE_REQUESTS, "receiptd_intake_requests_total", COUNTER, LABELS("account"),
-       .most = MOST_ACCOUNTS, OF_INTAKE, .help = "Webhooks that came for an account")
 METRIC(INTAKE_ANSWERS, "receiptd_intake_answers_total", COUNTER, LABELS("account", "code"),
-       .most = 12 * MOST_ACCOUNTS, OF_INTAKE, .help = "Their answers by HTTP status")
+       .most = 12 * MOST_ACCOUNTS, OF_INTAKE, .help = "Webhooks by the HTTP status of their answer")
 METRIC(INTAKE_VERIFICATIONS, "receiptd_intake_verifications_total", COUNTER,
        LABELS("account", "verdict"), .most = 6 * MOST_ACCOUNTS, OF_INTAKE,
-       .help = "What their signatures were found to be: verified, unverified (and that is "
-               "allowed), missing, bad, stale, needs_certificate")
+       .help =
+           "Webhooks by what their signatures were found to be: verified, unverified (and that is "
+           "allowed), missing, bad, stale, needs_certificate")
 METRIC(INTAKE_REFUSED, "receiptd_intake_refused_total", COUNTER, LABELS("account", "cause"),
        .most = 3 * MOST_ACCOUNTS, OF_INTAKE,
        .help = "Webhooks that were to come again: rate (429), unavailable (Kafka away or memory "
                "full), unacknowledged (Kafka did not confirm in time)")
-METRIC(INTAKE_COPIES, "receiptd_intake_copies_total", COUNTER, LABELS("account"),
-       .most = MOST_ACCOUNTS, OF_INTAKE, .help = "Signed webhooks that had been answered before")
 METRIC(INTAKE_EVENTS, "receiptd_intake_events_total", COUNTER, LABELS("account", "id"),
        .most = 3 * MOST_ACCOUNTS, OF_INTAKE,
        .help = "Receipts sent to Kafka, by where their message id came from: request, alias, "
@@ -212,19 +162,9 @@ METRIC(INTAKE_DROPS, "receiptd_intake_drops_total", COUNTER, LABELS("account", "
 METRIC(INTAKE_UNMAPPED_STATUS, "receiptd_intake_unmapped_status_info", .type = RCPT_METRIC_INFO,
        LABELS("account", "status"), .most = MOST_ACCOUNTS, OF_INTAKE,
        .help = "The last status of the account that no table knew; other: more than a word")
-METRIC(INTAKE_DEAD_LETTERS, "receiptd_intake_dead_letters_total", COUNTER, LABELS("account"),
-       .most = MOST_ACCOUNTS, OF_INTAKE, .help = "Records sent to intake.dead_letter_topic")
 METRIC(INTAKE_ACK_SECONDS, "receiptd_intake_ack_seconds", HISTOGRAM, SECONDS, LABELS("account"),
        .most = MOST_ACCOUNTS, .bounds = ack_bounds, OF_INTAKE,
        .help = "From the complete webhook to its answer, behind Kafka's acknowledgement")
-METRIC(INTAKE_REQUEST_EVENTS, "receiptd_intake_request_events", HISTOGRAM, LABELS("account"),
-       .most = MOST_ACCOUNTS, .bounds = size_bounds, OF_INTAKE, .help = "Receipts in a webhook")
-METRIC(INTAKE_RECORDS, "receiptd_intake_records_total", COUNTER, LABELS("result"), .most = 2,
-       OF_INTAKE, .help = "Records given to Kafka (sent), and those that it did not take (failed)")
-METRIC(INTAKE_RECORD_BYTES, "receiptd_intake_record_bytes_total", COUNTER, BYTES, OF_INTAKE,
-       .help = "Their sizes")
-METRIC(INTAKE_RECORD_EVENTS, "receiptd_intake_record_events", HISTOGRAM, .bounds = size_bounds,
-       OF_INTAKE, .help = "Receipts that were aggregated into a record")
 METRIC(
     INTAKE_ALIASES, "receiptd_intake_alias_lookups_total", COUNTER, LABELS("result"), .most = 3,
     OF_INTAKE,
@@ -233,8 +173,6 @@ METRIC(INTAKE_WAITING_REQUESTS, "receiptd_intake_waiting_requests", GAUGE, OF_IN
        .help = "Webhooks that wait for their answer")
 METRIC(INTAKE_WAITING_BYTES, "receiptd_intake_waiting_bytes", GAUGE, BYTES, OF_INTAKE,
        .help = "Receipts on their way to Kafka; intake.memory is the limit")
-METRIC(INTAKE_CONNECTIONS, "receiptd_intake_connections", GAUGE, OF_INTAKE,
-       .help = "Connections of gateways")
 METRIC(INTAKE_CLOSED, "receiptd_intake_connections_closed_total", COUNTER, LABELS("cause"),
        .most = 4, OF_INTAKE,
        .help = "Connections that the intake ended: evicted (for newer ones), refused (too "
@@ -244,20 +182,12 @@ METRIC(INTAKE_CLOSED, "receiptd_intake_connections_closed_total", COUNTER, LABEL
 METRIC(FOLD_EVENTS, "receiptd_fold_events_total", COUNTER, LABELS("rule"), .most = 100,
        .help = "Events that a rule took into groups; like all of folds from the database, the same "
                "on every instance")
-METRIC(FOLD_GROUPS, "receiptd_fold_groups_total", COUNTER, LABELS("rule"), .most = 100,
-       .help = "Groups that were opened")
-METRIC(FOLD_FOLDED, "receiptd_fold_folded_total", COUNTER, LABELS("rule"), .most = 100,
-       .help = "Events that found their group open: no publication of their own")
 METRIC(FOLD_PUBLISHED, "receiptd_fold_published_total", COUNTER, LABELS("rule", "cause"),
        .most = 400,
        .help = "Publications claimed: the group was idle, on hold for too long, full, or its rule "
                "removed")
-METRIC(FOLD_AVOIDABLE, "receiptd_fold_avoidable_total", COUNTER, LABELS("rule"), .most = 100,
-       .help = "Groups that opened again within the window after their publication")
 METRIC(FOLD_OPEN, "receiptd_fold_open_groups", GAUGE, LABELS("rule"), .most = 100,
        .help = "Groups that wait to be published")
-METRIC(FOLD_RATIO, "receiptd_fold_ratio", GAUGE, LABELS("rule"), .most = 100,
-       .help = "Share of the events that were folded")
 METRIC(
     FOLD_SKIPPED, "receiptd_fold_skipped_total", COUNTER, LABELS("topic"), .most = 100,
     .help =
@@ -274,10 +204,6 @@ METRIC(PIPELINE_BEGIN_LAG, "receiptd_pipeline_begin_lag_seconds", GAUGE,
        .help = "Age of what this instance made runs of last: how far that is behind receipts")
 METRIC(ACTIONS, "receiptd_actions", GAUGE, LABELS("status"), .most = 3,
        .help = "Actions that are held, running or dead, over all instances")
-METRIC(ACTIONS_IN_FLIGHT, "receiptd_actions_in_flight", GAUGE,
-       .help = "Actions that this instance carries out")
-METRIC(ACTION_LANES, "receiptd_action_lanes", GAUGE,
-       .help = "Shards of actions that this instance schedules")
 METRIC(ACTION_LATE_SECONDS, "receiptd_action_late_seconds", HISTOGRAM, SECONDS,
        .bounds = second_bounds,
        .help = "How long after it was due an action was claimed for the first time")
@@ -286,12 +212,8 @@ METRIC(ACTION_ATTEMPTS, "receiptd_action_attempts_total", COUNTER, LABELS("targe
 METRIC(ACTION_CALL_SECONDS, "receiptd_action_call_seconds", HISTOGRAM, SECONDS, LABELS("target"),
        .most = MOST_TARGETS, .bounds = second_bounds,
        .help = "Webhooks from their start to the end of the answer")
-METRIC(ACTIONS_DECIDED, "receiptd_actions_decided_total", COUNTER,
-       .help = "Waits that were over and steps that were passed over")
 METRIC(ACTIONS_DEFERRED, "receiptd_actions_deferred_total", COUNTER,
        .help = "How often a due action had to wait for a limit")
-METRIC(ACTIONS_DEAD_TOTAL, "receiptd_actions_dead_total", COUNTER,
-       .help = "Actions that were given up")
 METRIC(ACTION_OVERLAPS, "receiptd_action_overlaps_total", COUNTER,
        .help = "Results that came after their action had been claimed again, over all instances: "
                "none of them counted")
@@ -308,8 +230,6 @@ METRIC(SERVE_SECONDS, "receiptd_serve_request_seconds", HISTOGRAM, SECONDS, LABE
        .help = "From a request to its answer; of a stream to its beginning, of a list to its end")
 METRIC(SERVE_VIEWERS, "receiptd_serve_viewers", GAUGE, OF_SERVE,
        .help = "Clients that follow a stream")
-METRIC(SERVE_EVENTS, "receiptd_serve_events_total", COUNTER, OF_SERVE,
-       .help = "Events sent to viewers")
 METRIC(SERVE_VIEWERS_CUT, "receiptd_serve_viewers_cut_total", COUNTER, OF_SERVE,
        .help = "Viewers that did not read, and were cut off")
 METRIC(SERVE_CONNECTIONS, "receiptd_serve_connections", GAUGE, LABELS("state"), .most = 3, OF_SERVE,
@@ -320,11 +240,6 @@ METRIC(SERVE_WAIT_SECONDS, "receiptd_serve_wait_seconds", HISTOGRAM, SECONDS,
        .bounds = second_bounds, OF_SERVE, .help = "How long questions waited for a connection")
 METRIC(SERVE_QUESTION_SECONDS, "receiptd_serve_question_seconds", HISTOGRAM, SECONDS,
        .bounds = second_bounds, OF_SERVE, .help = "How long the database took to answer them")
-METRIC(SERVE_QUESTIONS_DROPPED, "receiptd_serve_questions_dropped_total", COUNTER, OF_SERVE,
-       .help = "Questions that were not asked: the database was away, or too many waited for too "
-               "long")
-METRIC(SERVE_LETTERS, "receiptd_serve_letters_redriven_total", COUNTER, OF_SERVE,
-       .help = "Dead letters that operators moved by the interface")
 
 /* the process */
 METRIC(LOOP_DELAY, "receiptd_loop_delay_seconds", HISTOGRAM, SECONDS, .bounds = delay_bounds,
@@ -333,23 +248,15 @@ METRIC(SCRAPE, "receiptd_scrape_seconds", GAUGE, SECONDS, OF_ALL,
        .help = "How long the loop took to make the page before this one")
 METRIC(RELOADS, "receiptd_reloads_total", COUNTER, LABELS("result"), .most = 2,
        .help = "Reloads of the configuration: applied or refused")
-METRIC(LAST_RELOAD, "receiptd_last_reload_timestamp_seconds", GAUGE, SECONDS,
-       .help = "When the configuration in effect was read")
 METRIC(LOG_LINES, "receiptd_log_lines_total", COUNTER, LABELS("level"), .most = 4, OF_ALL,
        .help = "Log lines written")
-METRIC(LOG_SUPPRESSED, "receiptd_log_lines_suppressed_total", COUNTER, OF_ALL,
-       .help = "Log lines above log.burst of one kind")
 METRIC(LOG_DROPPED, "receiptd_log_lines_dropped_total", COUNTER, OF_ALL,
        .help = "Log lines lost because the error output was not read")
-METRIC(HTTP_REQUESTS, "receiptd_http_requests_total", COUNTER, LABELS("code"), .most = 32, OF_ALL,
-       .help = "Answers of the HTTP server by status")
 METRIC(SPANS_EXPORTED, "receiptd_spans_exported_total", COUNTER, OF_ALL,
        .help = "Spans that the collector has taken")
 METRIC(SPANS_DROPPED, "receiptd_spans_dropped_total", COUNTER, LABELS("reason"), .most = 3, OF_ALL,
        .help = "Spans dropped: the queue was full (full), the collector refused them (refused), or "
                "did not answer (lost)")
-METRIC(SPANS_QUEUE_BYTES, "receiptd_spans_queue_bytes", GAUGE, BYTES, OF_ALL,
-       .help = "Memory of spans that wait for the collector")
 METRIC(PROCESS_CPU, "process_cpu_seconds_total", COUNTER, SECONDS, OF_ALL,
        .help = "Processor time, user and system")
 METRIC(PROCESS_RSS, "process_resident_memory_bytes", GAUGE, BYTES, OF_ALL,

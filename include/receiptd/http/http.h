@@ -97,8 +97,7 @@ struct rcpt_http_answer {
 
 struct rcpt_http_stats { /* since the start, but for the gauges */
     uint64_t accepted, refused_connections, evicted_connections, requests;
-    uint64_t answers[6];  /* by the first digit of the status */
-    uint64_t status[600]; /* by status */
+    uint64_t answers[6]; /* by the first digit of the status */
     uint64_t bytes_in, bytes_out, timeouts, rate_limited, tls_failures;
     size_t connections, waiting_requests, body_bytes; /* gauges */
 };

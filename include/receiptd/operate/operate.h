@@ -50,7 +50,6 @@ int64_t measure_last_commit_ms(const struct measure *measure); /* since 1970; 0:
 
 /* The process and its log; started_ms: since 1970. */
 void measure_process(struct rcpt_metrics *metrics, int64_t started_ms);
-void measure_http(struct rcpt_metrics *metrics, const struct rcpt_http_stats *stats);
 void measure_tracing(struct rcpt_metrics *metrics, const struct rcpt_tracer_stats *stats);
 void measure_intake(struct rcpt_metrics *metrics, const struct rcpt_intake *intake);
 

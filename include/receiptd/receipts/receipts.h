@@ -194,12 +194,11 @@ struct receipts_view receipts_look(const struct receipts *receipts);
 
 /* Progress and backlog of `receiptd maintain`, by an answer of the database some seconds ago. */
 struct receipts_maintenance {
-    bool is_known;         /* the database has answered */
-    bool is_wanted;        /* the configuration leaves something to it */
-    bool has_partitions;   /* of our own inbox, by ids with a time: spans_ahead counts */
-    int64_t walked_ms;     /* since 1970, when it last ended a walk; 0: never */
-    int64_t retired;       /* messages that went, since statistics begin */
-    int64_t recent, other; /* rows of the recent set and of the default partition; -1: none */
+    bool is_known;       /* the database has answered */
+    bool is_wanted;      /* the configuration leaves something to it */
+    bool has_partitions; /* of our own inbox, by ids with a time: spans_ahead counts */
+    int64_t walked_ms;   /* since 1970, when it last ended a walk; 0: never */
+    int64_t other;       /* rows of the default partition; -1: none */
     /* partitions that have left and are not booked; -1: partitions are not taken away */
     int64_t unbooked;
     double spans_ahead; /* from now to the end of the last partition */

@@ -62,10 +62,7 @@ struct rcpt_serve_requests { /* of one route */
 };
 
 struct rcpt_serve_stats {
-    uint64_t events;            /* sent to viewers */
-    uint64_t viewers_cut;       /* did not read */
-    uint64_t questions_dropped; /* waited too long, or found the queue full */
-    uint64_t letters;           /* moved by redrives */
+    uint64_t viewers_cut;                                       /* did not read */
     struct rcpt_serve_histogram wait_seconds, question_seconds; /* for a connection; of an answer */
     size_t viewers, redrives, questions_waiting, lines, lines_up, lines_busy; /* now */
 };
