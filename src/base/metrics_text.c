@@ -258,7 +258,7 @@ static void write_row(const struct rcpt_metric_row *row, FILE *out)
         fprintf(out, "%s`%s`", index > 0 ? ", " : " ", row->labels[index]);
     if (row->most > 0)
         fprintf(out, " (≤ %u)", row->most);
-    fprintf(out, " | %s |\n", row->help);
+    fprintf(out, " | %s | %s |\n", row->help, row->who);
 }
 
 /* scripts/update-docs writes the page from here, and a test compares the two. */
@@ -276,8 +276,11 @@ void rcpt_metrics_write_reference(const struct rcpt_metric_row *rows, size_t cou
           "The number in brackets is the most series of a name; further ones count in one series "
           "whose labels say `other`.\n"
           "\n"
-          "| name | type | unit | labels | meaning |\n"
-          "|---|---|---|---|---|\n",
+          "The last column names an alert, a panel of the dashboard or a section that looks at the "
+          "metric.\n"
+          "\n"
+          "| name | type | unit | labels | meaning | looked at by |\n"
+          "|---|---|---|---|---|---|\n",
           out);
     for (size_t index = 0; index < count; index++)
         write_row(&rows[index], out);

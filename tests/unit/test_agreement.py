@@ -104,6 +104,25 @@ def test_something_counts_each_metric():
     assert len(metrics) > 80 and [name for name in metrics if not re.search(rf"\bRCPT_METRIC_{name}\b", sources)] == []
 
 
+def panels(found):
+    for panel in found:
+        yield from panels(panel.get("panels", []))
+        yield f"panel {panel['title']}", " ".join(target["expr"] for target in panel.get("targets", []))
+
+
+def test_each_metric_is_looked_at_where_its_row_says():
+    rules = re.split(r"- alert: ", read("config/prometheus/rules.yaml"))[1:]
+    looking = [(f"alert {rule.split()[0]}", re.search(r"expr:(.*?)\n +(?:for|labels):", rule, re.DOTALL)[1]) for rule in rules]
+    looking += panels(json.loads(read("config/grafana/receiptd.json"))["panels"])
+    looking += [(f"{page.name}, {section.partition(chr(10))[0]}", section) for page in (ROOT / "docs").glob("*.md") if page.name != "metrics.md"
+                for section in re.split(r"^#+ ", page.read_text(), flags=re.MULTILINE)[1:]]
+    rows = re.findall(r'^METRIC\(\s*\w+, "(\w+)".*?\.who = "(.+?)"', read("include/receiptd/host/metrics_rows.h"), re.MULTILINE | re.DOTALL)
+    assert len(rows) == len(re.findall(r"^METRIC\(", read("include/receiptd/host/metrics_rows.h"), re.MULTILINE))
+    for name, who in rows:
+        seen = re.compile(rf"\b{name}(?:_bucket|_sum|_count)?\b")
+        assert any(place == who and seen.search(text) for place, text in looking), f"{name}: {who} does not look at it"
+
+
 def test_a_key_that_may_change_is_copied_only_where_a_reload_copies_it_again():
     """A module reads the configuration when it needs a value, or it has a function for the reload. Actions begin anew as a whole."""
     row = r'^    [A-Z]+\(\s*(?:[A-Z]+, )?"[\w.]+",\s+(?:LIST_)?(?:AT\()?([\w.]+)\)?,([^"]*)'

@@ -280,6 +280,7 @@ static void every_row_is_complete_and_well_named(void **state)
         const struct rcpt_metric_row *row = &table[index];
         check_name(row);
         assert_true(strlen(row->help) > 5 && !ends_with(row->help, "."));
+        assert_non_null(row->who);
         assert_int_equal(row->bounds != NULL, row->type == RCPT_METRIC_HISTOGRAM);
         assert_int_equal(row->labels[0] != NULL, row->most > 0);
         for (unsigned other = 0; other < index; other++)

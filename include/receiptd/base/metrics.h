@@ -32,6 +32,7 @@ struct rcpt_metric_row {
     unsigned most;        /* series; 0: as many as one thing of the kind can have, one */
     const double *bounds; /* of a histogram's buckets, ascending, the last is 0 */
     unsigned part;        /* of the process that has it, for rcpt_metrics_hide */
+    const char *who;      /* looks at it: "alert NAME", "panel TITLE" or "PAGE.md, SECTION" */
     const char *help;     /* one sentence without its period */
 };
 
