@@ -202,7 +202,7 @@ bench: all bench-programs ## the figures
 
 C_FILES := $(sort $(wildcard src/*.c src/*/*.c src/*/*/*.c tests/*/*.c))
 H_FILES := $(sort $(wildcard include/*/*/*.h include/*/*/*/*.h src/*/*.h src/*/*/*.h tests/*/*.h))
-SCRIPTS_SH := $(shell grep -lE '^\#!/bin/sh' scripts/* tests/*/* .ci/* 2> /dev/null) scripts/lib.sh
+SCRIPTS_SH := $(shell grep -lE '^\#!/bin/sh' scripts/* tests/*/* .ci/* 2> /dev/null) $(wildcard scripts/lib/*.sh)
 SCRIPTS_PY := scripts/check-docs scripts/rights scripts/structure $(wildcard scripts/*.py tests/*.py tests/*/*.py tests/*/*/*.py)
 
 check: check-format check-tidy check-cppcheck check-gcc check-clang check-scripts check-docs check-structure ## format, lints, warnings of both compilers

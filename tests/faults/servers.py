@@ -19,8 +19,8 @@ ROLE = "daemon"  # what receiptd connects as: no superuser
 
 
 def library(command):
-    """Runs functions of scripts/lib.sh, one test at a time, for they may fetch something; returns what they print."""
-    script = f'ROOT={ROOT}; . "$ROOT/scripts/lib.sh"; mkdir -p "$BUILD/log"; exec 9> "$BUILD/log/library.lock"; flock 9; {command}'
+    """Runs functions of scripts/lib, one test at a time, for they may fetch something; returns what they print."""
+    script = f'ROOT={ROOT}; . "$ROOT/scripts/lib/packages.sh"; . "$ROOT/scripts/lib/servers.sh"; mkdir -p "$BUILD/log"; exec 9> "$BUILD/log/library.lock"; flock 9; {command}'
     return subprocess.run(["sh", "-euc", script], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
 
 

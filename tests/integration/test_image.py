@@ -68,6 +68,6 @@ def test_its_copy_list_holds_all_that_its_build_needs_and_the_image_runs(tmp_pat
 
 
 def test_its_packages_are_those_that_the_build_needs_everywhere():
-    names = subprocess.run(["sh", "-c", f"ROOT={ROOT}; . {ROOT}/scripts/lib.sh; echo $PACKAGES_BUILD ca-certificates tzdata"],
+    names = subprocess.run(["sh", "-c", f"ROOT={ROOT}; . {ROOT}/scripts/lib/packages.sh; echo $PACKAGES_BUILD ca-certificates tzdata"],
                            capture_output=True, text=True, check=True).stdout.split()
     assert Dockerfile(DOCKERFILE.read_text()).packages == set(names)

@@ -1,6 +1,6 @@
 """Requests signed, or at least accepted, by a gateway's own library: sign.py SDK COUNT SEED, one JSON object a line.
 
-Runs in a process of its own for each library, whose packages are first in its path (scripts/lib.sh, fetch_sdk).
+Runs in a process of its own for each library, whose packages are first in its path (scripts/lib/fetch.sh, fetch_sdk).
 """
 
 import base64

@@ -30,7 +30,7 @@ REFUSED = 77
 @pytest.fixture(params=PACKAGES)
 def requests(request):
     sdk = request.param
-    script = f'set -eu; ROOT={shlex.quote(str(ROOT))}; . "$ROOT/scripts/lib.sh"; fetch_sdk {sdk} {PACKAGES[sdk]}'
+    script = f'set -eu; ROOT={shlex.quote(str(ROOT))}; . "$ROOT/scripts/lib/fetch.sh"; fetch_sdk {sdk} {PACKAGES[sdk]}'
     folder = subprocess.run(["sh", "-c", script], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout.strip()
     signed = subprocess.run(["/usr/bin/python3", ROOT / "tests/sdk/sign.py", sdk, str(COUNT), str(SEED)], env={"PYTHONPATH": folder}, check=True,
                             stdout=subprocess.PIPE, text=True).stdout
