@@ -2,6 +2,15 @@
 # Packages of Debian: which ones are needed for what, installing them, and a whole Debian in a directory.
 . "$ROOT/scripts/lib/common.sh"
 
+# Each script that sources this takes --no-install anywhere among its arguments: the same as RECEIPTD_INSTALL=no.
+for argument in "$@"; do
+    shift
+    case $argument in
+    --no-install) export RECEIPTD_INSTALL=no ;;
+    *) set -- "$@" "$argument" ;;
+    esac
+done
+
 # NAME|OTHER: the first that this release of Debian has.
 PACKAGES_BUILD="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-dev libyaml-dev libuv1-dev zlib1g-dev
     libssl-dev libcurl4-openssl-dev libllhttp-dev|node-llhttp"
@@ -16,9 +25,9 @@ PACKAGES_PAGE="chromium chromium-driver python3-selenium"
 PACKAGES_CONTAINER="podman runc mmdebstrap ca-certificates"
 PACKAGES_KUBERNETES="$PACKAGES_CONTAINER etcd-server containerd containernetworking-plugins iproute2 util-linux openssl"
 
-# missing_packages NAME…: those of which no alternative is installed.
+# missing_packages NAME…: those of which no alternative is installed, each once.
 missing_packages() {
-    for mp_names in "$@"; do
+    for mp_names in $(printf '%s\n' "$@" | sort -u); do
         # shellcheck disable=SC2046 # a list
         case " $(dpkg-query -W -f '${db:Status-Status} ' $(alternatives "$mp_names") 2> /dev/null)" in
         *" installed "*) ;;
@@ -66,18 +75,15 @@ known_packages() {
     done
 }
 
-# install_packages NAME…: asks apt only when something is missing.
+# install_packages NAME…: says what is missing, and then asks apt for it. RECEIPTD_INSTALL=no: says it and ends.
 install_packages() {
     in_missing=$(missing_packages "$@")
     [ -n "$in_missing" ] || return 0
     command -v apt-get > /dev/null || die "this is not Debian: install yourself what it calls: $in_missing"
-    if ! is_root; then
-        if ! { command -v sudo > /dev/null && sudo -v; }; then
-            die "packages are missing and neither root nor sudo is at hand; run as root (of NAME|OTHER give the one that your Debian has):" \
-                "apt-get install --no-install-recommends $in_missing"
-        fi
-    fi
-    say "installing: $in_missing"
+    in_hint="run as root (of NAME|OTHER give the one that your Debian has): apt-get install --no-install-recommends $in_missing"
+    [ "${RECEIPTD_INSTALL:-yes}" != no ] || die "packages are missing, and it is told to install none (--no-install); $in_hint"
+    say "installs: $in_missing"
+    is_root || { command -v sudo > /dev/null && sudo -v; } || die "packages are missing, and neither root nor sudo is at hand; $in_hint"
     attempts 3 quietly apt-update.log apt_get update || die "apt-get update failed"
     # shellcheck disable=SC2086 # a list
     in_missing=$(known_packages $in_missing)
