@@ -277,8 +277,6 @@ group_systemd() {
 
 # A real Chromium looks at receiptd serve.
 group_page() {
-    # shellcheck disable=SC2086 # a list
-    install_packages $PACKAGES_PAGE
     needs build make all || return 0
     step "scripts/demo" quietly demo.log scripts/demo --plain --pace 0
     run_pytest -p no:xdist tests/page
@@ -322,8 +320,6 @@ group_integration_asan() {
 group_kubernetes() {
     needs root is_root || return 0
     needs go command -v go || return 0
-    # shellcheck disable=SC2086 # a list
-    install_packages $PACKAGES_KUBERNETES
     needs build make all || return 0
     needs kubernetes quietly kubernetes-build.log scripts/kubernetes/build "$BUILD/kubernetes/bin" || return 0
     needs images scripts/kubernetes/images "$BUILD/kubernetes/images" || return 0
@@ -345,8 +341,6 @@ group_kubernetes() {
 
 # A long command of its own too.
 group_valgrind() {
-    # shellcheck disable=SC2086 # a list
-    install_packages valgrind
     needs build make all || return 0
     rm -rf "$LOGS/valgrind"
     (
