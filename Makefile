@@ -147,6 +147,8 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LINKED) $(BUILD)/receiptd.a
 	@mkdir -p $(@D)
 	$(LINK) $(LINK_EXTRA) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LINK_LIBS) $(LDLIBS_ALL)
 
+# scripts/test -k NAME
+$(UNIT) $(SIMULATION) $(INTEGRATION): $(BUILD)/obj/tests/support/filter.o
 $(SIMULATION): $(SIMULATOR)
 $(INTEGRATION): $(HARNESS)
 # It stops a batch between its flights.

@@ -1,6 +1,11 @@
 # shellcheck shell=sh disable=SC2030,SC2031,SC2154
-# The groups of scripts/test: what each runs, and how its results are counted. The caller has $group and $LOGS. A group's commands
-# run in a subshell.
+# The groups of scripts/test: what each runs, and how its results are counted. The caller has $group, $LOGS, and what was chosen by
+# -k: $name and $arguments. A group's commands run in a subshell.
+
+# chosen NAME: whether the group runs that test file or step, by -k: its own name, or that of a test inside.
+chosen() {
+    case ${1##*/} in *"$name"*) ;; *) grep -q "^static void .*$name.*(void \*\*" "$1" 2> /dev/null ;; esac
+}
 
 # The results of a group go through files, for its commands run in subshells, beside those of other groups.
 count() { # PASSED FAILED SKIPPED
@@ -14,6 +19,7 @@ took() {
 
 # step NAME COMMAND…: one test that passes when the command does.
 step() {
+    chosen "$1" || return 0
     echo "== $1"
     sp_name=$1
     sp_began=$(date +%s)
@@ -50,9 +56,10 @@ cmocka() {
     # shellcheck disable=SC2086 # words, or none
     printf '%s\n' "$@" | $low xargs -P "$cm_jobs" -I '{}' sh -c '
         [ -x "$1" ] || exit 0
+        case ${1##*/} in *"$3"*) ;; *) export RECEIPTD_TEST_FILTER="*$3*" ;; esac
         result=$2/$(basename "$1") began=$(date +%s) status=0
         timeout 1200 "$1" > "$result.output" 2>&1 < /dev/null || status=$?
-        echo "$status $(($(date +%s) - began))" > "$result.status"' sh '{}' "$cm_results"
+        echo "$status $(($(date +%s) - began))" > "$result.status"' sh '{}' "$cm_results" "$name"
     for cm_program in "$@"; do
         [ -x "$cm_program" ] || continue
         echo "== $cm_program"
@@ -86,10 +93,10 @@ cmocka() {
     done
 }
 
-# programs BUILD KIND: the test programs built from tests/KIND/test_*.c
+# programs BUILD KIND: the chosen ones of the test programs built from tests/KIND/test_*.c
 programs() {
     for pr_source in tests/"$2"/test_*.c; do
-        [ -f "$pr_source" ] && echo "$1/tests/$2/$(basename "$pr_source" .c)"
+        chosen "$pr_source" && echo "$1/tests/$2/$(basename "$pr_source" .c)"
     done
     return 0
 }
@@ -98,8 +105,9 @@ programs() {
 run_pytest() {
     py_status=0
     export RECEIPTD_TEST_FAILED="$LOGS/$group.again"
+    [ -z "$name" ] || set -- "$@" -k "$name"
     # shellcheck disable=SC2086 # words, or none
-    ${PYTEST_PREFIX:-} "$PYTHON" -m pytest -q --color=no -rfEs --durations=20 --durations-min=3 "$@" > "$LOGS/$group.output" 2>&1 < /dev/null || py_status=$?
+    ${PYTEST_PREFIX:-} "$PYTHON" -m pytest -q --color=no -rfEs --durations=20 --durations-min=3 "$@" $arguments > "$LOGS/$group.output" 2>&1 < /dev/null || py_status=$?
     cat "$LOGS/$group.output"
     sed -nE "s/^([0-9]+)\.[0-9]+s (call|setup|teardown) +/\1 $group: /p" "$LOGS/$group.output" >> "$LOGS/times"
     [ "$py_status" -ne 5 ] || return 0 # nothing collected
@@ -172,16 +180,23 @@ group_build() {
     step "make all" make all
 }
 
+# run_programs JOBS SANITIZER PROGRAM…: builds and runs them.
+run_programs() {
+    rp_jobs=$1 rp_sanitizer=$2
+    shift 2
+    [ $# -gt 0 ] || return 0
+    needs build make ${rp_sanitizer:+"SANITIZE=$rp_sanitizer"} "$@" || return 0
+    cmocka "$rp_jobs" "$@"
+}
+
 group_unit() {
-    needs build make unit-programs || return 0
     # shellcheck disable=SC2046 # a list
-    cmocka 4 $(programs build unit)
+    run_programs 4 "" $(programs build unit)
 }
 
 group_unit_asan() {
-    needs build make SANITIZE=address unit-programs || return 0
     # shellcheck disable=SC2046 # a list
-    cmocka 4 $(programs build/asan unit)
+    run_programs 4 address $(programs build/asan unit)
 }
 
 # Tests of code with threads: the log's, libuv's and librdkafka's, beside ours. All other code runs on one. (integration-c tests
@@ -189,17 +204,14 @@ group_unit_asan() {
 group_tsan() {
     gt_threads='/test_(log|http|kafka|notify|pg_|report|tracer|webhook|consumer|producer|transactor)'
     # shellcheck disable=SC2046 # a list
-    set -- $(programs build/tsan unit | grep -E "$gt_threads") $(programs build/tsan integration | grep -E "$gt_threads" | grep -v faults)
-    needs build make SANITIZE=thread "$@" || return 0
-    cmocka 4 "$@"
+    run_programs 4 thread $({ programs build/tsan unit && programs build/tsan integration; } | grep -E "$gt_threads" | grep -v faults)
 }
 
 # Plants some defects too, the quick ones: a change of the code that a patch touches must update the patch. scripts/campaign
 # mutants runs the whole list.
 group_simulation() {
-    needs build make SANITIZE=address simulation-programs || return 0
     # shellcheck disable=SC2046 # a list
-    cmocka 1 $(programs build/asan simulation)
+    run_programs 1 address $(programs build/asan simulation)
     step "patches of planted defects fit" tests/mutants/mutants.py --check
     step "planted defects are found" scripts/campaign mutants --fast --seeds 3000 --only epoch-ignored --only redelivery-accepted \
         --only forgotten-idle-lane --only wrong-sort-order --only gap-accepted-after-a-rewind
@@ -227,14 +239,10 @@ group_model() {
 group_fuzz() {
     needs build make SANITIZE=address fuzz || return 0
     for fz_source in tests/fuzz/*.c; do
-        [ -f "$fz_source" ] || continue
         fz_target=$(basename "$fz_source" .c)
         set -- "tests/fuzz/corpus/$fz_target"/*
-        if [ -f "$1" ]; then
-            step "$fz_target: $# inputs" timeout 600 "build/asan/tests/fuzz/$fz_target" -rss_limit_mb=1024 "$@"
-        else
-            step "$fz_target: no corpus, 2000 runs" timeout 600 "build/asan/tests/fuzz/$fz_target" -runs=2000 -seed=1
-        fi
+        [ -f "$1" ] || set -- -runs=2000 -seed=1
+        step "$fz_target" timeout 600 "build/asan/tests/fuzz/$fz_target" -rss_limit_mb=1024 "$@"
     done
 }
 
@@ -252,16 +260,24 @@ group_integration_c() {
     integration_programs build
 }
 
-# Four workers, since most of a test is waiting.
+FOLDERS_INTEGRATION="tests/integration tests/oracle tests/simulation tests/unit"
+
+# Four workers, since most of a test is waiting. Tests that were asked for by name run one by one, whatever their marks.
 group_integration() {
     needs build make all integration-programs || return 0
-    side_by_side 4 "" tests/integration tests/oracle tests/simulation tests/unit
+    # shellcheck disable=SC2086 # a list
+    if [ -n "$name" ]; then
+        run_pytest -p no:xdist $FOLDERS_INTEGRATION
+    else
+        side_by_side 4 "" $FOLDERS_INTEGRATION
+    fi
 }
 
 # On servers of its own, so that it need not wait for the group above.
 group_integration_alone() {
     needs build make all integration-programs || return 0
-    one_by_one "" tests/integration tests/oracle tests/simulation tests/unit
+    # shellcheck disable=SC2086 # a list
+    one_by_one "" $FOLDERS_INTEGRATION
 }
 
 group_smoke() {
@@ -369,10 +385,12 @@ fetch_clang_format() {
 group_lint() {
     fetch_clang_format
     for gl_check in format tidy cppcheck gcc clang scripts docs structure; do
+        set -- "check-$gl_check"
         # Only gcc compiles into build, for which other tracks may wait.
-        case $gl_check in
-        gcc) (low='' && step "check-gcc" flock "$LOGS/build.lock" make --keep-going BUILD_GCC=build check-gcc) ;;
-        *) step "check-$gl_check" make --keep-going check-$gl_check ;;
-        esac
+        if [ "$gl_check" = gcc ]; then
+            (low='' && step "check-gcc" flock "$LOGS/build.lock" make --keep-going BUILD_GCC=build "$@")
+        else
+            step "check-$gl_check" make --keep-going "$@"
+        fi
     done
 }
