@@ -1,10 +1,23 @@
 # shellcheck shell=sh disable=SC2030,SC2031,SC2154
-# The groups of scripts/test: what each runs, and how its results are counted. The caller has $group, $LOGS, and what was chosen by
-# -k: $name and $arguments. A group's commands run in a subshell.
+# The groups of scripts/test: what each runs, and how its results are counted. The caller has $group, $LOGS, and what was chosen:
+# $name and $arguments (-k), or $changed and $LOGS/plan (--changed). A group's commands run in a subshell.
 
-# chosen NAME: whether the group runs that test file or step, by -k: its own name, or that of a test inside.
+# chosen NAME: whether the group runs that test file or step. -k chooses by name, also of the tests inside; --changed has a plan.
 chosen() {
-    case ${1##*/} in *"$name"*) ;; *) grep -q "^static void .*$name.*(void \*\*" "$1" 2> /dev/null ;; esac
+    if [ -n "$changed" ]; then
+        grep -qxF -e "$group *" -e "$group $1" "$LOGS/plan"
+    else
+        case ${1##*/} in *"$name"*) ;; *) grep -q "^static void .*$name.*(void \*\*" "$1" 2> /dev/null ;; esac
+    fi
+}
+
+# paths PATH…: those that pytest gets; of a plan only what it lists.
+paths() {
+    if [ -n "$changed" ] && ! grep -qxF "$group *" "$LOGS/plan"; then
+        sed -n "s#^$group tests/#tests/#p" "$LOGS/plan"
+    else
+        printf '%s\n' "$@"
+    fi
 }
 
 # The results of a group go through files, for its commands run in subshells, beside those of other groups.
@@ -265,37 +278,41 @@ FOLDERS_INTEGRATION="tests/integration tests/oracle tests/simulation tests/unit"
 # Four workers, since most of a test is waiting. Tests that were asked for by name run one by one, whatever their marks.
 group_integration() {
     needs build make all integration-programs || return 0
-    # shellcheck disable=SC2086 # a list
+    # shellcheck disable=SC2046,SC2086 # lists
     if [ -n "$name" ]; then
         run_pytest -p no:xdist $FOLDERS_INTEGRATION
     else
-        side_by_side 4 "" $FOLDERS_INTEGRATION
+        side_by_side 4 "" $(paths $FOLDERS_INTEGRATION)
     fi
 }
 
 # On servers of its own, so that it need not wait for the group above.
 group_integration_alone() {
     needs build make all integration-programs || return 0
-    # shellcheck disable=SC2086 # a list
-    one_by_one "" $FOLDERS_INTEGRATION
+    # shellcheck disable=SC2046,SC2086 # lists
+    one_by_one "" $(paths $FOLDERS_INTEGRATION)
 }
 
 group_smoke() {
     needs build make all || return 0
-    run_pytest -n 2 --dist loadgroup tests/integration tests/unit -m smoke
+    # shellcheck disable=SC2046 # a list
+    run_pytest -n 2 --dist loadgroup $(paths tests/integration tests/unit) -m smoke
 }
 
 # A real systemd and the Debian package in it; skipped with a reason where no machine can be made.
 group_systemd() {
     needs build make all || return 0
-    run_pytest tests/systemd
+    # shellcheck disable=SC2046 # a list
+    run_pytest $(paths tests/systemd)
 }
 
 # A real Chromium looks at receiptd serve.
 group_page() {
     needs build make all || return 0
     step "scripts/demo" quietly demo.log scripts/demo --plain --pace 0
-    run_pytest -p no:xdist tests/page
+    # shellcheck disable=SC2046 # a list
+    set -- $(paths tests/page)
+    [ $# -eq 0 ] || run_pytest -p no:xdist "$@"
 }
 
 group_otel() {
@@ -386,6 +403,8 @@ group_lint() {
     fetch_clang_format
     for gl_check in format tidy cppcheck gcc clang scripts docs structure; do
         set -- "check-$gl_check"
+        # shellcheck disable=SC2046 # a list
+        [ "$changed$gl_check" != 1tidy ] || set -- $(sed -n 's#^lint \(.*\)\.c$#build/tidy/\1.ok#p' "$LOGS/plan")
         # Only gcc compiles into build, for which other tracks may wait.
         if [ "$gl_check" = gcc ]; then
             (low='' && step "check-gcc" flock "$LOGS/build.lock" make --keep-going BUILD_GCC=build "$@")

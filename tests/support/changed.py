@@ -1,0 +1,288 @@
+"""What a change touches: the plan of scripts/test --changed.
+
+usage: python3 -m support.changed [BASE]
+
+Prints lines "GROUP ITEM" for scripts/test; ITEM is a test file, a step of the group, or * for the whole group. On stderr it says
+what was selected and why. C tests follow from the compiler's dependency files, Python tests from the table below.
+"""
+
+import fnmatch
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Tests of tests/integration (without test_, Python's without .py) for the files whose path begins so; the longest beginning counts.
+# tests/unit/test_changed.py fails where a folder has no row, a row no file, or a test no row.
+TESTS = {
+    "config/": "prometheus",
+    "config/container": "image manifests hardening",
+    "config/debian": "hardening",
+    "config/grafana": "prometheus",
+    "config/kubernetes": "manifests prometheus",
+    "config/prometheus": "prometheus alerts manifests",
+    "config/receiptd": "notify hardening",
+    "docs/features": "features",
+    "sql/actions": "sql_actions actions generate_sql",
+    "sql/command": "commands explain parked positions recent generate_sql",
+    "sql/command/audit": "sql_funnel dimensions groups external_partitions rules",
+    "sql/command/explain": "explain",
+    "sql/command/inbox": "mapped_inbox",
+    "sql/command/recent": "recent",
+    "sql/control": "control on_call recent generate_sql sql_rules sql_snapshot",
+    "sql/erase": "erase",
+    "sql/expiry": "expire",
+    "sql/fold": "sql_folds folds generate_sql",
+    "sql/functions": "sql_apply sql_funnel sql_retention sql_groups sql_dimensions rights",
+    "sql/functions/action": "sql_actions actions rights",
+    "sql/functions/alias": "sql_origin origin rights",
+    "sql/functions/erase": "erase rights",
+    "sql/functions/fold": "sql_folds folds rights",
+    "sql/functions/group": "sql_groups groups rights",
+    "sql/functions/inbox": "mapped_inbox mapped_shapes sql_inbox_view rights",
+    "sql/functions/map_inbox": "mapped_inbox mapped_shapes sql_inbox_view rights",
+    "sql/intake": "intake origin",
+    "sql/lane": "sql_apply sql_counts sql_parking sql_races sql_rules sql_statements flights exact generate_sql plans",
+    "sql/lane/decide_recent": "sql_recent recent generate_sql plans",
+    "sql/lane/groups": "sql_groups groups generate_sql",
+    "sql/lane/keys": "sql_rules rules machine generate_sql",
+    "sql/lane/range": "sql_ranges ranges generate_sql",
+    "sql/migrate": "roles rights mapped_inbox mapped_shapes sql_inbox_view your_table",
+    "sql/partitions": "partitions external_partitions layouts",
+    "sql/retire": "retire retire_faults sql_retention sql_parts",
+    "sql/serve": "serve serve_names",
+    "sql/tables": "rights roles generate_sql sql_apply sql_funnel sql_positions commands",
+    "sql/views": "sql_funnel sql_groups rights serve",
+    "src/actions": "actions sql_actions",
+    "src/app": "start_stop ready green_light",
+    "src/base": "start_stop bad_input metrics",
+    "src/commands": "commands generate_sql",
+    "src/commands/audit": "sql_funnel dimensions groups external_partitions",
+    "src/commands/dead": "commands bad_input",
+    "src/commands/erase": "erase",
+    "src/commands/expire": "expire",
+    "src/commands/explain": "explain",
+    "src/commands/funnel": "commands sql_funnel dimensions",
+    "src/commands/generate": "generate_sql",
+    "src/commands/inbox": "mapped_inbox mapped_shapes layouts",
+    "src/commands/intake": "intake_try commands",
+    "src/commands/limits": "hardening",
+    "src/commands/migrate": "roles rights mapped_inbox mapped_shapes upgrade",
+    "src/commands/parked": "parked",
+    "src/commands/partitions": "partitions external_partitions layouts",
+    "src/commands/positions": "positions another_server failover",
+    "src/commands/recent": "recent",
+    "src/commands/retire": "retire retire_faults",
+    "src/commands/run": "start_stop",
+    "src/commands/serve": "serve",
+    "src/config": "reload control commands",
+    "src/core": "exact parking bad_input judge sql_apply",
+    "src/core/assignment": "rebalance green_light",
+    "src/core/machine": "machine",
+    "src/core/origin": "origin sql_origin",
+    "src/core/record": "exact bad_input parking carried",
+    "src/core/rules": "rules sql_rules machine dimensions parts sql_parts groups",
+    "src/core/trace": "tracing",
+    "src/folds": "folds sql_folds",
+    "src/gateways": "intake intake_try sns smpp intake_day",
+    "src/host": "metrics places control",
+    "src/http": "intake serve sns security",
+    "src/intake": "intake intake_bounds intake_try intake_day smpp",
+    "src/kafka": "consumer.c producer.c transactor.c consumer_faults.c kafka_faults oversized transactional_producers rebalance security versions places",
+    "src/operate": "control ready metrics notify reload on_call",
+    "src/postgres": "connection.c connection_setup.c sql_statements database_faults pooler other_servers failover flights nth_failure versions",
+    "src/postgres/encode": "sql_apply sql_counts sql_rules exact",
+    "src/postgres/flights": "flights sql_races exact",
+    "src/receipts": "exact crash parking positions catch_up green_light expire recent changes",
+    "src/receipts/recent": "recent sql_recent",
+    "src/receipts/redrive": "carried serve_faults",
+    "src/serve": "serve serve_api serve_names serve_shares serve_faults",
+    "src/topics": "folds actions rolling",
+    "src/trace": "tracing",
+}
+
+# Other groups for files by pattern (fnmatch; * also matches /).
+GROUPS = (
+    ("Makefile", "build *", "unit *", "smoke *"),
+    ("[!d]*.md", "lint check-docs"),
+    ("docs/*", "lint check-docs"),
+    ("scripts/*", "lint check-scripts"),
+    ("scripts/demo*", "page scripts/demo"),
+    ("scripts/lib/*", "smoke *"),
+    ("scripts/model", "model *"),
+    ("sql/*", "build make all", "smoke *", "lint check-structure"),
+    ("src/*.[ch]", "build make all", "smoke *", "lint check-format", "lint check-structure", "simulation patches of planted defects fit"),
+    ("include/*.h", "build make all", "smoke *", "lint check-format", "lint check-structure"),
+    ("src/core/*", "simulation tests/simulation/test_simulation.c"),
+    ("src/serve/page/*", "build make all", "page tests/page"),
+    ("tests/*.[ch]", "lint check-format"),
+    ("tests/*.py", "lint check-scripts"),
+    ("tests/faults/*", "faults *"),
+    ("tests/model/*", "model *"),
+    ("tests/mutants/*", "simulation patches of planted defects fit"),
+    ("tests/page/test_*.py", "page {path}"),
+    ("tests/payloads/*", "unit tests/unit/test_intake_payloads.c", "integration tests/unit/test_agreement.py"),
+    ("tests/signatures/*", "unit tests/unit/test_intake_signatures.c"),
+    ("tests/page/conftest.py", "page tests/page"),
+    ("tests/simulation/*", "simulation tests/simulation/test_simulation.c"),
+    ("tests/systemd/test_*.py", "systemd {path}"),
+    ("tests/unit/test_*.c", "unit {path}"),
+    ("tests/unit/test_*.py", "integration {path}"),
+    ("tests/integration/test_*.c", "integration-c {path}"),
+    ("tests/integration/test_*.py", "integration {path}"),
+    ("tests/oracle/test_*.py", "integration {path}"),
+)
+# Nothing tests these, or only the whole run.
+NOTHING = (".gitignore", "LICENSE", ".ci/*", "tests/bench/*", "tests/campaigns/*", "tests/kubernetes/*", "tests/otel/*", "tests/sdk/*")
+QUICK = ("build *", "unit *", "smoke *")
+MOST = 12  # test files that the table chooses: about five minutes
+
+
+def git(*arguments):
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def changes(base=None):
+    """(what it is compared with, the paths that differ); files that git does not know yet have changed, too."""
+    unknown = git("ls-files", "--others", "--exclude-standard")
+    if base is None:
+        unclean = unknown or git("status", "--porcelain")
+        base, = ["HEAD"] if unclean else git("merge-base", "main", "HEAD")
+    return base, sorted({*git("diff", "--name-only", base), *unknown})
+
+
+def row_of(path):
+    """The row of the table for a path; a header that other folders include belongs to the folder of its sources."""
+    path = re.sub(r"^include/receiptd/", "src/", path)
+    return max((row for row in TESTS if path.startswith(row)), key=len, default=None)
+
+
+def dependencies():
+    """What each object is made of: {source: the files that the compiler read for it}, as far as it is built."""
+    found = {}
+    for file in (ROOT / "build/obj").rglob("*.d"):
+        read = file.read_text().split("\n\n")[0].replace("\\\n", " ").split("\n")[0].split()[1:]
+        if read:
+            found.setdefault(read[0], set()).update(read)
+    return found
+
+
+def headers_of(source, read):
+    """The headers of its folder in which a source says what it does: the one with its name, those that it includes, or all that it reads."""
+    folder = re.compile("(include/receiptd|src|tests)/" + re.escape(str(Path(source).parent).partition("/")[2]) + r"/[\w-]+\.h$")
+    text = (ROOT / source).read_text() if (ROOT / source).exists() else ""
+    own = sorted(header for header in read if folder.match(header))
+    yield {header for header in own if Path(source).stem.startswith(Path(header).stem)}
+    yield {header for header in own if re.search(rf'#include "(\S*/)?{Path(header).name}"', text)}
+    yield set(own)
+
+
+def of_c(path, objects):
+    """(items, why) for the C tests that meet a C file of src, include or tests."""
+    if path.endswith(".c") and path not in objects:
+        return ["unit *"], "build/obj does not know it"
+    for headers in headers_of(path, objects[path]) if path.endswith(".c") else [{path}]:
+        users = sorted(test for test, read in objects.items() if re.match("tests/(unit|integration)/test_", test) and read & headers)
+        if users:
+            break
+    items = [f"{'unit' if test.startswith('tests/unit/') else 'integration-c'} {test}" for test in users]
+    return items, "they include " + " ".join(sorted(headers))
+
+
+def of_python(path):
+    """Tests that import a module of the tests."""
+    package, name = path.removesuffix(".py").split("/")[-2:]
+    imports = re.compile(rf"^(from {package}\.{name} |from {package} import .*\b{name}\b|import {package}\.{name}\b|(from|import) {name}\b)", re.MULTILINE)
+    return [f"integration {test}" for test in naming(imports.search)]
+
+
+def naming(search):
+    """The Python tests in whose text the search finds something, and for texts that tests read."""
+    files = sorted([*ROOT.glob("tests/integration/test_*.py"), *ROOT.glob("tests/unit/test_*.py")])
+    return [str(file.relative_to(ROOT)) for file in files if search(file.read_text())]
+
+
+def touched(path, objects):
+    """[(items, why)] for a changed path, without those of the table; empty if nothing says what tests it."""
+    found = []
+    for pattern, *items in GROUPS:
+        if fnmatch.fnmatchcase(path, pattern):
+            found.append(([item.format(path=path) for item in items if (ROOT / path).exists() or "{path}" not in item], path))
+    if re.match(r"(src|include|tests/(unit|integration))/.*\.[ch]$", path):
+        items, why = of_c(path, objects)
+        found.append((items, f"{path}: {why}"))
+    if re.match(r"src/.*\.c$", path) and (ROOT / path).exists():
+        found.append((["lint check-tidy", f"lint {path}"], path))
+    if path.startswith("tests/fuzz/"):
+        found.append(([f"fuzz {re.search('fuzz_[a-z_]+', path)[0]}" if "fuzz_" in path else "fuzz *"], path))
+    if re.match(r"tests/(support|oracle|integration)/(?!test_).*\.py$", path):
+        items = of_python(path)
+        found.append((items if len(items) <= MOST else ["smoke *"], f"{path}: {len(items)} tests import it"))
+    if not path.startswith(("src/", "tests/integration/", "tests/unit/", "tests/support/", "tests/oracle/")):
+        said = re.compile(rf"\b{re.escape(path)}\b")
+        found.append(([f"integration {test}" for test in naming(said.search)], f"{path}: they name it"))
+    return [(items, why) for items, why in found if items]
+
+
+def item_of(name):
+    """The item for a name in the table."""
+    return f"integration-c tests/integration/test_{name}" if name.endswith(".c") else f"integration tests/integration/test_{name}.py"
+
+
+def from_table(rows):
+    """Test files of these rows, the first of each row first; (chosen, left out)."""
+    lists = [TESTS[row].split() for row in rows]
+    names = [names[place] for place in range(max(map(len, lists), default=0)) for names in lists if place < len(names)]
+    names = list(dict.fromkeys(names))
+    return names[:MOST], names[MOST:]
+
+
+def plan(paths, objects):
+    """({item: why}, [what else is to be said])"""
+    items, said, rows = {}, [], {}
+    for path in paths:
+        found = touched(path, objects)
+        row = row_of(path)
+        if row:
+            rows.setdefault(row, path)
+        for chosen, why in found:
+            for item in chosen:
+                items.setdefault(item, why)
+        if any(fnmatch.fnmatchcase(path, pattern) for pattern in NOTHING):
+            said.append(f"{path}: no test here")
+        elif not found and not row:
+            said.append(f"{path}: nothing says what tests it, so the quick level runs")
+            items.update({item: items.get(item, path) for item in QUICK})
+    chosen, left = from_table(list(rows))
+    for name in chosen:
+        row = next(row for row in rows if name in TESTS[row].split())
+        items.setdefault(item_of(name), f"the row {row} of the table")
+    if left:
+        said.append("left to scripts/test, for time: " + " ".join(left))
+    return items, said
+
+
+def with_alone(items):
+    """Tests that stop a server run in a group of their own."""
+    for item in list(items):
+        group, _, path = item.partition(" ")
+        if group == "integration" and "mark.alone" in (ROOT / path).read_text():
+            items[f"integration-alone {path}"] = items[item]
+    return items
+
+
+def main(base=None):
+    base, paths = changes(base)
+    items, said = plan(paths, dependencies())
+    print(f"changed since {base}: {len(paths)} files", *said, sep="\n", file=sys.stderr)
+    for group in sorted({item.split(" ", 1)[0] for item in items}):
+        for why in dict.fromkeys(why for item, why in items.items() if item.startswith(group + " ")):
+            names = [Path(item.split(" ", 1)[1]).name for item in items if item.startswith(group + " ") and items[item] == why]
+            print(f"  {group}: {' '.join(names)}, for {why}", file=sys.stderr)
+    print("\n".join(with_alone(items)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
