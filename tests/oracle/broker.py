@@ -1,5 +1,6 @@
 """The log itself: produce a stream with every codec, read a topic from its beginning to its end."""
 
+import contextlib
 import socket
 import struct
 import time
@@ -75,6 +76,12 @@ def wait_for_partitions(brokers, topic, count, timeout):
         time.sleep(0.05)
 
 
+def know(producer, topic):
+    """Has the producer ask where the topic is. Else its first record may wait a second, until librdkafka's timer asks."""
+    with contextlib.suppress(KafkaException):  # the broker is down: it asks again
+        producer.list_topics(topic, timeout=10)
+
+
 class Sender:
     """Idempotent producers, one for each codec in turn, so that a partition's log mixes them."""
 
@@ -93,6 +100,8 @@ class Sender:
         }
         self.codecs = codecs
         self.producers = [self.create(codec) for codec in codecs]
+        for producer in self.producers:
+            know(producer, topic)
 
     def create(self, codec):
         return Producer({**self.properties, "compression.type": codec})

@@ -179,7 +179,11 @@ class Topic:
         config = {"bootstrap.servers": self.services.brokers, "enable.idempotence": True, "linger.ms": 5, "log_level": 2,
                   "message.max.bytes": 16777216, "queue.buffering.max.messages": 1000000}
         config.update({key.replace("_", "."): value for key, value in properties.items()})
-        return Producer(config)
+        producer = Producer(config)
+        # Else the first record may wait a second, until librdkafka's timer asks where the topic is.
+        with contextlib.suppress(KafkaException):
+            producer.list_topics(self.name, timeout=10)
+        return producer
 
     def send(self, *values, partition=None, key=None, headers=None, timestamp_ms=None):
         """One record per value: bytes and str as they are, anything else as JSON. Returns [(partition, offset)…]."""
