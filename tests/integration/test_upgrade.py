@@ -7,6 +7,8 @@ import pytest
 from support import release
 from test_rebalance import Group
 
+pytestmark = pytest.mark.xdist_group("upgrade")  # one worker waits for the build before, and the others do not
+
 
 @pytest.fixture(scope="module")
 def before():

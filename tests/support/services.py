@@ -114,7 +114,8 @@ class Database:
         return with_database(self.services.tcp_dsn, self._name) if self.services.tcp_dsn else None
 
     def connect(self, **arguments):
-        return psycopg.connect(self.dsn, autocommit=True, **arguments)
+        """Without PostgreSQL's JIT, which takes seconds for what a test asks once. Sessions of receiptd decide for themselves."""
+        return psycopg.connect(self.dsn, autocommit=True, **{"options": "-c jit=off", **arguments})
 
     @property
     def connection(self):
