@@ -215,7 +215,7 @@ check-format:
 
 check-tidy: $(C_FILES:%.c=$(BUILD)/tidy/%.ok)
 
-$(BUILD)/tidy/%.ok: %.c .clang-tidy | $(BUILD)/generated/sql.c
+$(BUILD)/tidy/%.ok: %.c .clang-tidy tests/.clang-tidy | $(BUILD)/generated/sql.c
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS_ALL) $(if $(filter tests/%,$<),$(INSIDE)) -std=c11 -MM -MP -MT $@ -MF $(@:.ok=.d) $<
 	$(call SAY,TIDY) $(CLANG_TIDY) --quiet --warnings-as-errors='*' $< -- $(CPPFLAGS_ALL) $(if $(filter tests/%,$<),$(INSIDE)) -std=c11 2> $(@:.ok=.log) || { cat $(@:.ok=.log); exit 1; }
