@@ -141,7 +141,10 @@ MOST = 12  # test files that the table chooses: about five minutes
 
 
 def git(*arguments):
-    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"git {' '.join(arguments)}: {done.stderr.strip()}")
+    return done.stdout.splitlines()
 
 
 def changes(base=None):
@@ -150,7 +153,7 @@ def changes(base=None):
     if base is None:
         unclean = unknown or git("status", "--porcelain")
         base, = ["HEAD"] if unclean else git("merge-base", "main", "HEAD")
-    return base, sorted({*git("diff", "--name-only", base), *unknown})
+    return base, sorted({*git("diff", "--name-only", base, "--"), *unknown})
 
 
 def row_of(path):
@@ -276,7 +279,7 @@ def with_alone(items):
 def main(base=None):
     base, paths = changes(base)
     items, said = plan(paths, dependencies())
-    print(f"changed since {base}: {len(paths)} files", *said, sep="\n", file=sys.stderr)
+    print(f"changed since {base}: {len(paths) or 'no'} files", *said, sep="\n", file=sys.stderr)
     for group in sorted({item.split(" ", 1)[0] for item in items}):
         for why in dict.fromkeys(why for item, why in items.items() if item.startswith(group + " ")):
             names = [Path(item.split(" ", 1)[1]).name for item in items if item.startswith(group + " ") and items[item] == why]
