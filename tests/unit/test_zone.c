@@ -36,7 +36,7 @@ static void offsets_are_fixed_zones(void **state)
     }
 }
 
-/* Each instant of twenty minutes of ninety years, there and back; only the instant of an hour that comes twice
+/* An instant of each hour of ninety years, there and back; only the instant of an hour that comes twice
  * may be the other one, and only if that is not too late. */
 static void local_times_become_the_instants_that_they_were(void **state)
 {
@@ -53,7 +53,7 @@ static void local_times_become_the_instants_that_they_were(void **state)
             fail_msg("%s %s", names[index], problem);
         assert_int_equal(setenv("TZ", names[index], 1), 0);
         tzset();
-        for (int64_t at = 1600000000; at < INT64_C(4400000000); at += 1201) {
+        for (int64_t at = 1600000000; at < INT64_C(4400000000); at += 3601) {
             struct tm local;
             time_t instant = (time_t)at;
             assert_non_null(localtime_r(&instant, &local));
@@ -63,7 +63,7 @@ static void local_times_become_the_instants_that_they_were(void **state)
                          (long long)rcpt_zone_instant(zone, local_s, at));
             twice += rcpt_zone_instant(zone, local_s, FAR) != at;
         }
-        assert_true(twice < 2400);
+        assert_true(twice < 800);
         rcpt_zone_free(zone);
     }
 }
