@@ -275,14 +275,14 @@ group_integration_c() {
 
 FOLDERS_INTEGRATION="tests/integration tests/oracle tests/simulation tests/unit"
 
-# Four workers, since most of a test is waiting. Tests that were asked for by name run one by one, whatever their marks.
+# Five workers, since most of a test is waiting. Tests that were asked for by name run one by one, whatever their marks.
 group_integration() {
     needs build make all integration-programs || return 0
     # shellcheck disable=SC2046,SC2086 # lists
     if [ -n "$name" ]; then
         run_pytest -p no:xdist $FOLDERS_INTEGRATION
     else
-        side_by_side 4 "" $(paths $FOLDERS_INTEGRATION)
+        side_by_side 5 "" $(paths $FOLDERS_INTEGRATION)
     fi
 }
 
