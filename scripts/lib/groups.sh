@@ -225,7 +225,7 @@ group_tsan() {
 group_simulation() {
     # shellcheck disable=SC2046 # a list
     run_programs 1 address $(programs build/asan simulation)
-    step "patches of planted defects fit" tests/mutants/mutants.py --check
+    step "planted defects fit" tests/mutants/mutants.py --check
     step "planted defects are found" scripts/campaign mutants --fast --seeds 3000 --only epoch-ignored --only redelivery-accepted \
         --only forgotten-idle-lane --only wrong-sort-order --only gap-accepted-after-a-rewind
 }
