@@ -23,7 +23,7 @@
 
 static int64_t now_of(const struct app_actions *actions)
 {
-    return app_now(actions->context);
+    return host_now(actions->context);
 }
 
 /* ---- states ---- */
@@ -98,7 +98,7 @@ static void refuse_columns(struct app_actions *actions, const char *unknown)
                        "%s; no action begins until that is mended; HINT: %s, then reload",
                        error.text, error.hint);
     else
-        app_fail(actions->context, &error);
+        host_fail(actions->context, &error);
 }
 
 /* The answer names a column that the inbox lacks, or nothing. */
@@ -173,7 +173,7 @@ static void on_part_closed(void *context)
     pipelines_free(actions->pipelines);
     free(actions);
     module->open--;
-    app_check_drain(module->context);
+    host_check_drain(module->context);
 }
 
 /* The timer is one of the parts that count in `open`. */
@@ -278,7 +278,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 {
     struct app_actions *actions = context;
     (void)pg;
-    app_count_lost(actions->context, "actions", actions->asker.up);
+    host_count_lost(actions->context, "actions", actions->asker.up);
     actions->asker.up = false;
     (void)error; /* logged by the connection */
     actions_step(actions);
@@ -287,7 +287,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 /* One connection: claims, results and runs of a set follow each other. */
 static void connect_database(struct app_actions *actions)
 {
-    struct rcpt_pg_settings settings = app_pg_settings(actions->context, "actions");
+    struct rcpt_pg_settings settings = host_pg_settings(actions->context, "actions");
     settings.synchronous_commit = true; /* a claim precedes an effect outside PostgreSQL */
     settings.context = actions;
     settings.on_ready = on_ready;
@@ -408,7 +408,7 @@ static void on_outdated(void *context)
         module->running->subscribed = false; /* the next tick asks */
 }
 
-struct actions *actions_new(struct app_context *context, struct receipts *receipts)
+struct actions *actions_new(struct host_context *context, struct receipts *receipts)
 {
     struct actions *module = rcpt_calloc(1, sizeof(*module));
     *module = (struct actions){.context = context,
@@ -442,7 +442,7 @@ void actions_apply_config(struct actions *module)
     if (module->running == NULL)
         return;
     rcpt_pg_set_dsn(module->running->asker.pg, config->postgres.dsn);
-    app_kafka_credentials(config, &credentials);
+    host_kafka_credentials(config, &credentials);
     if (module->running->producer != NULL)
         rcpt_producer_set_credentials(module->running->producer, &credentials);
     actions_topic_apply_config(module->running->topic);

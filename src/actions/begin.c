@@ -12,7 +12,7 @@
  * other instances began are found by polling. */
 static bool is_time(struct app_actions *actions)
 {
-    int64_t now = app_now(actions->context);
+    int64_t now = host_now(actions->context);
     if (now >= actions->begin.at_ms + actions->context->config->actions.poll_interval_ms)
         return true;
     return now >= actions->begin.at_ms && actions->module->changed != actions->begin.changed;
@@ -56,7 +56,7 @@ static void take_begun(struct app_actions *actions, const struct rcpt_pg_rows *r
              strlen(last) < sizeof(begin->last) ? last : "");
     rcpt_metrics_set(actions->context->metrics, RCPT_METRIC_PIPELINE_BEGIN_LAG, RCPT_NO_LABELS,
                      taken > 0 ? (double)rcpt_pg_rows_int(rows, 0, BEGUN_OLDEST_MS) / 1000 : 0);
-    begin->at_ms = app_now(actions->context) + actions_begin_pause_ms(actions, begin->sent_ns);
+    begin->at_ms = host_now(actions->context) + actions_begin_pause_ms(actions, begin->sent_ns);
     if (more)
         begin->changed = UINT64_MAX; /* asks again as soon as at_ms has come */
     pace(begin, more, runs);
@@ -84,7 +84,7 @@ void actions_begin_some(struct app_actions *actions)
     if (encoder == NULL)
         return;
     begin->sent_ns = uv_hrtime();
-    begin->at_ms = app_now(actions->context);
+    begin->at_ms = host_now(actions->context);
     begin->changed = actions->module->changed;
     rcpt_pg_add_int4(encoder, (int32_t)begin->rows);
     rcpt_pg_add_text(encoder, begin->last);

@@ -93,7 +93,7 @@ static void note_answer(struct app_actions *actions, struct actions_endpoint *en
     if (answer->class == RCPT_WEBHOOK_CANCELLED || answer->class == RCPT_WEBHOOK_BUSY)
         return;
     if (rcpt_webhook_may_retry(answer->class))
-        changed = rcpt_breaker_failed(&endpoint->breaker, &limits, app_now(actions->context));
+        changed = rcpt_breaker_failed(&endpoint->breaker, &limits, host_now(actions->context));
     else
         changed = rcpt_breaker_succeeded(&endpoint->breaker);
     if (changed)
@@ -241,7 +241,8 @@ void actions_call(struct actions_item *item)
 /* A probing breaker lets one call through at a time. */
 static unsigned capacity_of(struct app_actions *actions, struct actions_endpoint *endpoint)
 {
-    if (rcpt_breaker_advance(&endpoint->breaker, app_now(actions->context)) == RCPT_BREAKER_PROBING)
+    if (rcpt_breaker_advance(&endpoint->breaker, host_now(actions->context)) ==
+        RCPT_BREAKER_PROBING)
         return endpoint->in_flight == 0 ? 1 : 0;
     return rcpt_webhook_capacity(endpoint->endpoint);
 }
@@ -259,7 +260,7 @@ void actions_call_put_capacity(struct app_actions *actions, struct rcpt_pg_encod
     size_t open = 0;
     char target[128];
     for (size_t index = 0; index < actions->endpoint_count; index++) {
-        rcpt_breaker_advance(&actions->endpoints[index].breaker, app_now(actions->context));
+        rcpt_breaker_advance(&actions->endpoints[index].breaker, host_now(actions->context));
         open += is_open(&actions->endpoints[index]);
     }
     rcpt_pg_begin_text_array(encoder, open);
@@ -345,7 +346,7 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
     struct app_actions *actions = context;
     actions->kafka_reason[0] = '\0'; /* the producer logs it; failed records are retried */
     if (!healthy)
-        app_set_reason(actions->kafka_reason, "the producer of actions is in trouble", error);
+        host_set_reason(actions->kafka_reason, "the producer of actions is in trouble", error);
 }
 
 static void on_producer_closed(void *context);
@@ -357,7 +358,7 @@ static bool start_producer(struct app_actions *actions, struct rcpt_error *error
     const struct rcpt_config *config = actions->context->config;
     if (actions->pipelines->topics.count == 0)
         return true;
-    struct rcpt_kafka_property *properties = app_kafka_properties(config);
+    struct rcpt_kafka_property *properties = host_kafka_properties(config);
     const struct rcpt_producer_settings settings = {
         .loop = actions->context->loop,
         .brokers = config->kafka.brokers,

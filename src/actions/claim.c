@@ -77,12 +77,12 @@ static void pace_claims(struct app_actions *actions, unsigned went_on)
 /* Every claimed action is called or given back; the summary of the round paces the next one. */
 static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows *rows)
 {
-    const struct app_context *context = actions->context;
+    const struct host_context *context = actions->context;
     if (rcpt_pg_rows_count(rows) == 0)
         return; /* this instance no longer owns the shards */
     bool claimed = rcpt_pg_rows_text(rows, 0, ACTION_ID) != NULL;
-    bool stale =
-        app_now(context) - actions->claim.sent_ms > context->config->actions.lease_ms / STALE_SHARE;
+    bool stale = host_now(context) - actions->claim.sent_ms >
+                 context->config->actions.lease_ms / STALE_SHARE;
     for (size_t row = 0; claimed && row < rcpt_pg_rows_count(rows); row++) {
         struct actions_item *item = make_item(actions, rows, row);
         actions->in_flight++;
@@ -164,7 +164,7 @@ void actions_claim_some(struct app_actions *actions)
     const struct rcpt_config *config = actions->context->config;
     unsigned most = config->actions.max_in_flight;
     if (actions->state != ACTIONS_RUNNING || actions->in_flight >= most ||
-        app_now(actions->context) >= actions->owned_until_ms)
+        host_now(actions->context) >= actions->owned_until_ms)
         return;
     struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&actions->claim);
     if (encoder == NULL)

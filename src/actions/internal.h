@@ -75,7 +75,7 @@ struct actions_beginning {
 
 /* Lives as long as the process; a reload exchanges the set that runs. */
 struct actions {
-    struct app_context *context;
+    struct host_context *context;
     struct receipts *receipts;
     struct transition_subscriber subscriber;
     struct app_actions *running; /* NULL: no pipelines, or they have been stopped */
@@ -85,7 +85,7 @@ struct actions {
 
 struct app_actions {
     struct actions *module;
-    struct app_context *context;
+    struct host_context *context;
     struct pipelines *pipelines;
     struct rcpt_asker asker;
     struct rcpt_ask store, subscribe, own, claim, finish, tidy, counts, leave;
@@ -101,8 +101,8 @@ struct app_actions {
     unsigned read_rows; /* due rows that the next claim reads */
     unsigned claiming;  /* shards of the claim in flight */
     enum actions_state state;
-    char kafka_reason[APP_REASON_BYTES]; /* of the producer; "": it works */
-    bool known;                          /* some version of the pipelines is in the database */
+    char kafka_reason[HOST_REASON_BYTES]; /* of the producer; "": it works */
+    bool known;                           /* some version of the pipelines is in the database */
     bool subscribed; /* the question to which statuses they subscribe has been sent */
     struct actions_beginning begin;
     struct actions_item *results, **results_end;

@@ -84,7 +84,7 @@ static bool may_send(void *owner)
 {
     const struct actions_topic *topic = owner;
     return topic->actions->state == ACTIONS_RUNNING &&
-           app_now(topic->actions->context) >= topic->next_at_ms;
+           host_now(topic->actions->context) >= topic->next_at_ms;
 }
 
 /* Topic, partition and offset of each record. */
@@ -150,7 +150,7 @@ static void on_committed(void *owner, const struct rcpt_pg_rows *rows)
                       "JSON object with a subject",
                       refused);
     topic->next_at_ms =
-        app_now(topic->actions->context) + actions_begin_pause_ms(topic->actions, topic->sent_ns);
+        host_now(topic->actions->context) + actions_begin_pause_ms(topic->actions, topic->sent_ns);
     if (rcpt_pg_rows_int(rows, 0, TOPIC_BEGAN) > 0)
         actions_claim_soon(topic->actions);
 }

@@ -24,8 +24,8 @@ static bool open_until(const struct app_actions *actions, const struct actions_e
 {
     if (endpoint->breaker.state != RCPT_BREAKER_OPEN)
         return false;
-    int64_t left_ms = endpoint->breaker.open_until_ms - app_now(actions->context);
-    rcpt_timestamp_format((app_wall_ms() + left_ms) / 1000 * 1000000, text);
+    int64_t left_ms = endpoint->breaker.open_until_ms - host_now(actions->context);
+    rcpt_timestamp_format((host_wall_ms() + left_ms) / 1000 * 1000000, text);
     return true;
 }
 

@@ -8,7 +8,7 @@ static void on_closed(void *context)
 {
     struct readers *readers = context;
     readers->serve = NULL;
-    app_check_drain(readers->context);
+    host_check_drain(readers->context);
 }
 
 /* Called for each page of metrics. */
@@ -19,7 +19,7 @@ static void collect(void *context, struct rcpt_metrics *metrics)
         measure_serve(metrics, readers->serve);
 }
 
-bool readers_start(struct readers *readers, struct app_context *context, struct measure *measure,
+bool readers_start(struct readers *readers, struct host_context *context, struct measure *measure,
                    struct rcpt_error *error)
 {
     const struct rcpt_serve_settings settings = {.loop = context->loop,

@@ -8,14 +8,14 @@
 #include "receiptd/serve/serve.h"
 
 struct readers {
-    struct app_context *context;
+    struct host_context *context;
     struct rcpt_serve *serve; /* NULL: not enabled, or closed */
     struct measure_source source;
 };
 
-RCPT_MUST_CHECK bool readers_start(struct readers *readers, struct app_context *context,
+RCPT_MUST_CHECK bool readers_start(struct readers *readers, struct host_context *context,
                                    struct measure *measure, struct rcpt_error *error);
-/* Begins the drain; app_check_drain() tells its end. */
+/* Begins the drain; host_check_drain() tells its end. */
 void readers_drain(struct readers *readers);
 void readers_apply_config(struct readers *readers);
 

@@ -1,5 +1,5 @@
 /* The process: makes the modules and wires them together, handles signals, decides whether the
- * process is ready, and ends it in order. Its life is enum app_phase (host/context.h). Modules
+ * process is ready, and ends it in order. Its life is enum host_phase (host/context.h). Modules
  * reach this file by the callbacks of their context only; commands/run.c calls rcpt_app_run(). */
 #include "receiptd/app/run.h"
 #include "receiptd/base/error.h"
@@ -25,7 +25,7 @@
 #define LOG_FLUSH_MS 1000
 
 struct app { /* what the process owns */
-    struct app_context context;
+    struct host_context context;
     uv_loop_t loop;
     uv_timer_t tick, deadline;
     uv_signal_t signals[3];
@@ -42,27 +42,27 @@ struct app { /* what the process owns */
     struct supervisor supervisor;
     struct rcpt_outage database;
     struct measure_source intake_metrics;
-    struct app_ticker log_flush;
+    struct host_ticker log_flush;
     int64_t log_flush_at_ms;
     bool intake_enabled, intake_ready;
-    char logged_state[APP_REASON_BYTES]; /* of the last line about readiness */
+    char logged_state[HOST_REASON_BYTES]; /* of the last line about readiness */
     int exit_code;
 };
 
 /* ---- readiness ---- */
 
 /* The most important reason comes first: readiness and the status line show that one. */
-static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REASONS])
+static unsigned run_reasons(const void *owner, const char *reasons[HOST_MOST_REASONS])
 {
     const struct app *app = owner;
     unsigned count = 0;
-    if (app_is_stopping(&app->context))
+    if (host_is_stopping(&app->context))
         reasons[count++] = "stopping";
     if (app->context.halted)
         reasons[count++] = app->context.halt_reason;
     count += receipts_reasons(app->receipts, reasons + count);
-    if (app_places_reason(app->context.places) != NULL)
-        reasons[count++] = app_places_reason(app->context.places);
+    if (host_places_reason(app->context.places) != NULL)
+        reasons[count++] = host_places_reason(app->context.places);
     if (folds_reason(app->folds) != NULL)
         reasons[count++] = folds_reason(app->folds);
     if (actions_reason(app->actions) != NULL)
@@ -71,19 +71,19 @@ static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REA
         reasons[count++] = "the intake is not ready";
     if (receipts_hold(app->receipts) != RECEIPTS_HOLD_NONE)
         reasons[count++] = "an operator has asked to take in nothing more (receiptd ctl resume)";
-    RCPT_ASSERT(count <= APP_MOST_REASONS);
+    RCPT_ASSERT(count <= HOST_MOST_REASONS);
     return count;
 }
 
 /* A line is logged only where something changed, so modules may call it as often as they like. */
-static void host_update_readiness(void *owner)
+static void run_update_readiness(void *owner)
 {
     struct app *app = owner;
-    struct app_context *context = &app->context;
-    const char *reasons[APP_MOST_REASONS];
-    const char *reason = host_reasons(app, reasons) > 0 ? reasons[0] : NULL;
-    char state[APP_REASON_BYTES];
-    app_name_state(state, reason != NULL ? reason : "");
+    struct host_context *context = &app->context;
+    const char *reasons[HOST_MOST_REASONS];
+    const char *reason = run_reasons(app, reasons) > 0 ? reasons[0] : NULL;
+    char state[HOST_REASON_BYTES];
+    host_name_state(state, reason != NULL ? reason : "");
     if (context->ready == (reason == NULL) && strcmp(app->logged_state, state) == 0)
         return;
     context->ready = reason == NULL;
@@ -101,14 +101,14 @@ static void host_update_readiness(void *owner)
 static void on_closed(void *context)
 {
     struct app *app = context;
-    app_closed(&app->context);
+    host_closed(&app->context);
 }
 
 static void on_tracer_closed(void *context)
 {
     struct app *app = context;
     app->context.tracer = NULL;
-    app_closed(&app->context);
+    host_closed(&app->context);
 }
 
 /* Spans in flight are sent before the tracer closes. */
@@ -116,7 +116,7 @@ static void close_tracer(struct app *app)
 {
     if (app->context.tracer == NULL)
         return;
-    app_open(&app->context);
+    host_open(&app->context);
     rcpt_tracer_close(app->context.tracer, on_tracer_closed, app);
 }
 
@@ -125,7 +125,7 @@ static void close_signals(struct app *app)
 {
     supervisor_signals_hold();
     for (size_t index = 0; index < RCPT_COUNT_OF(app->signals); index++)
-        app_close_handle(&app->context, (uv_handle_t *)&app->signals[index]);
+        host_close_handle(&app->context, (uv_handle_t *)&app->signals[index]);
     supervisor_signals_leave(app->exit_code);
 }
 
@@ -135,14 +135,14 @@ static void close_rest(struct app *app)
 {
     status_log_counts(app->status);
     rcpt_log_flush();
-    app_open(&app->context);
+    host_open(&app->context);
     supervisor_close(&app->supervisor, on_closed);
     close_tracer(app);
     endpoints_close(app->endpoints);
     control_close(app->control);
     status_close(app->status);
-    app_close_handle(&app->context, (uv_handle_t *)&app->tick);
-    app_close_handle(&app->context, (uv_handle_t *)&app->deadline);
+    host_close_handle(&app->context, (uv_handle_t *)&app->tick);
+    host_close_handle(&app->context, (uv_handle_t *)&app->deadline);
     close_signals(app);
     receipts_close(app->receipts);
     folds_close(app->folds);
@@ -158,17 +158,17 @@ static int64_t patience_ms(const struct app *app)
 
 /* Each module calls this when it has settled something; the process goes on when all have. The
  * consumer leaves its group last, so that the next owner finds the final positions. */
-static void host_check_drain(void *owner)
+static void run_check_drain(void *owner)
 {
     struct app *app = owner;
-    if (app->context.phase != APP_STOPPING || app->intake != NULL || app->readers.serve != NULL ||
+    if (app->context.phase != HOST_STOPPING || app->intake != NULL || app->readers.serve != NULL ||
         !receipts_are_settled(app->receipts) || reload_is_under_way(app->reload) ||
         !folds_are_settled(app->folds) || !actions_are_settled(app->actions) ||
         !status_is_settled(app->status))
         return;
     if (receipts_leave(app->receipts, patience_ms(app)))
         return; /* it comes back here */
-    app_enter(&app->context, APP_CLOSING, "everything has settled");
+    host_enter(&app->context, HOST_CLOSING, "everything has settled");
     close_rest(app);
 }
 
@@ -187,12 +187,12 @@ static void on_deadline(uv_timer_t *timer)
 /* Modules stop taking in, in the order of the data: intake, receipts, what subscribes to them. */
 static void begin_stop(struct app *app, const char *why)
 {
-    if (app_is_stopping(&app->context))
+    if (host_is_stopping(&app->context))
         return;
-    app_enter(&app->context, APP_STOPPING, why);
+    host_enter(&app->context, HOST_STOPPING, why);
     rcpt_log_info("app", "stopping: %s", why);
     supervisor_stopping(&app->supervisor);
-    host_update_readiness(app);
+    run_update_readiness(app);
     uv_timer_start(&app->deadline, on_deadline, (uint64_t)app->context.config->shutdown.deadline_ms,
                    0);
     if (app->intake != NULL)
@@ -202,11 +202,11 @@ static void begin_stop(struct app *app, const char *why)
     receipts_stop(app->receipts);
     folds_stop(app->folds);
     actions_stop(app->actions);
-    host_check_drain(app);
+    run_check_drain(app);
 }
 
 /* A module cannot go on: the process ends in order. The first failure decides the exit code. */
-static void host_fail(void *owner, const struct rcpt_error *error)
+static void run_fail(void *owner, const struct rcpt_error *error)
 {
     struct app *app = owner;
     rcpt_log_failure(RCPT_LOG_ERROR, "app", error, "fatal");
@@ -224,11 +224,11 @@ static void on_signal(uv_signal_t *handle, int number)
         if (app->intake != NULL)
             rcpt_intake_reload(app->intake);
         rcpt_log_info("app", "SIGHUP: reading the configuration again");
-        if (!app_is_stopping(&app->context) && !reload_begin(app->reload, NULL, NULL))
+        if (!host_is_stopping(&app->context) && !reload_begin(app->reload, NULL, NULL))
             reload_after_this(app->reload);
         return;
     }
-    if (app_is_stopping(&app->context)) {
+    if (host_is_stopping(&app->context)) {
         rcpt_log_warn(
             "app", "second signal: leaving at once; the next owner replays transactions in flight");
         _exit(app->exit_code != 0 ? app->exit_code : EX_TEMPFAIL);
@@ -272,7 +272,7 @@ static void on_intake_ready(void *context, bool ready, const char *reason)
     struct app *app = context;
     (void)reason; /* logged by the intake */
     app->intake_ready = ready;
-    host_update_readiness(app);
+    run_update_readiness(app);
 }
 
 /* The drain waits for the intake as for any module. */
@@ -280,7 +280,7 @@ static void on_intake_closed(void *context)
 {
     struct app *app = context;
     app->intake = NULL;
-    host_check_drain(app);
+    run_check_drain(app);
 }
 
 /* A source of measure.c, which does not know the intake; called for each page. */
@@ -358,19 +358,19 @@ static void start_tracer(struct app *app)
 static void flush_log(void *context)
 {
     struct app *app = context;
-    if (app_now(&app->context) < app->log_flush_at_ms)
+    if (host_now(&app->context) < app->log_flush_at_ms)
         return;
-    app->log_flush_at_ms = app_now(&app->context) + LOG_FLUSH_MS;
+    app->log_flush_at_ms = host_now(&app->context) + LOG_FLUSH_MS;
     rcpt_log_flush();
 }
 
-/* Tickers run in the order of registration, each APP_TICK_MS. */
+/* Tickers run in the order of registration, each HOST_TICK_MS. */
 static void on_tick(uv_timer_t *timer)
 {
     struct app *app = timer->data;
-    for (struct app_ticker *ticker = app->context.tickers; ticker != NULL; ticker = ticker->next)
+    for (struct host_ticker *ticker = app->context.tickers; ticker != NULL; ticker = ticker->next)
         ticker->tick(ticker->context);
-    host_update_readiness(app); /* reasons come and go with time, too */
+    run_update_readiness(app); /* reasons come and go with time, too */
 }
 
 static void start_timers(struct app *app)
@@ -378,27 +378,27 @@ static void start_timers(struct app *app)
     uv_timer_init(&app->loop, &app->deadline);
     uv_timer_init(&app->loop, &app->tick);
     app->deadline.data = app->tick.data = app;
-    uv_timer_start(&app->tick, on_tick, APP_TICK_MS, APP_TICK_MS);
-    app->log_flush = (struct app_ticker){.tick = flush_log, .context = app};
-    app_add_ticker(&app->context, &app->log_flush);
+    uv_timer_start(&app->tick, on_tick, HOST_TICK_MS, HOST_TICK_MS);
+    app->log_flush = (struct host_ticker){.tick = flush_log, .context = app};
+    host_add_ticker(&app->context, &app->log_flush);
 }
 
 /* The context outlives all modules; they keep pointers to it. */
 static void make_context(struct app *app, struct rcpt_config *config, const char *config_path)
 {
-    struct app_context *context = &app->context;
-    app_name_instance(context->instance);
+    struct host_context *context = &app->context;
+    host_name_instance(context->instance);
     context->loop = &app->loop;
     context->config = config;
     context->config_path = config_path;
     context->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
-    context->started_ms = context->loaded_ms = app_wall_ms();
+    context->started_ms = context->loaded_ms = host_wall_ms();
     context->database = &app->database;
-    context->host = (struct app_host){.owner = app,
-                                      .fail = host_fail,
-                                      .update_readiness = host_update_readiness,
-                                      .check_drain = host_check_drain,
-                                      .reasons = host_reasons};
+    context->host = (struct host_hooks){.owner = app,
+                                        .fail = run_fail,
+                                        .update_readiness = run_update_readiness,
+                                        .check_drain = run_check_drain,
+                                        .reasons = run_reasons};
 }
 
 /* Endpoints, reload and control see all other modules, so they start last. */
@@ -427,7 +427,7 @@ static void start_operation(struct app *app)
 /* Modules are made first and started afterwards: they know each other by pointers. */
 static void start(struct app *app)
 {
-    struct app_context *context = &app->context;
+    struct host_context *context = &app->context;
     struct rcpt_error error;
     app->receipts = receipts_new(context);
     app->measure = measure_new(context, app->receipts);
@@ -446,16 +446,16 @@ static void start(struct app *app)
     if (!receipts_consume(app->receipts, &error) || !start_intake(app, &error) ||
         !readers_start(&app->readers, context, app->measure, &error) ||
         !actions_start(app->actions, &error))
-        app_fail(context, &error);
-    else if (!app_is_stopping(context))
-        app_enter(&app->context, APP_RUNNING, "all modules have started");
+        host_fail(context, &error);
+    else if (!host_is_stopping(context))
+        host_enter(&app->context, HOST_RUNNING, "all modules have started");
 }
 
 /* Modules are freed in the reverse order of their creation. */
 static void finish(struct app *app)
 {
     RCPT_ASSERT(app->context.open == 0);
-    app_enter(&app->context, APP_CLOSED, "all handles are closed");
+    host_enter(&app->context, HOST_CLOSED, "all handles are closed");
     /* An open handle here is a bug; the process ends anyway. */
     int busy = uv_loop_close(&app->loop);
     if (busy != 0)
@@ -475,7 +475,7 @@ static void finish(struct app *app)
 int rcpt_app_run(struct rcpt_config *config, const char *config_path)
 {
     struct app *app = rcpt_calloc(1, sizeof(*app));
-    app_limit_memory();
+    host_limit_memory();
     rcpt_log_open();
     rcpt_config_apply_log(config);
     rcpt_config_warn(config);

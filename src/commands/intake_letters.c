@@ -96,7 +96,7 @@ int command_intake_letters(const struct command_call *call)
     struct rcpt_config *config = rcpt_config_load_for_try(call->config_path, &error);
     bool good = config != NULL && check_keys(config, &error);
     if (good) {
-        struct rcpt_kafka_property *properties = app_kafka_properties(config);
+        struct rcpt_kafka_property *properties = host_kafka_properties(config);
         history.brokers = config->kafka.brokers;
         history.topic = config->intake.dead_letter_topic;
         history.properties = properties;

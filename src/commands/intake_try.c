@@ -15,8 +15,8 @@
 #define PREFIX          "/dlr/"
 
 /* Accounts are few, and the search runs once. */
-static const struct rcpt_intake_account_config *find_account(const struct rcpt_config *config,
-                                                             const char *name)
+static const struct rcpt_gateway_account_config *find_account(const struct rcpt_config *config,
+                                                              const char *name)
 {
     for (size_t index = 0; index < config->intake.accounts_count; index++)
         if (strcmp(config->intake.accounts[index].name, name) == 0)
@@ -63,31 +63,31 @@ static int64_t now_us(void)
 }
 
 /* The id is that of the event, or the gateway's, which the alias table would translate. */
-static void print_events(const struct rcpt_intake_account *account,
-                         const struct rcpt_intake_result *result, struct rcpt_arena *arena)
+static void print_events(const struct rcpt_gateway_account *account,
+                         const struct rcpt_gateway_result *result, struct rcpt_arena *arena)
 {
     for (size_t index = 0; index < result->event_count; index++) {
-        const struct rcpt_intake_event *event = &result->events[index];
+        const struct rcpt_gateway_event *event = &result->events[index];
         struct rcpt_text id =
             event->message_id.size > 0 ? event->message_id : event->gateway_message_id;
-        struct rcpt_text json = rcpt_intake_event_json(account, event, id, arena);
+        struct rcpt_text json = rcpt_gateway_event_json(account, event, id, arena);
         printf("%.*s\n", (int)json.size, json.at);
     }
 }
 
 /* Returns whether a part of the request was dropped that may have been a receipt. */
-static bool report_drops(const struct rcpt_intake_result *result)
+static bool report_drops(const struct rcpt_gateway_result *result)
 {
-    static const char *const kinds[RCPT_INTAKE_DROP__COUNT] = {
-        [RCPT_INTAKE_IGNORED] = "ignored",
-        [RCPT_INTAKE_UNMAPPED] = "not mapped",
-        [RCPT_INTAKE_REJECTED] = "rejected",
-        [RCPT_INTAKE_UNKNOWN_FORM] = "not understood",
+    static const char *const kinds[RCPT_GATEWAY_DROP__COUNT] = {
+        [RCPT_GATEWAY_IGNORED] = "ignored",
+        [RCPT_GATEWAY_UNMAPPED] = "not mapped",
+        [RCPT_GATEWAY_REJECTED] = "rejected",
+        [RCPT_GATEWAY_UNKNOWN_FORM] = "not understood",
     };
     bool lost = false;
     for (size_t index = 0; index < result->drop_count; index++) {
-        const struct rcpt_intake_drop *drop = &result->drops[index];
-        lost |= drop->kind != RCPT_INTAKE_IGNORED;
+        const struct rcpt_gateway_drop *drop = &result->drops[index];
+        lost |= drop->kind != RCPT_GATEWAY_IGNORED;
         fprintf(stderr, "receiptd: %s: %s", kinds[drop->kind], drop->reason);
         if (drop->status.size > 0)
             fprintf(stderr, " (status \"%.*s\")", (int)drop->status.size, drop->status.at);
@@ -99,13 +99,13 @@ static bool report_drops(const struct rcpt_intake_result *result)
 }
 
 /* Exit codes distinguish three ends: refused (77), something lost (65), all fine. */
-static int report(const struct rcpt_intake_account *account,
-                  const struct rcpt_intake_result *result, struct rcpt_arena *arena)
+static int report(const struct rcpt_gateway_account *account,
+                  const struct rcpt_gateway_result *result, struct rcpt_arena *arena)
 {
     bool refused =
-        result->verdict != RCPT_INTAKE_VERIFIED && result->verdict != RCPT_INTAKE_UNVERIFIED;
+        result->verdict != RCPT_GATEWAY_VERIFIED && result->verdict != RCPT_GATEWAY_UNVERIFIED;
     print_events(account, result, arena);
-    fprintf(stderr, "receiptd: %s: %s; answer %u", rcpt_intake_verdict_name(result->verdict),
+    fprintf(stderr, "receiptd: %s: %s; answer %u", rcpt_gateway_verdict_name(result->verdict),
             result->verdict_reason, result->answer.code);
     if (result->answer.body.size > 0)
         fprintf(stderr, " with %zu bytes of %s", result->answer.body.size,
@@ -117,16 +117,16 @@ static int report(const struct rcpt_intake_account *account,
 }
 
 /* A sample is old by nature: its age is not checked, everything else is. */
-static int try_request(const struct rcpt_intake_account_config *config,
+static int try_request(const struct rcpt_gateway_account_config *config,
                        const struct rcpt_config *whole, const struct rcpt_http_message *message,
                        struct rcpt_error *error)
 {
-    struct rcpt_intake_account_config ageless = *config;
+    struct rcpt_gateway_account_config ageless = *config;
     ageless.max_age_ms = 0;
-    struct rcpt_intake_account *account = rcpt_intake_account_new(&ageless, whole->ladder, error);
+    struct rcpt_gateway_account *account = rcpt_gateway_account_new(&ageless, whole->ladder, error);
     if (account == NULL)
         return command_fail(error);
-    struct rcpt_intake_header *headers = rcpt_calloc(message->header_count + 1, sizeof(*headers));
+    struct rcpt_gateway_header *headers = rcpt_calloc(message->header_count + 1, sizeof(*headers));
     for (size_t index = 0; index < message->header_count; index++) {
         headers[index].name =
             (struct rcpt_text){message->headers[index].name, message->headers[index].name_size};
@@ -135,7 +135,7 @@ static int try_request(const struct rcpt_intake_account_config *config,
     }
     /* The source is loopback: an account with `allow` refuses the sample unless it lists
      * 127.0.0.1. */
-    struct rcpt_intake_request request = {
+    struct rcpt_gateway_request request = {
         .method = {message->method, strlen(message->method)},
         .tail = tail_of((struct rcpt_text){message->path, message->path_size}, config->name),
         .query = {message->query, message->query_size},
@@ -147,12 +147,12 @@ static int try_request(const struct rcpt_intake_account_config *config,
         .scanners = whole->scanners,
     };
     struct rcpt_arena arena;
-    struct rcpt_intake_result result;
+    struct rcpt_gateway_result result;
     rcpt_arena_init(&arena, 65536);
-    rcpt_intake_adapt(account, &request, &arena, &result);
+    rcpt_gateway_adapt(account, &request, &arena, &result);
     int exit_code = report(account, &result, &arena);
     rcpt_arena_fini(&arena);
-    rcpt_intake_account_free(account);
+    rcpt_gateway_account_free(account);
     free(headers);
     return command_printed(exit_code);
 }
@@ -165,7 +165,7 @@ int command_intake_try(const struct command_call *call)
     struct rcpt_config *config = rcpt_config_load_for_try(call->config_path, &error);
     if (config == NULL)
         return command_fail(&error);
-    const struct rcpt_intake_account_config *account = find_account(config, name);
+    const struct rcpt_gateway_account_config *account = find_account(config, name);
     if (account == NULL) {
         int exit_code = fail_account(config, name);
         rcpt_config_free(config);

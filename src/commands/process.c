@@ -130,7 +130,7 @@ void command_process_start(struct command_process *process,
                            const struct command_process_settings *settings)
 {
     process->settings = *settings;
-    app_name_instance(process->instance);
+    host_name_instance(process->instance);
     uv_loop_init(&process->loop);
     uv_timer_init(&process->loop, &process->deadline);
     process->deadline.data = process;
@@ -165,7 +165,7 @@ int command_process_main(const struct command_call *call,
     struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
     if (config == NULL)
         return command_fail(&error);
-    app_limit_memory();
+    host_limit_memory();
     rcpt_log_open();
     rcpt_config_apply_log(config);
     rcpt_config_warn(config);

@@ -39,7 +39,7 @@ struct command_process { /* embedded */
     uv_signal_t signals[3];
     uv_timer_t deadline;
     struct supervisor supervisor;
-    char instance[APP_INSTANCE_BYTES];
+    char instance[HOST_INSTANCE_BYTES];
     struct command_reload *reload; /* NULL: none is under way */
     bool reload_again;             /* a signal came while one was */
     bool stopping, deaf;           /* deaf: nothing is left that a signal could reach */

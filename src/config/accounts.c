@@ -10,38 +10,38 @@
 /* The names of choices. libcyaml writes the number beside the name into the member, which has the
  * size of an int for an enum and of a byte for a bool. */
 static const cyaml_strval_t verify_modes[] = {
-    {"required", RCPT_INTAKE_VERIFY_REQUIRED},
-    {"optional", RCPT_INTAKE_VERIFY_OPTIONAL},
-    {"off", RCPT_INTAKE_VERIFY_OFF},
+    {"required", RCPT_GATEWAY_VERIFY_REQUIRED},
+    {"optional", RCPT_GATEWAY_VERIFY_OPTIONAL},
+    {"off", RCPT_GATEWAY_VERIFY_OFF},
 };
 /* weak.c takes SHARED to QUERY as the methods that send the secret itself, so their enum values
  * must stay neighbours. */
 static const cyaml_strval_t auths[] = {
-    {"gateway", RCPT_INTAKE_AUTH_GATEWAY},
-    {"shared", RCPT_INTAKE_AUTH_SHARED},
-    {"basic", RCPT_INTAKE_AUTH_BASIC},
-    {"bearer", RCPT_INTAKE_AUTH_BEARER},
-    {"header", RCPT_INTAKE_AUTH_HEADER},
-    {"query", RCPT_INTAKE_AUTH_QUERY},
-    {"hmac-hex", RCPT_INTAKE_AUTH_HMAC_HEX},
-    {"hmac-base64", RCPT_INTAKE_AUTH_HMAC_BASE64},
-    {"standard-webhooks", RCPT_INTAKE_AUTH_STANDARD},
-    {"telnyx", RCPT_INTAKE_AUTH_TELNYX},
-    {"url-hmac", RCPT_INTAKE_AUTH_URL_HMAC},
-    {"address", RCPT_INTAKE_AUTH_ADDRESS},
+    {"gateway", RCPT_GATEWAY_AUTH_GATEWAY},
+    {"shared", RCPT_GATEWAY_AUTH_SHARED},
+    {"basic", RCPT_GATEWAY_AUTH_BASIC},
+    {"bearer", RCPT_GATEWAY_AUTH_BEARER},
+    {"header", RCPT_GATEWAY_AUTH_HEADER},
+    {"query", RCPT_GATEWAY_AUTH_QUERY},
+    {"hmac-hex", RCPT_GATEWAY_AUTH_HMAC_HEX},
+    {"hmac-base64", RCPT_GATEWAY_AUTH_HMAC_BASE64},
+    {"standard-webhooks", RCPT_GATEWAY_AUTH_STANDARD},
+    {"telnyx", RCPT_GATEWAY_AUTH_TELNYX},
+    {"url-hmac", RCPT_GATEWAY_AUTH_URL_HMAC},
+    {"address", RCPT_GATEWAY_AUTH_ADDRESS},
 };
 static const cyaml_strval_t time_formats[] = {
-    {"auto", RCPT_INTAKE_TIME_AUTO},
-    {"short", RCPT_INTAKE_TIME_SHORT},
+    {"auto", RCPT_GATEWAY_TIME_AUTO},
+    {"short", RCPT_GATEWAY_TIME_SHORT},
 };
 static const cyaml_strval_t digests[] = {
-    {"any", RCPT_INTAKE_DIGEST_ANY},       {"md5hash", RCPT_INTAKE_DIGEST_MD5HASH},
-    {"md5", RCPT_INTAKE_DIGEST_MD5},       {"sha1", RCPT_INTAKE_DIGEST_SHA1},
-    {"sha256", RCPT_INTAKE_DIGEST_SHA256}, {"sha512", RCPT_INTAKE_DIGEST_SHA512},
+    {"any", RCPT_GATEWAY_DIGEST_ANY},       {"md5hash", RCPT_GATEWAY_DIGEST_MD5HASH},
+    {"md5", RCPT_GATEWAY_DIGEST_MD5},       {"sha1", RCPT_GATEWAY_DIGEST_SHA1},
+    {"sha256", RCPT_GATEWAY_DIGEST_SHA256}, {"sha512", RCPT_GATEWAY_DIGEST_SHA512},
 };
 
 /* The entries of custom.statuses after the check, which has turned the map into a list. */
-#define RECORD struct rcpt_intake_pair
+#define RECORD struct rcpt_gateway_pair
 static const struct rcpt_config_row mapping_rows[] = {
     TEXT("name", name, REQUIRED, NULL, 0, 0, NULL),
     TEXT("value", value, REQUIRED, NULL, 0, 0, NULL),
@@ -53,7 +53,7 @@ static const struct rcpt_config_table mapping_record = RECORD_OF(mapping_rows);
 
 /* The order is that of the reference page. Each row is REQUIRED or NULLABLE, or has a default;
  * lists and maps begin empty. */
-#define RECORD struct rcpt_intake_account_config
+#define RECORD struct rcpt_gateway_account_config
 static const struct rcpt_config_row rows[] = {
     TEXT("name", name, REQUIRED, NULL, 1, 63,
          "name in the gateway's URL, `/dlr/NAME`: letters, digits, `-` and `_`"),

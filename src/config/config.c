@@ -244,7 +244,7 @@ static bool check_machine(struct loading *loading)
  * and parses statuses and secrets. The intake makes its own when it starts. */
 static bool check_account(struct loading *loading, size_t index)
 {
-    const struct rcpt_intake_account_config *accounts = loading->config->intake.accounts;
+    const struct rcpt_gateway_account_config *accounts = loading->config->intake.accounts;
     struct rcpt_config_place place = place_of(loading, "intake.accounts", "intake.accounts");
     struct rcpt_error error;
     rcpt_error_clear(&error);
@@ -253,13 +253,13 @@ static bool check_account(struct loading *loading, size_t index)
             return rcpt_config_error(loading->file.error, loading->file.name, place,
                                      "intake.accounts: \"%.63s\" is named twice",
                                      accounts[index].name);
-    struct rcpt_intake_account *account =
-        rcpt_intake_account_new(&accounts[index], loading->config->ladder, &error);
+    struct rcpt_gateway_account *account =
+        rcpt_gateway_account_new(&accounts[index], loading->config->ladder, &error);
     if (account == NULL) {
         rcpt_config_error(loading->file.error, loading->file.name, place, "%s", error.text);
         rcpt_error_hint(loading->file.error, "%s", error.hint);
     }
-    rcpt_intake_account_free(account);
+    rcpt_gateway_account_free(account);
     return account != NULL;
 }
 

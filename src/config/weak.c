@@ -180,25 +180,25 @@ static void check_endpoints(const struct search *search)
 /* ---- the intake ---- */
 
 /* Methods that carry the secret itself, not a signature made with it. */
-static bool sends_its_secret(const struct rcpt_intake_account_config *account)
+static bool sends_its_secret(const struct rcpt_gateway_account_config *account)
 {
-    return account->auth >= RCPT_INTAKE_AUTH_SHARED && account->auth <= RCPT_INTAKE_AUTH_QUERY;
+    return account->auth >= RCPT_GATEWAY_AUTH_SHARED && account->auth <= RCPT_GATEWAY_AUTH_QUERY;
 }
 
 static void check_account(const struct search *search,
-                          const struct rcpt_intake_account_config *account, bool clear)
+                          const struct rcpt_gateway_account_config *account, bool clear)
 {
     static const char list[] = "intake.accounts", give[] = "set verify: required and secrets";
-    if (account->verify == RCPT_INTAKE_VERIFY_OFF && account->allow_count == 0)
+    if (account->verify == RCPT_GATEWAY_VERIFY_OFF && account->allow_count == 0)
         note_entry(search, list, account->name, "verify", "off: anybody may send receipts", give);
-    if (account->verify == RCPT_INTAKE_VERIFY_OPTIONAL && account->allow_count == 0)
+    if (account->verify == RCPT_GATEWAY_VERIFY_OPTIONAL && account->allow_count == 0)
         note_entry(search, list, account->name, "verify",
                    "optional: anybody may send receipts, by leaving credentials out", give);
     if (account->unsigned_ids)
         note_entry(search, list, account->name, "unsigned_ids",
                    "ids count that no signature covers: who has one request may name any message",
                    "have the gateway carry the id in what it signs");
-    if (clear && account->verify != RCPT_INTAKE_VERIFY_OFF && sends_its_secret(account))
+    if (clear && account->verify != RCPT_GATEWAY_VERIFY_OFF && sends_its_secret(account))
         note_entry(search, list, account->name, "auth",
                    "the secret is in the request, which crosses the network in clear text",
                    "set intake.tls, or intake.trusted_proxies where a proxy ends TLS");
@@ -272,7 +272,7 @@ static void gather(const struct rcpt_config *config, struct secrets *secrets)
             add(secrets, pair->value, "kafka", "properties", pair->name);
     }
     for (size_t index = 0; index < config->intake.accounts_count; index++) {
-        const struct rcpt_intake_account_config *account = &config->intake.accounts[index];
+        const struct rcpt_gateway_account_config *account = &config->intake.accounts[index];
         for (unsigned at = 0; at < account->secrets_count; at++)
             add(secrets, account->secrets[at], "intake.accounts", account->name, "secrets");
         add(secrets, account->verify_token, "intake.accounts", account->name, "verify_token");

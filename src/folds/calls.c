@@ -190,7 +190,7 @@ static bool has_capacity(const struct folds_calls *calls)
 /* One claim at a time; the two shards of an instance take turns by their due times. */
 void folds_calls_tick(struct folds_calls *calls, uint32_t shard)
 {
-    int64_t now = app_now(calls->folds->context);
+    int64_t now = host_now(calls->folds->context);
     if (now < calls->due_ms[shard] || !has_capacity(calls))
         return;
     struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&calls->claim);

@@ -54,7 +54,7 @@ static void on_flushed(struct folds_shard *shard, struct rcpt_pg_rows *const *ro
     folds_learn(gatherer, rows[gatherer->gather_index]);
     if (gatherer->row_count > 0)
         return;
-    gatherer->took_ms = app_now(shard->folds->context) - shard->sent_ms;
+    gatherer->took_ms = host_now(shard->folds->context) - shard->sent_ms;
     if (rcpt_fold_pending_bytes(gatherer->pending) >= MOST_KEPT_BYTES)
         rcpt_fold_pending_forget(gatherer->pending);
 }

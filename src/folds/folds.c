@@ -15,7 +15,7 @@
 
 /* The part that exists without rules too: it listens for work that earlier rules have left. */
 struct folds {
-    struct app_context *context;
+    struct host_context *context;
     struct receipts *receipts;
     struct transition_subscriber subscriber;
     struct control_listener listener;
@@ -122,7 +122,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 {
     struct app_folds *folds = context;
     (void)pg;
-    app_count_lost(folds->context, "folds", folds->asker.up);
+    host_count_lost(folds->context, "folds", folds->asker.up);
     folds->asker.up = false;
     for (uint32_t index = 0; index < FOLDS_SHARDS; index++)
         folds_shard_down(&folds->shards[index]);
@@ -139,7 +139,7 @@ static void on_tick(uv_timer_t *timer)
         folds_shard_tick(&folds->shards[index]);
     topics_tick(folds->topics.reader);
     if (folds->asker.closed)
-        app_check_drain(folds->context);
+        host_check_drain(folds->context);
 }
 
 /* ---- start ---- */
@@ -168,7 +168,7 @@ static void make_asks(struct app_folds *folds)
 static void start(struct folds *module)
 {
     struct app_folds *folds = rcpt_calloc(1, sizeof(*folds));
-    struct rcpt_pg_settings settings = app_pg_settings(module->context, "folds");
+    struct rcpt_pg_settings settings = host_pg_settings(module->context, "folds");
     module->running = folds;
     folds->folds = module;
     folds->context = module->context;
@@ -202,7 +202,7 @@ static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_
                     const struct rcpt_error *error)
 {
     struct folds *folds = context;
-    if (error != NULL || folds->running != NULL || app_is_stopping(folds->context))
+    if (error != NULL || folds->running != NULL || host_is_stopping(folds->context))
         return; /* the next connection asks again */
     RCPT_ASSERT(row_count == 1);
     if (!rcpt_pg_rows_bool(rows[0], 0, 0))
@@ -240,7 +240,7 @@ static void want(const void *context, struct transition_wants *wants)
     folds_want(folds->context->config, wants);
 }
 
-struct folds *folds_new(struct app_context *context, struct receipts *receipts)
+struct folds *folds_new(struct host_context *context, struct receipts *receipts)
 {
     struct folds *folds = rcpt_calloc(1, sizeof(*folds));
     *folds = (struct folds){.context = context,
@@ -263,7 +263,7 @@ void folds_apply_config(struct folds *folds, bool rules_changed)
         return;
     }
     struct rcpt_kafka_credentials credentials;
-    app_kafka_credentials(folds->context->config, &credentials);
+    host_kafka_credentials(folds->context->config, &credentials);
     for (uint32_t index = 0; index < FOLDS_SHARDS; index++)
         rcpt_transactor_set_credentials(running->shards[index].transactor, &credentials);
     rcpt_pg_set_dsn(running->asker.pg, folds->context->config->postgres.dsn);
@@ -311,7 +311,7 @@ bool folds_are_settled(const struct folds *folds)
 static void on_part_closed(void *context)
 {
     struct app_folds *folds = context;
-    struct app_context *app = folds->context;
+    struct host_context *app = folds->context;
     if (--folds->closing > 0)
         return;
     rcpt_pg_encoder_free(folds->asker.encoder);
@@ -319,7 +319,7 @@ static void on_part_closed(void *context)
         folds_gather_free(folds->shards[index].gatherer);
     folds->folds->running = NULL;
     free(folds);
-    app_closed(app);
+    host_closed(app);
 }
 
 static void on_tick_closed(uv_handle_t *handle)
@@ -333,7 +333,7 @@ void folds_close(struct folds *folds)
     struct app_folds *running = folds->running;
     if (running == NULL)
         return;
-    app_open(folds->context);
+    host_open(folds->context);
     running->closing = FOLDS_SHARDS + 4;
     uv_close((uv_handle_t *)&running->tick, on_tick_closed);
     rcpt_pg_close(running->asker.pg, on_part_closed, running);

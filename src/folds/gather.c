@@ -169,7 +169,7 @@ static void decide(struct folds_shard *shard)
     struct bounds least = bounds_of(shard);
     enum rcpt_fold_idleness idleness = rcpt_fold_pending_idleness(
         gatherer->pending, gatherer->now_us, least.window_ms * US_PER_MS);
-    int64_t now = app_now(shard->folds->context);
+    int64_t now = host_now(shard->folds->context);
     bool early = now < shard->gather_at_ms;
     bool all = has_to_flush_all(gatherer, &least) || (gatherer->due && gatherer->row_count == 0);
     gatherer->idle = idleness == RCPT_FOLD_KNOWN_IDLE;

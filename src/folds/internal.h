@@ -124,7 +124,7 @@ struct folds_calls {
 
 struct app_folds { /* running */
     struct folds *folds;
-    struct app_context *context;
+    struct host_context *context;
     const struct receipts *receipts; /* knows which shares this instance owns */
     struct rcpt_asker asker;
     struct rcpt_ask rules, totals;

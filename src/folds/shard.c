@@ -24,7 +24,7 @@
 
 static int64_t now_of(const struct folds_shard *shard)
 {
-    return app_now(shard->folds->context);
+    return host_now(shard->folds->context);
 }
 
 /* ---- states ---- */
@@ -451,7 +451,7 @@ void folds_shard_tick(struct folds_shard *shard)
 static struct rcpt_transactor *make_transactor(struct folds_shard *shard)
 {
     const struct rcpt_config *config = shard->folds->context->config;
-    struct rcpt_kafka_property *properties = app_kafka_properties(config);
+    struct rcpt_kafka_property *properties = host_kafka_properties(config);
     char id[640];
     snprintf(id, sizeof(id), "%.250s.%.249s.folds.%u", config->kafka.group, config->kafka.topics[0],
              shard->index);

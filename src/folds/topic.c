@@ -38,7 +38,7 @@ static bool has_capacity(void *owner)
 static void refuse(struct folds_topics *topics, const struct rcpt_kafka_message *message,
                    const struct rcpt_fold_refusal *refusal)
 {
-    int64_t now = app_now(topics->folds->context);
+    int64_t now = host_now(topics->folds->context);
     folds_letters_add(&topics->letters, message, refusal);
     rcpt_metrics_add(topics->folds->context->metrics, RCPT_METRIC_FOLD_SKIPPED,
                      RCPT_LABELS(message->topic), 1);
@@ -89,7 +89,7 @@ static bool may_send(void *owner)
 {
     const struct folds_topics *topics = owner;
     return topics->folds->rules_stored &&
-           (is_full(topics) || app_now(topics->folds->context) >= topics->sent_at_ms + LINGER_MS);
+           (is_full(topics) || host_now(topics->folds->context) >= topics->sent_at_ms + LINGER_MS);
 }
 
 enum { GROUP_RULE, GROUP_KEY, GROUP_PART, GROUP_TEXTS };
@@ -144,7 +144,7 @@ static void add(void *owner, struct topics_batch *batch)
     if (topics->letters.count > 0)
         folds_letters_encode(&topics->letters, topics_batch_add(batch, "letters"));
     forget(topics);
-    topics->sent_at_ms = app_now(topics->folds->context);
+    topics->sent_at_ms = host_now(topics->folds->context);
 }
 
 static void on_committed(void *owner, const struct rcpt_pg_rows *rows)
@@ -208,7 +208,7 @@ static void on_left(void *owner)
     folds_letters_fini(&topics->letters);
     free_rules(topics);
     if (topics->folds->asker.closed)
-        app_check_drain(topics->folds->context);
+        host_check_drain(topics->folds->context);
     else
         open_consumer(topics);
 }

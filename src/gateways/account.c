@@ -23,15 +23,15 @@ static const char *nearest_gateway(const char *name)
 {
     size_t count;
     const char *nearest = NULL;
-    const char *const *names = rcpt_intake_gateways(&count);
+    const char *const *names = rcpt_gateway_list(&count);
     for (size_t index = 0; index < count; index++)
         nearest = rcpt_text_nearer(name, nearest, names[index]);
     return nearest;
 }
 
 /* A misspelt name gets the nearest one as a hint. */
-static bool find_gateway(struct rcpt_intake_account *account,
-                         const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+static bool find_gateway(struct rcpt_gateway_account *account,
+                         const struct rcpt_gateway_account_config *config, struct rcpt_error *error)
 {
     if (strcmp(config->gateway, CUSTOM) == 0)
         return rcpt_account_make_custom(account, config, error);
@@ -52,7 +52,7 @@ static bool find_gateway(struct rcpt_intake_account *account,
 /* ---- templates ---- */
 
 /* NULL stays NULL: the value is absent. */
-static bool compile(const struct rcpt_intake_account_config *config, const char *key,
+static bool compile(const struct rcpt_gateway_account_config *config, const char *key,
                     const char *text, struct rcpt_template **template, struct rcpt_error *error)
 {
     const char *reason = "";
@@ -68,8 +68,8 @@ static bool compile(const struct rcpt_intake_account_config *config, const char 
     "complaintFeedbackType,complaint_feedback_type"
 
 /* An account's own templates go before those of its gateway. */
-static bool compile_fields(struct rcpt_intake_account *account,
-                           const struct rcpt_intake_account_config *config,
+static bool compile_fields(struct rcpt_gateway_account *account,
+                           const struct rcpt_gateway_account_config *config,
                            struct rcpt_error *error)
 {
     const struct rcpt_fields *fields = &account->gateway->fields;
@@ -109,30 +109,30 @@ static bool compile_fields(struct rcpt_intake_account *account,
 /* ---- who may send ---- */
 
 /* These schemes look into a header or parameter that the account names. */
-static bool needs_auth_name(enum rcpt_intake_auth auth)
+static bool needs_auth_name(enum rcpt_gateway_auth auth)
 {
-    return auth == RCPT_INTAKE_AUTH_HEADER || auth == RCPT_INTAKE_AUTH_QUERY ||
-           auth == RCPT_INTAKE_AUTH_HMAC_HEX || auth == RCPT_INTAKE_AUTH_HMAC_BASE64 ||
-           auth == RCPT_INTAKE_AUTH_URL_HMAC;
+    return auth == RCPT_GATEWAY_AUTH_HEADER || auth == RCPT_GATEWAY_AUTH_QUERY ||
+           auth == RCPT_GATEWAY_AUTH_HMAC_HEX || auth == RCPT_GATEWAY_AUTH_HMAC_BASE64 ||
+           auth == RCPT_GATEWAY_AUTH_URL_HMAC;
 }
 
 /* `auth: gateway` is the gateway's own scheme, or a shared secret where it has none. */
-static const struct rcpt_scheme *scheme_of(const struct rcpt_intake_account *account)
+static const struct rcpt_scheme *scheme_of(const struct rcpt_gateway_account *account)
 {
     static rcpt_verifier *const verifiers[] = {
-        [RCPT_INTAKE_AUTH_SHARED] = rcpt_verify_shared,
-        [RCPT_INTAKE_AUTH_BASIC] = rcpt_verify_basic,
-        [RCPT_INTAKE_AUTH_BEARER] = rcpt_verify_bearer,
-        [RCPT_INTAKE_AUTH_HEADER] = rcpt_verify_header,
-        [RCPT_INTAKE_AUTH_QUERY] = rcpt_verify_query,
-        [RCPT_INTAKE_AUTH_HMAC_HEX] = rcpt_verify_hmac_hex,
-        [RCPT_INTAKE_AUTH_HMAC_BASE64] = rcpt_verify_hmac_base64,
-        [RCPT_INTAKE_AUTH_STANDARD] = rcpt_verify_standard,
-        [RCPT_INTAKE_AUTH_TELNYX] = rcpt_verify_telnyx,
-        [RCPT_INTAKE_AUTH_URL_HMAC] = rcpt_verify_url_hmac,
-        [RCPT_INTAKE_AUTH_ADDRESS] = rcpt_verify_address,
+        [RCPT_GATEWAY_AUTH_SHARED] = rcpt_verify_shared,
+        [RCPT_GATEWAY_AUTH_BASIC] = rcpt_verify_basic,
+        [RCPT_GATEWAY_AUTH_BEARER] = rcpt_verify_bearer,
+        [RCPT_GATEWAY_AUTH_HEADER] = rcpt_verify_header,
+        [RCPT_GATEWAY_AUTH_QUERY] = rcpt_verify_query,
+        [RCPT_GATEWAY_AUTH_HMAC_HEX] = rcpt_verify_hmac_hex,
+        [RCPT_GATEWAY_AUTH_HMAC_BASE64] = rcpt_verify_hmac_base64,
+        [RCPT_GATEWAY_AUTH_STANDARD] = rcpt_verify_standard,
+        [RCPT_GATEWAY_AUTH_TELNYX] = rcpt_verify_telnyx,
+        [RCPT_GATEWAY_AUTH_URL_HMAC] = rcpt_verify_url_hmac,
+        [RCPT_GATEWAY_AUTH_ADDRESS] = rcpt_verify_address,
     };
-    if (account->auth != RCPT_INTAKE_AUTH_GATEWAY)
+    if (account->auth != RCPT_GATEWAY_AUTH_GATEWAY)
         return rcpt_scheme_of(verifiers[account->auth]);
     bool signs = account->gateway->verify != NULL;
     return rcpt_scheme_of(signs ? account->gateway->verify : rcpt_verify_shared);
@@ -140,8 +140,8 @@ static const struct rcpt_scheme *scheme_of(const struct rcpt_intake_account *acc
 
 /* Secrets are taken as they are written; PEM is a common mistake, so it has a message of its
  * own. */
-static bool copy_secrets(struct rcpt_intake_account *account,
-                         const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+static bool copy_secrets(struct rcpt_gateway_account *account,
+                         const struct rcpt_gateway_account_config *config, struct rcpt_error *error)
 {
     account->secrets = rcpt_calloc(config->secrets_count + 1, sizeof(*account->secrets));
     for (unsigned index = 0; index < config->secrets_count; index++) {
@@ -170,8 +170,9 @@ static bool copy_secrets(struct rcpt_intake_account *account,
 }
 
 /* An entry that cannot be read is fatal: skipping it would lock a gateway out, or let others in. */
-static bool copy_networks(struct rcpt_intake_account *account,
-                          const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+static bool copy_networks(struct rcpt_gateway_account *account,
+                          const struct rcpt_gateway_account_config *config,
+                          struct rcpt_error *error)
 {
     account->allow = rcpt_calloc(config->allow_count + 1, sizeof(*account->allow));
     for (unsigned index = 0; index < config->allow_count; index++)
@@ -184,8 +185,8 @@ static bool copy_networks(struct rcpt_intake_account *account,
 }
 
 /* Amazon signs for all its customers: only the topic tells whose message it is. */
-static bool check_sns(const struct rcpt_intake_account *account,
-                      const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+static bool check_sns(const struct rcpt_gateway_account *account,
+                      const struct rcpt_gateway_account_config *config, struct rcpt_error *error)
 {
     if (account->topic_arn == NULL) {
         rcpt_account_fail(error, config, "topic_arn",
@@ -202,8 +203,9 @@ static bool check_sns(const struct rcpt_intake_account *account,
 }
 
 /* A gateway that signs nothing may be known by its addresses alone. */
-static bool check_secrets(struct rcpt_intake_account *account,
-                          const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+static bool check_secrets(struct rcpt_gateway_account *account,
+                          const struct rcpt_gateway_account_config *config,
+                          struct rcpt_error *error)
 {
     if (account->scheme->verify == rcpt_verify_address && account->allow_count == 0)
         return rcpt_account_fail(error, config, "allow", "is needed for auth: address");
@@ -215,7 +217,7 @@ static bool check_secrets(struct rcpt_intake_account *account,
         account->scheme = rcpt_scheme_of(rcpt_verify_address);
         return true;
     }
-    if (account->verify == RCPT_INTAKE_VERIFY_OPTIONAL)
+    if (account->verify == RCPT_GATEWAY_VERIFY_OPTIONAL)
         return true;
     rcpt_account_fail(error, config, "secrets", "verify: required needs at least one");
     rcpt_error_hint(error, "give the gateway's key, or set verify: off");
@@ -223,14 +225,14 @@ static bool check_secrets(struct rcpt_intake_account *account,
 }
 
 /* `verify: off` needs no credentials; other values must be able to verify. */
-static bool check_credentials(struct rcpt_intake_account *account,
-                              const struct rcpt_intake_account_config *config,
+static bool check_credentials(struct rcpt_gateway_account *account,
+                              const struct rcpt_gateway_account_config *config,
                               struct rcpt_error *error)
 {
     account->scheme = scheme_of(account);
     if (needs_auth_name(account->auth) && account->auth_name == NULL)
         return rcpt_account_fail(error, config, "auth_name", "is needed for this kind of auth");
-    if (account->verify == RCPT_INTAKE_VERIFY_OFF)
+    if (account->verify == RCPT_GATEWAY_VERIFY_OFF)
         return true;
     if (account->public_url == NULL && account->scheme->signs_url) {
         rcpt_account_fail(error, config, "public_url",
@@ -245,8 +247,8 @@ static bool check_credentials(struct rcpt_intake_account *account,
 /* ---- forms of ids ---- */
 
 /* If two forms undo each other, only the last would count. */
-static bool check_form(const struct rcpt_intake_account *account, enum rcpt_id_form form,
-                       const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+static bool check_form(const struct rcpt_gateway_account *account, enum rcpt_id_form form,
+                       const struct rcpt_gateway_account_config *config, struct rcpt_error *error)
 {
     static const enum rcpt_id_form opposite[RCPT_ID_FORM__COUNT] = {
         [RCPT_ID_FORM_LOWER] = RCPT_ID_FORM_UPPER,
@@ -264,8 +266,8 @@ static bool check_form(const struct rcpt_intake_account *account, enum rcpt_id_f
     return true;
 }
 
-static bool copy_forms(struct rcpt_intake_account *account,
-                       const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+static bool copy_forms(struct rcpt_gateway_account *account,
+                       const struct rcpt_gateway_account_config *config, struct rcpt_error *error)
 {
     for (unsigned index = 0; index < config->id_forms_count; index++) {
         enum rcpt_id_form form = rcpt_id_form_find(config->id_forms[index]);
@@ -294,8 +296,8 @@ static bool is_name(const char *name)
     return name[0] != '\0' && strspn(name, letters) == strlen(name);
 }
 
-static bool read_zone(struct rcpt_intake_account *account,
-                      const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+static bool read_zone(struct rcpt_gateway_account *account,
+                      const struct rcpt_gateway_account_config *config, struct rcpt_error *error)
 {
     const char *problem = "", *name = config->time_zone;
     if (name == NULL)
@@ -312,8 +314,8 @@ static bool read_zone(struct rcpt_intake_account *account,
 }
 
 /* False: the error names the key. The caller frees the partly filled account. */
-static bool fill(struct rcpt_intake_account *account,
-                 const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+static bool fill(struct rcpt_gateway_account *account,
+                 const struct rcpt_gateway_account_config *config, struct rcpt_error *error)
 {
     if (!is_name(config->name))
         return rcpt_account_fail(error, config, "name",
@@ -327,11 +329,11 @@ static bool fill(struct rcpt_intake_account *account,
 }
 
 /* The configuration may go afterwards; the ladder must stay. */
-struct rcpt_intake_account *rcpt_intake_account_new(const struct rcpt_intake_account_config *config,
-                                                    const struct rcpt_ladder *ladder,
-                                                    struct rcpt_error *error)
+struct rcpt_gateway_account *rcpt_gateway_account_new(
+    const struct rcpt_gateway_account_config *config, const struct rcpt_ladder *ladder,
+    struct rcpt_error *error)
 {
-    struct rcpt_intake_account *account = rcpt_calloc(1, sizeof(*account));
+    struct rcpt_gateway_account *account = rcpt_calloc(1, sizeof(*account));
     account->name = rcpt_strdup(config->name);
     account->org_id = copy_of(config->org_id);
     account->public_url = copy_of(config->public_url);
@@ -349,12 +351,12 @@ struct rcpt_intake_account *rcpt_intake_account_new(const struct rcpt_intake_acc
     account->ladder = ladder;
     if (fill(account, config, error))
         return account;
-    rcpt_intake_account_free(account);
+    rcpt_gateway_account_free(account);
     return NULL;
 }
 
 /* Secrets are wiped before their memory goes. */
-static void free_secrets(struct rcpt_intake_account *account)
+static void free_secrets(struct rcpt_gateway_account *account)
 {
     for (size_t index = 0; index < account->secret_count; index++) {
         char *secret;
@@ -365,7 +367,7 @@ static void free_secrets(struct rcpt_intake_account *account)
     free(account->secrets);
 }
 
-void rcpt_intake_account_free(struct rcpt_intake_account *account)
+void rcpt_gateway_account_free(struct rcpt_gateway_account *account)
 {
     if (account == NULL)
         return;
@@ -398,12 +400,12 @@ void rcpt_intake_account_free(struct rcpt_intake_account *account)
     free(account);
 }
 
-const char *rcpt_intake_account_name(const struct rcpt_intake_account *account)
+const char *rcpt_gateway_account_name(const struct rcpt_gateway_account *account)
 {
     return account->name;
 }
 
-const char *rcpt_intake_account_gateway(const struct rcpt_intake_account *account)
+const char *rcpt_gateway_account_gateway(const struct rcpt_gateway_account *account)
 {
     return account->gateway->name;
 }

@@ -6,15 +6,15 @@
 #include "receiptd/base/id_form.h"
 #include "receiptd/base/network.h"
 
-struct rcpt_intake_account {
+struct rcpt_gateway_account {
     char *name, *org_id, *public_url, *verify_token, *topic_arn, *channel, *auth_name;
     struct rcpt_zone *time_zone; /* NULL: unknown */
-    enum rcpt_intake_verify verify;
-    enum rcpt_intake_auth auth;
+    enum rcpt_gateway_verify verify;
+    enum rcpt_gateway_auth auth;
     const struct rcpt_scheme *scheme; /* what `auth` comes to */
     char **certificates;
     size_t certificate_count;
-    enum rcpt_intake_digest digest;
+    enum rcpt_gateway_digest digest;
     bool plivo_v2, unsigned_ids;
     bool ranges; /* are of use */
     struct rcpt_text *secrets;
@@ -41,16 +41,16 @@ struct rcpt_intake_account {
 };
 
 /* False: the error says which key of the account is wrong, and why. */
-bool rcpt_account_fail(struct rcpt_error *error, const struct rcpt_intake_account_config *config,
+bool rcpt_account_fail(struct rcpt_error *error, const struct rcpt_gateway_account_config *config,
                        const char *key, const char *problem);
 /* Makes account->own of the configuration, for `gateway: custom`. False: the error names the
  * key. */
-RCPT_MUST_CHECK bool rcpt_account_make_custom(struct rcpt_intake_account *account,
-                                              const struct rcpt_intake_account_config *config,
+RCPT_MUST_CHECK bool rcpt_account_make_custom(struct rcpt_gateway_account *account,
+                                              const struct rcpt_gateway_account_config *config,
                                               struct rcpt_error *error);
 /* False: a template reads a part that the account's signature does not cover. */
-RCPT_MUST_CHECK bool rcpt_account_check_coverage(const struct rcpt_intake_account *account,
-                                                 const struct rcpt_intake_account_config *config,
+RCPT_MUST_CHECK bool rcpt_account_check_coverage(const struct rcpt_gateway_account *account,
+                                                 const struct rcpt_gateway_account_config *config,
                                                  struct rcpt_error *error);
 
 #endif

@@ -6,7 +6,7 @@
 #include <sysexits.h>
 
 /* The form that all messages about accounts have. */
-bool rcpt_account_fail(struct rcpt_error *error, const struct rcpt_intake_account_config *config,
+bool rcpt_account_fail(struct rcpt_error *error, const struct rcpt_gateway_account_config *config,
                        const char *key, const char *problem)
 {
     return rcpt_error_fatal(error, EX_CONFIG, "intake account %s: %s: %s", config->name, key,
@@ -14,7 +14,8 @@ bool rcpt_account_fail(struct rcpt_error *error, const struct rcpt_intake_accoun
 }
 
 /* Where the URL signs the message's id, no other place may name one. */
-static bool check_url_ids(const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+static bool check_url_ids(const struct rcpt_gateway_account_config *config,
+                          struct rcpt_error *error)
 {
     const char *name = config->message_id;
     if (name != NULL && strcmp(name + (name[0] == '?'), config->auth_name) != 0)
@@ -32,8 +33,9 @@ static bool check_url_ids(const struct rcpt_intake_account_config *config, struc
 
 /* Compares the parts that each template reads with those that the scheme covers, and names the
  * first template that reads more. */
-static bool check_covered(const struct rcpt_intake_account *account,
-                          const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+static bool check_covered(const struct rcpt_gateway_account *account,
+                          const struct rcpt_gateway_account_config *config,
+                          struct rcpt_error *error)
 {
     static const struct {
         unsigned part;
@@ -87,14 +89,14 @@ static bool check_covered(const struct rcpt_intake_account *account,
 }
 
 /* SNS with a secret takes raw requests too, which are covered as a whole. */
-bool rcpt_account_check_coverage(const struct rcpt_intake_account *account,
-                                 const struct rcpt_intake_account_config *config,
+bool rcpt_account_check_coverage(const struct rcpt_gateway_account *account,
+                                 const struct rcpt_gateway_account_config *config,
                                  struct rcpt_error *error)
 {
     bool raw = account->scheme->verify == rcpt_verify_sns && account->secret_count > 0;
-    if (account->verify == RCPT_INTAKE_VERIFY_OFF)
+    if (account->verify == RCPT_GATEWAY_VERIFY_OFF)
         return true;
-    if (account->auth == RCPT_INTAKE_AUTH_URL_HMAC)
+    if (account->auth == RCPT_GATEWAY_AUTH_URL_HMAC)
         return check_url_ids(config, error);
     if (account->unsigned_ids || raw) /* SNS with a secret: raw requests are covered as a whole */
         return true;

@@ -6,7 +6,7 @@
 #include "account.h"
 
 /* The account keeps the text until its end; descriptions point to it. */
-static char *own_text(struct rcpt_intake_account *account, const char *text)
+static char *own_text(struct rcpt_gateway_account *account, const char *text)
 {
     if (text == NULL)
         return NULL;
@@ -17,14 +17,14 @@ static char *own_text(struct rcpt_intake_account *account, const char *text)
 }
 
 /* Statuses and flags must be in the ladder. */
-static bool is_known(const struct rcpt_intake_account *account, const char *name, bool flag)
+static bool is_known(const struct rcpt_gateway_account *account, const char *name, bool flag)
 {
     int index = rcpt_ladder_find_name(account->ladder, name, strlen(name), NULL, 0);
     return index >= 0 && rcpt_ladder_entry(account->ladder, (size_t)index)->is_flag == flag;
 }
 
 /* One row of `custom.statuses`. */
-static bool make_mapping(struct rcpt_intake_account *account, const struct rcpt_intake_pair *pair,
+static bool make_mapping(struct rcpt_gateway_account *account, const struct rcpt_gateway_pair *pair,
                          struct rcpt_mapping *mapping)
 {
     *mapping = (struct rcpt_mapping){.raw = own_text(account, pair->name)};
@@ -43,13 +43,14 @@ static bool make_mapping(struct rcpt_intake_account *account, const struct rcpt_
 }
 
 /* Rows keep the order of the configuration: the first that fits is taken. */
-static bool make_statuses(struct rcpt_intake_account *account,
-                          const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+static bool make_statuses(struct rcpt_gateway_account *account,
+                          const struct rcpt_gateway_account_config *config,
+                          struct rcpt_error *error)
 {
-    const struct rcpt_intake_custom *custom = &config->custom;
+    const struct rcpt_gateway_custom *custom = &config->custom;
     account->own_statuses = rcpt_calloc(custom->statuses_count + 1, sizeof(struct rcpt_mapping));
     for (unsigned index = 0; index < custom->statuses_count; index++) {
-        const struct rcpt_intake_pair *pair = &custom->statuses[index];
+        const struct rcpt_gateway_pair *pair = &custom->statuses[index];
         if (make_mapping(account, pair, &account->own_statuses[index]))
             continue;
         rcpt_error_fatal(error, EX_CONFIG,
@@ -66,13 +67,13 @@ static bool make_statuses(struct rcpt_intake_account *account,
 }
 
 /* `gateway: custom` becomes a description like those of the adapters, so the same code reads it. */
-bool rcpt_account_make_custom(struct rcpt_intake_account *account,
-                              const struct rcpt_intake_account_config *config,
+bool rcpt_account_make_custom(struct rcpt_gateway_account *account,
+                              const struct rcpt_gateway_account_config *config,
                               struct rcpt_error *error)
 {
-    const struct rcpt_intake_custom *custom = &config->custom;
+    const struct rcpt_gateway_custom *custom = &config->custom;
     bool has_id = custom->id != NULL || custom->message_id != NULL ||
-                  config->auth == RCPT_INTAKE_AUTH_URL_HMAC;
+                  config->auth == RCPT_GATEWAY_AUTH_URL_HMAC;
     if (!has_id || custom->status == NULL)
         return rcpt_account_fail(error, config, "custom", "needs id (or message_id) and status");
     account->own = (struct rcpt_gateway){

@@ -2,18 +2,21 @@
  * view, document, items, drafts; draft.c makes events of those. Pure: no I/O, no clock, memory from
  * the request's arena.
  *
- * rcpt_intake_adapt() is called by src/intake and by `receiptd intake try`. After rcpt_verify() the
- * view hides everything that the signature does not cover. */
+ * rcpt_gateway_adapt() is called by src/intake and by `receiptd intake try`. After rcpt_verify()
+ * the view hides everything that the signature does not cover. */
 #include "account.h"
 #include "items.h"
 #include "receiptd/core/record.h"
 
-const char *rcpt_intake_verdict_name(enum rcpt_intake_verdict verdict)
+const char *rcpt_gateway_verdict_name(enum rcpt_gateway_verdict verdict)
 {
-    static const char *const names[RCPT_INTAKE_VERDICT__COUNT] = {
-        [RCPT_INTAKE_VERIFIED] = "verified", [RCPT_INTAKE_UNVERIFIED] = "unverified",
-        [RCPT_INTAKE_MISSING] = "missing",   [RCPT_INTAKE_BAD] = "bad",
-        [RCPT_INTAKE_STALE] = "stale",       [RCPT_INTAKE_NEEDS_CERTIFICATE] = "needs_certificate",
+    static const char *const names[RCPT_GATEWAY_VERDICT__COUNT] = {
+        [RCPT_GATEWAY_VERIFIED] = "verified",
+        [RCPT_GATEWAY_UNVERIFIED] = "unverified",
+        [RCPT_GATEWAY_MISSING] = "missing",
+        [RCPT_GATEWAY_BAD] = "bad",
+        [RCPT_GATEWAY_STALE] = "stale",
+        [RCPT_GATEWAY_NEEDS_CERTIFICATE] = "needs_certificate",
     };
     return names[verdict];
 }
@@ -47,7 +50,7 @@ static void fill_said(const struct rcpt_reading *reading, struct rcpt_draft *dra
 /* The account's channel comes before the item's, and that before the gateway's. */
 static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
-    const struct rcpt_intake_account *account = reading->account;
+    const struct rcpt_gateway_account *account = reading->account;
     const struct rcpt_source *source = &reading->source;
     draft->id = rcpt_template_value(account->fields.id, source);
     draft->status = rcpt_template_value(account->fields.status, source);
@@ -95,7 +98,7 @@ static void read_item(struct rcpt_reading *reading, const struct rcpt_node *item
 /* ---- parameters that we have put into the URL ---- */
 
 /* The parameter of the URL that is a credential; NULL: there is none. */
-static const char *credential_of(const struct rcpt_intake_account *account)
+static const char *credential_of(const struct rcpt_gateway_account *account)
 {
     rcpt_verifier *verify = account->scheme->verify;
     if (verify == rcpt_verify_query)
@@ -109,7 +112,7 @@ static bool is_own_parameter(const struct rcpt_reading *reading, struct rcpt_tex
 {
     static const char *const names[] = {"message_id", "campaign_id", "end"};
     static const char *const signing[] = {"sig", "exp"};
-    const struct rcpt_intake_account *account = reading->account;
+    const struct rcpt_gateway_account *account = reading->account;
     const char *credential = credential_of(account);
     for (size_t index = 0; index < RCPT_COUNT_OF(names); index++)
         if (rcpt_text_is(name, names[index]))
@@ -163,7 +166,7 @@ static void read_query(struct rcpt_reading *reading)
     if (is_own_query(reading)) {
         rcpt_reading_ignore(reading, "probe");
         if (reading->has_no_length) /* its body may have been lost on the way */
-            reading->result->answer = (struct rcpt_intake_answer){.code = 411};
+            reading->result->answer = (struct rcpt_gateway_answer){.code = 411};
     } else {
         rcpt_draft_set_aside(reading, &draft);
     }
@@ -246,7 +249,7 @@ static struct rcpt_text query_to_show(const struct rcpt_reading *reading)
  * covers. */
 static void parse_parameters(struct rcpt_reading *reading)
 {
-    const struct rcpt_intake_request *request = reading->source.request;
+    const struct rcpt_gateway_request *request = reading->source.request;
     struct rcpt_text type = rcpt_reading_header(reading, "content-type");
     reading->source.query = rcpt_form_parse(request->query, reading->arena);
     reading->raw = request->body.size > 0 ? request->body : query_to_show(reading);
@@ -258,7 +261,7 @@ static void parse_parameters(struct rcpt_reading *reading)
 }
 
 /* Gateways try a URL when it is entered: an empty request is answered with 200. */
-static bool is_probe(const struct rcpt_intake_request *request)
+static bool is_probe(const struct rcpt_gateway_request *request)
 {
     return rcpt_text_trim(rcpt_text_skip_mark(request->body)).size == 0 && request->query.size == 0;
 }
@@ -266,21 +269,21 @@ static bool is_probe(const struct rcpt_intake_request *request)
 /* A URL that signs one id brings one receipt. */
 static void refuse_several(struct rcpt_reading *reading)
 {
-    struct rcpt_intake_result *result = reading->result;
+    struct rcpt_gateway_result *result = reading->result;
     if (reading->signed_id.size == 0 || result->event_count + result->drop_count <= 1)
         return;
-    *result = (struct rcpt_intake_result){.verdict = RCPT_INTAKE_BAD,
-                                          .verdict_reason =
-                                              "the URL signs one message, the body names several",
-                                          .answer = {.code = 403}};
+    *result = (struct rcpt_gateway_result){.verdict = RCPT_GATEWAY_BAD,
+                                           .verdict_reason =
+                                               "the URL signs one message, the body names several",
+                                           .answer = {.code = 403}};
 }
 
 /* Set first: verification and hooks may replace it. */
 static void set_answer(struct rcpt_reading *reading)
 {
-    const struct rcpt_intake_account *account = reading->account;
+    const struct rcpt_gateway_account *account = reading->account;
     const struct rcpt_gateway *gateway = reading->gateway;
-    reading->result->answer = (struct rcpt_intake_answer){
+    reading->result->answer = (struct rcpt_gateway_answer){
         .code = account->own_answer_code != 0 ? account->own_answer_code : 200,
         .content_type = gateway->answer_type,
         .body = rcpt_text_of(gateway->answer),
@@ -289,9 +292,9 @@ static void set_answer(struct rcpt_reading *reading)
 
 /* The order matters for security: the address before any parsing, the challenge (which answers a
  * gateway's set-up) before verification, and everything else after it. */
-void rcpt_intake_adapt(const struct rcpt_intake_account *account,
-                       const struct rcpt_intake_request *request, struct rcpt_arena *arena,
-                       struct rcpt_intake_result *result)
+void rcpt_gateway_adapt(const struct rcpt_gateway_account *account,
+                        const struct rcpt_gateway_request *request, struct rcpt_arena *arena,
+                        struct rcpt_gateway_result *result)
 {
     struct rcpt_outer_values outer = {.next = 0};
     struct rcpt_reading reading = {.account = account,
@@ -301,7 +304,7 @@ void rcpt_intake_adapt(const struct rcpt_intake_account *account,
                                    .arena = arena};
     memset(result, 0, sizeof(*result));
     reading.has_no_length = has_no_length(&reading);
-    result->verdict = RCPT_INTAKE_UNVERIFIED;
+    result->verdict = RCPT_GATEWAY_UNVERIFIED;
     result->verdict_reason = "nothing is asked for";
     set_answer(&reading);
     if (!rcpt_verify_allows(&reading))

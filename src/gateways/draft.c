@@ -21,9 +21,9 @@ static void *grow(struct rcpt_arena *arena, const void *old, size_t count, size_
 }
 
 /* The result sees the array at its present place after each addition. */
-static void add_drop(struct rcpt_reading *reading, struct rcpt_intake_drop drop)
+static void add_drop(struct rcpt_reading *reading, struct rcpt_gateway_drop drop)
 {
-    struct rcpt_intake_result *result = reading->result;
+    struct rcpt_gateway_result *result = reading->result;
     if (reading->drops == NULL || result->drop_count == reading->drop_capacity)
         reading->drops = grow(reading->arena, reading->drops, result->drop_count,
                               &reading->drop_capacity, sizeof(drop));
@@ -31,9 +31,9 @@ static void add_drop(struct rcpt_reading *reading, struct rcpt_intake_drop drop)
     result->drops = reading->drops;
 }
 
-static void add_event(struct rcpt_reading *reading, const struct rcpt_intake_event *event)
+static void add_event(struct rcpt_reading *reading, const struct rcpt_gateway_event *event)
 {
-    struct rcpt_intake_result *result = reading->result;
+    struct rcpt_gateway_result *result = reading->result;
     if (reading->events == NULL || result->event_count == reading->event_capacity)
         reading->events = grow(reading->arena, reading->events, result->event_count,
                                &reading->event_capacity, sizeof(*event));
@@ -43,22 +43,22 @@ static void add_event(struct rcpt_reading *reading, const struct rcpt_intake_eve
 
 /* A draft that is done adds nothing more. */
 static void drop_draft(struct rcpt_reading *reading, struct rcpt_draft *draft,
-                       enum rcpt_intake_drop_kind kind, const char *reason)
+                       enum rcpt_gateway_drop_kind kind, const char *reason)
 {
     draft->done = true;
-    add_drop(reading, (struct rcpt_intake_drop){kind, reason, draft->status, draft->raw});
+    add_drop(reading, (struct rcpt_gateway_drop){kind, reason, draft->status, draft->raw});
 }
 
 /* Counted, but no dead letter: the gateway means no receipt by it. */
 void rcpt_draft_ignore(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason)
 {
-    drop_draft(reading, draft, RCPT_INTAKE_IGNORED, reason);
+    drop_draft(reading, draft, RCPT_GATEWAY_IGNORED, reason);
 }
 
 /* A dead letter with this reason. */
 void rcpt_draft_reject(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason)
 {
-    drop_draft(reading, draft, RCPT_INTAKE_REJECTED, reason);
+    drop_draft(reading, draft, RCPT_GATEWAY_REJECTED, reason);
 }
 
 /* If the item holds only empty lists and objects, it cannot be a receipt. */
@@ -68,7 +68,7 @@ void rcpt_draft_set_aside(struct rcpt_reading *reading, struct rcpt_draft *draft
         draft->raw.size = 0;
         rcpt_draft_ignore(reading, draft, "no_receipt");
     } else {
-        drop_draft(reading, draft, RCPT_INTAKE_UNKNOWN_FORM, "unknown_form");
+        drop_draft(reading, draft, RCPT_GATEWAY_UNKNOWN_FORM, "unknown_form");
     }
 }
 
@@ -80,14 +80,14 @@ bool rcpt_draft_is_inbound(const struct rcpt_reading *reading)
 void rcpt_reading_ignore(struct rcpt_reading *reading, const char *reason)
 {
     reading->answered = true;
-    add_drop(reading, (struct rcpt_intake_drop){.kind = RCPT_INTAKE_IGNORED, .reason = reason});
+    add_drop(reading, (struct rcpt_gateway_drop){.kind = RCPT_GATEWAY_IGNORED, .reason = reason});
 }
 
 void rcpt_reading_reject(struct rcpt_reading *reading, const char *reason, struct rcpt_text raw)
 {
     reading->answered = true;
-    add_drop(reading,
-             (struct rcpt_intake_drop){.kind = RCPT_INTAKE_REJECTED, .reason = reason, .raw = raw});
+    add_drop(reading, (struct rcpt_gateway_drop){
+                          .kind = RCPT_GATEWAY_REJECTED, .reason = reason, .raw = raw});
 }
 
 struct rcpt_text rcpt_reading_value(const struct rcpt_reading *reading, const char *name)
@@ -235,10 +235,10 @@ static bool in_ladder(const struct rcpt_reading *reading, const char *name)
 }
 
 /* Flags that the ladder lacks are left out. */
-static void set_flags(const struct rcpt_reading *reading, struct rcpt_intake_event *event,
+static void set_flags(const struct rcpt_reading *reading, struct rcpt_gateway_event *event,
                       const char *flag)
 {
-    if (flag != NULL && in_ladder(reading, flag) && event->flag_count < RCPT_INTAKE_MAX_FLAGS)
+    if (flag != NULL && in_ladder(reading, flag) && event->flag_count < RCPT_GATEWAY_MAX_FLAGS)
         event->flags[event->flag_count++] = rcpt_text_of(flag);
 }
 
@@ -249,7 +249,7 @@ static struct rcpt_clock clock_of(const struct rcpt_reading *reading)
 
 /* An inexact time is kept as text; without any, the core takes the time of receipt. */
 static void set_time(const struct rcpt_reading *reading, const struct rcpt_draft *draft,
-                     struct rcpt_intake_event *event)
+                     struct rcpt_gateway_event *event)
 {
     struct rcpt_moment moment = {0};
     const struct rcpt_clock clock = clock_of(reading);
@@ -286,7 +286,7 @@ static struct rcpt_text good_text(struct rcpt_text text)
  * signs. */
 static struct rcpt_text form_id(const struct rcpt_reading *reading, struct rcpt_text id)
 {
-    const struct rcpt_intake_account *account = reading->account;
+    const struct rcpt_gateway_account *account = reading->account;
     char made[RCPT_ID_FORM_BYTES];
     for (size_t index = 0; index < account->id_form_count && reading->signed_id.size == 0; index++)
         if (rcpt_id_form_make(account->id_forms[index], id, made))
@@ -299,16 +299,16 @@ static void make_range(struct rcpt_reading *reading, const struct rcpt_draft *dr
                        const struct rcpt_mapping *mapping)
 {
     struct rcpt_moment until = {0};
-    struct rcpt_intake_event event = {.recipient = draft->recipient,
-                                      .gateway_status = draft->status,
-                                      .status = rcpt_text_of(mapping->status),
-                                      .channel = draft->channel};
+    struct rcpt_gateway_event event = {.recipient = draft->recipient,
+                                       .gateway_status = draft->status,
+                                       .status = rcpt_text_of(mapping->status),
+                                       .channel = draft->channel};
     const struct rcpt_clock clock = clock_of(reading);
     if (!rcpt_moment_read(draft->until, reading->gateway->time_format, &clock, reading->arena,
                           &until) ||
         !until.exact) {
-        add_drop(reading, (struct rcpt_intake_drop){RCPT_INTAKE_REJECTED, "invalid_range",
-                                                    draft->status, draft->raw});
+        add_drop(reading, (struct rcpt_gateway_drop){RCPT_GATEWAY_REJECTED, "invalid_range",
+                                                     draft->status, draft->raw});
         return;
     }
     event.until_us = until.at_us;
@@ -337,7 +337,7 @@ static bool read_count(struct rcpt_text text, unsigned *count)
 static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *draft,
                        const struct rcpt_mapping *mapping)
 {
-    struct rcpt_intake_event event = {
+    struct rcpt_gateway_event event = {
         .message_id = form_id(reading, draft->message_id),
         .gateway_message_id = form_id(reading, draft->id),
         .gateway_status = draft->status,
@@ -363,8 +363,8 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
     if (read_count(draft->part, &event.part) && read_count(draft->parts, &event.parts))
         add_event(reading, &event);
     else
-        add_drop(reading, (struct rcpt_intake_drop){RCPT_INTAKE_REJECTED, "invalid_part",
-                                                    draft->status, draft->raw});
+        add_drop(reading, (struct rcpt_gateway_drop){RCPT_GATEWAY_REJECTED, "invalid_part",
+                                                     draft->status, draft->raw});
 }
 
 /* If the URL signs the id, the body must not name another. */
@@ -422,23 +422,23 @@ void rcpt_reading_add(struct rcpt_reading *reading, struct rcpt_draft *draft)
     const char *fault = find_fault(draft);
     draft->done = true;
     if (mapping == NULL && rcpt_draft_is_inbound(reading))
-        drop_draft(reading, draft, RCPT_INTAKE_IGNORED, "inbound");
+        drop_draft(reading, draft, RCPT_GATEWAY_IGNORED, "inbound");
     else if (draft->status.size == 0 && draft->id.size == 0)
         rcpt_draft_set_aside(reading, draft);
     else if (draft->status.size == 0)
-        drop_draft(reading, draft, RCPT_INTAKE_REJECTED, "missing_status");
+        drop_draft(reading, draft, RCPT_GATEWAY_REJECTED, "missing_status");
     else if (mapping == NULL)
-        drop_draft(reading, draft, RCPT_INTAKE_UNMAPPED, "unknown_status");
+        drop_draft(reading, draft, RCPT_GATEWAY_UNMAPPED, "unknown_status");
     else if (mapping->status == NULL)
-        drop_draft(reading, draft, RCPT_INTAKE_IGNORED, "no_interest");
+        drop_draft(reading, draft, RCPT_GATEWAY_IGNORED, "no_interest");
     else if (fault != NULL)
-        drop_draft(reading, draft, RCPT_INTAKE_REJECTED, fault);
+        drop_draft(reading, draft, RCPT_GATEWAY_REJECTED, fault);
     else if (!in_ladder(reading, mapping->status))
-        drop_draft(reading, draft, RCPT_INTAKE_REJECTED, "status_not_in_ladder");
+        drop_draft(reading, draft, RCPT_GATEWAY_REJECTED, "status_not_in_ladder");
     else if (reading->result->event_count >= MAX_EVENTS)
-        drop_draft(reading, draft, RCPT_INTAKE_REJECTED, "too_many_events");
+        drop_draft(reading, draft, RCPT_GATEWAY_REJECTED, "too_many_events");
     else if (is_range(draft) && !reading->account->ranges)
-        drop_draft(reading, draft, RCPT_INTAKE_IGNORED, "range_receipt");
+        drop_draft(reading, draft, RCPT_GATEWAY_IGNORED, "range_receipt");
     else if (is_range(draft))
         make_range(reading, draft, mapping);
     else

@@ -98,7 +98,7 @@ static char *write_string(char *out, struct rcpt_text text, size_t size)
 }
 
 /* An upper bound. */
-static size_t flags_size(const struct rcpt_intake_event *event)
+static size_t flags_size(const struct rcpt_gateway_event *event)
 {
     size_t size = sizeof(",\"flags\":[]");
     for (unsigned index = 0; index < event->flag_count; index++)
@@ -106,7 +106,7 @@ static size_t flags_size(const struct rcpt_intake_event *event)
     return size;
 }
 
-static char *write_flags(char *out, const struct rcpt_intake_event *event)
+static char *write_flags(char *out, const struct rcpt_gateway_event *event)
 {
     if (event->flag_count == 0)
         return out;
@@ -123,9 +123,9 @@ static char *write_flags(char *out, const struct rcpt_intake_event *event)
 
 /* `message_id` is given, since the caller may have found it in the aliases. Empty members are left
  * out. */
-struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *account,
-                                        const struct rcpt_intake_event *event,
-                                        struct rcpt_text message_id, struct rcpt_arena *arena)
+struct rcpt_text rcpt_gateway_event_json(const struct rcpt_gateway_account *account,
+                                         const struct rcpt_gateway_event *event,
+                                         struct rcpt_text message_id, struct rcpt_arena *arena)
 {
     char at[28], until[28], part[32] = "", parts[32] = "";
     bool is_range = event->recipient.size > 0;

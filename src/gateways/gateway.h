@@ -33,7 +33,7 @@ struct rcpt_fields {
     const char *feedback; /* what a complaint says of itself; NULL: the usual names are tried */
     const char *at, *event_id, *message_id, *campaign_id, *channel, *client_ref, *part, *parts;
     const char *link, *cost;
-    /* of opens and clicks: who asked; only compared (rcpt_intake_request.scanners) */
+    /* of opens and clicks: who asked; only compared (rcpt_gateway_request.scanners) */
     const char *ip;
     const char *recipient, *until; /* of a receipt without an id: all messages to a person up to a
                                       time */
@@ -52,7 +52,7 @@ struct rcpt_gateway {
     const char *inbound; /* template: has a value where a person has sent a message, and never in a
                             receipt; NULL: none is known */
     struct rcpt_fields fields;
-    enum rcpt_intake_time time_format;
+    enum rcpt_gateway_time time_format;
     const char *time_zone; /* "+05:30": of times that carry none; NULL: unknown */
     const struct rcpt_mapping *statuses;
     size_t status_count;
@@ -93,13 +93,13 @@ struct rcpt_draft {
 };
 
 struct rcpt_reading {
-    const struct rcpt_intake_account *account;
+    const struct rcpt_gateway_account *account;
     const struct rcpt_gateway *gateway;
     struct rcpt_source source;
-    struct rcpt_intake_result *result;
+    struct rcpt_gateway_result *result;
     struct rcpt_arena *arena;
-    struct rcpt_intake_event *events; /* growing */
-    struct rcpt_intake_drop *drops;
+    struct rcpt_gateway_event *events; /* growing */
+    struct rcpt_gateway_drop *drops;
     size_t event_capacity, drop_capacity;
     bool body_is_utf8;
     bool has_no_length;
@@ -108,8 +108,8 @@ struct rcpt_reading {
 
     /* ---- of the verdict; see verify.h ---- */
     unsigned covers;
-    struct rcpt_intake_request view; /* what source.request points to afterwards */
-    struct rcpt_intake_header signed_headers[2];
+    struct rcpt_gateway_request view; /* what source.request points to afterwards */
+    struct rcpt_gateway_header signed_headers[2];
     size_t signed_header_count;
     /* RCPT_COVERS_ID: only these values name the message. */
     struct rcpt_text signed_id, signed_campaign;
@@ -170,7 +170,7 @@ struct rcpt_clock {
     int64_t received_us;
 };
 /* False: no time, the moment is untouched. */
-bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format,
+bool rcpt_moment_read(struct rcpt_text text, enum rcpt_gateway_time format,
                       const struct rcpt_clock *clock, struct rcpt_arena *arena,
                       struct rcpt_moment *moment);
 

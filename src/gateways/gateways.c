@@ -15,7 +15,7 @@ const struct rcpt_gateway *rcpt_gateway_find(const char *name)
 }
 
 /* For completion, documentation and suggestions. */
-const char *const *rcpt_intake_gateways(size_t *count)
+const char *const *rcpt_gateway_list(size_t *count)
 {
 #define NAME(name) #name,
     static const char *const names[] = {RCPT_GATEWAYS(NAME)};

@@ -111,13 +111,13 @@ static bool is_zero(const struct rcpt_moment *moment)
 }
 
 /* False: no time. A text of digits is short form only where the adapter says so, else an epoch. */
-bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format,
+bool rcpt_moment_read(struct rcpt_text text, enum rcpt_gateway_time format,
                       const struct rcpt_clock *clock, struct rcpt_arena *arena,
                       struct rcpt_moment *moment)
 {
     struct rcpt_moment read = {.exact = false};
     text = rcpt_text_trim(text);
-    bool is_digits = format == RCPT_INTAKE_TIME_SHORT && is_short(text);
+    bool is_digits = format == RCPT_GATEWAY_TIME_SHORT && is_short(text);
     bool good = text.size > 0 &&
                 (is_digits /* 30 February is no second since 1970 */
                      ? read_short(text, clock, arena, &read)

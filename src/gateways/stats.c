@@ -6,23 +6,23 @@
 
 #define MAX_DIGITS 6u /* more may be a telephone's */
 
-static const double second_bounds[RCPT_INTAKE_BUCKETS] = {
+static const double second_bounds[RCPT_GATEWAY_BUCKETS] = {
     0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10};
 
-void rcpt_intake_observe(struct rcpt_intake_histogram *histogram, double seconds)
+void rcpt_gateway_observe(struct rcpt_gateway_histogram *histogram, double seconds)
 {
     unsigned bucket = 0;
-    while (bucket < RCPT_INTAKE_BUCKETS && seconds > second_bounds[bucket])
+    while (bucket < RCPT_GATEWAY_BUCKETS && seconds > second_bounds[bucket])
         bucket++;
     histogram->buckets[bucket]++;
     histogram->sum += seconds;
     histogram->count++;
 }
 
-void rcpt_intake_count_code(struct rcpt_intake_stats *stats, unsigned code)
+void rcpt_gateway_count_code(struct rcpt_gateway_stats *stats, unsigned code)
 {
     unsigned place = 0;
-    while (place < RCPT_INTAKE_CODES - 1 && stats->codes[place].code != code &&
+    while (place < RCPT_GATEWAY_CODES - 1 && stats->codes[place].code != code &&
            stats->codes[place].code != 0)
         place++;
     stats->codes[place].code = code;
@@ -33,7 +33,7 @@ void rcpt_intake_count_code(struct rcpt_intake_stats *stats, unsigned code)
 static bool is_word(struct rcpt_text status)
 {
     size_t digits = 0;
-    if (status.size == 0 || status.size >= RCPT_INTAKE_SAMPLE_SIZE)
+    if (status.size == 0 || status.size >= RCPT_GATEWAY_SAMPLE_SIZE)
         return false;
     for (size_t i = 0; i < status.size; i++) {
         unsigned char byte = (unsigned char)status.at[i];
@@ -46,7 +46,7 @@ static bool is_word(struct rcpt_text status)
     return digits <= MAX_DIGITS;
 }
 
-void rcpt_intake_note_unmapped(struct rcpt_intake_stats *stats, struct rcpt_text status)
+void rcpt_gateway_note_unmapped(struct rcpt_gateway_stats *stats, struct rcpt_text status)
 {
     struct rcpt_text word = is_word(status) ? status : RCPT_TEXT("other");
     memcpy(stats->unmapped_sample, word.at, word.size);

@@ -208,7 +208,7 @@ void rcpt_template_free(struct rcpt_template *template)
 /* The first header of this name, without blanks around it. */
 struct rcpt_text rcpt_source_header(const struct rcpt_source *source, const char *name)
 {
-    const struct rcpt_intake_request *request = source->request;
+    const struct rcpt_gateway_request *request = source->request;
     for (size_t index = 0; index < request->header_count; index++)
         if (rcpt_text_is_nocase(request->headers[index].name, name))
             return rcpt_text_trim(request->headers[index].value);
@@ -217,7 +217,7 @@ struct rcpt_text rcpt_source_header(const struct rcpt_source *source, const char
 
 static struct rcpt_text header_value(const struct rcpt_source *source, struct rcpt_text name)
 {
-    const struct rcpt_intake_request *request = source->request;
+    const struct rcpt_gateway_request *request = source->request;
     for (size_t index = 0; index < request->header_count; index++)
         if (rcpt_text_equal_nocase(request->headers[index].name, name))
             return request->headers[index].value;

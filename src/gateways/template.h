@@ -38,7 +38,7 @@ struct rcpt_outer_values {
 
 /* The parts of a request from which values are taken. */
 struct rcpt_source {
-    const struct rcpt_intake_request *request;
+    const struct rcpt_gateway_request *request;
     struct rcpt_form query, form;
     const struct rcpt_node *root;                        /* NULL: no JSON */
     const struct rcpt_node *items[RCPT_ITEM_MAX_LEVELS]; /* the item and those around it */

@@ -10,18 +10,18 @@
 #include "verify_support.h"
 
 /* A replay key belongs to a verified request only. */
-void rcpt_verdict(struct rcpt_reading *reading, enum rcpt_intake_verdict verdict,
+void rcpt_verdict(struct rcpt_reading *reading, enum rcpt_gateway_verdict verdict,
                   const char *reason)
 {
     reading->result->verdict = verdict;
     reading->result->verdict_reason = reason;
-    if (verdict != RCPT_INTAKE_VERIFIED)
+    if (verdict != RCPT_GATEWAY_VERIFIED)
         reading->result->replay_key = (struct rcpt_text){NULL, 0};
 }
 
 void rcpt_verdict_of(struct rcpt_reading *reading, bool same)
 {
-    rcpt_verdict(reading, same ? RCPT_INTAKE_VERIFIED : RCPT_INTAKE_BAD,
+    rcpt_verdict(reading, same ? RCPT_GATEWAY_VERIFIED : RCPT_GATEWAY_BAD,
                  same ? "signature" : "the signature is not that of any secret");
 }
 
@@ -30,17 +30,17 @@ void rcpt_verdict_age(struct rcpt_reading *reading, int64_t signed_us)
 {
     int64_t limit = reading->account->max_age_us;
     int64_t age = reading->source.request->received_us - signed_us;
-    if (reading->result->verdict != RCPT_INTAKE_VERIFIED || limit == 0)
+    if (reading->result->verdict != RCPT_GATEWAY_VERIFIED || limit == 0)
         return;
     if (age > limit)
-        rcpt_verdict(reading, RCPT_INTAKE_STALE, "the signature is older than max_age");
+        rcpt_verdict(reading, RCPT_GATEWAY_STALE, "the signature is older than max_age");
     else if (age < -RCPT_CLOCKS_DIFFER_US)
-        rcpt_verdict(reading, RCPT_INTAKE_STALE, "the signature is from the future");
+        rcpt_verdict(reading, RCPT_GATEWAY_STALE, "the signature is from the future");
 }
 
 void rcpt_verdict_once(struct rcpt_reading *reading, struct rcpt_text key)
 {
-    if (reading->result->verdict == RCPT_INTAKE_VERIFIED)
+    if (reading->result->verdict == RCPT_GATEWAY_VERIFIED)
         reading->result->replay_key = key;
 }
 
@@ -68,9 +68,9 @@ static struct rcpt_text authorization(const struct rcpt_reading *reading, const 
 static void decide(struct rcpt_reading *reading, bool given, bool same, const char *missing)
 {
     if (!given)
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING, missing);
+        rcpt_verdict(reading, RCPT_GATEWAY_MISSING, missing);
     else
-        rcpt_verdict(reading, same ? RCPT_INTAKE_VERIFIED : RCPT_INTAKE_BAD,
+        rcpt_verdict(reading, same ? RCPT_GATEWAY_VERIFIED : RCPT_GATEWAY_BAD,
                      same ? "shared secret" : "the credentials are not those of any secret");
 }
 
@@ -143,7 +143,7 @@ void rcpt_verify_shared(struct rcpt_reading *reading)
 /* rcpt_verify_allows() has checked the address already. */
 void rcpt_verify_address(struct rcpt_reading *reading)
 {
-    rcpt_verdict(reading, RCPT_INTAKE_VERIFIED, "address");
+    rcpt_verdict(reading, RCPT_GATEWAY_VERIFIED, "address");
 }
 
 /* ---- HMAC ---- */
@@ -175,7 +175,7 @@ static void verify_body(struct rcpt_reading *reading, bool base64)
 {
     struct rcpt_text given = rcpt_reading_header(reading, reading->account->auth_name);
     if (given.size == 0) {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "the header is not there");
+        rcpt_verdict(reading, RCPT_GATEWAY_MISSING, "the header is not there");
         return;
     }
     if (rcpt_text_begins(given, "sha256="))
@@ -201,9 +201,9 @@ static void url_expiry(struct rcpt_reading *reading, struct rcpt_text expires)
 {
     int64_t at = rcpt_seconds_of(expires);
     if (expires.size > 0 && at == 0)
-        rcpt_verdict(reading, RCPT_INTAKE_BAD, "exp is no time");
+        rcpt_verdict(reading, RCPT_GATEWAY_BAD, "exp is no time");
     else if (expires.size > 0 && reading->source.request->received_us > at)
-        rcpt_verdict(reading, RCPT_INTAKE_STALE, "the URL has expired");
+        rcpt_verdict(reading, RCPT_GATEWAY_STALE, "the URL has expired");
 }
 
 /* The URL signs its id. If it has campaign_id or exp, it signs id, line feed, campaign_id, line
@@ -219,11 +219,11 @@ void rcpt_verify_url_hmac(struct rcpt_reading *reading)
     struct rcpt_text expires = rcpt_form_get(query, RCPT_TEXT("exp"));
     const struct rcpt_text line = RCPT_TEXT("\n"), end = {NULL, 0}, alone[] = {id, end};
     if (given.size == 0 || rcpt_text_trim(id).size == 0) {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "the URL has no sig, or no id that it signs");
+        rcpt_verdict(reading, RCPT_GATEWAY_MISSING, "the URL has no sig, or no id that it signs");
         return;
     }
     if (rcpt_text_find(id, "\n") < id.size || rcpt_text_find(campaign, "\n") < campaign.size) {
-        rcpt_verdict(reading, RCPT_INTAKE_BAD, "the signed id or campaign has a line feed");
+        rcpt_verdict(reading, RCPT_GATEWAY_BAD, "the signed id or campaign has a line feed");
         return;
     }
     const struct rcpt_text all[] = {
@@ -295,7 +295,8 @@ void rcpt_verify_standard(struct rcpt_reading *reading)
     const struct rcpt_text texts[] = {
         id, RCPT_TEXT("."), time, RCPT_TEXT("."), rcpt_body_of(reading), {NULL, 0}};
     if (id.size == 0 || time.size == 0 || given.size == 0) {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "no headers webhook-id, -timestamp, -signature");
+        rcpt_verdict(reading, RCPT_GATEWAY_MISSING,
+                     "no headers webhook-id, -timestamp, -signature");
         return;
     }
     rcpt_verdict_of(reading, rcpt_text_find(id, ".") == id.size && rcpt_text_is_digits(time) &&
@@ -316,7 +317,7 @@ void rcpt_verify_telnyx(struct rcpt_reading *reading)
     struct rcpt_text given = rcpt_reading_header(reading, "telnyx-signature-ed25519");
     struct rcpt_text time = rcpt_reading_header(reading, "telnyx-timestamp");
     if (given.size == 0 || time.size == 0) {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING,
+        rcpt_verdict(reading, RCPT_GATEWAY_MISSING,
                      "no header telnyx-signature-ed25519 or telnyx-timestamp");
         return;
     }
@@ -350,7 +351,7 @@ int64_t rcpt_seconds_of(struct rcpt_text text)
 /* An address that cannot be read is in no list. */
 static bool is_allowed(const struct rcpt_reading *reading)
 {
-    const struct rcpt_intake_account *account = reading->account;
+    const struct rcpt_gateway_account *account = reading->account;
     struct rcpt_text source = reading->source.request->source;
     struct rcpt_address address;
     return account->allow_count == 0 ||
@@ -361,13 +362,13 @@ static bool is_allowed(const struct rcpt_reading *reading)
 /* The gateway's own body is not sent: some take any body for success. */
 static bool refuse(struct rcpt_reading *reading)
 {
-    struct rcpt_intake_result *result = reading->result;
-    struct rcpt_intake_answer answer = {.code = 403};
+    struct rcpt_gateway_result *result = reading->result;
+    struct rcpt_gateway_answer answer = {.code = 403};
     if (reading->gateway->refused_code != 0)
         answer.code = reading->gateway->refused_code;
-    if (result->verdict == RCPT_INTAKE_NEEDS_CERTIFICATE)
+    if (result->verdict == RCPT_GATEWAY_NEEDS_CERTIFICATE)
         answer.code = 503; /* the caller comes back with it, or the gateway does */
-    else if (result->verdict == RCPT_INTAKE_MISSING)
+    else if (result->verdict == RCPT_GATEWAY_MISSING)
         answer.code = 401;
     if (answer.code == 401)
         answer.www_authenticate = result->answer.www_authenticate;
@@ -380,7 +381,7 @@ bool rcpt_verify_allows(struct rcpt_reading *reading)
 {
     if (is_allowed(reading))
         return true;
-    rcpt_verdict(reading, RCPT_INTAKE_BAD, "the address is not in the list");
+    rcpt_verdict(reading, RCPT_GATEWAY_BAD, "the address is not in the list");
     return refuse(reading);
 }
 
@@ -395,16 +396,16 @@ static void believe_all(struct rcpt_reading *reading)
 /* False: the request is answered with a refusal. After true the source holds the verified view. */
 bool rcpt_verify(struct rcpt_reading *reading)
 {
-    const struct rcpt_intake_account *account = reading->account;
-    struct rcpt_intake_result *result = reading->result;
+    const struct rcpt_gateway_account *account = reading->account;
+    struct rcpt_gateway_result *result = reading->result;
     reading->covers = account->scheme->covers;
-    if (account->verify != RCPT_INTAKE_VERIFY_OFF)
+    if (account->verify != RCPT_GATEWAY_VERIFY_OFF)
         account->scheme->verify(reading);
-    if (result->verdict == RCPT_INTAKE_MISSING && account->verify == RCPT_INTAKE_VERIFY_OPTIONAL)
-        result->verdict = RCPT_INTAKE_UNVERIFIED;
-    if (result->verdict != RCPT_INTAKE_VERIFIED && result->verdict != RCPT_INTAKE_UNVERIFIED)
+    if (result->verdict == RCPT_GATEWAY_MISSING && account->verify == RCPT_GATEWAY_VERIFY_OPTIONAL)
+        result->verdict = RCPT_GATEWAY_UNVERIFIED;
+    if (result->verdict != RCPT_GATEWAY_VERIFIED && result->verdict != RCPT_GATEWAY_UNVERIFIED)
         return refuse(reading);
-    if (result->verdict == RCPT_INTAKE_UNVERIFIED)
+    if (result->verdict == RCPT_GATEWAY_UNVERIFIED)
         believe_all(reading);
     else if (account->unsigned_ids)
         reading->covers |= RCPT_COVERS_QUERY | RCPT_COVERS_PATH | RCPT_COVERS_HEADERS;

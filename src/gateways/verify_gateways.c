@@ -37,7 +37,7 @@ static struct rcpt_text join_form(const struct rcpt_form *form, struct rcpt_text
 static bool twilio_matches(const struct rcpt_reading *reading, struct rcpt_text given,
                            struct rcpt_text parameters)
 {
-    const struct rcpt_intake_account *account = reading->account;
+    const struct rcpt_gateway_account *account = reading->account;
     struct rcpt_text urls[RCPT_MAX_URLS];
     unsigned url_count = rcpt_signed_urls(reading, false, urls);
     bool same = false;
@@ -94,7 +94,7 @@ void rcpt_verify_twilio(struct rcpt_reading *reading)
     struct rcpt_text given = rcpt_reading_header(reading, "x-twilio-signature");
     struct rcpt_text hash = rcpt_form_get(&reading->source.query, RCPT_TEXT("bodySHA256"));
     if (given.size == 0)
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "no header X-Twilio-Signature");
+        rcpt_verdict(reading, RCPT_GATEWAY_MISSING, "no header X-Twilio-Signature");
     else if (given.size != BASE64_OF_SHA1)
         rcpt_verdict_of(reading, false);
     else if (hash.at != NULL)
@@ -178,24 +178,24 @@ static bool vonage_matches(const struct rcpt_reading *reading, struct rcpt_text 
                            struct rcpt_text text)
 {
     static const struct {
-        enum rcpt_intake_digest name;
+        enum rcpt_gateway_digest name;
         enum rcpt_digest digest;
         size_t hex;
-    } kinds[] = {{RCPT_INTAKE_DIGEST_MD5HASH, RCPT_MD5, 32},
-                 {RCPT_INTAKE_DIGEST_MD5, RCPT_MD5, 32},
-                 {RCPT_INTAKE_DIGEST_SHA1, RCPT_SHA1, 40},
-                 {RCPT_INTAKE_DIGEST_SHA256, RCPT_SHA256, 64},
-                 {RCPT_INTAKE_DIGEST_SHA512, RCPT_SHA512, 128}};
-    const struct rcpt_intake_account *account = reading->account;
+    } kinds[] = {{RCPT_GATEWAY_DIGEST_MD5HASH, RCPT_MD5, 32},
+                 {RCPT_GATEWAY_DIGEST_MD5, RCPT_MD5, 32},
+                 {RCPT_GATEWAY_DIGEST_SHA1, RCPT_SHA1, 40},
+                 {RCPT_GATEWAY_DIGEST_SHA256, RCPT_SHA256, 64},
+                 {RCPT_GATEWAY_DIGEST_SHA512, RCPT_SHA512, 128}};
+    const struct rcpt_gateway_account *account = reading->account;
     bool same = false;
     for (size_t kind = 0; kind < RCPT_COUNT_OF(kinds); kind++) {
         if (given.size != kinds[kind].hex ||
-            (account->digest != RCPT_INTAKE_DIGEST_ANY && account->digest != kinds[kind].name))
+            (account->digest != RCPT_GATEWAY_DIGEST_ANY && account->digest != kinds[kind].name))
             continue;
         for (size_t index = 0; index < account->secret_count; index++) {
             struct rcpt_text secret = account->secrets[index];
             struct rcpt_text digest =
-                kinds[kind].name == RCPT_INTAKE_DIGEST_MD5HASH
+                kinds[kind].name == RCPT_GATEWAY_DIGEST_MD5HASH
                     ? RCPT_HASH(RCPT_MD5, reading->arena, text, secret)
                     : RCPT_HMAC(kinds[kind].digest, secret, reading->arena, text);
             same |= same_hex(digest, given, reading->arena);
@@ -241,7 +241,7 @@ void rcpt_verify_vonage_sms(struct rcpt_reading *reading)
     struct rcpt_form form = vonage_parameters(reading);
     struct rcpt_text given = rcpt_form_get(&form, RCPT_TEXT("sig"));
     if (given.size == 0) {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "no parameter sig");
+        rcpt_verdict(reading, RCPT_GATEWAY_MISSING, "no parameter sig");
         return;
     }
     struct rcpt_form signed_form = vonage_signed(&form, reading->arena);
@@ -250,7 +250,7 @@ void rcpt_verify_vonage_sms(struct rcpt_reading *reading)
     rcpt_verdict_of(reading, vonage_names_are_good(&form) && vonage_matches(reading, given, text));
     rcpt_verdict_once(reading, rcpt_form_get(&signed_form, RCPT_TEXT("nonce")));
     rcpt_verdict_age(reading, rcpt_seconds_of(rcpt_form_get(&signed_form, RCPT_TEXT("timestamp"))));
-    if (reading->result->verdict == RCPT_INTAKE_VERIFIED)
+    if (reading->result->verdict == RCPT_GATEWAY_VERIFIED)
         vonage_view(reading, signed_form);
 }
 
@@ -350,13 +350,13 @@ void rcpt_verify_plivo(struct rcpt_reading *reading)
         given = plivo_headers(reading, "x-plivo-signature-v2", "x-plivo-signature-ma-v2",
                               "x-plivo-signature-v2-nonce");
     if (!given.any) {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING,
+        rcpt_verdict(reading, RCPT_GATEWAY_MISSING,
                      reading->account->plivo_v2 ? "no header X-Plivo-Signature-V3 or -V2"
                                                 : "no header X-Plivo-Signature-V3");
         return;
     }
     if (!v2 && rcpt_document_looks_like(rcpt_body_of(reading))) {
-        rcpt_verdict(reading, RCPT_INTAKE_BAD, "V3 does not cover a body of JSON");
+        rcpt_verdict(reading, RCPT_GATEWAY_BAD, "V3 does not cover a body of JSON");
         return;
     }
     if (given.count > 0 && plivo_nonce_is_good(given.nonce))
@@ -375,7 +375,7 @@ void rcpt_verify_sendgrid(struct rcpt_reading *reading)
     struct rcpt_text given = rcpt_reading_header(reading, "x-twilio-email-event-webhook-signature");
     struct rcpt_text time = rcpt_reading_header(reading, "x-twilio-email-event-webhook-timestamp");
     if (given.size == 0 || time.size == 0) {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING,
+        rcpt_verdict(reading, RCPT_GATEWAY_MISSING,
                      "no header X-Twilio-Email-Event-Webhook-Signature or -Timestamp");
         return;
     }
@@ -400,7 +400,7 @@ static void mailgun_decide(struct rcpt_reading *reading, struct rcpt_text time,
 {
     const struct rcpt_text texts[] = {time, token, {NULL, 0}};
     if (time.size == 0 || token.size == 0 || given.size == 0) {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "the body holds no signature");
+        rcpt_verdict(reading, RCPT_GATEWAY_MISSING, "the body holds no signature");
         return;
     }
     bool same = rcpt_hmac_matches(reading, given, false, texts);
@@ -447,7 +447,7 @@ static void verify_header_of_body(struct rcpt_reading *reading, const char *head
     struct rcpt_text given = rcpt_reading_header(reading, header);
     const struct rcpt_text texts[] = {rcpt_body_of(reading), {NULL, 0}};
     if (given.size == 0) {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING, missing);
+        rcpt_verdict(reading, RCPT_GATEWAY_MISSING, missing);
         return;
     }
     bool same = rcpt_text_begins(given, prefix);

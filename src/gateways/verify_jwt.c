@@ -47,7 +47,7 @@ static const struct rcpt_node *jwt_claims(struct rcpt_reading *reading, struct r
     }
     rcpt_verdict_of(reading,
                     claims != NULL && rcpt_text_is(rcpt_node_text_of(header, "alg"), "HS256"));
-    return reading->result->verdict == RCPT_INTAKE_VERIFIED ? claims : NULL;
+    return reading->result->verdict == RCPT_GATEWAY_VERIFIED ? claims : NULL;
 }
 
 /* Claims hold hashes in hex. */
@@ -75,12 +75,12 @@ static void jwt_times(struct rcpt_reading *reading, const struct rcpt_node *clai
     rcpt_verdict_once(reading, rcpt_node_text_of(claims, "jti"));
     if (issued > 0 || begins > 0)
         rcpt_verdict_age(reading, issued > 0 ? issued : begins);
-    if (reading->account->max_age_us == 0 || reading->result->verdict != RCPT_INTAKE_VERIFIED)
+    if (reading->account->max_age_us == 0 || reading->result->verdict != RCPT_GATEWAY_VERIFIED)
         return;
     if (rcpt_node_get(claims, "exp") != NULL && now - expires > RCPT_CLOCKS_DIFFER_US)
-        rcpt_verdict(reading, RCPT_INTAKE_STALE, "the token has expired");
+        rcpt_verdict(reading, RCPT_GATEWAY_STALE, "the token has expired");
     else if (begins - now > RCPT_CLOCKS_DIFFER_US)
-        rcpt_verdict(reading, RCPT_INTAKE_STALE, "the token is not valid yet");
+        rcpt_verdict(reading, RCPT_GATEWAY_STALE, "the token is not valid yet");
 }
 
 /* The token signs the hash of the body, and nothing of the URL. */
@@ -88,7 +88,7 @@ void rcpt_verify_vonage_messages(struct rcpt_reading *reading)
 {
     struct rcpt_text token = rcpt_reading_header(reading, "authorization");
     if (!rcpt_text_begins(token, "Bearer ")) {
-        rcpt_verdict(reading, token.size == 0 ? RCPT_INTAKE_MISSING : RCPT_INTAKE_BAD,
+        rcpt_verdict(reading, token.size == 0 ? RCPT_GATEWAY_MISSING : RCPT_GATEWAY_BAD,
                      "no bearer token");
         return;
     }
@@ -96,7 +96,7 @@ void rcpt_verify_vonage_messages(struct rcpt_reading *reading)
     if (claims == NULL)
         return;
     if (!jwt_hash_is(reading, claims, "payload_hash", rcpt_body_of(reading)))
-        rcpt_verdict(reading, RCPT_INTAKE_BAD, "payload_hash is not that of the body");
+        rcpt_verdict(reading, RCPT_GATEWAY_BAD, "payload_hash is not that of the body");
     else
         jwt_times(reading, claims);
 }
@@ -109,7 +109,7 @@ void rcpt_verify_messagebird(struct rcpt_reading *reading)
     unsigned url_count = rcpt_signed_urls(reading, false, urls);
     bool same_url = false;
     if (token.size == 0) {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "no header MessageBird-Signature-JWT");
+        rcpt_verdict(reading, RCPT_GATEWAY_MISSING, "no header MessageBird-Signature-JWT");
         return;
     }
     const struct rcpt_node *claims = jwt_claims(reading, token);
@@ -118,9 +118,9 @@ void rcpt_verify_messagebird(struct rcpt_reading *reading)
     for (unsigned url = 0; url < url_count; url++)
         same_url |= jwt_hash_is(reading, claims, "url_hash", urls[url]);
     if (!same_url)
-        rcpt_verdict(reading, RCPT_INTAKE_BAD, "url_hash is not that of public_url");
+        rcpt_verdict(reading, RCPT_GATEWAY_BAD, "url_hash is not that of public_url");
     else if (body.size > 0 && !jwt_hash_is(reading, claims, "payload_hash", body))
-        rcpt_verdict(reading, RCPT_INTAKE_BAD, "payload_hash is not that of the body");
+        rcpt_verdict(reading, RCPT_GATEWAY_BAD, "payload_hash is not that of the body");
     else
         jwt_times(reading, claims);
 }

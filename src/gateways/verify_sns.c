@@ -186,7 +186,7 @@ static void verify_pinned(struct rcpt_reading *reading, const struct statement *
 static void verify_named(struct rcpt_reading *reading, const struct statement *statement,
                          struct rcpt_text url)
 {
-    const struct rcpt_intake_request *request = reading->source.request;
+    const struct rcpt_gateway_request *request = reading->source.request;
     const char *text = rcpt_text_terminated(reading->arena, url), *certificate = NULL;
     if (request->find_certificate != NULL)
         certificate = request->find_certificate(request->context, text);
@@ -195,7 +195,7 @@ static void verify_named(struct rcpt_reading *reading, const struct statement *s
         return;
     }
     reading->result->certificate_url = text;
-    rcpt_verdict(reading, RCPT_INTAKE_NEEDS_CERTIFICATE, "the certificate is not here yet");
+    rcpt_verdict(reading, RCPT_GATEWAY_NEEDS_CERTIFICATE, "the certificate is not here yet");
 }
 
 /* From here on the envelope has only its signed members. */
@@ -209,7 +209,7 @@ static void view_envelope(struct rcpt_reading *reading, const struct statement *
 /* The age is checked after the signature: the time is one of the signed members. */
 static void verify_envelope(struct rcpt_reading *reading, const struct rcpt_node *envelope)
 {
-    const struct rcpt_intake_account *account = reading->account;
+    const struct rcpt_gateway_account *account = reading->account;
     struct statement statement = {.members = NULL};
     struct rcpt_text url = member(envelope, "SigningCertURL"), path;
     int64_t signed_us = 0;
@@ -218,7 +218,7 @@ static void verify_envelope(struct rcpt_reading *reading, const struct rcpt_node
         url = member(envelope, "SigningCertUrl");
     if ((url.at != NULL || !pinned) &&
         !(is_in_region(reading, url, &path) && is_certificate_path(path)))
-        rcpt_verdict(reading, RCPT_INTAKE_BAD, "SigningCertURL is not Amazon's");
+        rcpt_verdict(reading, RCPT_GATEWAY_BAD, "SigningCertURL is not Amazon's");
     else if (!read_statement(reading, envelope, &statement))
         rcpt_verdict_of(reading, false);
     else if (pinned)
@@ -228,7 +228,7 @@ static void verify_envelope(struct rcpt_reading *reading, const struct rcpt_node
     struct rcpt_text time = member(envelope, "Timestamp");
     if (rcpt_timestamp_parse(time.at != NULL ? time.at : "", time.size, &signed_us))
         rcpt_verdict_age(reading, signed_us);
-    if (reading->result->verdict == RCPT_INTAKE_VERIFIED)
+    if (reading->result->verdict == RCPT_GATEWAY_VERIFIED)
         view_envelope(reading, &statement);
 }
 
@@ -274,7 +274,7 @@ void rcpt_verify_sns(struct rcpt_reading *reading)
     const struct rcpt_node *envelope = shallow_envelope(reading);
     bool is_signed = member(envelope, "Type").at != NULL && member(envelope, "Signature").size > 0;
     if (is_other_topic(reading, envelope)) {
-        rcpt_verdict(reading, RCPT_INTAKE_BAD, "TopicArn is not topic_arn");
+        rcpt_verdict(reading, RCPT_GATEWAY_BAD, "TopicArn is not topic_arn");
     } else if (is_signed && member(envelope, "TopicArn").size > 0) {
         verify_envelope(reading, envelope);
     } else if (reading->account->secret_count > 0) {
@@ -282,7 +282,7 @@ void rcpt_verify_sns(struct rcpt_reading *reading)
         reading->covers = RCPT_COVERS_REQUEST;
         rcpt_verify_shared(reading);
     } else {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "no envelope of SNS with a signature");
+        rcpt_verdict(reading, RCPT_GATEWAY_MISSING, "no envelope of SNS with a signature");
     }
 }
 
@@ -301,7 +301,7 @@ static void confirm(struct rcpt_reading *reading, const struct rcpt_node *envelo
 {
     const char *arn = reading->account->topic_arn;
     struct rcpt_text url = member(envelope, "SubscribeURL"), path;
-    bool trusted = reading->result->verdict == RCPT_INTAKE_VERIFIED ||
+    bool trusted = reading->result->verdict == RCPT_GATEWAY_VERIFIED ||
                    (arn != NULL && rcpt_text_is(member(envelope, "TopicArn"), arn));
     if (!is_in_region(reading, url, &path)) {
         rcpt_reading_reject(reading, "subscribe_url_not_amazon", reading->raw);

@@ -4,7 +4,7 @@
 
 #include "gateway.h"
 
-void rcpt_verdict(struct rcpt_reading *reading, enum rcpt_intake_verdict verdict,
+void rcpt_verdict(struct rcpt_reading *reading, enum rcpt_gateway_verdict verdict,
                   const char *reason);
 /* VERIFIED or BAD. */
 void rcpt_verdict_of(struct rcpt_reading *reading, bool same);

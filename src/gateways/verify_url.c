@@ -9,7 +9,7 @@
  * the configuration. A query that is configured stands before one that only the request has. */
 static struct rcpt_text configured_url(const struct rcpt_reading *reading, bool path_only)
 {
-    const struct rcpt_intake_request *request = reading->source.request;
+    const struct rcpt_gateway_request *request = reading->source.request;
     struct rcpt_text url = rcpt_text_of(reading->account->public_url);
     size_t mark = rcpt_text_find(url, "?");
     struct rcpt_text path = rcpt_text_part(url, 0, mark);

@@ -122,14 +122,14 @@ void rcpt_cover_header(struct rcpt_reading *reading, const char *name, struct rc
     RCPT_ASSERT(reading->signed_header_count < RCPT_COUNT_OF(reading->signed_headers));
     if (value.size > 0)
         reading->signed_headers[reading->signed_header_count++] =
-            (struct rcpt_intake_header){rcpt_text_of(name), value};
+            (struct rcpt_gateway_header){rcpt_text_of(name), value};
 }
 
 /* From here on templates and hooks see only parts that could not be changed on the way. */
 void rcpt_verify_view(struct rcpt_reading *reading)
 {
     struct rcpt_source *source = &reading->source;
-    struct rcpt_intake_request *view = &reading->view;
+    struct rcpt_gateway_request *view = &reading->view;
     unsigned covers = reading->covers;
     *view = *source->request;
     source->request = view;

@@ -11,27 +11,27 @@
 
 /* Counts an outage once for each connection; counting every attempt would make it look like many
  * outages. */
-void app_count_lost(const struct app_context *context, const char *connection, bool was_up)
+void host_count_lost(const struct host_context *context, const char *connection, bool was_up)
 {
     if (was_up)
         rcpt_metrics_add(context->metrics, RCPT_METRIC_CONNECTION_FAILURES, RCPT_LABELS(connection),
                          1);
 }
 
-int64_t app_now(const struct app_context *context)
+int64_t host_now(const struct host_context *context)
 {
     return (int64_t)uv_now(context->loop);
 }
 
-int64_t app_wall_ms(void)
+int64_t host_wall_ms(void)
 {
     return rcpt_wall_ns() / RCPT_NS_PER_MS;
 }
 
 /* New tickers go to the end: they run in the order of registration. */
-void app_add_ticker(struct app_context *context, struct app_ticker *ticker)
+void host_add_ticker(struct host_context *context, struct host_ticker *ticker)
 {
-    struct app_ticker **end = &context->tickers;
+    struct host_ticker **end = &context->tickers;
     while (*end != NULL)
         end = &(*end)->next;
     *end = ticker;
@@ -39,18 +39,18 @@ void app_add_ticker(struct app_context *context, struct app_ticker *ticker)
 
 /* ---- the process's life ---- */
 
-static const char *const phase_names[APP_PHASE__COUNT] = {"starting", "running", "stopping",
-                                                          "closing", "closed"};
+static const char *const phase_names[HOST_PHASE__COUNT] = {"starting", "running", "stopping",
+                                                           "closing", "closed"};
 
 /* Phases only go forward. A module that cannot start stops a process that never ran. */
-static const unsigned successors[APP_PHASE__COUNT] = {
-    [APP_STARTING] = RCPT_TO(APP_RUNNING) | RCPT_TO(APP_STOPPING),
-    [APP_RUNNING] = RCPT_TO(APP_STOPPING),
-    [APP_STOPPING] = RCPT_TO(APP_CLOSING),
-    [APP_CLOSING] = RCPT_TO(APP_CLOSED),
+static const unsigned successors[HOST_PHASE__COUNT] = {
+    [HOST_STARTING] = RCPT_TO(HOST_RUNNING) | RCPT_TO(HOST_STOPPING),
+    [HOST_RUNNING] = RCPT_TO(HOST_STOPPING),
+    [HOST_STOPPING] = RCPT_TO(HOST_CLOSING),
+    [HOST_CLOSING] = RCPT_TO(HOST_CLOSED),
 };
 
-void app_enter(struct app_context *context, enum app_phase phase, const char *reason)
+void host_enter(struct host_context *context, enum host_phase phase, const char *reason)
 {
     RCPT_ASSERT_FOLLOWS(successors, context->phase, phase);
     rcpt_log_debug("app", "process: %s -> %s: %s", phase_names[context->phase], phase_names[phase],
@@ -60,65 +60,65 @@ void app_enter(struct app_context *context, enum app_phase phase, const char *re
 
 /* ---- the owner ---- */
 
-void app_fail(const struct app_context *context, const struct rcpt_error *error)
+void host_fail(const struct host_context *context, const struct rcpt_error *error)
 {
     context->host.fail(context->host.owner, error);
 }
 
 /* While halted, the process lives, and says why until an operator acts. */
-void app_halt(struct app_context *context, const struct rcpt_error *error)
+void host_halt(struct host_context *context, const struct rcpt_error *error)
 {
     context->halted++;
-    app_set_reason(context->halt_reason, "stopped consuming", error);
+    host_set_reason(context->halt_reason, "stopped consuming", error);
     rcpt_log_error("app", "%s", context->halt_reason);
-    app_update_readiness(context);
+    host_update_readiness(context);
 }
 
 /* The reason of the last halt stays until all halts have ended. */
-void app_go_on(struct app_context *context)
+void host_go_on(struct host_context *context)
 {
     context->halted -= context->halted > 0;
-    app_update_readiness(context);
+    host_update_readiness(context);
 }
 
-void app_update_readiness(const struct app_context *context)
+void host_update_readiness(const struct host_context *context)
 {
     context->host.update_readiness(context->host.owner);
 }
 
-void app_check_drain(const struct app_context *context)
+void host_check_drain(const struct host_context *context)
 {
     context->host.check_drain(context->host.owner);
 }
 
-unsigned app_reasons(const struct app_context *context, const char *reasons[APP_MOST_REASONS])
+unsigned host_reasons(const struct host_context *context, const char *reasons[HOST_MOST_REASONS])
 {
     return context->host.reasons(context->host.owner, reasons);
 }
 
 /* The hint goes along: a reason is read by the person on call. */
-void app_set_reason(char reason[APP_REASON_BYTES], const char *state,
-                    const struct rcpt_error *error)
+void host_set_reason(char reason[HOST_REASON_BYTES], const char *state,
+                     const struct rcpt_error *error)
 {
-    snprintf(reason, APP_REASON_BYTES, "%s: %s%s%s", state, error->text,
+    snprintf(reason, HOST_REASON_BYTES, "%s: %s%s%s", state, error->text,
              error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
 }
 
-void app_name_state(char state[APP_REASON_BYTES], const char *reason)
+void host_name_state(char state[HOST_REASON_BYTES], const char *reason)
 {
     const char *colon = strstr(reason, ": ");
     size_t length = colon != NULL ? (size_t)(colon - reason) : strlen(reason);
-    snprintf(state, APP_REASON_BYTES, "%.*s", (int)length, reason);
+    snprintf(state, HOST_REASON_BYTES, "%.*s", (int)length, reason);
 }
 
 /* ---- open handles ---- */
 
-void app_open(struct app_context *context)
+void host_open(struct host_context *context)
 {
     context->open++;
 }
 
-void app_closed(struct app_context *context)
+void host_closed(struct host_context *context)
 {
     RCPT_ASSERT(context->open > 0);
     context->open--;
@@ -126,14 +126,14 @@ void app_closed(struct app_context *context)
 
 static void on_handle_closed(uv_handle_t *handle)
 {
-    app_closed(handle->data);
+    host_closed(handle->data);
 }
 
 /* The count keeps the owner from freeing what libuv still uses. */
-void app_close_handle(struct app_context *context, uv_handle_t *handle)
+void host_close_handle(struct host_context *context, uv_handle_t *handle)
 {
     handle->data = context;
-    app_open(context);
+    host_open(context);
     uv_close(handle, on_handle_closed);
 }
 
@@ -141,7 +141,7 @@ void app_close_handle(struct app_context *context, uv_handle_t *handle)
 
 /* Positions make asynchronous commit safe, so it is the default; modules that write without them
  * switch it off. */
-struct rcpt_pg_settings app_pg_settings(struct app_context *context, const char *name)
+struct rcpt_pg_settings host_pg_settings(struct host_context *context, const char *name)
 {
     const struct rcpt_config *config = context->config;
     return (struct rcpt_pg_settings){

@@ -3,7 +3,7 @@
 #include "receiptd/host/context.h"
 #include "receiptd/kafka/consumer.h"
 
-struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *config)
+struct rcpt_kafka_property *host_kafka_properties(const struct rcpt_config *config)
 {
     struct rcpt_kafka_property *properties =
         rcpt_calloc(config->kafka.properties_count + 2, sizeof(*properties)); /* one for readers */
@@ -13,18 +13,18 @@ struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *confi
     return properties;
 }
 
-struct rcpt_kafka_property *app_kafka_reader_properties(const struct rcpt_config *config,
-                                                        size_t *count)
+struct rcpt_kafka_property *host_kafka_reader_properties(const struct rcpt_config *config,
+                                                         size_t *count)
 {
-    struct rcpt_kafka_property *properties = app_kafka_properties(config);
+    struct rcpt_kafka_property *properties = host_kafka_properties(config);
     properties[config->kafka.properties_count] =
         (struct rcpt_kafka_property){"partition.assignment.strategy", "range,roundrobin"};
     *count = config->kafka.properties_count + 1;
     return properties;
 }
 
-void app_kafka_credentials(const struct rcpt_config *config,
-                           struct rcpt_kafka_credentials *credentials)
+void host_kafka_credentials(const struct rcpt_config *config,
+                            struct rcpt_kafka_credentials *credentials)
 {
     *credentials = (struct rcpt_kafka_credentials){
         .username = rcpt_config_kafka_property(config, "sasl.username"),

@@ -13,9 +13,9 @@
 #define UNOWNED_MS 7000  /* a partition without a receiptd for so long is a reason */
 #define SILENT_MS  7000  /* likewise a coordinator that says nothing of the group */
 
-struct app_places {
-    struct app_places_settings settings;
-    struct app_places *next;
+struct host_places {
+    struct host_places_settings settings;
+    struct host_places *next;
     struct rcpt_ask ask;
     bool surveying;
     int64_t survey_at_ms;
@@ -23,12 +23,12 @@ struct app_places {
     int64_t *positions;                        /* of its places; -1: not known */
     int64_t *unowned_since_ms;                 /* likewise; 0: owned, or never known */
     int64_t surveyed_ms, read_ms, answered_ms; /* answered: by the coordinator of the group */
-    char reason[APP_REASON_BYTES];
+    char reason[HOST_REASON_BYTES];
 };
 
-static int64_t now_of(const struct app_places *places)
+static int64_t now_of(const struct host_places *places)
 {
-    return app_now(places->settings.context);
+    return host_now(places->settings.context);
 }
 
 /* ---- owners ---- */
@@ -39,7 +39,7 @@ static bool is_unowned(enum rcpt_kafka_owner owner)
 }
 
 /* The receipts' group has the configured name, a reader's group its own behind it. */
-static void name_group(const struct app_places *places, char group[120])
+static void name_group(const struct host_places *places, char group[120])
 {
     const char *reader = places->settings.reader;
     bool of_reader = strcmp(reader, "receipts") != 0;
@@ -47,7 +47,7 @@ static void name_group(const struct app_places *places, char group[120])
              of_reader ? "-" : "", of_reader ? reader : "");
 }
 
-static void describe(struct app_places *places, size_t first, size_t count)
+static void describe(struct host_places *places, size_t first, size_t count)
 {
     const struct rcpt_kafka_place *place = &places->survey.places[first];
     bool other = place->owner == RCPT_KAFKA_OWNER_OTHER;
@@ -60,11 +60,11 @@ static void describe(struct app_places *places, size_t first, size_t count)
                    other ? "gave it to " : "gave it to no member", other ? place->member : "");
     rcpt_error_hint(&error, other ? "that member is no receiptd: end it, or give it another group"
                                   : "restart an instance if this lasts");
-    app_set_reason(places->reason, "a partition has no owner", &error);
+    host_set_reason(places->reason, "a partition has no owner", &error);
 }
 
 /* A gap of knowledge does not make a partition owned. */
-static void judge_owners(struct app_places *places)
+static void judge_owners(struct host_places *places)
 {
     size_t first = 0, count = 0;
     int64_t now = now_of(places);
@@ -86,7 +86,7 @@ static void judge_owners(struct app_places *places)
 }
 
 /* An instance without partitions loses none, so only this check notices a silent coordinator. */
-static void judge_coordinator(struct app_places *places)
+static void judge_coordinator(struct host_places *places)
 {
     struct rcpt_error error;
     char group[120];
@@ -98,14 +98,14 @@ static void judge_coordinator(struct app_places *places)
     rcpt_error_set(&error, RCPT_DECISION_RETRY, "", "group %s: %.300s", group,
                    places->survey.error.text);
     rcpt_error_hint(&error, "check the brokers that hold __consumer_offsets");
-    app_set_reason(places->reason, "the coordinator of the group does not answer", &error);
+    host_set_reason(places->reason, "the coordinator of the group does not answer", &error);
 }
 
 /* ---- positions ---- */
 
 static void on_positions(void *context, const struct rcpt_pg_rows *rows)
 {
-    struct app_places *places = context;
+    struct host_places *places = context;
     if (rcpt_pg_rows_count(rows) != places->survey.count)
         return; /* a topic has got partitions since: the next survey asks for all */
     for (size_t index = 0; index < places->survey.count; index++)
@@ -116,7 +116,7 @@ static void on_positions(void *context, const struct rcpt_pg_rows *rows)
 
 /* Asks after Kafka's ends were read. A record that is applied in between makes a lag too small for
  * one interval at most. One that arrives in between is not counted yet. */
-static void ask_positions(struct app_places *places)
+static void ask_positions(struct host_places *places)
 {
     const struct rcpt_kafka_survey *survey = &places->survey;
     struct rcpt_pg_encoder *encoder = survey->count > 0 ? rcpt_ask_begin(&places->ask) : NULL;
@@ -140,7 +140,7 @@ static char *copy(const char *text)
 }
 
 /* If the number of places has changed, all of them are new. */
-static void resize(struct app_places *places, size_t count)
+static void resize(struct host_places *places, size_t count)
 {
     if (places->survey.count == count)
         return;
@@ -155,7 +155,7 @@ static void resize(struct app_places *places, size_t count)
 }
 
 /* Copies, since the survey and its strings are valid during the call only. */
-static void take(struct app_places *places, const struct rcpt_kafka_survey *survey)
+static void take(struct host_places *places, const struct rcpt_kafka_survey *survey)
 {
     resize(places, survey->count);
     rcpt_kafka_survey_free(&places->survey);
@@ -172,9 +172,9 @@ static void take(struct app_places *places, const struct rcpt_kafka_survey *surv
 }
 
 /* Learns what the members of the group have noted beside its offsets. */
-static void recall(struct app_places *places)
+static void recall(struct host_places *places)
 {
-    struct app_context *context = places->settings.context;
+    struct host_context *context = places->settings.context;
     struct rcpt_pg_server server;
     for (size_t index = 0; index < places->survey.count; index++)
         if (places->survey.places[index].note != NULL &&
@@ -186,9 +186,9 @@ static void recall(struct app_places *places)
 /* NULL: no answer came in time. The last survey stays until it is stale (STALE_MS). */
 static void on_survey(void *context, const struct rcpt_kafka_survey *survey)
 {
-    struct app_places *places = context;
+    struct host_places *places = context;
     places->surveying = false;
-    if (survey == NULL || survey->count == 0 || app_is_stopping(places->settings.context))
+    if (survey == NULL || survey->count == 0 || host_is_stopping(places->settings.context))
         return;
     if (survey->error.decision != RCPT_DECISION_NONE)
         rcpt_log_debug("app", "%s: not all of the topics' places can be read: %s",
@@ -197,7 +197,7 @@ static void on_survey(void *context, const struct rcpt_kafka_survey *survey)
     recall(places);
     judge_owners(places);
     judge_coordinator(places);
-    app_update_readiness(places->settings.context);
+    host_update_readiness(places->settings.context);
     if (!places->survey.notes_are_known)
         places->survey_at_ms = now_of(places) + SOON_MS;
     ask_positions(places);
@@ -205,10 +205,10 @@ static void on_survey(void *context, const struct rcpt_kafka_survey *survey)
 
 /* One survey at a time: when a coordinator does not answer, threads must not pile up. The work
  * waits for the group's notes, so until they are known it asks more often. */
-void app_places_tick(struct app_places *places)
+void host_places_tick(struct host_places *places)
 {
     if (places->surveying || *places->settings.kafka == NULL ||
-        app_is_stopping(places->settings.context) || now_of(places) < places->survey_at_ms)
+        host_is_stopping(places->settings.context) || now_of(places) < places->survey_at_ms)
         return;
     places->surveying = true;
     places->survey_at_ms =
@@ -218,10 +218,10 @@ void app_places_tick(struct app_places *places)
 
 /* ---- life ---- */
 
-struct app_places *app_places_new(const struct app_places_settings *settings)
+struct host_places *host_places_new(const struct host_places_settings *settings)
 {
-    struct app_places *places = rcpt_calloc(1, sizeof(*places));
-    struct app_places **end = &settings->context->places;
+    struct host_places *places = rcpt_calloc(1, sizeof(*places));
+    struct host_places **end = &settings->context->places;
     places->settings = *settings;
     places->ask = (struct rcpt_ask){.asker = settings->asker,
                                     .statement = settings->statement,
@@ -236,58 +236,58 @@ struct app_places *app_places_new(const struct app_places_settings *settings)
 
 /* Also forgets how long partitions were unowned: the next consumer starts without that knowledge.
  */
-void app_places_forget(struct app_places *places)
+void host_places_forget(struct host_places *places)
 {
     rcpt_kafka_survey_free(&places->survey);
     places->survey_at_ms = places->surveyed_ms = places->read_ms = places->answered_ms = 0;
     places->reason[0] = '\0';
 }
 
-void app_places_free(struct app_places *places)
+void host_places_free(struct host_places *places)
 {
-    struct app_places **link = &places->settings.context->places;
+    struct host_places **link = &places->settings.context->places;
     while (*link != places)
         link = &(*link)->next;
     *link = places->next;
-    app_places_forget(places);
+    host_places_forget(places);
     free(places->positions);
     free(places->unowned_since_ms);
     free(places);
 }
 
-void app_places_refresh(struct app_places *places)
+void host_places_refresh(struct host_places *places)
 {
     places->survey_at_ms = 0;
 }
 
 /* ---- what there is to see ---- */
 
-const struct app_places *app_places_next(const struct app_places *places)
+const struct host_places *host_places_next(const struct host_places *places)
 {
     return places->next;
 }
 
-const char *app_places_reader(const struct app_places *places)
+const char *host_places_reader(const struct host_places *places)
 {
     return places->settings.reader;
 }
 
-static bool is_fresh(const struct app_places *places, int64_t at_ms)
+static bool is_fresh(const struct host_places *places, int64_t at_ms)
 {
     return at_ms > 0 && now_of(places) - at_ms < STALE_MS;
 }
 
-bool app_places_get(const struct app_places *places, size_t index, struct app_place *place)
+bool host_places_get(const struct host_places *places, size_t index, struct host_place *place)
 {
     if (index >= places->survey.count)
         return false;
     const struct rcpt_kafka_place *found = &places->survey.places[index];
-    *place = (struct app_place){.topic = found->topic,
-                                .partition = found->partition,
-                                .position = -1,
-                                .low = -1,
-                                .high = -1,
-                                .lag = -1};
+    *place = (struct host_place){.topic = found->topic,
+                                 .partition = found->partition,
+                                 .position = -1,
+                                 .low = -1,
+                                 .high = -1,
+                                 .lag = -1};
     if (is_fresh(places, places->surveyed_ms)) {
         place->low = found->low;
         place->high = found->high;
@@ -304,13 +304,13 @@ bool app_places_get(const struct app_places *places, size_t index, struct app_pl
 }
 
 /* Partitions of a topic are neighbours, in their order: one comparison per topic. */
-bool app_places_find(const struct app_places *places, const char *topic, int32_t partition,
-                     struct app_place *place)
+bool host_places_find(const struct host_places *places, const char *topic, int32_t partition,
+                      struct host_place *place)
 {
     for (size_t index = 0; index < places->survey.count;) {
         const char *name = places->survey.places[index].topic;
         if (strcmp(name, topic) == 0)
-            return partition >= 0 && app_places_get(places, index + (size_t)partition, place) &&
+            return partition >= 0 && host_places_get(places, index + (size_t)partition, place) &&
                    place->partition == partition && strcmp(place->topic, topic) == 0;
         for (index++; index < places->survey.count && places->survey.places[index].partition > 0;)
             index++;
@@ -320,7 +320,7 @@ bool app_places_find(const struct app_places *places, const char *topic, int32_t
 
 /* The reason of the first reader that has one. A survey that is stale proves nothing about owners.
  */
-const char *app_places_reason(const struct app_places *places)
+const char *host_places_reason(const struct host_places *places)
 {
     for (; places != NULL; places = places->next)
         if (places->reason[0] != '\0' && is_fresh(places, places->surveyed_ms))

@@ -10,7 +10,7 @@
 #define BURST_PART  4          /* it is over where this part of the most is held … */
 #define OVER_MS     1000       /* … for this long */
 
-void app_limit_memory(void)
+void host_limit_memory(void)
 {
     /* Large batches come and go: few arenas, and thresholds at which memory returns to the system,
      * keep the resident set near what is used. */
@@ -20,7 +20,7 @@ void app_limit_memory(void)
 }
 
 /* glibc keeps freed memory, and librdkafka's freed messages lie between others that live. */
-void app_trim_memory(struct app_burst *burst, uint64_t held_bytes, int64_t now_ms)
+void host_trim_memory(struct host_burst *burst, uint64_t held_bytes, int64_t now_ms)
 {
     if (held_bytes > burst->most_bytes)
         burst->most_bytes = held_bytes;
@@ -32,11 +32,11 @@ void app_trim_memory(struct app_burst *burst, uint64_t held_bytes, int64_t now_m
     }
 }
 
-void app_name_instance(char name[APP_INSTANCE_BYTES])
+void host_name_instance(char name[HOST_INSTANCE_BYTES])
 {
     char host[48] = "localhost";
     /* The name is for readers. Where it must be unique over restarts, its user adds a random part
      * (actions.c). */
     gethostname(host, sizeof(host) - 1);
-    snprintf(name, APP_INSTANCE_BYTES, "%s-%d", host, (int)getpid());
+    snprintf(name, HOST_INSTANCE_BYTES, "%s-%d", host, (int)getpid());
 }

@@ -31,19 +31,19 @@ static void turn_away(struct connection *connection)
     static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
                                "Content-Length: 0\r\nConnection: close\r\n\r\n";
     connection->server->stats.refused_connections++;
-    connection_end_after(connection);
+    http_connection_end_after(connection);
     if (connection->tls != NULL ||
         connection->server->stats.connections >
             connection->server->settings.max_connections + REFUSED_SLACK) {
-        connection_close(connection);
+        http_connection_close(connection);
         return;
     }
     rcpt_buffer_append(&connection->out, text, sizeof(text) - 1);
-    connection_touch(connection);
+    http_connection_touch(connection);
 }
 
 /* uv_accept needs an initialised handle, so the connection exists before it is known to be one. */
-void connection_accept(struct rcpt_http_server *server)
+void http_connection_accept(struct rcpt_http_server *server)
 {
     struct connection *connection = rcpt_calloc(1, sizeof(*connection));
     connection->server = server;
@@ -51,21 +51,21 @@ void connection_accept(struct rcpt_http_server *server)
     connection->tcp.data = connection;
     server->open_handles++;
     server->stats.accepted++;
-    parse_init(connection);
+    http_parse_init(connection);
     link_connection(connection);
     int status = uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&connection->tcp);
     if (status == 0)
         read_address(connection);
-    bool allowed = source_connect(server, &connection->address);
+    bool allowed = http_source_connect(server, &connection->address);
     if (status != 0) {
-        connection_close(connection);
+        http_connection_close(connection);
         return;
     }
     uv_tcp_nodelay(&connection->tcp, 1);
     if (server->tls != NULL)
-        connection->tls = tls_session_new(server->tls);
-    connection_set_state(connection, CONNECTION_HEAD);
-    connection_read(connection);
+        connection->tls = http_tls_session_new(server->tls);
+    http_connection_set_state(connection, CONNECTION_HEAD);
+    http_connection_read(connection);
     bool full = server->stats.connections > server->settings.max_connections;
     if (!allowed || (full && !server->evict_share(server, connection)))
         turn_away(connection);

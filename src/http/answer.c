@@ -1,8 +1,8 @@
 /* Writes answers: head and body, whole or in pieces. Answers leave in the order of the requests:
  * the first in line writes to the connection's `out`, the others to a buffer of their own until
- * answer_advance() reaches them.
+ * http_answer_advance() reaches them.
  *
- * Handlers answer through rcpt_http_answer*, the server itself through answer_refusal(). */
+ * Handlers answer through rcpt_http_answer*, the server itself through http_answer_refusal(). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,9 +156,9 @@ static bool begin(struct rcpt_http_request *request, const struct rcpt_http_answ
     if (connection == NULL)
         return false;
     if (!request->keep_alive || request->server->draining)
-        connection_end_after(connection);
+        http_connection_end_after(connection);
     write_head(request, place(request), answer);
-    connection_touch(connection);
+    http_connection_touch(connection);
     return true;
 }
 
@@ -169,7 +169,7 @@ static void finish(struct rcpt_http_request *request)
         request->server->stats.waiting_requests--;
     request->answered = true;
     if (request->connection == NULL)
-        request_free(request);
+        http_request_free(request);
 }
 
 /* HEAD gets the length of the body that GET would get. */
@@ -271,7 +271,7 @@ static const char *refusal_body(const struct rcpt_http_server *server, int statu
 }
 
 /* A 503 without a time of its own asks to come back after a second. */
-void answer_refusal(struct rcpt_http_request *request)
+void http_answer_refusal(struct rcpt_http_request *request)
 {
     const char *more = request->server->settings.problem_headers;
     char line[96] = "", headers[1024], text[320];
@@ -307,7 +307,7 @@ static void append_and_free(struct rcpt_buffer *out, struct rcpt_buffer *more)
 
 /* Moves finished answers to `out` and frees their requests, up to the first that is not finished;
  * of that one it moves the part that is ready. */
-void answer_advance(struct connection *connection)
+void http_answer_advance(struct connection *connection)
 {
     struct rcpt_http_request *request = connection->first;
     while (request != NULL) {
@@ -316,18 +316,18 @@ void answer_advance(struct connection *connection)
             return;
         connection->first = request->next;
         connection->owed--;
-        request_free(request);
+        http_request_free(request);
         request = connection->first;
     }
     connection->last = NULL;
     if (connection->state == CONNECTION_IDLE) /* nothing is owed: its time begins */
-        connection_set_state(connection, CONNECTION_IDLE);
+        http_connection_set_state(connection, CONNECTION_IDLE);
 }
 
 /* ---- in pieces ---- */
 
 /* Once per stream: its handler stops writing and calls end. */
-void answer_report_gone(struct rcpt_http_request *request)
+void http_answer_report_gone(struct rcpt_http_request *request)
 {
     if (!request->streaming || request->gone_reported || request->on_gone == NULL)
         return;
@@ -363,7 +363,7 @@ void rcpt_http_answer_write(struct rcpt_http_request *request, const void *bytes
         return;
     struct rcpt_buffer *out = place(request);
     if (out->size + connection->writing_bytes + size > request->max_queued_bytes) {
-        connection_close(connection);
+        http_connection_close(connection);
         return;
     }
     if (request->chunked_answer)
@@ -371,7 +371,7 @@ void rcpt_http_answer_write(struct rcpt_http_request *request, const void *bytes
     rcpt_buffer_append(out, bytes, size);
     if (request->chunked_answer)
         rcpt_buffer_append_text(out, "\r\n");
-    connection_touch(connection);
+    http_connection_touch(connection);
 }
 
 /* Answers before this one count as well: it is behind them. */
@@ -389,7 +389,7 @@ void rcpt_http_answer_abort(struct rcpt_http_request *request)
     RCPT_ASSERT(request->streaming && !request->answered);
     request->gone_reported = true;
     if (request->connection != NULL)
-        connection_close(request->connection);
+        http_connection_close(request->connection);
     finish(request);
 }
 
@@ -401,7 +401,7 @@ void rcpt_http_answer_end(struct rcpt_http_request *request)
     if (connection != NULL) {
         if (request->chunked_answer && !request->head_only)
             rcpt_buffer_append_text(place(request), "0\r\n\r\n");
-        connection_touch(connection);
+        http_connection_touch(connection);
     }
     finish(request);
 }
@@ -444,9 +444,9 @@ void rcpt_http_answer_share(struct rcpt_http_request *request, struct rcpt_http_
     }
     /* Only the frame of a chunk stands before and behind the text. */
     if (request->chunked_answer)
-        connection_send_piece(connection, piece, 0, piece->size);
+        http_connection_send_piece(connection, piece, 0, piece->size);
     else
-        connection_send_piece(connection, piece, piece->text_at, piece->text_size);
+        http_connection_send_piece(connection, piece, piece->text_at, piece->text_size);
 }
 
 /* A handler that streams has read its request. Bytes that the kernel would hold for each of a

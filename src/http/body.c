@@ -20,7 +20,7 @@ bool http_is_bomb(size_t plain, size_t sent)
 /* ---- the server's budget ---- */
 
 /* The route's own limit, or the server's. */
-size_t body_limit(const struct rcpt_http_request *request)
+size_t http_body_limit(const struct rcpt_http_request *request)
 {
     size_t own = request->route != NULL ? request->route->is.max_body_bytes : 0;
     return own > 0 ? own : request->server->settings.max_body_bytes;
@@ -48,16 +48,16 @@ static void drop(struct rcpt_http_request *request, struct rcpt_buffer *buffer)
     rcpt_buffer_free(buffer);
 }
 
-void body_free(struct rcpt_http_request *request)
+void http_body_free(struct rcpt_http_request *request)
 {
     drop(request, &request->body);
     RCPT_ASSERT(request->body_reserved == 0);
 }
 
 /* Returns 0, or the status to refuse with. */
-int body_append(struct rcpt_http_request *request, const char *bytes, size_t size)
+int http_body_append(struct rcpt_http_request *request, const char *bytes, size_t size)
 {
-    if (request->body.size + size > body_limit(request))
+    if (request->body.size + size > http_body_limit(request))
         return 413;
     if (!reserve(request, &request->body, size))
         return 503;
@@ -80,7 +80,7 @@ static int inflate_some(struct rcpt_http_request *request, z_stream *stream,
     size_t before = stream->avail_out;
     *status = inflate(stream, Z_NO_FLUSH);
     plain->size += before - stream->avail_out;
-    if (plain->size > body_limit(request) || http_is_bomb(plain->size, request->body.size))
+    if (plain->size > http_body_limit(request) || http_is_bomb(plain->size, request->body.size))
         return 413;
     return *status == Z_OK || *status == Z_STREAM_END ||
                    (*status == Z_BUF_ERROR && stream->avail_out == 0)
@@ -110,7 +110,7 @@ static int inflate_all(struct rcpt_http_request *request, z_stream *stream,
 }
 
 /* The plain body replaces the compressed one; both count in the budget meanwhile. */
-int body_decode(struct rcpt_http_request *request)
+int http_body_decode(struct rcpt_http_request *request)
 {
     if (request->coding == HTTP_CODING_NONE || request->body.size == 0)
         return 0;

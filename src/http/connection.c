@@ -1,9 +1,9 @@
 /* One client: bytes in, answers out in order, and its end. The states are in connection_state.c.
  *
- * libuv reads into one buffer of the server; connection_parse feeds the parser, handlers fill `out`
- * (answer.c), and connection_flush sends once per turn of the loop. Backpressure: above the limits
- * of pipelined requests or unsent bytes the rest of the input is held and the socket is not read
- * (HELD). server.c accepts, evicts and ticks. */
+ * libuv reads into one buffer of the server; http_connection_parse feeds the parser, handlers fill
+ * `out` (answer.c), and http_connection_flush sends once per turn of the loop. Backpressure: above
+ * the limits of pipelined requests or unsent bytes the rest of the input is held and the socket is
+ * not read (HELD). server.c accepts, evicts and ticks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static void on_closed(uv_handle_t *handle)
 {
     struct connection *connection = handle->data;
     struct rcpt_http_server *server = connection->server;
-    tls_session_free(connection->tls);
+    http_tls_session_free(connection->tls);
     rcpt_buffer_free(&connection->held);
     rcpt_buffer_free(&connection->out);
     free(connection);
@@ -47,7 +47,7 @@ static void unlink_connection(struct connection *connection)
     if (connection->next != NULL)
         connection->next->previous = connection->previous;
     server->stats.connections--;
-    source_disconnect(server, &connection->address);
+    http_source_disconnect(server, &connection->address);
     if (!connection->dirty)
         return;
     struct connection **link = &server->dirty;
@@ -66,19 +66,19 @@ static void orphan_requests(struct connection *connection)
         request->connection = NULL;
         request->next = NULL;
         if (request->handed && !request->answered)
-            answer_report_gone(request);
+            http_answer_report_gone(request);
         else
-            request_free(request);
+            http_request_free(request);
         request = next;
     }
 }
 
 /* Safe to call twice, and from inside callbacks: the memory stays until on_closed. */
-void connection_close(struct connection *connection)
+void http_connection_close(struct connection *connection)
 {
     if (connection->state == CONNECTION_CLOSED)
         return;
-    connection_set_state(connection, CONNECTION_CLOSED);
+    http_connection_set_state(connection, CONNECTION_CLOSED);
     unlink_connection(connection);
     uv_close((uv_handle_t *)&connection->tcp, on_closed);
     orphan_requests(connection);
@@ -105,13 +105,13 @@ static void on_written(uv_write_t *handle, int status)
         http_now(connection->server) + connection->server->settings.write_timeout_ms;
     free_write(write);
     if (status < 0) {
-        connection_close(connection);
+        http_connection_close(connection);
         return;
     }
     if (connection->writing_bytes == 0 &&
-        connection_waits_for_client(connection)) /* its time begins now */
-        connection_set_state(connection, connection->state);
-    connection_touch(connection);
+        http_connection_waits_for_client(connection)) /* its time begins now */
+        http_connection_set_state(connection, connection->state);
+    http_connection_touch(connection);
 }
 
 /* Takes over `write`, whose bytes or piece hold `from`. */
@@ -127,7 +127,7 @@ static void write_later(struct connection *connection, struct write *write, char
     if (uv_write(&write->request, (uv_stream_t *)&connection->tcp, &buffer, 1, on_written) != 0) {
         connection->writing_bytes -= size;
         free_write(write);
-        connection_close(connection);
+        http_connection_close(connection);
     }
 }
 
@@ -141,15 +141,15 @@ static size_t try_socket(struct connection *connection, const char *bytes, size_
     connection->server->stats.bytes_out += size;
     if (sent >= 0 || sent == UV_EAGAIN)
         return sent >= 0 ? (size_t)sent : 0;
-    connection_close(connection);
+    http_connection_close(connection);
     return SIZE_MAX;
 }
 
 /* Most answers leave in one system call without an allocation. */
-void connection_send(struct connection *connection)
+void http_connection_send(struct connection *connection)
 {
     if (connection->tls != NULL)
-        tls_encrypt(connection);
+        http_tls_encrypt(connection);
     if (connection->out.size == 0)
         return;
     size_t sent = try_socket(connection, connection->out.bytes, connection->out.size);
@@ -169,8 +169,8 @@ void connection_send(struct connection *connection)
 }
 
 /* The same for bytes of a piece, when nothing is there that goes first. */
-void connection_send_piece(struct connection *connection, struct rcpt_http_piece *piece,
-                           size_t from, size_t size)
+void http_connection_send_piece(struct connection *connection, struct rcpt_http_piece *piece,
+                                size_t from, size_t size)
 {
     size_t sent = try_socket(connection, piece->bytes + from, size);
     RCPT_ASSERT(connection->tls == NULL && connection->out.size == 0);
@@ -202,7 +202,7 @@ static bool is_full(const struct connection *connection)
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer);
 
 /* Reads until the connection is held. */
-void connection_read(struct connection *connection)
+void http_connection_read(struct connection *connection)
 {
     uv_read_start((uv_stream_t *)&connection->tcp, on_alloc, on_read);
     connection->reading = true;
@@ -221,20 +221,20 @@ static void hold(struct connection *connection, const char *bytes, size_t size)
     rcpt_buffer_append(&connection->held, bytes, size);
     read_no_more(connection);
     if (connection->state == CONNECTION_IDLE)
-        connection_set_state(connection, CONNECTION_HELD);
+        http_connection_set_state(connection, CONNECTION_HELD);
 }
 
 /* The input is not HTTP, or exceeds a limit: the answer goes out after those that are owed, and the
  * connection ends. */
 static void refuse_input(struct connection *connection)
 {
-    int status = parse_error_status(connection);
+    int status = http_parse_error_status(connection);
     struct rcpt_http_request *request = connection->incoming;
     if (request == NULL)
-        request = connection->incoming = request_new(connection);
-    request_refuse(request, status);
-    connection_end_after(connection);
-    request_complete(request);
+        request = connection->incoming = http_request_new(connection);
+    http_request_refuse(request, status);
+    http_connection_end_after(connection);
+    http_request_complete(request);
 }
 
 /* Parses one piece and cuts it off. False: nothing more is parsed now. A callback may have closed
@@ -242,8 +242,8 @@ static void refuse_input(struct connection *connection)
 static bool parse_some(struct connection *connection, const char **bytes, size_t *size)
 {
     llhttp_t *parser = &connection->parser;
-    size_t piece = parse_piece(connection, *bytes, *size);
-    llhttp_errno_t error = piece > 0 ? parse_execute(connection, *bytes, piece) : HPE_USER;
+    size_t piece = http_parse_piece(connection, *bytes, *size);
+    llhttp_errno_t error = piece > 0 ? http_parse_execute(connection, *bytes, piece) : HPE_USER;
     if (connection->state == CONNECTION_CLOSED || connection->close_after)
         return false;
     if (error == HPE_PAUSED)
@@ -263,7 +263,7 @@ static bool parse_some(struct connection *connection, const char **bytes, size_t
 
 /* Plain bytes, from the socket or out of TLS. Bytes after the last request of a connection are
  * dropped. */
-void connection_parse(struct connection *connection, const char *bytes, size_t size)
+void http_connection_parse(struct connection *connection, const char *bytes, size_t size)
 {
     if (connection->close_after || connection->state == CONNECTION_LINGERING)
         return;
@@ -282,11 +282,11 @@ static void on_client_ended(struct connection *connection)
     connection->client_ended = true;
     read_no_more(connection);
     if (connection->owed == 0 && connection->out.size == 0 && connection->writing_bytes == 0) {
-        connection_close(connection);
+        http_connection_close(connection);
         return;
     }
-    connection_end_after(connection); /* nothing is held: that is not read past */
-    connection_touch(connection);
+    http_connection_end_after(connection); /* nothing is held: that is not read past */
+    http_connection_touch(connection);
 }
 
 /* Size 0 is libuv's EAGAIN: there was nothing more to read. */
@@ -300,16 +300,16 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
         return;
     }
     if (size < 0) {
-        connection_close(connection);
+        http_connection_close(connection);
         return;
     }
     connection->server->stats.bytes_in += (uint64_t)size;
     if (connection->tls == NULL) {
-        connection_parse(connection, buffer->base, (size_t)size);
-    } else if (!tls_receive(connection, buffer->base, (size_t)size)) {
-        connection_close(connection);
+        http_connection_parse(connection, buffer->base, (size_t)size);
+    } else if (!http_tls_receive(connection, buffer->base, (size_t)size)) {
+        http_connection_close(connection);
     } else {
-        connection_touch(connection);
+        http_connection_touch(connection);
     }
 }
 
@@ -322,13 +322,13 @@ static void resume(struct connection *connection)
     connection->held = (struct rcpt_buffer){0};
     /* In the middle of a body that was held for slow answers, the rest gets its whole time
      * again. */
-    connection_set_state(connection, CONNECTION_IDLE);
+    http_connection_set_state(connection, CONNECTION_IDLE);
     if (held.size > 0)
-        connection_parse(connection, held.bytes, held.size);
+        http_connection_parse(connection, held.bytes, held.size);
     rcpt_buffer_free(&held);
     if (connection->state == CONNECTION_CLOSED || connection->state == CONNECTION_HELD)
         return;
-    connection_read(connection);
+    http_connection_read(connection);
 }
 
 /* Our end is closed; the connection goes when the client's is too. */
@@ -337,7 +337,7 @@ static void on_shutdown(uv_shutdown_t *request, int status)
     struct connection *connection = request->data;
     free(request);
     if (status < 0 || connection->client_ended)
-        connection_close(connection);
+        http_connection_close(connection);
 }
 
 /* Closes our end and awaits the client's: closing with bytes unread would reset the connection, and
@@ -348,39 +348,39 @@ static void begin_lingering(struct connection *connection)
         return;
     connection->end_sent = true;
     if (connection->tls != NULL)
-        tls_say_goodbye(connection);
+        http_tls_say_goodbye(connection);
     if (connection->state == CONNECTION_CLOSED)
         return;
-    connection_set_state(connection, CONNECTION_LINGERING);
+    http_connection_set_state(connection, CONNECTION_LINGERING);
     if (!connection->reading && !connection->client_ended)
-        connection_read(connection);
+        http_connection_read(connection);
     uv_shutdown_t *request = rcpt_calloc(1, sizeof(*request));
     request->data = connection;
     if (uv_shutdown(request, (uv_stream_t *)&connection->tcp, on_shutdown) != 0) {
         free(request);
-        connection_close(connection);
+        http_connection_close(connection);
     }
 }
 
 /* Each step may close the connection, so each next one checks the state. */
 static void flush_one(struct connection *connection)
 {
-    answer_advance(connection);
+    http_answer_advance(connection);
     resume(connection);
     if (connection->state == CONNECTION_CLOSED)
         return;
-    connection_send(connection);
+    http_connection_send(connection);
     if (connection->state == CONNECTION_CLOSED || connection->first != NULL)
         return;
     if (connection->close_after)
         begin_lingering(connection);
     else if (connection->server->draining && connection->state == CONNECTION_IDLE &&
              connection->writing_bytes == 0)
-        connection_close(connection);
+        http_connection_close(connection);
 }
 
 /* Flushing one connection may touch another: the loop handles it too. */
-void connection_flush(struct rcpt_http_server *server)
+void http_connection_flush(struct rcpt_http_server *server)
 {
     while (server->dirty != NULL) {
         struct connection *connection = server->dirty;
@@ -412,17 +412,17 @@ static void expire(struct connection *connection)
     bool asks = connection->state == CONNECTION_HEAD || connection->state == CONNECTION_BODY;
     connection->server->stats.timeouts += connection->state != CONNECTION_IDLE;
     if (!asks || request == NULL) {
-        connection_close(connection);
+        http_connection_close(connection);
         return;
     }
-    request_refuse(request, 408);
-    connection_end_after(connection);
-    request_complete(request);
+    http_request_refuse(request, 408);
+    http_connection_end_after(connection);
+    http_request_complete(request);
     connection->deadline_ms = INT64_MAX;
 }
 
 /* The server's tick. Closing unlinks the connection, hence `next`. */
-void connection_expire(struct rcpt_http_server *server)
+void http_connection_expire(struct rcpt_http_server *server)
 {
     int64_t now = http_now(server);
     struct connection *next;
@@ -430,9 +430,9 @@ void connection_expire(struct rcpt_http_server *server)
         next = each->next;
         if (each->writing_bytes > 0 && !takes_answers(each) && each->write_deadline_ms <= now) {
             server->stats.timeouts++;
-            connection_close(each);
+            http_connection_close(each);
         } else if (each->deadline_ms <= now &&
-                   (each->writing_bytes == 0 || !connection_waits_for_client(each))) {
+                   (each->writing_bytes == 0 || !http_connection_waits_for_client(each))) {
             expire(each);
         }
     }

@@ -28,7 +28,7 @@ static int64_t deadline_of(const struct connection *connection, enum connection_
     return INT64_MAX;
 }
 
-void connection_set_state(struct connection *connection, enum connection_state state)
+void http_connection_set_state(struct connection *connection, enum connection_state state)
 {
     /* HELD leads to HEAD through IDLE: held bytes are parsed as if they came now. */
     static const unsigned successors[CONNECTION_CLOSED + 1] = {
@@ -63,7 +63,7 @@ static bool is_stuck(const struct connection *connection)
 
 /* Slow heads and slow bodies come from clients that never complete a request: one that has
  * completed a request is worth more, also while it rests. */
-enum connection_worth connection_worth(const struct connection *connection)
+enum http_connection_worth http_connection_worth(const struct connection *connection)
 {
     bool asks = connection->state == CONNECTION_HEAD || connection->state == CONNECTION_BODY;
     if (connection->state != CONNECTION_CLOSED && is_stuck(connection))
@@ -75,22 +75,22 @@ enum connection_worth connection_worth(const struct connection *connection)
         return CONNECTION_UNPROVEN;
     if (!asks)
         return CONNECTION_RESTING;
-    return connection_is_slow(connection) ? CONNECTION_SLOW : CONNECTION_KEPT;
+    return http_connection_is_slow(connection) ? CONNECTION_SLOW : CONNECTION_KEPT;
 }
 
-bool connection_is_slow(const struct connection *connection)
+bool http_connection_is_slow(const struct connection *connection)
 {
     return http_now(connection->server) - connection->since_ms >= SLOW_MS;
 }
 
-void connection_end_after(struct connection *connection)
+void http_connection_end_after(struct connection *connection)
 {
     connection->close_after = true;
 }
 
 /* The list is emptied once per turn of the loop, so that the answers of a turn leave in one
  * write. */
-void connection_touch(struct connection *connection)
+void http_connection_touch(struct connection *connection)
 {
     if (connection->dirty || connection->state == CONNECTION_CLOSED)
         return;
@@ -101,7 +101,7 @@ void connection_touch(struct connection *connection)
 
 /* The next request, or the end of the connection, is the client's turn only when libuv holds
  * nothing more for it. */
-bool connection_waits_for_client(const struct connection *connection)
+bool http_connection_waits_for_client(const struct connection *connection)
 {
     return connection->state == CONNECTION_IDLE || connection->state == CONNECTION_LINGERING;
 }

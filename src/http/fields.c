@@ -12,7 +12,7 @@ static struct rcpt_http_text text_at(const struct rcpt_http_request *request, ui
     return (struct rcpt_http_text){request->head.bytes + at, size};
 }
 
-bool request_text_is(struct rcpt_http_text text, const char *expected)
+bool http_request_text_is(struct rcpt_http_text text, const char *expected)
 {
     return text.bytes != NULL && text.size == strlen(expected) &&
            strncasecmp(text.bytes, expected, text.size) == 0;

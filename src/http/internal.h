@@ -187,108 +187,112 @@ void http_release(struct rcpt_http_server *server);
 void http_report_closed(struct rcpt_http_server *server);
 
 /* ---- connection_state.c ---- */
-void connection_set_state(struct connection *connection, enum connection_state state);
+void http_connection_set_state(struct connection *connection, enum connection_state state);
 /* Call when bytes are to be sent, or more may be parsed: the next flush does it. */
-void connection_touch(struct connection *connection);
+void http_connection_touch(struct connection *connection);
 /* The connection ends after the answers that are owed. */
-void connection_end_after(struct connection *connection);
+void http_connection_end_after(struct connection *connection);
 /* Whether the client's next request or end is awaited, and libuv holds nothing more for it. */
-bool connection_waits_for_client(const struct connection *connection);
+bool http_connection_waits_for_client(const struct connection *connection);
 /* The order in which connections are closed when there are too many; CONNECTION_KEPT are not
  * closed. */
-enum connection_worth {
+enum http_connection_worth {
     CONNECTION_UNPROVEN, /* has not brought one whole request yet */
     CONNECTION_SLOW,     /* has been at its request for long, or takes nothing of its answer */
     CONNECTION_RESTING,  /* asks for nothing now */
     CONNECTION_KEPT,     /* is owed an answer, or at its request */
 };
-enum connection_worth connection_worth(const struct connection *connection);
+enum http_connection_worth http_connection_worth(const struct connection *connection);
 /* Whether the connection has been at its request for long, so that it may be closed for another. */
-bool connection_is_slow(const struct connection *connection);
+bool http_connection_is_slow(const struct connection *connection);
 
 /* ---- accept.c ---- */
-void connection_accept(struct rcpt_http_server *server);
+void http_connection_accept(struct rcpt_http_server *server);
 
 /* ---- connection.c ---- */
-void connection_read(struct connection *connection); /* from now on */
+void http_connection_read(struct connection *connection); /* from now on */
 /* Ends reading and sending; its requests stay with their handlers. */
-void connection_close(struct connection *connection);
+void http_connection_close(struct connection *connection);
 /* Sends the content of `out` now. */
-void connection_send(struct connection *connection);
+void http_connection_send(struct connection *connection);
 /* Sends bytes of a piece now; `out` must be empty, and the connection without TLS. */
-void connection_send_piece(struct connection *connection, struct rcpt_http_piece *piece,
-                           size_t from, size_t size);
-void connection_flush(struct rcpt_http_server *server);
+void http_connection_send_piece(struct connection *connection, struct rcpt_http_piece *piece,
+                                size_t from, size_t size);
+void http_connection_flush(struct rcpt_http_server *server);
 /* Closes connections that have used up their time. */
-void connection_expire(struct rcpt_http_server *server);
+void http_connection_expire(struct rcpt_http_server *server);
 /* Plain bytes, from the socket or out of TLS. */
-void connection_parse(struct connection *connection, const char *bytes, size_t size);
+void http_connection_parse(struct connection *connection, const char *bytes, size_t size);
 
 /* ---- parse.c ---- */
-void parse_init(struct connection *connection);
+void http_parse_init(struct connection *connection);
 /* How many of these bytes the parser may have next. 0: they break a rule that the parser does not
  * check. */
-size_t parse_piece(struct connection *connection, const char *bytes, size_t size);
-llhttp_errno_t parse_execute(struct connection *connection, const char *bytes, size_t piece);
+size_t http_parse_piece(struct connection *connection, const char *bytes, size_t size);
+llhttp_errno_t http_parse_execute(struct connection *connection, const char *bytes, size_t piece);
 /* The status for the parser's error. */
-int parse_error_status(const struct connection *connection);
+int http_parse_error_status(const struct connection *connection);
 
 /* ---- request.c ---- */
-struct rcpt_http_request *request_new(struct connection *connection);
-void request_free(struct rcpt_http_request *request);
-void request_refuse(struct rcpt_http_request *request, int status);
+struct rcpt_http_request *http_request_new(struct connection *connection);
+void http_request_free(struct rcpt_http_request *request);
+void http_request_refuse(struct rcpt_http_request *request, int status);
 /* Finds the request's route, or the reason to refuse it. */
-void request_check_head(struct rcpt_http_request *request, const llhttp_t *parser);
+void http_request_check_head(struct rcpt_http_request *request, const llhttp_t *parser);
 /* The request is complete: hands it to the handler, or sends the refusal. */
-void request_complete(struct rcpt_http_request *request);
+void http_request_complete(struct rcpt_http_request *request);
 
 /* ---- fields.c ---- */
-bool request_text_is(struct rcpt_http_text text, const char *expected); /* ignoring case */
+bool http_request_text_is(struct rcpt_http_text text, const char *expected); /* ignoring case */
 
 /* ---- answer.c ---- */
 /* An answer of the server's own. */
-void answer_refusal(struct rcpt_http_request *request);
+void http_answer_refusal(struct rcpt_http_request *request);
 /* Sends what the first requests of the list have ready. */
-void answer_advance(struct connection *connection);
+void http_answer_advance(struct connection *connection);
 /* The client is gone: calls on_gone of a streamed answer. */
-void answer_report_gone(struct rcpt_http_request *request);
+void http_answer_report_gone(struct rcpt_http_request *request);
 
 /* ---- body.c ---- */
 /* 0, or the status with which the request is refused. */
-int body_append(struct rcpt_http_request *request, const char *bytes, size_t size);
-int body_decode(struct rcpt_http_request *request);
-void body_free(struct rcpt_http_request *request);
-size_t body_limit(const struct rcpt_http_request *request);
+int http_body_append(struct rcpt_http_request *request, const char *bytes, size_t size);
+int http_body_decode(struct rcpt_http_request *request);
+void http_body_free(struct rcpt_http_request *request);
+size_t http_body_limit(const struct rcpt_http_request *request);
 
 /* ---- source.c ---- */
 /* The client's address; behind a trusted proxy the one that the proxy names. */
-struct rcpt_address source_of(const struct rcpt_http_request *request);
-struct source_table *source_table_new(void);
-void source_table_free(struct source_table *table);
-/* source_connect() counts one more connection of this address; false: it has as many as it may.
- * source_disconnect() counts one less. */
-bool source_connect(struct rcpt_http_server *server, const struct rcpt_address *address);
-void source_disconnect(struct rcpt_http_server *server, const struct rcpt_address *address);
+struct rcpt_address http_source_of(const struct rcpt_http_request *request);
+struct source_table *http_source_table_new(void);
+void http_source_table_free(struct source_table *table);
+/* http_source_connect() counts one more connection of this address; false: it has as many as it
+ * may. http_source_disconnect() counts one less. */
+bool http_source_connect(struct rcpt_http_server *server, const struct rcpt_address *address);
+void http_source_disconnect(struct rcpt_http_server *server, const struct rcpt_address *address);
 /* The number of connections that the address has now. */
-uint32_t source_connections(struct rcpt_http_server *server, const struct rcpt_address *address);
+uint32_t http_source_connections(struct rcpt_http_server *server,
+                                 const struct rcpt_address *address);
 /* Whether the address belongs to our own network, and to no trusted proxy. */
-bool source_is_near(const struct rcpt_http_server *server, const struct rcpt_address *address);
+bool http_source_is_near(const struct rcpt_http_server *server, const struct rcpt_address *address);
 /* False: this address has asked too often; `wait_s` says when to come again. */
-bool source_admit(struct rcpt_http_server *server, const struct rcpt_address *address,
-                  unsigned *wait_s);
+bool http_source_admit(struct rcpt_http_server *server, const struct rcpt_address *address,
+                       unsigned *wait_s);
 /* `tokens` 1: a request of the address counts; -1: it does not count after all. */
-void source_charge(struct rcpt_http_server *server, const struct rcpt_address *address, int tokens);
+void http_source_charge(struct rcpt_http_server *server, const struct rcpt_address *address,
+                        int tokens);
 
 /* ---- tls.c ---- */
-RCPT_MUST_CHECK struct tls_context *tls_context_new(const char *certificate, const char *key,
-                                                    struct rcpt_error *error);
-void tls_context_free(struct tls_context *context);
-struct tls_session *tls_session_new(struct tls_context *context);
-void tls_session_free(struct tls_session *session);
-/* Bytes from the socket; plain ones go to connection_parse. False: the connection is broken. */
-RCPT_MUST_CHECK bool tls_receive(struct connection *connection, const char *bytes, size_t size);
+RCPT_MUST_CHECK struct tls_context *http_tls_context_new(const char *certificate, const char *key,
+                                                         struct rcpt_error *error);
+void http_tls_context_free(struct tls_context *context);
+struct tls_session *http_tls_session_new(struct tls_context *context);
+void http_tls_session_free(struct tls_session *session);
+/* Takes bytes from the socket; plain ones go to http_connection_parse().
+ * False: the connection is broken. */
+RCPT_MUST_CHECK bool http_tls_receive(struct connection *connection, const char *bytes,
+                                      size_t size);
 /* Replaces the plain bytes in `out` by what goes to the socket. */
-void tls_encrypt(struct connection *connection);
-void tls_say_goodbye(struct connection *connection);
+void http_tls_encrypt(struct connection *connection);
+void http_tls_say_goodbye(struct connection *connection);
 
 #endif

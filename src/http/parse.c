@@ -1,7 +1,7 @@
 /* Turns bytes into a request, or finds the reason why they are none: the callbacks of llhttp.
  *
- * connection.c hands its input over in pieces: parse_piece cuts them (one line of a head, one line
- * with a chunk's size, or data), then llhttp_execute reads each. A proxy in front may read a
+ * connection.c hands its input over in pieces: http_parse_piece cuts them (one line of a head, one
+ * line with a chunk's size, or data), then llhttp_execute reads each. A proxy in front may read a
  * request differently from llhttp, so that a second request could be smuggled past its checks. So
  * this file refuses forms on which readers disagree, before llhttp sees them: continued lines, line
  * ends other than CR LF, extensions of chunks, blanks in names, other protocols.
@@ -89,7 +89,7 @@ static bool is_within_limit(struct connection *connection, size_t size)
     if (connection->line_bytes <= MAX_LINE_BYTES)
         return true;
     if (connection->incoming != NULL)
-        request_refuse(connection->incoming, 431);
+        http_request_refuse(connection->incoming, 431);
     return false;
 }
 
@@ -102,7 +102,7 @@ static size_t run_of_bytes(const char *bytes, size_t size)
     return run;
 }
 
-size_t parse_piece(struct connection *connection, const char *bytes, size_t size)
+size_t http_parse_piece(struct connection *connection, const char *bytes, size_t size)
 {
     uint64_t left = connection->parser.content_length; /* llhttp counts it down */
     bool has_data =
@@ -156,7 +156,7 @@ static size_t unknown_method(const struct connection *connection, const char *by
     return size;
 }
 
-llhttp_errno_t parse_execute(struct connection *connection, const char *bytes, size_t piece)
+llhttp_errno_t http_parse_execute(struct connection *connection, const char *bytes, size_t piece)
 {
     static const char other[] = "TRACE"; /* which no route takes either */
     size_t unknown = unknown_method(connection, bytes, piece);
@@ -185,19 +185,19 @@ static void move_to(struct connection *connection, enum http_place place)
 
 /* ---- callbacks ---- */
 
-/* The parser stops, connection_parse answers. */
+/* The parser stops, http_connection_parse answers. */
 static int refuse(struct rcpt_http_request *request, int status)
 {
-    request_refuse(request, status);
+    http_request_refuse(request, status);
     return -1;
 }
 
 static int on_message_begin(llhttp_t *parser)
 {
     struct connection *connection = parser->data;
-    connection->incoming = request_new(connection);
+    connection->incoming = http_request_new(connection);
     if (connection->state == CONNECTION_IDLE)
-        connection_set_state(connection, CONNECTION_HEAD);
+        http_connection_set_state(connection, CONNECTION_HEAD);
     return 0;
 }
 
@@ -293,8 +293,8 @@ static int on_headers_complete(llhttp_t *parser)
     request->keep_alive = llhttp_should_keep_alive(parser) && !connection->server->draining;
     parser->upgrade = 0; /* no other protocol is spoken here: the offer is ignored */
     if (!is_http(connection))
-        request_refuse(request, 400);
-    request_check_head(request, parser);
+        http_request_refuse(request, 400);
+    http_request_check_head(request, parser);
     if (tunnel)
         return refuse(request, 405);
     /* A body that is refused and long, or of unknown length, is not read at all. */
@@ -302,7 +302,7 @@ static int on_headers_complete(llhttp_t *parser)
                                   (request->expects_continue && parser->content_length > 0)))
         return refuse(request, request->refused);
     if (request->chunked || parser->content_length > 0)
-        connection_set_state(connection, CONNECTION_BODY);
+        http_connection_set_state(connection, CONNECTION_BODY);
     return 0;
 }
 
@@ -323,7 +323,7 @@ static int on_body(llhttp_t *parser, const char *bytes, size_t size)
     struct rcpt_http_request *request = incoming(parser);
     if (request->refused != 0)
         return 0;
-    int status = body_append(request, bytes, size);
+    int status = http_body_append(request, bytes, size);
     return status == 0 ? 0 : refuse(request, status);
 }
 
@@ -334,10 +334,10 @@ static int on_message_complete(llhttp_t *parser)
     bool keep_alive = request->keep_alive;
     move_to(connection, HTTP_PLACE_START);
     connection->served = true;
-    connection_set_state(connection, CONNECTION_IDLE);
+    http_connection_set_state(connection, CONNECTION_IDLE);
     if (!keep_alive)
-        connection_end_after(connection);
-    request_complete(request);
+        http_connection_end_after(connection);
+    http_request_complete(request);
     /* One request at a time is parsed: its answer may end the connection, and the limit of
      * those that are owed applies between two. */
     if (connection->state == CONNECTION_CLOSED || !keep_alive)
@@ -345,7 +345,7 @@ static int on_message_complete(llhttp_t *parser)
     return connection->owed >= connection->server->settings.max_pipelined ? HPE_PAUSED : 0;
 }
 
-void parse_init(struct connection *connection)
+void http_parse_init(struct connection *connection)
 {
     static const llhttp_settings_t callbacks = {
         .on_message_begin = on_message_begin,
@@ -365,7 +365,7 @@ void parse_init(struct connection *connection)
     connection->parser.data = connection;
 }
 
-int parse_error_status(const struct connection *connection)
+int http_parse_error_status(const struct connection *connection)
 {
     const struct rcpt_http_request *request = connection->incoming;
     if (request != NULL && request->refused != 0)

@@ -1,8 +1,8 @@
 /* A request between parser and handler: its memory (a free list), the checks of its head, and its
  * way to the handler or to a refusal.
  *
- * The parser calls request_check_head when the head is complete and request_complete at the end.
- * The first refusal counts: later checks do not overwrite it. */
+ * The parser calls http_request_check_head when the head is complete and http_request_complete at
+ * the end. The first refusal counts: later checks do not overwrite it. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -30,7 +30,7 @@ static struct rcpt_http_request *take_spare(struct rcpt_http_server *server)
 }
 
 /* Appends to the connection's list: answers leave in this order. */
-struct rcpt_http_request *request_new(struct connection *connection)
+struct rcpt_http_request *http_request_new(struct connection *connection)
 {
     struct rcpt_http_server *server = connection->server;
     struct rcpt_http_request *request = take_spare(server);
@@ -64,10 +64,10 @@ static void wipe(struct rcpt_http_request *request)
 }
 
 /* Each request holds the server: the last one may free it. */
-void request_free(struct rcpt_http_request *request)
+void http_request_free(struct rcpt_http_request *request)
 {
     struct rcpt_http_server *server = request->server;
-    body_free(request);
+    http_body_free(request);
     rcpt_buffer_free(&request->answer);
     if (server->spare_count < SPARE_REQUESTS) {
         wipe(request);
@@ -88,7 +88,7 @@ const char *rcpt_http_source(const struct rcpt_http_request *request)
 {
     char *text = ((struct rcpt_http_request *)(uintptr_t)request)->source;
     if (text[0] == '\0') {
-        struct rcpt_address address = source_of(request);
+        struct rcpt_address address = http_source_of(request);
         rcpt_address_text(&address, text);
     }
     return text;
@@ -107,7 +107,7 @@ uint64_t rcpt_http_received_ns(const struct rcpt_http_request *request)
 /* ---- checks before the handler ---- */
 
 /* The first reason stays. */
-void request_refuse(struct rcpt_http_request *request, int status)
+void http_request_refuse(struct rcpt_http_request *request, int status)
 {
     if (request->refused == 0)
         request->refused = status;
@@ -162,7 +162,7 @@ static void note_coding(struct rcpt_http_request *request, struct rcpt_http_text
 {
     request->coding = http_coding_add(request->coding, value.bytes, value.size);
     if (request->coding == HTTP_CODING_UNKNOWN)
-        request_refuse(request, 415);
+        http_request_refuse(request, 415);
 }
 
 /* The headers that concern the server itself. Everything that makes the length of a body ambiguous
@@ -173,22 +173,22 @@ static void note_fields(struct rcpt_http_request *request)
     for (uint32_t i = 0; i < request->field_count; i++) {
         struct rcpt_http_text name, value;
         rcpt_http_header_at(request, i, &name, &value);
-        if (request_text_is(name, "host")) {
+        if (http_request_text_is(name, "host")) {
             request->host_count++;
-        } else if (request_text_is(name, "content-encoding")) {
+        } else if (http_request_text_is(name, "content-encoding")) {
             note_coding(request, value);
-        } else if (request_text_is(name, "transfer-encoding")) {
-            if (!request_text_is(value, "chunked"))
-                request_refuse(request, 501);
+        } else if (http_request_text_is(name, "transfer-encoding")) {
+            if (!http_request_text_is(value, "chunked"))
+                http_request_refuse(request, 501);
             else if (request->chunked) /* in two lines */
-                request_refuse(request, 400);
+                http_request_refuse(request, 400);
             request->chunked = true;
-        } else if (request_text_is(name, "content-length")) {
+        } else if (http_request_text_is(name, "content-length")) {
             request->length_count++;
-        } else if (request_text_is(name, "expect")) {
+        } else if (http_request_text_is(name, "expect")) {
             request->expects_continue = true;
-            if (!request_text_is(value, "100-continue"))
-                request_refuse(request, 417);
+            if (!http_request_text_is(value, "100-continue"))
+                http_request_refuse(request, 417);
         }
     }
 }
@@ -219,18 +219,18 @@ static void check_form(struct rcpt_http_request *request, const llhttp_t *parser
 {
     bool sends = request->method & (RCPT_HTTP_POST | RCPT_HTTP_PUT | RCPT_HTTP_PATCH);
     if (parser->http_major != 1)
-        request_refuse(request, 505);
+        http_request_refuse(request, 505);
     if (!split_target(request) || request->host_count > 1 || request->length_count > 1 ||
         (request->chunked && request->length_count > 0) ||
         (request->host_count == 0 && parser->http_minor >= 1) ||
         (request->chunked && parser->http_minor == 0))
-        request_refuse(request, 400);
+        http_request_refuse(request, 400);
     /* Without a length there is no body (RFC 9112, section 6.3): the query alone may be meant. */
     if (sends && !request->chunked && request->length_count == 0 && request->query_size == 0)
-        request_refuse(request, 411);
+        http_request_refuse(request, 411);
     if (request->refused == 0 && request->server->settings.own_names_only &&
         !rcpt_http_asks_for(request, true, NULL))
-        request_refuse(request, 421);
+        http_request_refuse(request, 421);
 }
 
 /* Authorisation comes last: a wrong method or path says nothing about the token. */
@@ -241,14 +241,14 @@ static void check_route(struct rcpt_http_request *request, const llhttp_t *parse
     bool takes = request->route != NULL && (request->route->is.methods & (unsigned)request->method);
     if (parser->method == HTTP_OPTIONS && !takes) {
         if (request->route == NULL && !(request->path_size == 1 && path[0] == '*'))
-            request_refuse(request, 404);
-        request_refuse(request, 204);
+            http_request_refuse(request, 404);
+        http_request_refuse(request, 204);
     } else if (request->route == NULL) {
-        request_refuse(request, 404);
+        http_request_refuse(request, 404);
     } else if (!takes) {
-        request_refuse(request, 405);
+        http_request_refuse(request, 405);
     } else if (!is_authorised(request)) {
-        request_refuse(request, 401);
+        http_request_refuse(request, 401);
     }
 }
 
@@ -276,16 +276,16 @@ static void check_rate(struct rcpt_http_request *request)
     if (server->settings.rate_per_source == 0 || request->refused != 0 ||
         request->route->is.unlimited_rate)
         return;
-    request->counted_for = source_of(request);
-    if (server->settings.spare_neighbours && source_is_near(server, &request->counted_for)) {
+    request->counted_for = http_source_of(request);
+    if (server->settings.spare_neighbours && http_source_is_near(server, &request->counted_for)) {
         warn_of_proxy(request);
         return;
     }
     request->counts =
-        source_admit(request->server, &request->counted_for, &request->refused_retry_s);
+        http_source_admit(request->server, &request->counted_for, &request->refused_retry_s);
     if (!request->counts) {
         request->server->stats.rate_limited++;
-        request_refuse(request, 429);
+        http_request_refuse(request, 429);
     }
 }
 
@@ -294,7 +294,7 @@ static void count_for_source(struct rcpt_http_request *request)
     if (!request->counts)
         return;
     request->counted = true;
-    source_charge(request->server, &request->counted_for, 1);
+    http_source_charge(request->server, &request->counted_for, 1);
 }
 
 /* For handlers that know better than the address who the client is. */
@@ -303,20 +303,20 @@ void rcpt_http_give_back(struct rcpt_http_request *request)
     if (!request->counted)
         return;
     request->counted = false;
-    source_charge(request->server, &request->counted_for, -1);
+    http_source_charge(request->server, &request->counted_for, -1);
 }
 
 bool rcpt_http_is_within_rate(const struct rcpt_http_request *request)
 {
-    const struct rcpt_address source = source_of(request);
+    const struct rcpt_address source = http_source_of(request);
     unsigned wait_s;
-    return source_admit(request->server, &source, &wait_s);
+    return http_source_admit(request->server, &source, &wait_s);
 }
 
 void rcpt_http_charge(struct rcpt_http_request *request)
 {
-    const struct rcpt_address source = source_of(request);
-    source_charge(request->server, &source, 1);
+    const struct rcpt_address source = http_source_of(request);
+    http_source_charge(request->server, &source, 1);
 }
 
 /* A declared length is refused before its body comes, and "100 Continue" is sent only for a body
@@ -325,24 +325,24 @@ static void check_size(struct rcpt_http_request *request, const llhttp_t *parser
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
     struct connection *connection = request->connection;
-    if (parser->content_length > body_limit(request))
-        request_refuse(request, 413);
+    if (parser->content_length > http_body_limit(request))
+        http_request_refuse(request, 413);
     if (request->refused == 0 && request->expects_continue && parser->http_minor >= 1 &&
         connection->first == request) {
         rcpt_buffer_append(&connection->out, go_on, sizeof(go_on) - 1);
-        connection_touch(connection);
+        http_connection_touch(connection);
     }
 }
 
 /* The order of the checks is the order of the statuses: form before route, route before rate. */
-void request_check_head(struct rcpt_http_request *request, const llhttp_t *parser)
+void http_request_check_head(struct rcpt_http_request *request, const llhttp_t *parser)
 {
     request->method = method_of(parser->method);
     request->http_1_1 = parser->http_minor >= 1;
     request->head_only = request->method == RCPT_HTTP_HEAD;
     note_fields(request);
     if (parser->method == HTTP_CONNECT) /* its target is no path either */
-        request_refuse(request, 405);
+        http_request_refuse(request, 405);
     check_form(request, parser);
     if (request->refused == 0)
         check_route(request, parser);
@@ -351,7 +351,7 @@ void request_check_head(struct rcpt_http_request *request, const llhttp_t *parse
 }
 
 /* The handler may answer at once, and so end the connection. */
-void request_complete(struct rcpt_http_request *request)
+void http_request_complete(struct rcpt_http_request *request)
 {
     struct connection *connection = request->connection;
     request->complete = true;
@@ -360,9 +360,9 @@ void request_complete(struct rcpt_http_request *request)
     request->server->stats.requests++;
     count_for_source(request);
     if (request->refused == 0)
-        request->refused = body_decode(request);
+        request->refused = http_body_decode(request);
     if (request->refused != 0) {
-        answer_refusal(request);
+        http_answer_refusal(request);
         return;
     }
     request->handed = true;

@@ -149,8 +149,8 @@ static void free_server(struct rcpt_http_server *server)
         rcpt_buffer_free(&spare->head);
         free(spare);
     }
-    tls_context_free(server->tls);
-    source_table_free(server->sources);
+    http_tls_context_free(server->tls);
+    http_source_table_free(server->sources);
     free(server->routes);
     free(server->trusted);
     free(server->certificate);
@@ -168,7 +168,7 @@ static bool prepare(struct rcpt_http_server *server, struct rcpt_error *error)
     if (server->certificate == NULL)
         return true;
     server->plain_buffer = rcpt_malloc(HTTP_READ_BYTES);
-    server->tls = tls_context_new(server->certificate, server->key, error);
+    server->tls = http_tls_context_new(server->certificate, server->key, error);
     return server->tls != NULL;
 }
 
@@ -195,7 +195,7 @@ struct rcpt_http_server *rcpt_http_new(const struct rcpt_http_settings *settings
             rcpt_strdup(settings->tls_key != NULL ? settings->tls_key : settings->tls_certificate);
     }
     server->read_buffer = rcpt_malloc(HTTP_READ_BYTES);
-    server->sources = source_table_new();
+    server->sources = http_source_table_new();
     if (!prepare(server, error)) {
         free_server(server);
         return NULL;
@@ -208,10 +208,10 @@ bool rcpt_http_reload_tls(struct rcpt_http_server *server, struct rcpt_error *er
 {
     if (server->tls == NULL)
         return true;
-    struct tls_context *tls = tls_context_new(server->certificate, server->key, error);
+    struct tls_context *tls = http_tls_context_new(server->certificate, server->key, error);
     if (tls == NULL)
         return false;
-    tls_context_free(server->tls);
+    http_tls_context_free(server->tls);
     server->tls = tls;
     return true;
 }
@@ -244,9 +244,9 @@ void rcpt_http_route(struct rcpt_http_server *server, const struct rcpt_http_rou
 static bool evict(struct rcpt_http_server *server)
 {
     struct connection *victim = NULL;
-    enum connection_worth least = CONNECTION_KEPT;
+    enum http_connection_worth least = CONNECTION_KEPT;
     for (struct connection *each = server->connections; each != NULL; each = each->next) {
-        enum connection_worth worth = connection_worth(each);
+        enum http_connection_worth worth = http_connection_worth(each);
         if (worth < least ||
             (worth == least && victim != NULL && each->since_ms < victim->since_ms)) {
             victim = each;
@@ -256,7 +256,7 @@ static bool evict(struct rcpt_http_server *server)
     if (victim == NULL)
         return false;
     server->stats.evicted_connections++;
-    connection_close(victim);
+    http_connection_close(victim);
     return true;
 }
 
@@ -265,11 +265,11 @@ static bool evict(struct rcpt_http_server *server)
 static bool evict_share(struct rcpt_http_server *server, const struct connection *newcomer)
 {
     struct connection *victim = NULL;
-    uint32_t most = source_connections(server, &newcomer->address);
+    uint32_t most = http_source_connections(server, &newcomer->address);
     if (!server->settings.share_connections)
         return false;
     for (struct connection *each = server->connections; each != NULL; each = each->next) {
-        uint32_t count = source_connections(server, &each->address);
+        uint32_t count = http_source_connections(server, &each->address);
         if (count > most ||
             (count == most && victim != NULL && each->since_ms < victim->since_ms)) {
             victim = each;
@@ -279,7 +279,7 @@ static bool evict_share(struct rcpt_http_server *server, const struct connection
     if (victim == NULL)
         return false;
     server->stats.evicted_connections++;
-    connection_close(victim);
+    http_connection_close(victim);
     return true;
 }
 
@@ -290,8 +290,8 @@ static bool evict_body(struct rcpt_http_server *server, const struct connection 
     size_t most = 0;
     for (struct connection *each = server->connections; each != NULL; each = each->next) {
         size_t held = each->incoming != NULL ? each->incoming->body_reserved : 0;
-        if (each != receiver && held > most && connection_worth(each) < CONNECTION_KEPT &&
-            connection_is_slow(each)) {
+        if (each != receiver && held > most && http_connection_worth(each) < CONNECTION_KEPT &&
+            http_connection_is_slow(each)) {
             victim = each;
             most = held;
         }
@@ -299,7 +299,7 @@ static bool evict_body(struct rcpt_http_server *server, const struct connection 
     if (victim == NULL)
         return false;
     server->stats.evicted_connections++;
-    connection_close(victim);
+    http_connection_close(victim);
     return true;
 }
 
@@ -314,18 +314,18 @@ static void on_connection(uv_stream_t *listener, int status)
     }
     if (server->stats.connections >= server->settings.max_connections)
         evict(server);
-    connection_accept(server);
+    http_connection_accept(server);
 }
 
 /* Before the loop blocks: everything that its handlers wrote leaves now. */
 static void on_flush(uv_prepare_t *handle)
 {
-    connection_flush(handle->data);
+    http_connection_flush(handle->data);
 }
 
 static void on_tick(uv_timer_t *timer)
 {
-    connection_expire(timer->data);
+    http_connection_expire(timer->data);
 }
 
 /* ---- start ---- */
@@ -442,7 +442,7 @@ void rcpt_http_drain(struct rcpt_http_server *server)
         next = each->next;
         if (each->state == CONNECTION_IDLE && each->owed == 0 && each->out.size == 0 &&
             each->writing_bytes == 0)
-            connection_close(each);
+            http_connection_close(each);
     }
 }
 
@@ -471,5 +471,5 @@ void rcpt_http_close(struct rcpt_http_server *server, void (*on_closed)(void *co
     uv_close((uv_handle_t *)&server->flush, on_handle_closed);
     uv_close((uv_handle_t *)&server->tick, on_handle_closed);
     while (server->connections != NULL)
-        connection_close(server->connections);
+        http_connection_close(server->connections);
 }

@@ -100,7 +100,7 @@ bool rcpt_http_is_proxied(const struct rcpt_http_request *request)
 }
 
 /* X-Forwarded-For counts only from a trusted peer. */
-struct rcpt_address source_of(const struct rcpt_http_request *request)
+struct rcpt_address http_source_of(const struct rcpt_http_request *request)
 {
     struct rcpt_address address = request->peer;
     if (request->server->trusted_count == 0 || !is_trusted(request->server, &address))
@@ -109,7 +109,7 @@ struct rcpt_address source_of(const struct rcpt_http_request *request)
     for (uint32_t i = request->field_count; i > 0; i--) {
         struct rcpt_http_text name, value;
         rcpt_http_header_at(request, i - 1, &name, &value);
-        if (request_text_is(name, "x-forwarded-for") &&
+        if (http_request_text_is(name, "x-forwarded-for") &&
             !step_back(request->server, &address, value))
             break;
     }
@@ -118,7 +118,7 @@ struct rcpt_address source_of(const struct rcpt_http_request *request)
 
 /* Loopback and private networks. Unless it is a trusted proxy, such an address is a neighbour or a
  * proxy that the configuration does not name: limiting it would limit every client behind it. */
-bool source_is_near(const struct rcpt_http_server *server, const struct rcpt_address *address)
+bool http_source_is_near(const struct rcpt_http_server *server, const struct rcpt_address *address)
 {
 #define FOUR [10] = 0xff, [11] = 0xff
     static const struct rcpt_network near[] = {
@@ -140,14 +140,14 @@ bool source_is_near(const struct rcpt_http_server *server, const struct rcpt_add
 
 /* ---- the table ---- */
 
-struct source_table *source_table_new(void)
+struct source_table *http_source_table_new(void)
 {
     struct source_table *table = rcpt_calloc(1, sizeof(*table));
     table->seed = uv_hrtime() ^ (uint64_t)(uintptr_t)table;
     return table;
 }
 
-void source_table_free(struct source_table *table)
+void http_source_table_free(struct source_table *table)
 {
     free(table);
 }
@@ -197,7 +197,7 @@ static struct source *find_source(struct rcpt_http_server *server,
 }
 
 /* Where the table has no place left, the connection is allowed: the server's own limits remain. */
-bool source_connect(struct rcpt_http_server *server, const struct rcpt_address *address)
+bool http_source_connect(struct rcpt_http_server *server, const struct rcpt_address *address)
 {
     struct source *source = find_source(server, address);
     if (source == NULL)
@@ -207,22 +207,23 @@ bool source_connect(struct rcpt_http_server *server, const struct rcpt_address *
            source->connections <= server->settings.max_per_source;
 }
 
-void source_disconnect(struct rcpt_http_server *server, const struct rcpt_address *address)
+void http_source_disconnect(struct rcpt_http_server *server, const struct rcpt_address *address)
 {
     struct source *source = find_source(server, address);
     if (source != NULL && source->connections > 0)
         source->connections--;
 }
 
-uint32_t source_connections(struct rcpt_http_server *server, const struct rcpt_address *address)
+uint32_t http_source_connections(struct rcpt_http_server *server,
+                                 const struct rcpt_address *address)
 {
     const struct source *source = find_source(server, address);
     return source != NULL ? source->connections : 0;
 }
 
 /* Refills by the time that has passed. A first request has the whole burst. */
-bool source_admit(struct rcpt_http_server *server, const struct rcpt_address *address,
-                  unsigned *wait_s)
+bool http_source_admit(struct rcpt_http_server *server, const struct rcpt_address *address,
+                       unsigned *wait_s)
 {
     double rate = (double)server->settings.rate_per_source;
     struct source *source = find_source(server, address);
@@ -241,7 +242,8 @@ bool source_admit(struct rcpt_http_server *server, const struct rcpt_address *ad
 }
 
 /* Many requests may be admitted before the first is charged: the debt is bounded by a burst. */
-void source_charge(struct rcpt_http_server *server, const struct rcpt_address *address, int tokens)
+void http_source_charge(struct rcpt_http_server *server, const struct rcpt_address *address,
+                        int tokens)
 {
     double most = BURST_S * (double)server->settings.rate_per_source;
     struct source *source = find_source(server, address);

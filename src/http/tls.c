@@ -1,6 +1,7 @@
 /* OpenSSL between the socket and the parser, over two memory BIOs: only libuv touches the socket.
- * The function tls_receive() turns bytes from the socket into plain ones for connection_parse();
- * tls_encrypt() turns `out` into bytes for the socket. Called by connection.c. */
+ * The function http_tls_receive() turns bytes from the socket into plain ones for
+ * http_connection_parse(); http_tls_encrypt() turns `out` into bytes for the socket. Called by
+ * connection.c. */
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
@@ -63,8 +64,8 @@ static bool load(SSL_CTX *context, const char *certificate, const char *key,
 }
 
 /* NULL: a file cannot be used; the caller keeps what it has. */
-struct tls_context *tls_context_new(const char *certificate, const char *key,
-                                    struct rcpt_error *error)
+struct tls_context *http_tls_context_new(const char *certificate, const char *key,
+                                         struct rcpt_error *error)
 {
     SSL_CTX *context = SSL_CTX_new(TLS_server_method());
     RCPT_ASSERT(context != NULL);
@@ -78,7 +79,7 @@ struct tls_context *tls_context_new(const char *certificate, const char *key,
 }
 
 /* Sessions hold the SSL_CTX as long as they need it. */
-void tls_context_free(struct tls_context *context)
+void http_tls_context_free(struct tls_context *context)
 {
     if (context == NULL)
         return;
@@ -87,7 +88,7 @@ void tls_context_free(struct tls_context *context)
 }
 
 /* SSL_set_bio takes both BIOs: SSL_free frees them. */
-struct tls_session *tls_session_new(struct tls_context *context)
+struct tls_session *http_tls_session_new(struct tls_context *context)
 {
     struct tls_session *session = rcpt_calloc(1, sizeof(*session));
     session->ssl = SSL_new(context->context);
@@ -99,7 +100,7 @@ struct tls_session *tls_session_new(struct tls_context *context)
     return session;
 }
 
-void tls_session_free(struct tls_session *session)
+void http_tls_session_free(struct tls_session *session)
 {
     if (session == NULL)
         return;
@@ -109,7 +110,7 @@ void tls_session_free(struct tls_session *session)
 
 /* One read of the socket may hold several TLS records, hence the loop. False: the session is
  * broken. The parser may close the connection meanwhile. */
-bool tls_receive(struct connection *connection, const char *bytes, size_t size)
+bool http_tls_receive(struct connection *connection, const char *bytes, size_t size)
 {
     struct rcpt_http_server *server = connection->server;
     SSL *ssl = connection->tls->ssl;
@@ -118,7 +119,7 @@ bool tls_receive(struct connection *connection, const char *bytes, size_t size)
     while (connection->state != CONNECTION_CLOSED) {
         int got = SSL_read(ssl, server->plain_buffer, HTTP_READ_BYTES);
         if (got > 0) {
-            connection_parse(connection, server->plain_buffer, (size_t)got);
+            http_connection_parse(connection, server->plain_buffer, (size_t)got);
             continue;
         }
         int reason = SSL_get_error(ssl, got);
@@ -133,13 +134,13 @@ bool tls_receive(struct connection *connection, const char *bytes, size_t size)
 
 /* Replaces the plain bytes in `out`. A session that cannot encrypt sends nothing: no byte leaves in
  * the clear. */
-void tls_encrypt(struct connection *connection)
+void http_tls_encrypt(struct connection *connection)
 {
     struct tls_session *session = connection->tls;
     struct rcpt_buffer *out = &connection->out;
     if (out->size > 0 && SSL_write(session->ssl, out->bytes, (int)out->size) != (int)out->size) {
         ERR_clear_error(); /* the session is broken: it sends no plain byte */
-        connection_end_after(connection);
+        http_connection_end_after(connection);
     }
     out->size = 0;
     char *bytes = NULL;
@@ -150,9 +151,9 @@ void tls_encrypt(struct connection *connection)
 }
 
 /* close_notify is sent only in a session that stands; before, OpenSSL would report an error. */
-void tls_say_goodbye(struct connection *connection)
+void http_tls_say_goodbye(struct connection *connection)
 {
     if (SSL_is_init_finished(connection->tls->ssl))
         SSL_shutdown(connection->tls->ssl);
-    connection_send(connection);
+    http_connection_send(connection);
 }

@@ -36,7 +36,7 @@ static struct intake_account *take_account(struct rcpt_intake *intake, const cha
     return account;
 }
 
-static void retire(struct rcpt_intake *intake, struct rcpt_intake_account *adapter,
+static void retire(struct rcpt_intake *intake, struct rcpt_gateway_account *adapter,
                    struct intake_account *account)
 {
     struct intake_retired *retired = rcpt_calloc(1, sizeof(*retired));
@@ -45,13 +45,13 @@ static void retire(struct rcpt_intake *intake, struct rcpt_intake_account *adapt
 }
 
 static void set_adapter(struct rcpt_intake *intake, struct intake_account *account,
-                        struct rcpt_intake_account *adapter, int64_t max_age_ms)
+                        struct rcpt_gateway_account *adapter, int64_t max_age_ms)
 {
     if (account->adapter != NULL)
         retire(intake, account->adapter, NULL);
     account->adapter = adapter;
     account->max_age_ms = max_age_ms > 0 ? max_age_ms : DEFAULT_REPLAY_MS;
-    account->stats.gateway = rcpt_intake_account_gateway(adapter);
+    account->stats.gateway = rcpt_gateway_account_gateway(adapter);
 }
 
 /* All adapters are made before one is taken: a reload that fails changes nothing. */
@@ -64,15 +64,15 @@ bool intake_make_accounts(struct rcpt_intake *intake, struct rcpt_error *error)
         rcpt_error_hint(error, "each gateway needs one: name, gateway, org_id, secrets");
         return false;
     }
-    struct rcpt_intake_account **adapters = rcpt_calloc(count, sizeof(*adapters));
+    struct rcpt_gateway_account **adapters = rcpt_calloc(count, sizeof(*adapters));
     struct intake_account **accounts = rcpt_calloc(count, sizeof(struct intake_account *));
-    while (made < count && (adapters[made] = rcpt_intake_account_new(
+    while (made < count && (adapters[made] = rcpt_gateway_account_new(
                                 &config->intake.accounts[made], config->ladder, error)) != NULL)
         made++;
     for (size_t i = 0; i < made && made < count; i++)
-        rcpt_intake_account_free(adapters[i]);
+        rcpt_gateway_account_free(adapters[i]);
     for (size_t i = 0; i < count && made == count; i++) {
-        accounts[i] = take_account(intake, rcpt_intake_account_name(adapters[i]));
+        accounts[i] = take_account(intake, rcpt_gateway_account_name(adapters[i]));
         set_adapter(intake, accounts[i], adapters[i], config->intake.accounts[i].max_age_ms);
     }
     free(adapters);
@@ -102,7 +102,7 @@ void intake_free_retired(struct rcpt_intake *intake)
     while (intake->retired != NULL) {
         struct intake_retired *retired = intake->retired;
         intake->retired = retired->next;
-        rcpt_intake_account_free(retired->adapter);
+        rcpt_gateway_account_free(retired->adapter);
         free_account(retired->account);
         free(retired);
     }
@@ -112,7 +112,7 @@ void intake_free_accounts(struct rcpt_intake *intake)
 {
     intake_free_retired(intake);
     for (size_t i = 0; i < intake->account_count; i++) {
-        rcpt_intake_account_free(intake->accounts[i]->adapter);
+        rcpt_gateway_account_free(intake->accounts[i]->adapter);
         free_account(intake->accounts[i]);
     }
     free(intake->accounts);

@@ -88,7 +88,7 @@ void intake_start_aliases(struct rcpt_intake *intake)
 
 /* Only the cache answers here; false means unknown, or not asked yet. */
 bool intake_resolve(struct rcpt_intake *intake, const struct intake_account *account,
-                    const struct rcpt_intake_event *event, struct rcpt_alias *found)
+                    const struct rcpt_gateway_event *event, struct rcpt_alias *found)
 {
     return intake->aliases != NULL &&
            rcpt_alias_cache_get(intake->aliases, account->number, event->gateway_message_id.at,
@@ -103,7 +103,7 @@ bool intake_can_look_up(const struct rcpt_intake *intake)
 /* ---- asking ---- */
 
 /* One text that PostgreSQL refuses would fail the query for all: such an id has no alias. */
-static bool is_asked(const struct rcpt_intake_event *event)
+static bool is_asked(const struct rcpt_gateway_event *event)
 {
     return event->message_id.size == 0 && event->gateway_message_id.size > 0 &&
            rcpt_utf8_is_text(event->gateway_message_id.at, event->gateway_message_id.size);
@@ -143,7 +143,7 @@ static void put_asked(struct rcpt_intake *intake, bool accounts)
 {
     for (const struct delivery *each = intake->lookup.deliveries; each != NULL; each = each->next)
         for (size_t i = 0; i < each->result.event_count; i++) {
-            const struct rcpt_intake_event *event = &each->result.events[i];
+            const struct rcpt_gateway_event *event = &each->result.events[i];
             if (!is_asked(event))
                 continue;
             if (accounts)

@@ -251,7 +251,7 @@ void rcpt_intake_apply_config(struct rcpt_intake *intake)
         return;
     struct rcpt_kafka_credentials credentials;
     intake_apply_dsn(intake);
-    app_kafka_credentials(intake->config, &credentials);
+    host_kafka_credentials(intake->config, &credentials);
     rcpt_producer_set_credentials(intake->producer, &credentials);
     if (!intake_make_accounts(intake, &error))
         rcpt_log_failure(RCPT_LOG_ERROR, "intake", &error, "the accounts stay as they were");
@@ -360,8 +360,8 @@ size_t rcpt_intake_account_count(const struct rcpt_intake *intake)
     return intake->account_count;
 }
 
-const struct rcpt_intake_stats *rcpt_intake_account_stats(const struct rcpt_intake *intake,
-                                                          size_t index)
+const struct rcpt_gateway_stats *rcpt_intake_account_stats(const struct rcpt_intake *intake,
+                                                           size_t index)
 {
     RCPT_ASSERT(index < intake->account_count);
     return &intake->accounts[index]->stats;

@@ -26,17 +26,17 @@
 #define INTAKE_FETCHES          32u /* certificates that requests wait for */
 
 struct intake_account {
-    struct rcpt_intake_account *adapter;
+    struct rcpt_gateway_account *adapter;
     const char *name;
     size_t name_size;
     uint32_t number; /* scope in the memories */
     int64_t max_age_ms;
     struct rcpt_rate rate;
-    struct rcpt_intake_stats stats;
+    struct rcpt_gateway_stats stats;
 };
 
 struct intake_retired { /* what requests in flight may still use */
-    struct rcpt_intake_account *adapter;
+    struct rcpt_gateway_account *adapter;
     struct intake_account *account; /* NULL: it goes on, with another adapter */
     struct intake_retired *next;
 };
@@ -52,11 +52,11 @@ struct delivery {
     struct rcpt_intake *intake;
     struct intake_account *account;
     struct rcpt_http_request *request;
-    struct delivery *next;            /* spare, or waiting for aliases */
-    struct intake_arena *arena;       /* NULL: it waits for a certificate, or for Kafka */
-    size_t arena_bytes;               /* of it, counted in the intake's */
-    size_t consumed;                  /* of the path behind /dlr: the account's name */
-    struct rcpt_intake_result result; /* as long as the arena is held */
+    struct delivery *next;             /* spare, or waiting for aliases */
+    struct intake_arena *arena;        /* NULL: it waits for a certificate, or for Kafka */
+    size_t arena_bytes;                /* of it, counted in the intake's */
+    size_t consumed;                   /* of the path behind /dlr: the account's name */
+    struct rcpt_gateway_result result; /* as long as the arena is held */
     int64_t received_us;
     char traceparent[RCPT_TRACE_TEXT_BYTES + 1]; /* for its records; "": none */
     const char *tracestate;                      /* as long as the arena is held; NULL: none */
@@ -133,9 +133,9 @@ struct rcpt_intake {
     uv_check_t flush;
     uv_timer_t linger, tick;
     bool letters_known, kafka_healthy;
-    char kafka_reason[APP_REASON_BYTES];
+    char kafka_reason[HOST_REASON_BYTES];
     bool ready, started, draining, closing;
-    char said_reason[APP_REASON_BYTES];
+    char said_reason[HOST_REASON_BYTES];
     int64_t certificate_at_ms;
     uint64_t certificate_mark;
     unsigned open;
@@ -190,11 +190,11 @@ RCPT_MUST_CHECK bool intake_start_producer(struct rcpt_intake *intake, struct rc
 /* Sends due records. */
 void intake_flush(struct rcpt_intake *intake);
 /* Holds the ticket until it is acknowledged. */
-void intake_send_letter(struct delivery *delivery, const struct rcpt_intake_drop *drop);
+void intake_send_letter(struct delivery *delivery, const struct rcpt_gateway_drop *drop);
 void intake_on_producer_closed(void *context);
 
 /* ---- fetch.c ---- */
-/* For rcpt_intake_request; the context is the intake. */
+/* For rcpt_gateway_request; the context is the intake. */
 const char *intake_find_certificate(void *context, const char *url);
 /* Reads the request again when the certificate that it names has come, or refuses it. It waits
  * without its arena. */
@@ -209,7 +209,7 @@ void intake_start_aliases(struct rcpt_intake *intake);
 void intake_apply_dsn(struct rcpt_intake *intake);
 /* Finds the message id of this event's gateway id; false: it has to be looked up first. */
 bool intake_resolve(struct rcpt_intake *intake, const struct intake_account *account,
-                    const struct rcpt_intake_event *event, struct rcpt_alias *found);
+                    const struct rcpt_gateway_event *event, struct rcpt_alias *found);
 /* Whether a look-up can be made now. */
 bool intake_can_look_up(const struct rcpt_intake *intake);
 void intake_look_up(struct delivery *delivery);

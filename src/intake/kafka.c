@@ -140,7 +140,7 @@ static char *letter_value(const struct rcpt_intake *intake, struct rcpt_text raw
 
 /* The request holds its ticket for the letter too: the gateway gets its answer when the letter is
  * safe. An unmapped status has no reason of its own. */
-void intake_send_letter(struct delivery *delivery, const struct rcpt_intake_drop *drop)
+void intake_send_letter(struct delivery *delivery, const struct rcpt_gateway_drop *drop)
 {
     struct rcpt_intake *intake = delivery->intake;
     const char *name = delivery->account->name;
@@ -214,7 +214,7 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
     intake->kafka_healthy = healthy;
     intake->kafka_reason[0] = '\0';
     if (!healthy)
-        app_set_reason(intake->kafka_reason, "Kafka is in trouble", error);
+        host_set_reason(intake->kafka_reason, "Kafka is in trouble", error);
     intake_update_readiness(intake);
 }
 
@@ -228,7 +228,7 @@ bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error)
         config->intake.dead_letter_topic,
     };
     static const char *const keys[] = {"intake.topic", "intake.dead_letter_topic"};
-    struct rcpt_kafka_property *properties = app_kafka_properties(config);
+    struct rcpt_kafka_property *properties = host_kafka_properties(config);
     struct rcpt_producer_settings settings = {
         .loop = intake->loop,
         .brokers = config->kafka.brokers,

@@ -29,7 +29,7 @@ static void answer(struct delivery *delivery, unsigned code, const char *content
         .body = body,
         .body_size = size,
     };
-    rcpt_intake_count_code(&delivery->account->stats, code);
+    rcpt_gateway_count_code(&delivery->account->stats, code);
     delivery_end_span(delivery, code);
     rcpt_http_answer(delivery->request, &answer);
 }
@@ -39,9 +39,9 @@ static void answer(struct delivery *delivery, unsigned code, const char *content
 static void on_settled(struct rcpt_ticket *ticket)
 {
     struct delivery *delivery = (struct delivery *)ticket;
-    struct rcpt_intake_stats *stats = &delivery->account->stats;
+    struct rcpt_gateway_stats *stats = &delivery->account->stats;
     double seconds = (double)(uv_hrtime() - rcpt_http_received_ns(delivery->request)) / 1e9;
-    rcpt_intake_observe(&stats->ack_seconds, seconds);
+    rcpt_gateway_observe(&stats->ack_seconds, seconds);
     if (ticket->failed) {
         stats->failed++;
         answer(delivery, 503, NULL, NULL, 0, RETRY_AFTER_S);
@@ -58,7 +58,7 @@ static void on_settled(struct rcpt_ticket *ticket)
 /* Answers without Kafka: a refusal, a copy, or a request that held no receipt. */
 static void answer_now(struct delivery *delivery)
 {
-    const struct rcpt_intake_answer *given = &delivery->result.answer;
+    const struct rcpt_gateway_answer *given = &delivery->result.answer;
     char header[256] = "";
     if (given->www_authenticate != NULL)
         snprintf(header, sizeof(header), "WWW-Authenticate: %s\r\n", given->www_authenticate);
@@ -69,7 +69,7 @@ static void answer_now(struct delivery *delivery)
         .body = given->body.at,
         .body_size = given->body.at != NULL ? given->body.size : 0,
     };
-    rcpt_intake_count_code(&delivery->account->stats, given->code);
+    rcpt_gateway_count_code(&delivery->account->stats, given->code);
     delivery_end_span(delivery, given->code);
     rcpt_http_answer(delivery->request, &answer);
     intake_drop_arena(delivery);
@@ -93,7 +93,7 @@ void intake_refuse(struct delivery *delivery)
 /* Copies the answer out of the arena, which goes before Kafka acknowledges. */
 static void keep_answer(struct delivery *delivery)
 {
-    const struct rcpt_intake_answer *given = &delivery->result.answer;
+    const struct rcpt_gateway_answer *given = &delivery->result.answer;
     delivery->code = given->code;
     delivery->content_type = given->content_type;
     if (given->body.at == NULL || given->body.size == 0)
@@ -106,9 +106,9 @@ static void keep_answer(struct delivery *delivery)
 
 /* The id that the record carries; without an alias the gateway's own. If the receipt does not name
  * the number of parts, the alias says which part the id belongs to. */
-static struct rcpt_text resolve(struct delivery *delivery, struct rcpt_intake_event *event)
+static struct rcpt_text resolve(struct delivery *delivery, struct rcpt_gateway_event *event)
 {
-    struct rcpt_intake_stats *stats = &delivery->account->stats;
+    struct rcpt_gateway_stats *stats = &delivery->account->stats;
     struct rcpt_alias alias;
     if (!intake_resolve(delivery->intake, delivery->account, event, &alias)) {
         stats->unrouted++;
@@ -125,19 +125,19 @@ static struct rcpt_text resolve(struct delivery *delivery, struct rcpt_intake_ev
 /* The partition follows the message id by the same hash as lanes do, so one message stays in one
  * partition and in order. Without an alias the gateway's id takes its place; for a range the person
  * does. */
-static void emit_event(struct delivery *delivery, const struct rcpt_intake_event *event,
+static void emit_event(struct delivery *delivery, const struct rcpt_gateway_event *event,
                        const struct rcpt_aggregate_origin *origin)
 {
     struct rcpt_intake *intake = delivery->intake;
-    struct rcpt_intake_stats *stats = &delivery->account->stats;
-    struct rcpt_intake_event out = *event;
+    struct rcpt_gateway_stats *stats = &delivery->account->stats;
+    struct rcpt_gateway_event out = *event;
     bool is_range = event->recipient.size > 0;
     struct rcpt_text id = event->message_id;
     if (id.size == 0 && !is_range)
         id = resolve(delivery, &out);
     const struct rcpt_text key = is_range ? event->recipient : id;
     struct rcpt_text json =
-        rcpt_intake_event_json(delivery->account->adapter, &out, id, &intake->json);
+        rcpt_gateway_event_json(delivery->account->adapter, &out, id, &intake->json);
     rcpt_aggregate_add(intake->aggregate, rcpt_hash_text_extended(key.at, key.size, 0), json.at,
                        json.size, &delivery->ticket, origin, intake_now(intake));
     rcpt_arena_reset(&intake->json, INTAKE_ARENA_KEEP_BYTES);
@@ -145,7 +145,8 @@ static void emit_event(struct delivery *delivery, const struct rcpt_intake_event
 }
 
 /* Each of many recipients in one element may be a dead letter: the element is sent once. */
-static bool is_the_same(const struct rcpt_intake_drop *drop, const struct rcpt_intake_drop *before)
+static bool is_the_same(const struct rcpt_gateway_drop *drop,
+                        const struct rcpt_gateway_drop *before)
 {
     return drop->kind == before->kind && drop->reason == before->reason && drop->raw.size > 0 &&
            drop->raw.at == before->raw.at && drop->raw.size == before->raw.size;
@@ -155,14 +156,14 @@ static bool is_the_same(const struct rcpt_intake_drop *drop, const struct rcpt_i
  * the request. */
 static void emit_drops(struct delivery *delivery)
 {
-    struct rcpt_intake_stats *stats = &delivery->account->stats;
-    const struct rcpt_intake_result *result = &delivery->result;
+    struct rcpt_gateway_stats *stats = &delivery->account->stats;
+    const struct rcpt_gateway_result *result = &delivery->result;
     for (size_t i = 0; i < result->drop_count; i++) {
-        const struct rcpt_intake_drop *drop = &result->drops[i];
+        const struct rcpt_gateway_drop *drop = &result->drops[i];
         stats->drops[drop->kind]++;
-        if (drop->kind == RCPT_INTAKE_UNMAPPED)
-            rcpt_intake_note_unmapped(stats, drop->status);
-        if (drop->kind != RCPT_INTAKE_IGNORED && !delivery->ticket.failed &&
+        if (drop->kind == RCPT_GATEWAY_UNMAPPED)
+            rcpt_gateway_note_unmapped(stats, drop->status);
+        if (drop->kind != RCPT_GATEWAY_IGNORED && !delivery->ticket.failed &&
             (i == 0 || !is_the_same(drop, drop - 1)))
             intake_send_letter(delivery, drop);
     }
@@ -173,7 +174,7 @@ static void emit_drops(struct delivery *delivery)
 void intake_emit(struct delivery *delivery)
 {
     const struct rcpt_intake *intake = delivery->intake;
-    const struct rcpt_intake_result *result = &delivery->result;
+    const struct rcpt_gateway_result *result = &delivery->result;
     struct rcpt_aggregate_origin origin = {
         .name = delivery->account->name,
         .received_us = delivery->received_us,
@@ -216,16 +217,16 @@ static struct rcpt_text method_text(enum rcpt_http_method method)
 static void adapt(struct delivery *delivery)
 {
     struct rcpt_http_request *request = delivery->request;
-    struct rcpt_intake_header headers[MAX_HEADERS];
+    struct rcpt_gateway_header headers[MAX_HEADERS];
     struct rcpt_http_text rest = rcpt_http_rest(request);
     size_t count = rcpt_http_header_count(request);
     for (size_t i = 0; i < count && i < MAX_HEADERS; i++) {
         struct rcpt_http_text name, value;
         rcpt_http_header_at(request, i, &name, &value);
-        headers[i] = (struct rcpt_intake_header){text_of(name), text_of(value)};
+        headers[i] = (struct rcpt_gateway_header){text_of(name), text_of(value)};
     }
     const char *source = rcpt_http_source(request);
-    struct rcpt_intake_request given = {
+    struct rcpt_gateway_request given = {
         .method = method_text(rcpt_http_method(request)),
         .tail = {rest.bytes + delivery->consumed, rest.size - delivery->consumed},
         .query = text_of(rcpt_http_query(request)),
@@ -240,8 +241,8 @@ static void adapt(struct delivery *delivery)
     };
     delivery_take_arena(delivery);
     delivery_note_trace(delivery);
-    rcpt_intake_adapt(delivery->account->adapter, &given, &delivery->arena->arena,
-                      &delivery->result);
+    rcpt_gateway_adapt(delivery->account->adapter, &given, &delivery->arena->arena,
+                       &delivery->result);
     delivery_count_arena(delivery, rcpt_arena_bytes(&delivery->arena->arena));
     delivery->account->stats.verdicts[delivery->result.verdict]++;
 }
@@ -249,9 +250,9 @@ static void adapt(struct delivery *delivery)
 /* ---- deciding ---- */
 
 /* MISSING, BAD and STALE; UNVERIFIED means that the account asks for no verification. */
-static bool is_refused(enum rcpt_intake_verdict verdict)
+static bool is_refused(enum rcpt_gateway_verdict verdict)
 {
-    return verdict != RCPT_INTAKE_VERIFIED && verdict != RCPT_INTAKE_UNVERIFIED;
+    return verdict != RCPT_GATEWAY_VERIFIED && verdict != RCPT_GATEWAY_UNVERIFIED;
 }
 
 /* Only signed requests have a key. The key is noted for on_settled(). */
@@ -269,10 +270,10 @@ static bool is_copy(struct delivery *delivery)
 /* Whether an event has the gateway's id alone, and the cache lacks its alias. */
 static bool needs_lookup(struct delivery *delivery)
 {
-    const struct rcpt_intake_result *result = &delivery->result;
+    const struct rcpt_gateway_result *result = &delivery->result;
     struct rcpt_alias alias;
     for (size_t i = 0; i < result->event_count; i++) {
-        const struct rcpt_intake_event *event = &result->events[i];
+        const struct rcpt_gateway_event *event = &result->events[i];
         if (event->message_id.size == 0 && event->gateway_message_id.size > 0 &&
             !intake_resolve(delivery->intake, delivery->account, event, &alias))
             return true;
@@ -311,13 +312,13 @@ static bool fits(const struct delivery *delivery)
 
 /* Whether the request is verified, or has content that its account accepts unverified: then it is
  * no guess at a secret. These requests do not count in the rate of their source. */
-static bool is_welcome(const struct rcpt_intake_result *result)
+static bool is_welcome(const struct rcpt_gateway_result *result)
 {
-    if (result->verdict == RCPT_INTAKE_VERIFIED || result->event_count > 0)
+    if (result->verdict == RCPT_GATEWAY_VERIFIED || result->event_count > 0)
         return true;
     for (size_t i = 0; i < result->drop_count; i++)
-        if ((result->drops[i].kind == RCPT_INTAKE_IGNORED ||
-             result->drops[i].kind == RCPT_INTAKE_UNMAPPED) &&
+        if ((result->drops[i].kind == RCPT_GATEWAY_IGNORED ||
+             result->drops[i].kind == RCPT_GATEWAY_UNMAPPED) &&
             result->drops[i].raw.size > 0)
             return true;
     return false;
@@ -327,11 +328,11 @@ static bool is_welcome(const struct rcpt_intake_result *result)
  * refused and empty requests of strangers cannot use it up. */
 static bool has_rate(struct delivery *delivery, unsigned *wait_s)
 {
-    const struct rcpt_intake_result *result = &delivery->result;
+    const struct rcpt_gateway_result *result = &delivery->result;
     const struct rcpt_intake *intake = delivery->intake;
-    bool sends = result->verdict == RCPT_INTAKE_VERIFIED || result->event_count > 0;
+    bool sends = result->verdict == RCPT_GATEWAY_VERIFIED || result->event_count > 0;
     for (size_t i = 0; i < result->drop_count && !sends; i++)
-        sends = result->drops[i].kind != RCPT_INTAKE_IGNORED;
+        sends = result->drops[i].kind != RCPT_GATEWAY_IGNORED;
     return !sends ||
            rcpt_rate_admit(&delivery->account->rate, intake->config->intake.limits.rate_per_account,
                            intake_now(intake), wait_s);
@@ -357,8 +358,8 @@ static void decide_welcome(struct delivery *delivery)
 /* The rate of the source was charged when the request arrived, and is given back here. */
 static void decide(struct delivery *delivery)
 {
-    const struct rcpt_intake_result *result = &delivery->result;
-    if (result->verdict == RCPT_INTAKE_NEEDS_CERTIFICATE) {
+    const struct rcpt_gateway_result *result = &delivery->result;
+    if (result->verdict == RCPT_GATEWAY_NEEDS_CERTIFICATE) {
         intake_await_certificate(delivery);
     } else if (is_refused(result->verdict)) {
         rcpt_log_debug("intake", "account %s: request refused: %s", delivery->account->name,
@@ -411,7 +412,7 @@ static void turn_away(struct intake_account *account, struct rcpt_http_request *
                       unsigned wait_s)
 {
     struct rcpt_http_answer answer = {.status = status, .retry_after_s = wait_s};
-    rcpt_intake_count_code(&account->stats, (unsigned)status);
+    rcpt_gateway_count_code(&account->stats, (unsigned)status);
     rcpt_http_answer(request, &answer);
 }
 

@@ -42,7 +42,7 @@ struct client {
 
 struct control {
     struct control_settings settings;
-    struct app_ticker ticker;
+    struct host_ticker ticker;
     uv_pipe_t pipe;
     struct client *clients;
     unsigned client_count;
@@ -71,7 +71,7 @@ static void set_state(struct client *client, enum client_state state)
 static void on_client_closed(uv_handle_t *handle)
 {
     struct client *client = handle->data;
-    app_closed(client->control->settings.context);
+    host_closed(client->control->settings.context);
     free(client->answer);
     free(client);
 }
@@ -172,7 +172,7 @@ static void do_lanes(const struct request *request)
 /* A hold would delay the end of the process. */
 static bool refuses_while_stopping(const struct request *request)
 {
-    if (!app_is_stopping(request->control->settings.context))
+    if (!host_is_stopping(request->control->settings.context))
         return false;
     answer(request->client, request->json, EX_TEMPFAIL, "the process is about to end\n");
     return true;
@@ -200,10 +200,10 @@ static void on_tick(void *context);
 /* The answer comes when all queued receipts have been applied, or at the deadline. */
 static void do_drain(const struct request *request)
 {
-    const struct app_context *context = request->control->settings.context;
+    const struct host_context *context = request->control->settings.context;
     receipts_set_hold(request->control->settings.receipts, RECEIPTS_HOLD_DRAINING);
     set_state(request->client, CLIENT_DRAINING);
-    request->client->deadline_ms = app_now(context) + context->config->shutdown.deadline_ms;
+    request->client->deadline_ms = host_now(context) + context->config->shutdown.deadline_ms;
     on_tick(request->control);
 }
 
@@ -237,7 +237,7 @@ static void do_log_level(const struct request *request)
 /* Compares positions now instead of after progress.verify_interval. */
 static void do_resync(const struct request *request)
 {
-    const struct app_context *context = request->control->settings.context;
+    const struct host_context *context = request->control->settings.context;
     struct rcpt_engine *engine = receipts_engine(request->control->settings.receipts);
     char *end = NULL;
     const char *word = request->count > 1 ? request->words[1] : "all";
@@ -252,7 +252,7 @@ static void do_resync(const struct request *request)
     }
     for (uint32_t index = 0; index < context->config->lanes; index++) {
         if (all || index == lane)
-            rcpt_engine_resync(engine, index, app_now(context));
+            rcpt_engine_resync(engine, index, host_now(context));
     }
     answer(request->client, request->json, EX_OK, "positions are compared with the database\n");
 }
@@ -276,7 +276,7 @@ static void do_reload(const struct request *request)
         return;
     }
     answer(request->client, request->json, EX_TEMPFAIL,
-           request->control->settings.context->phase == APP_CLOSING
+           request->control->settings.context->phase == HOST_CLOSING
                ? "the process is about to end\n"
                : "a reload is under way already\n");
 }
@@ -343,17 +343,17 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 static void on_connection(uv_stream_t *server, int status)
 {
     struct control *control = server->data;
-    struct app_context *context = control->settings.context;
+    struct host_context *context = control->settings.context;
     if (status != 0)
         return;
     struct client *client = rcpt_calloc(1, sizeof(*client));
     client->control = control;
     client->pipe.data = client;
-    client->deadline_ms = app_now(context) + CLIENT_WAIT_MS;
+    client->deadline_ms = host_now(context) + CLIENT_WAIT_MS;
     client->next = control->clients;
     control->clients = client;
     control->client_count++;
-    app_open(context);
+    host_open(context);
     uv_pipe_init(context->loop, &client->pipe, 0);
     if (uv_accept(server, (uv_stream_t *)&client->pipe) != 0 ||
         control->client_count > MOST_CLIENTS ||
@@ -368,7 +368,7 @@ static void tick_client(struct client *client)
 {
     const struct control *control = client->control;
     enum receipts_hold hold = receipts_hold(control->settings.receipts);
-    bool late = app_now(control->settings.context) >= client->deadline_ms;
+    bool late = host_now(control->settings.context) >= client->deadline_ms;
     bool json = client->line[0] == 'j';
     if (client->state == CLIENT_READING && late)
         close_client(client);
@@ -471,8 +471,8 @@ struct control *control_new(const struct control_settings *settings)
     const char *path = settings->context->config->control.socket;
     struct control *control = rcpt_calloc(1, sizeof(*control));
     control->settings = *settings;
-    control->ticker = (struct app_ticker){.tick = on_tick, .context = control};
-    app_add_ticker(settings->context, &control->ticker);
+    control->ticker = (struct host_ticker){.tick = on_tick, .context = control};
+    host_add_ticker(settings->context, &control->ticker);
     if (can_listen(path))
         start_socket(control, path);
     return control;
@@ -486,7 +486,7 @@ void control_close(struct control *control)
         close_client(control->clients);
     if (control->path[0] != '\0')
         unlink(control->path);
-    app_close_handle(control->settings.context, (uv_handle_t *)&control->pipe);
+    host_close_handle(control->settings.context, (uv_handle_t *)&control->pipe);
     free(control->path);
     control->path = NULL;
 }

@@ -12,7 +12,7 @@ struct endpoints {
     struct endpoints_settings settings;
     struct rcpt_http_server *http; /* NULL: not listening */
     struct pages pages;            /* of it */
-    struct app_ticker ticker;
+    struct host_ticker ticker;
     int64_t retry_at_ms; /* 0: listening, or not configured */
 };
 
@@ -36,9 +36,9 @@ static bool write_ready(void *context, struct rcpt_json *json)
 /* Stays true once the instance was ready, whatever happens later. */
 static bool write_started(void *context, struct rcpt_json *json)
 {
-    const struct app_context *app = ((const struct endpoints *)context)->settings.context;
-    const char *reasons[APP_MOST_REASONS];
-    unsigned count = app->was_ready ? 0 : app_reasons(app, reasons);
+    const struct host_context *app = ((const struct endpoints *)context)->settings.context;
+    const char *reasons[HOST_MOST_REASONS];
+    unsigned count = app->was_ready ? 0 : host_reasons(app, reasons);
     rcpt_json_begin_object(json);
     rcpt_json_put_bool(json, "started", app->was_ready);
     rcpt_json_key(json, "reasons");
@@ -81,7 +81,7 @@ static void begin_runs(void *context, struct rcpt_http_request *request)
 /* The first failure is logged, the following ones are not. */
 static void listen_again(struct endpoints *endpoints)
 {
-    const struct app_context *context = endpoints->settings.context;
+    const struct host_context *context = endpoints->settings.context;
     const struct rcpt_config *config = context->config;
     struct rcpt_error error;
     bool again = endpoints->retry_at_ms != 0;
@@ -92,7 +92,7 @@ static void listen_again(struct endpoints *endpoints)
         pages_open(&endpoints->pages, context->loop, config->http.listen, config, &error);
     if (endpoints->http != NULL)
         return;
-    endpoints->retry_at_ms = app_now(context) + RETRY_MS;
+    endpoints->retry_at_ms = host_now(context) + RETRY_MS;
     if (!again)
         rcpt_log_failure(RCPT_LOG_WARN, "operate", &error,
                          "no metrics and status yet, will be tried again");
@@ -102,9 +102,9 @@ static void listen_again(struct endpoints *endpoints)
 static void on_tick(void *context)
 {
     struct endpoints *endpoints = context;
-    const struct app_context *app = endpoints->settings.context;
-    if (endpoints->retry_at_ms != 0 && app_now(app) >= endpoints->retry_at_ms &&
-        !app_is_stopping(app))
+    const struct host_context *app = endpoints->settings.context;
+    if (endpoints->retry_at_ms != 0 && host_now(app) >= endpoints->retry_at_ms &&
+        !host_is_stopping(app))
         listen_again(endpoints);
 }
 
@@ -123,7 +123,7 @@ struct endpoints *endpoints_new(const struct endpoints_settings *settings)
 {
     struct endpoints *endpoints = rcpt_calloc(1, sizeof(*endpoints));
     endpoints->settings = *settings;
-    endpoints->ticker = (struct app_ticker){.tick = on_tick, .context = endpoints};
+    endpoints->ticker = (struct host_ticker){.tick = on_tick, .context = endpoints};
     endpoints->pages = (struct pages){.context = endpoints,
                                       .metrics = write_metrics,
                                       .status = write_status,
@@ -131,24 +131,24 @@ struct endpoints *endpoints_new(const struct endpoints_settings *settings)
                                       .ready = write_ready,
                                       .started = write_started,
                                       .begin_runs = begin_runs};
-    app_add_ticker(settings->context, &endpoints->ticker);
+    host_add_ticker(settings->context, &endpoints->ticker);
     listen_again(endpoints);
     return endpoints;
 }
 
 static void on_closed(void *context)
 {
-    app_closed(context);
+    host_closed(context);
 }
 
 /* No retry after this. */
 void endpoints_close(struct endpoints *endpoints)
 {
-    struct app_context *context = endpoints->settings.context;
+    struct host_context *context = endpoints->settings.context;
     endpoints->retry_at_ms = 0;
     if (endpoints->http == NULL)
         return;
-    app_open(context);
+    host_open(context);
     rcpt_http_close(endpoints->http, on_closed, context);
     endpoints->http = NULL;
 }

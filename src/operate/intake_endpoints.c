@@ -14,20 +14,20 @@ static void collect(void *context, struct rcpt_metrics *metrics)
 }
 
 /* The counters that show an operator whether an adapter understands its gateway's requests. */
-static void put_account(struct rcpt_json *json, const struct rcpt_intake_stats *stats)
+static void put_account(struct rcpt_json *json, const struct rcpt_gateway_stats *stats)
 {
     rcpt_json_begin_object(json);
     rcpt_json_put_text(json, "account", stats->account);
     rcpt_json_put_text(json, "gateway", stats->gateway);
     rcpt_json_put_int(json, "requests", (int64_t)stats->requests);
     rcpt_json_put_int(json, "events", (int64_t)stats->events);
-    rcpt_json_put_int(json, "unmapped", (int64_t)stats->drops[RCPT_INTAKE_UNMAPPED]);
+    rcpt_json_put_int(json, "unmapped", (int64_t)stats->drops[RCPT_GATEWAY_UNMAPPED]);
     rcpt_json_put_text(json, "last_unmapped_status", stats->unmapped_sample);
-    rcpt_json_put_int(json, "unknown_forms", (int64_t)stats->drops[RCPT_INTAKE_UNKNOWN_FORM]);
+    rcpt_json_put_int(json, "unknown_forms", (int64_t)stats->drops[RCPT_GATEWAY_UNKNOWN_FORM]);
     rcpt_json_put_int(json, "refused_signatures",
-                      (int64_t)(stats->verdicts[RCPT_INTAKE_MISSING] +
-                                stats->verdicts[RCPT_INTAKE_BAD] +
-                                stats->verdicts[RCPT_INTAKE_STALE]));
+                      (int64_t)(stats->verdicts[RCPT_GATEWAY_MISSING] +
+                                stats->verdicts[RCPT_GATEWAY_BAD] +
+                                stats->verdicts[RCPT_GATEWAY_STALE]));
     rcpt_json_end_object(json);
 }
 

@@ -13,16 +13,16 @@
 
 #define NS_PER_SECOND 1e9
 /* The delay of the loop is measured against this period. */
-#define TICK_NS UINT64_C(50000000) /* APP_TICK_MS */
+#define TICK_NS UINT64_C(50000000) /* HOST_TICK_MS */
 #define STALLED_NS                                                                                 \
     UINT64_C(10000000000) /* without a tick of the loop, or with work that is not done */
 
 struct measure {
-    struct app_context *context;
+    struct host_context *context;
     struct receipts *receipts;
     struct measure_source *sources;
     struct lane_observer observer;
-    struct app_ticker ticker;
+    struct host_ticker ticker;
     uint64_t tick_ns;       /* of the last tick; 0: none yet */
     uint64_t idle_since_ns; /* work is there, all is up, and nothing is done; 0: not so */
     struct measure_receipts receipts_done;
@@ -57,7 +57,7 @@ static void start_series(struct measure *measure)
 static void on_tick(void *context);
 
 /* Made before the lanes start, so that no answer is missed. */
-struct measure *measure_new(struct app_context *context, struct receipts *receipts)
+struct measure *measure_new(struct host_context *context, struct receipts *receipts)
 {
     struct measure *measure = rcpt_calloc(1, sizeof(*measure));
     *measure =
@@ -68,7 +68,7 @@ struct measure *measure_new(struct app_context *context, struct receipts *receip
                          .ticker = {.tick = on_tick, .context = measure}};
     measure->observer.context = &measure->receipts_done;
     receipts_observe(receipts, &measure->observer);
-    app_add_ticker(context, &measure->ticker);
+    host_add_ticker(context, &measure->ticker);
     start_series(measure);
     return measure;
 }
@@ -98,12 +98,12 @@ int64_t measure_last_commit_ms(const struct measure *measure)
  * it has to last STALLED_NS to count. */
 static bool is_stuck(const struct measure *measure)
 {
-    const char *reasons[APP_MOST_REASONS];
+    const char *reasons[HOST_MOST_REASONS];
     /* Readiness has no reasons: then Kafka and PostgreSQL are up, and no operator has paused it. */
     return rcpt_engine_bytes(receipts_engine(measure->receipts)) >=
                measure->context->config->memory.budget_bytes / 4 * 3 &&
            rcpt_engine_is_settled(receipts_engine(measure->receipts)) &&
-           app_reasons(measure->context, reasons) == 0 &&
+           host_reasons(measure->context, reasons) == 0 &&
            !receipts_look(measure->receipts).parking_is_full;
 }
 
@@ -221,7 +221,7 @@ static double seconds_between(int64_t shows_ms, int64_t now_ms)
 /* For the line of the service manager; the page has it per partition. */
 double measure_lag_seconds(const struct measure *measure)
 {
-    int64_t now_ms = app_wall_ms();
+    int64_t now_ms = host_wall_ms();
     double oldest = 0;
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts_engine(measure->receipts));
          slot++) {
@@ -263,7 +263,7 @@ static void collect_partitions(struct measure *measure)
     static const enum rcpt_metric each[] = {RCPT_METRIC_PARTITION_POSITION,
                                             RCPT_METRIC_PARTITION_LAG_RECORDS,
                                             RCPT_METRIC_PARTITION_LAG_SECONDS};
-    int64_t now_ms = app_wall_ms();
+    int64_t now_ms = host_wall_ms();
     for (size_t index = 0; index < RCPT_COUNT_OF(each); index++)
         rcpt_metrics_begin(measure->context->metrics, each[index]);
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts_engine(measure->receipts));
@@ -277,7 +277,7 @@ static void collect_partitions(struct measure *measure)
 
 /* Unknown figures are left out. */
 static void set_place(struct rcpt_metrics *metrics, const char *reader,
-                      const struct app_place *place)
+                      const struct host_place *place)
 {
     char number[12];
     snprintf(number, sizeof(number), "%d", place->partition);
@@ -295,13 +295,13 @@ static void set_place(struct rcpt_metrics *metrics, const char *reader,
 static void collect_places(struct measure *measure)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;
-    struct app_place place;
+    struct host_place place;
     for (unsigned metric = RCPT_METRIC_PLACE_POSITION; metric <= RCPT_METRIC_PLACE_OWNED; metric++)
         rcpt_metrics_begin(metrics, metric);
-    for (const struct app_places *places = measure->context->places; places != NULL;
-         places = app_places_next(places))
-        for (size_t index = 0; app_places_get(places, index, &place); index++)
-            set_place(metrics, app_places_reader(places), &place);
+    for (const struct host_places *places = measure->context->places; places != NULL;
+         places = host_places_next(places))
+        for (size_t index = 0; host_places_get(places, index, &place); index++)
+            set_place(metrics, host_places_reader(places), &place);
     for (unsigned metric = RCPT_METRIC_PLACE_POSITION; metric <= RCPT_METRIC_PLACE_OWNED; metric++)
         rcpt_metrics_end(metrics, metric);
 }
@@ -320,7 +320,7 @@ static void collect_connections(struct measure *measure)
 /* BUILD is one series: a reload replaces its hash. */
 static void collect_state(struct measure *measure)
 {
-    const struct app_context *context = measure->context;
+    const struct host_context *context = measure->context;
     const struct receipts_view view = receipts_look(measure->receipts);
     char config_hash[17];
     rcpt_config_hash(context->config, config_hash);

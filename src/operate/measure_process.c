@@ -101,19 +101,19 @@ static void set_parts(struct rcpt_metrics *metrics, enum rcpt_metric metric, con
 }
 
 /* HTTP statuses, verdicts of verification, and refusals of one account. */
-static void measure_answers(struct rcpt_metrics *metrics, const struct rcpt_intake_stats *stats)
+static void measure_answers(struct rcpt_metrics *metrics, const struct rcpt_gateway_stats *stats)
 {
     const char *account = stats->account;
-    for (size_t index = 0; index < RCPT_INTAKE_CODES && stats->codes[index].code != 0; index++) {
+    for (size_t index = 0; index < RCPT_GATEWAY_CODES && stats->codes[index].code != 0; index++) {
         char code[12];
         snprintf(code, sizeof(code), "%u", stats->codes[index].code);
         rcpt_metrics_set(metrics, RCPT_METRIC_INTAKE_ANSWERS, RCPT_LABELS(account, code),
                          (double)stats->codes[index].count);
     }
-    for (int verdict = 0; verdict < RCPT_INTAKE_VERDICT__COUNT; verdict++)
+    for (int verdict = 0; verdict < RCPT_GATEWAY_VERDICT__COUNT; verdict++)
         rcpt_metrics_set(
             metrics, RCPT_METRIC_INTAKE_VERIFICATIONS,
-            RCPT_LABELS(account, rcpt_intake_verdict_name((enum rcpt_intake_verdict)verdict)),
+            RCPT_LABELS(account, rcpt_gateway_verdict_name((enum rcpt_gateway_verdict)verdict)),
             (double)stats->verdicts[verdict]);
     const struct part refused[] = {{"rate", stats->throttled},
                                    {"unavailable", stats->turned_away},
@@ -122,16 +122,16 @@ static void measure_answers(struct rcpt_metrics *metrics, const struct rcpt_inta
 }
 
 /* Events by where their message id came from: the request, an alias, the gateway. */
-static void measure_events(struct rcpt_metrics *metrics, const struct rcpt_intake_stats *stats)
+static void measure_events(struct rcpt_metrics *metrics, const struct rcpt_gateway_stats *stats)
 {
     const char *account = stats->account;
     const struct part events[] = {{"request", stats->events - stats->aliased - stats->unrouted},
                                   {"alias", stats->aliased},
                                   {"gateway", stats->unrouted}};
-    const struct part drops[] = {{"ignored", stats->drops[RCPT_INTAKE_IGNORED]},
-                                 {"unmapped", stats->drops[RCPT_INTAKE_UNMAPPED]},
-                                 {"rejected", stats->drops[RCPT_INTAKE_REJECTED]},
-                                 {"unknown_form", stats->drops[RCPT_INTAKE_UNKNOWN_FORM]}};
+    const struct part drops[] = {{"ignored", stats->drops[RCPT_GATEWAY_IGNORED]},
+                                 {"unmapped", stats->drops[RCPT_GATEWAY_UNMAPPED]},
+                                 {"rejected", stats->drops[RCPT_GATEWAY_REJECTED]},
+                                 {"unknown_form", stats->drops[RCPT_GATEWAY_UNKNOWN_FORM]}};
     set_parts(metrics, RCPT_METRIC_INTAKE_EVENTS, account, events, 3);
     set_parts(metrics, RCPT_METRIC_INTAKE_DROPS, account, drops, 4);
     if (stats->unmapped_sample[0] != '\0')
@@ -140,7 +140,7 @@ static void measure_events(struct rcpt_metrics *metrics, const struct rcpt_intak
 }
 
 /* The histogram is kept by src/gateways/stats.c in the buckets of the table. */
-static void measure_account(struct rcpt_metrics *metrics, const struct rcpt_intake_stats *stats)
+static void measure_account(struct rcpt_metrics *metrics, const struct rcpt_gateway_stats *stats)
 {
     const char *account = stats->account;
     rcpt_metrics_set_histogram(metrics, RCPT_METRIC_INTAKE_ACK_SECONDS, RCPT_LABELS(account),

@@ -111,7 +111,7 @@ static void count_letters(struct measure_receipts *measured, const struct rcpt_b
 static void count_commit(struct measure_receipts *measured, const struct rcpt_batch *batch,
                          const struct rcpt_engine_result *result)
 {
-    measured->last_commit_ms = app_wall_ms();
+    measured->last_commit_ms = host_wall_ms();
     add(measured, RCPT_METRIC_EVENTS_ALIASED, result->moved);
     if (batch->kind == RCPT_BATCH_RANGES)
         add(measured, RCPT_METRIC_RANGES_IDLE, result->ranges_idle);

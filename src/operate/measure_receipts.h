@@ -6,7 +6,7 @@
 #include "receiptd/receipts/receipts.h"
 
 struct measure_receipts {
-    struct app_context *context;
+    struct host_context *context;
     const struct receipts *receipts;
     int64_t last_commit_ms; /* since 1970; 0: never */
 };

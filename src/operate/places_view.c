@@ -15,7 +15,7 @@ static const char *owner_name(enum rcpt_kafka_owner owner)
     return names[owner];
 }
 
-static void write_place(struct rcpt_json *json, const char *reader, const struct app_place *place)
+static void write_place(struct rcpt_json *json, const char *reader, const struct host_place *place)
 {
     rcpt_json_begin_object(json);
     rcpt_json_put_text(json, "reader", reader);
@@ -31,15 +31,15 @@ static void write_place(struct rcpt_json *json, const char *reader, const struct
 }
 
 /* Writes all partitions of all topics, on any instance. */
-void places_write(const struct app_context *context, struct rcpt_json *json)
+void places_write(const struct host_context *context, struct rcpt_json *json)
 {
-    struct app_place place;
+    struct host_place place;
     rcpt_json_key(json, "topics");
     rcpt_json_begin_array(json);
-    for (const struct app_places *places = context->places; places != NULL;
-         places = app_places_next(places))
-        for (size_t index = 0; app_places_get(places, index, &place); index++)
-            write_place(json, app_places_reader(places), &place);
+    for (const struct host_places *places = context->places; places != NULL;
+         places = host_places_next(places))
+        for (size_t index = 0; host_places_get(places, index, &place); index++)
+            write_place(json, host_places_reader(places), &place);
     rcpt_json_end_array(json);
 }
 
@@ -54,14 +54,14 @@ const char *places_describe_lag(int64_t lag, char out[PLACES_LAG_BYTES])
 
 /* One line: the number of a reader's partitions by owner, and the lag of all of them. A reader
  * without topics, such as folds of transitions alone, has no line. */
-static void print_places(const struct app_places *places, FILE *out)
+static void print_places(const struct host_places *places, FILE *out)
 {
     unsigned owners[RCPT_KAFKA_OWNER_OTHER + 1] = {0};
-    struct app_place place;
+    struct host_place place;
     int64_t lag = 0;
     char shown[PLACES_LAG_BYTES];
     size_t count = 0;
-    for (; app_places_get(places, count, &place); count++) {
+    for (; host_places_get(places, count, &place); count++) {
         owners[place.owner]++;
         lag = lag < 0 || place.lag < 0 ? -1 : lag + place.lag;
     }
@@ -70,14 +70,14 @@ static void print_places(const struct app_places *places, FILE *out)
     fprintf(out,
             "%-15s %zu partitions: %u with receiptd, %u with others, %u with nobody, %u not "
             "known; %s behind\n",
-            app_places_reader(places), count, owners[RCPT_KAFKA_OWNER_OURS],
+            host_places_reader(places), count, owners[RCPT_KAFKA_OWNER_OURS],
             owners[RCPT_KAFKA_OWNER_OTHER], owners[RCPT_KAFKA_OWNER_NOBODY],
             owners[RCPT_KAFKA_OWNER_UNKNOWN], places_describe_lag(lag, shown));
 }
 
-void places_print(const struct app_context *context, FILE *out)
+void places_print(const struct host_context *context, FILE *out)
 {
-    for (const struct app_places *places = context->places; places != NULL;
-         places = app_places_next(places))
+    for (const struct host_places *places = context->places; places != NULL;
+         places = host_places_next(places))
         print_places(places, out);
 }

@@ -10,9 +10,9 @@
 #define PLACES_LAG_BYTES 40u
 
 /* The member "topics" of /statusz. */
-void places_write(const struct app_context *context, struct rcpt_json *json);
+void places_write(const struct host_context *context, struct rcpt_json *json);
 /* One line for each reader. */
-void places_print(const struct app_context *context, FILE *out);
+void places_print(const struct host_context *context, FILE *out);
 /* "12 records"; an unknown lag is never shown as 0. */
 const char *places_describe_lag(int64_t lag, char out[PLACES_LAG_BYTES]);
 

@@ -32,7 +32,7 @@ struct reload {
     struct reload_settings settings;
     struct attempt *attempt; /* NULL: none is under way */
     bool again;              /* a signal came while one was under way */
-    struct app_ticker watch;
+    struct host_ticker watch;
     int64_t watch_at_ms;
 };
 
@@ -124,7 +124,7 @@ static bool take_over(struct attempt *attempt, FILE *out)
     bool good = apply(parts, attempt->fresh, &changes, &error);
     if (!good)
         fprintf(out, "actions cannot be carried out: %s\n", error.text);
-    parts->context->loaded_ms = app_wall_ms();
+    parts->context->loaded_ms = host_wall_ms();
     reload_print_changes(&changes, out);
     return good;
 }
@@ -206,7 +206,7 @@ static bool try_kafka(const struct rcpt_config *fresh, uint64_t before, struct r
     struct rcpt_error failure;
     if (hash_kafka(fresh) == before)
         return true;
-    struct rcpt_kafka_property *properties = app_kafka_properties(fresh);
+    struct rcpt_kafka_property *properties = host_kafka_properties(fresh);
     const struct rcpt_kafka_settings settings = {.brokers = fresh->kafka.brokers,
                                                  .properties = properties,
                                                  .property_count = fresh->kafka.properties_count};
@@ -257,11 +257,11 @@ static void on_work(uv_work_t *work)
 static void conclude(struct attempt *attempt, bool try)
 {
     struct reload *reload = attempt->reload;
-    struct app_context *context = reload->settings.context;
+    struct host_context *context = reload->settings.context;
     reload->attempt = NULL;
-    app_closed(context);
+    host_closed(context);
     supervisor_reload_ends(reload->settings.supervisor);
-    if (try && context->phase < APP_CLOSING)
+    if (try && context->phase < HOST_CLOSING)
         finish(attempt);
     else if (attempt->on_done != NULL)
         attempt->on_done(attempt->context, false, "refused: the process is about to end\n");
@@ -269,8 +269,8 @@ static void conclude(struct attempt *attempt, bool try)
     free(attempt->path);
     reload_free_dsns(&attempt->before);
     free(attempt);
-    app_check_drain(context);
-    if (reload->again && !app_is_stopping(context))
+    host_check_drain(context);
+    if (reload->again && !host_is_stopping(context))
         (void)reload_begin(reload, NULL, NULL);
 }
 
@@ -295,7 +295,7 @@ static void on_worked(uv_work_t *work, int status)
     bool same =
         attempt->fresh == NULL || strcmp(rcpt_ladder_hash(attempt->fresh->ladder),
                                          rcpt_ladder_hash(parts->context->config->ladder)) == 0;
-    if (status != 0 || parts->context->phase == APP_CLOSING || same)
+    if (status != 0 || parts->context->phase == HOST_CLOSING || same)
         conclude(attempt, status == 0);
     else if (!ladders_ask(parts->receipts, attempt->fresh, on_ladder, attempt, &error))
         on_ladder(attempt, &error);
@@ -306,10 +306,10 @@ static void on_worked(uv_work_t *work, int status)
 static void watch(void *context)
 {
     struct reload *reload = context;
-    struct app_context *app = reload->settings.context;
-    if (app_now(app) < reload->watch_at_ms)
+    struct host_context *app = reload->settings.context;
+    if (host_now(app) < reload->watch_at_ms)
         return;
-    reload->watch_at_ms = app_now(app) + WATCH_MS;
+    reload->watch_at_ms = host_now(app) + WATCH_MS;
     if (reload->attempt == NULL)
         rcpt_config_warn_of_changed(app->config);
 }
@@ -320,8 +320,8 @@ struct reload *reload_new(const struct reload_settings *settings)
 {
     struct reload *reload = rcpt_calloc(1, sizeof(*reload));
     reload->settings = *settings;
-    reload->watch = (struct app_ticker){.tick = watch, .context = reload};
-    app_add_ticker(settings->context, &reload->watch);
+    reload->watch = (struct host_ticker){.tick = watch, .context = reload};
+    host_add_ticker(settings->context, &reload->watch);
     return reload;
 }
 
@@ -341,11 +341,11 @@ bool reload_is_under_way(const struct reload *reload)
     return reload->attempt != NULL;
 }
 
-/* The drain waits for the worker (app_open), which uses the path and the loop. */
+/* The drain waits for the worker (host_open), which uses the path and the loop. */
 bool reload_begin(struct reload *reload, reload_on_done on_done, void *context)
 {
-    struct app_context *app = reload->settings.context;
-    if (reload->attempt != NULL || app->phase == APP_CLOSING)
+    struct host_context *app = reload->settings.context;
+    if (reload->attempt != NULL || app->phase == HOST_CLOSING)
         return false;
     struct attempt *attempt = rcpt_calloc(1, sizeof(*attempt));
     *attempt = (struct attempt){.reload = reload,
@@ -356,7 +356,7 @@ bool reload_begin(struct reload *reload, reload_on_done on_done, void *context)
     attempt->work.data = attempt;
     reload->attempt = attempt;
     reload->again = false;
-    app_open(app);
+    host_open(app);
     supervisor_reload_begins(reload->settings.supervisor);
     RCPT_ASSERT(uv_queue_work(app->loop, &attempt->work, on_work, on_worked) == 0);
     return true;

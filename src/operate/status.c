@@ -15,7 +15,7 @@
 #include "status_store.h"
 
 struct status {
-    struct app_context *context;
+    struct host_context *context;
     const struct receipts *receipts;
     const struct measure *measure;
     const struct actions *actions;
@@ -49,8 +49,8 @@ static const char *hold_name(enum receipts_hold hold)
 /* All reasons, in the order of their weight; readiness probes and people read the same object. */
 void status_write_readiness(const struct status *status, struct rcpt_json *json)
 {
-    const char *reasons[APP_MOST_REASONS];
-    unsigned count = app_reasons(status->context, reasons);
+    const char *reasons[HOST_MOST_REASONS];
+    unsigned count = host_reasons(status->context, reasons);
     rcpt_json_begin_object(json);
     rcpt_json_put_bool(json, "ready", count == 0);
     rcpt_json_key(json, "reasons");
@@ -226,7 +226,7 @@ void status_write(const struct status *status, struct rcpt_json *json)
     status_write_readiness(status, json);
     rcpt_json_put_text(json, "hold", hold_name(receipts_hold(status->receipts)));
     rcpt_json_put_bool(json, "halted", status->context->halted > 0);
-    rcpt_json_put_bool(json, "stopping", app_is_stopping(status->context));
+    rcpt_json_put_bool(json, "stopping", host_is_stopping(status->context));
     write_kafka(status, json);
     write_assignment(status, json);
     places_write(status->context, json);
@@ -264,11 +264,11 @@ static double events_per_second(struct status *status)
 void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
 {
     struct status *status = context;
-    const char *reasons[APP_MOST_REASONS];
+    const char *reasons[HOST_MOST_REASONS];
     double rate = events_per_second(status);
-    if (app_reasons(status->context, reasons) > 0) {
+    if (host_reasons(status->context, reasons) > 0) {
         snprintf(text, SUPERVISOR_STATUS_BYTES,
-                 app_is_stopping(status->context) ? "%.200s" : "not ready: %.200s", reasons[0]);
+                 host_is_stopping(status->context) ? "%.200s" : "not ready: %.200s", reasons[0]);
         return;
     }
     int64_t lag = receipts_lag(status->receipts);
@@ -304,11 +304,11 @@ static void print_connections(const struct status *status, FILE *out)
 /* One screen; everything else is in the JSON. */
 void status_print(const struct status *status, FILE *out)
 {
-    const char *reasons[APP_MOST_REASONS];
-    unsigned count = app_reasons(status->context, reasons);
+    const char *reasons[HOST_MOST_REASONS];
+    unsigned count = host_reasons(status->context, reasons);
     char hash[17];
     rcpt_config_hash(status->context->config, hash);
-    int64_t uptime = (app_wall_ms() - status->context->started_ms) / 1000;
+    int64_t uptime = (host_wall_ms() - status->context->started_ms) / 1000;
     fprintf(out, "receiptd        %s, pid %d, up for %" PRId64 " s\n", RCPT_VERSION, (int)getpid(),
             uptime);
     fprintf(out, "ready           %s\n", count == 0 ? "yes" : "no");
@@ -384,7 +384,7 @@ static bool is_idle(const struct status *status)
 static void on_timer(uv_timer_t *timer)
 {
     struct status *status = timer->data;
-    if (!app_is_stopping(status->context) && !is_idle(status))
+    if (!host_is_stopping(status->context) && !is_idle(status))
         status_log_counts(status);
 }
 
@@ -401,7 +401,7 @@ void status_apply_config(struct status *status)
 /* ---- life ---- */
 
 /* The line of the log begins with the process, also while it is not ready. */
-struct status *status_new(struct app_context *context, struct receipts *receipts,
+struct status *status_new(struct host_context *context, struct receipts *receipts,
                           const struct measure *measure, const struct actions *actions)
 {
     struct status *status = rcpt_calloc(1, sizeof(*status));
@@ -429,7 +429,7 @@ bool status_is_settled(const struct status *status)
 /* The timer of the log's line is the only handle here. */
 void status_close(struct status *status)
 {
-    app_close_handle(status->context, (uv_handle_t *)&status->timer);
+    host_close_handle(status->context, (uv_handle_t *)&status->timer);
 }
 
 void status_free(struct status *status)

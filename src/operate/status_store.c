@@ -15,13 +15,13 @@
 #define EVERY_MS 5000 /* docs/serve.md tells it */
 
 struct status_store {
-    const struct app_context *context;
+    const struct host_context *context;
     const struct status *status;
     const struct receipts *receipts;
     const struct measure *measure;
     struct rcpt_ask ask, leave;
     bool is_leaving; /* the end waits for the answer */
-    struct app_ticker ticker;
+    struct host_ticker ticker;
 };
 
 /* To be freed. */
@@ -39,14 +39,14 @@ static char *document_of(const struct status *status)
 
 /* The number of partitions of the receipts' topics over all instances; 0: no survey has answered
  * yet. */
-static int32_t all_partitions(const struct app_context *context)
+static int32_t all_partitions(const struct host_context *context)
 {
-    struct app_place place;
+    struct host_place place;
     size_t count = 0;
-    for (const struct app_places *places = context->places; places != NULL;
-         places = app_places_next(places))
-        if (strcmp(app_places_reader(places), "receipts") == 0)
-            while (app_places_get(places, count, &place))
+    for (const struct host_places *places = context->places; places != NULL;
+         places = host_places_next(places))
+        if (strcmp(host_places_reader(places), "receipts") == 0)
+            while (host_places_get(places, count, &place))
                 count++;
     return (int32_t)count;
 }
@@ -56,7 +56,7 @@ static void on_tick(void *context)
 {
     struct status_store *store = context;
     struct rcpt_pg_encoder *encoder =
-        app_is_stopping(store->context) ? NULL : rcpt_ask_begin(&store->ask);
+        host_is_stopping(store->context) ? NULL : rcpt_ask_begin(&store->ask);
     if (encoder == NULL)
         return;
     char *document = document_of(store->status);
@@ -74,7 +74,7 @@ static void on_left(void *context, const struct rcpt_pg_rows *rows)
     struct status_store *store = context;
     (void)rows;
     store->is_leaving = false;
-    app_check_drain(store->context);
+    host_check_drain(store->context);
 }
 
 static void on_not_left(void *context, const struct rcpt_error *error)
@@ -83,7 +83,7 @@ static void on_not_left(void *context, const struct rcpt_error *error)
     on_left(context, NULL);
 }
 
-struct status_store *status_store_new(struct app_context *context, struct receipts *receipts,
+struct status_store *status_store_new(struct host_context *context, struct receipts *receipts,
                                       const struct status *status, const struct measure *measure)
 {
     struct status_store *store = rcpt_calloc(1, sizeof(*store));
@@ -102,8 +102,8 @@ struct status_store *status_store_new(struct app_context *context, struct receip
                                      .context = store,
                                      .on_answer = on_left,
                                      .on_failed = on_not_left};
-    store->ticker = (struct app_ticker){.tick = on_tick, .context = store};
-    app_add_ticker(context, &store->ticker);
+    store->ticker = (struct host_ticker){.tick = on_tick, .context = store};
+    host_add_ticker(context, &store->ticker);
     return store;
 }
 

@@ -8,7 +8,7 @@ struct status;
 struct status_store;
 
 /* Works by a ticker. All pointers are borrowed; free it when tickers no longer run. */
-struct status_store *status_store_new(struct app_context *context, struct receipts *receipts,
+struct status_store *status_store_new(struct host_context *context, struct receipts *receipts,
                                       const struct status *status, const struct measure *measure);
 /* Call once, when the process begins to stop and before the receipts do: readers no longer see the
  * instance. */

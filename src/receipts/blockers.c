@@ -22,7 +22,7 @@ struct blockers {
     struct receipts *receipts;
     struct rcpt_ask check, snapshot;
     struct rcpt_asker asker; /* of the check: by a connection that does not wait itself */
-    struct app_ticker ticker;
+    struct host_ticker ticker;
     int64_t check_every_ms, check_at_ms;
     uint64_t evictions;
     struct rcpt_outage blockings; /* each blocker is one line */
@@ -72,7 +72,7 @@ static void note_blocker(struct blockers *blockers, const struct rcpt_pg_rows *r
     rcpt_error_set(&key, RCPT_DECISION_RETRY, NULL, "%s %s",
                    rcpt_pg_rows_text(rows, row, BLOCKER_PID), query != NULL ? query : "");
     if (rcpt_outage_note(&blockers->blockings, &blockers->is_blocked,
-                         app_now(blockers->receipts->context), &key))
+                         host_now(blockers->receipts->context), &key))
         rcpt_log_warn("receipts", "connection %s waits for %s",
                       pg != NULL ? rcpt_pg_name(pg) : "that is gone", text);
 }
@@ -225,7 +225,7 @@ static void on_snapshot_age(void *context, const struct rcpt_pg_rows *rows)
 static void on_tick(void *context)
 {
     struct blockers *blockers = context;
-    int64_t now = app_now(blockers->receipts->context);
+    int64_t now = host_now(blockers->receipts->context);
     if (now >= blockers->check_at_ms) {
         blockers->check_at_ms = now + blockers->check_every_ms;
         check(blockers);
@@ -250,17 +250,17 @@ struct blockers *blockers_new(struct receipts *receipts)
                                            .context = blockers,
                                            .on_answer = on_snapshot_age,
                                            .every_ms = SNAPSHOT_EVERY};
-    blockers->ticker = (struct app_ticker){.tick = on_tick, .context = blockers};
+    blockers->ticker = (struct host_ticker){.tick = on_tick, .context = blockers};
     return blockers;
 }
 
 void blockers_start(struct blockers *blockers)
 {
-    int64_t now = app_now(blockers->receipts->context);
+    int64_t now = host_now(blockers->receipts->context);
     blockers->check_every_ms = part_of_wait_ms(blockers, CHECK_MS);
     blockers->check_at_ms = now + blockers->check_every_ms;
     blockers->snapshot.at_ms = now + SNAPSHOT_EVERY;
-    app_add_ticker(blockers->receipts->context, &blockers->ticker);
+    host_add_ticker(blockers->receipts->context, &blockers->ticker);
 }
 
 void blockers_free(struct blockers *blockers)

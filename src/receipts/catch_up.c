@@ -27,7 +27,7 @@ static enum standing standing_of(struct receipts *receipts, uint32_t slot, int64
 /* One fresh partition is enough to keep batches short; idle ones do not count. */
 static bool all_behind(struct receipts *receipts)
 {
-    int64_t now_ms = app_wall_ms();
+    int64_t now_ms = host_wall_ms();
     bool behind = false;
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts->engine); slot++) {
         if (!rcpt_engine_is_assigned(receipts->engine, slot))

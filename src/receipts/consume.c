@@ -59,7 +59,7 @@ static void on_message(void *context, void *tag, const struct rcpt_kafka_message
     struct rcpt_record *record = rcpt_record_decode(receipts->decoder, &input);
     record->received_ns = received_ns;
     record->decoded_ns = trace_now(receipts->context);
-    rcpt_engine_deliver_take(receipts->engine, slot, record, app_now(receipts->context));
+    rcpt_engine_deliver_take(receipts->engine, slot, record, host_now(receipts->context));
 }
 
 /* Logs each channel once. Its receipts count, because any name may be a channel. */
@@ -81,13 +81,13 @@ static void on_round(void *context)
 {
     struct receipts *receipts = context;
     log_odd_channels(receipts);
-    rcpt_engine_tick(receipts->engine, app_now(receipts->context));
+    rcpt_engine_tick(receipts->engine, host_now(receipts->context));
 }
 
 /* The consumer does not notice by itself that there is capacity again. */
 void consume_continue(struct receipts *receipts)
 {
-    if (!receipts->starved || app_is_stopping(receipts->context))
+    if (!receipts->starved || host_is_stopping(receipts->context))
         return;
     receipts->starved = false;
     rcpt_kafka_kick(receipts->kafka);
@@ -107,7 +107,7 @@ void receipts_set_hold(struct receipts *receipts, enum receipts_hold hold)
         return;
     receipts->hold = hold;
     rcpt_log_info("receipts", "%s", texts[hold]);
-    app_update_readiness(receipts->context);
+    host_update_readiness(receipts->context);
     if (hold == RECEIPTS_HOLD_NONE)
         consume_continue(receipts);
 }
@@ -138,9 +138,9 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES, RCPT_LABELS("assigned"),
                      1);
     receipts->joined = true;
-    app_places_refresh(receipts->places);
+    host_places_refresh(receipts->places);
     uint32_t *slots = slots_of(receipts, partitions, count);
-    rcpt_assignment_start(receipts->assignment, slots, count, app_now(receipts->context));
+    rcpt_assignment_start(receipts->assignment, slots, count, host_now(receipts->context));
     free(slots);
 }
 
@@ -149,8 +149,8 @@ static void on_spare(void *context)
 {
     struct receipts *receipts = context;
     receipts->joined = true;
-    app_places_refresh(receipts->places);
-    app_update_readiness(receipts->context);
+    host_places_refresh(receipts->places);
+    host_update_readiness(receipts->context);
 }
 
 /* Batches in flight finish: the fence decides whether they count. No member may have the partitions
@@ -164,9 +164,9 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
                      RCPT_LABELS(lost ? "lost" : "revoked"), 1);
     receipts->joined = false;
     uint32_t *slots = slots_of(receipts, partitions, count);
-    rcpt_assignment_revoke(receipts->assignment, slots, count, app_now(receipts->context));
+    rcpt_assignment_revoke(receipts->assignment, slots, count, host_now(receipts->context));
     free(slots);
-    app_update_readiness(receipts->context);
+    host_update_readiness(receipts->context);
 }
 
 /* The log's present ends decide between skipping and halting (kafka.on_retention_gap). */
@@ -177,7 +177,7 @@ static void on_out_of_range(void *context, void *tag, const char *topic, int32_t
     (void)topic;
     (void)partition;
     rcpt_assignment_on_out_of_range(receipts->assignment, slot_of(tag), requested, low, high,
-                                    app_now(receipts->context));
+                                    host_now(receipts->context));
 }
 
 /* ---- requests of that machine to Kafka: its ports ---- */
@@ -242,7 +242,7 @@ static void on_lows(void *context, const struct rcpt_kafka_partition *partitions
     for (size_t index = 0; index < count; index++)
         lows[index] = partitions[index].offset;
     rcpt_assignment_on_lows(query.receipts->assignment, query.serial, lows,
-                            app_now(query.receipts->context));
+                            host_now(query.receipts->context));
     free(lows);
 }
 
@@ -268,12 +268,12 @@ static void on_cluster(void *context, const char *cluster_id,
                        const struct rcpt_kafka_topic_info *topics, size_t count)
 {
     struct receipts *receipts = context;
-    app_places_refresh(receipts->places);
+    host_places_refresh(receipts->places);
     rcpt_assignment_set_cluster(receipts->assignment, cluster_id != NULL ? cluster_id : "");
     for (size_t index = 0; index < count; index++)
         rcpt_assignment_set_topic(receipts->assignment, topics[index].topic,
                                   topics[index].partition_count);
-    if (!receipts->subscribed && !app_is_stopping(receipts->context)) {
+    if (!receipts->subscribed && !host_is_stopping(receipts->context)) {
         receipts->subscribed = true;
         rcpt_log_info("receipts", "cluster %s; joining group %s",
                       rcpt_assignment_cluster(receipts->assignment),
@@ -287,13 +287,13 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
 {
     struct receipts *receipts = context;
     if (!healthy && error->decision == RCPT_DECISION_FATAL) {
-        app_fail(receipts->context, error);
+        host_fail(receipts->context, error);
         return;
     }
     receipts->kafka_healthy = healthy;
     if (!healthy)
-        app_set_reason(receipts->kafka_reason, "Kafka is in trouble", error);
-    app_update_readiness(receipts->context);
+        host_set_reason(receipts->kafka_reason, "Kafka is in trouble", error);
+    host_update_readiness(receipts->context);
 }
 
 /* The drain may wait for this only: it is checked again. */
@@ -301,15 +301,15 @@ static void on_closed(void *context)
 {
     struct receipts *receipts = context;
     receipts->kafka = NULL;
-    app_closed(receipts->context);
-    app_check_drain(receipts->context);
+    host_closed(receipts->context);
+    host_check_drain(receipts->context);
 }
 
 /* False with the error where librdkafka refuses the configuration. */
 bool consume_start(struct receipts *receipts, struct rcpt_error *error)
 {
     const struct rcpt_config *config = receipts->context->config;
-    struct rcpt_kafka_property *properties = app_kafka_properties(config);
+    struct rcpt_kafka_property *properties = host_kafka_properties(config);
     struct rcpt_kafka_settings settings = {
         .loop = receipts->context->loop,
         .brokers = config->kafka.brokers,
@@ -346,7 +346,7 @@ bool consume_start(struct receipts *receipts, struct rcpt_error *error)
 void consume_commit(struct receipts *receipts)
 {
     char note[RCPT_PG_NOTE_BYTES] = "";
-    const struct app_context *context = receipts->context;
+    const struct host_context *context = receipts->context;
     if (receipts->kafka == NULL || !context->recalled)
         return;
     if (context->lineage.current.system_identifier != 0)
@@ -368,7 +368,7 @@ void consume_commit(struct receipts *receipts)
 static void on_commit_timer(uv_timer_t *timer)
 {
     struct receipts *receipts = timer->data;
-    if (!app_is_stopping(receipts->context))
+    if (!host_is_stopping(receipts->context))
         consume_commit(receipts);
 }
 
@@ -391,7 +391,7 @@ bool consume_close(struct receipts *receipts, int64_t patience_ms)
     if (receipts->kafka_closing)
         return true;
     receipts->kafka_closing = true;
-    app_open(receipts->context);
+    host_open(receipts->context);
     consume_commit(receipts);
     rcpt_kafka_close(receipts->kafka, patience_ms);
     return true;
@@ -420,9 +420,9 @@ int64_t consume_stands_at(const struct receipts *receipts, uint32_t slot)
 /* The last survey proves that the end of the log is known; a fetch may know a later one. */
 int64_t receipts_partition_lag(const struct receipts *receipts, uint32_t slot)
 {
-    struct app_place place;
-    if (!app_places_find(receipts->places, rcpt_engine_slot_topic(receipts->engine, slot),
-                         rcpt_engine_slot_partition(receipts->engine, slot), &place) ||
+    struct host_place place;
+    if (!host_places_find(receipts->places, rcpt_engine_slot_topic(receipts->engine, slot),
+                          rcpt_engine_slot_partition(receipts->engine, slot), &place) ||
         place.high < 0)
         return -1;
     int64_t fetched = consume_fetched_high(receipts, slot);

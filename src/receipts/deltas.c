@@ -19,7 +19,7 @@ struct mark {
 struct deltas {
     struct receipts *receipts;
     struct rcpt_ask ask;
-    struct app_ticker ticker;
+    struct host_ticker ticker;
     struct mark marks[TABLES];
     int64_t oldest_ms;
 };
@@ -30,7 +30,7 @@ enum { DELTAS_N, DELTAS_WAITS, DELTAS_LAST };
 static void on_read(void *context, const struct rcpt_pg_rows *rows)
 {
     struct deltas *deltas = context;
-    int64_t now = app_now(deltas->receipts->context);
+    int64_t now = host_now(deltas->receipts->context);
     deltas->oldest_ms = 0;
     for (unsigned index = 0; index < TABLES; index++) {
         struct mark *mark = &deltas->marks[index];
@@ -66,13 +66,13 @@ struct deltas *deltas_new(struct receipts *receipts)
                                     .context = deltas,
                                     .on_answer = on_read,
                                     .every_ms = POLL_MS};
-    deltas->ticker = (struct app_ticker){.tick = on_tick, .context = deltas};
+    deltas->ticker = (struct host_ticker){.tick = on_tick, .context = deltas};
     return deltas;
 }
 
 void deltas_start(struct deltas *deltas)
 {
-    app_add_ticker(deltas->receipts->context, &deltas->ticker);
+    host_add_ticker(deltas->receipts->context, &deltas->ticker);
 }
 
 void deltas_free(struct deltas *deltas)

@@ -22,13 +22,13 @@ struct deltas;       /* deltas.c */
 struct layout_watch; /* layout.c */
 
 struct receipts {
-    struct app_context *context;
+    struct host_context *context;
     struct rcpt_engine *engine;
     struct rcpt_decoder *decoder;
     uint32_t odd_channels_logged; /* of the decoder's */
     struct rcpt_kafka *kafka;     /* NULL: not started, or closed */
     struct rcpt_asker control;
-    struct app_places *places;                       /* of all partitions of its topics */
+    struct host_places *places;                      /* of all partitions of its topics */
     const struct control_listener *control_listener; /* NULL: none */
     struct transition_subscriber *subscribers;
     struct lanes *lanes;
@@ -40,8 +40,8 @@ struct receipts {
     struct deltas *deltas;
     struct layout_watch *layout;
     struct rcpt_outage refusals; /* of batches; its members are lanes */
-    struct app_ticker ticker;
-    char database_reason[APP_REASON_BYTES]; /* of the connection that failed last */
+    struct host_ticker ticker;
+    char database_reason[HOST_REASON_BYTES]; /* of the connection that failed last */
 
     /* positions.c, ladders.c */
     struct rcpt_assignment *assignment;
@@ -52,12 +52,12 @@ struct receipts {
     enum receipts_hold hold;
     bool kafka_healthy, subscribed, starved, kafka_closing;
     bool joined; /* the group has given partitions, or none, and has taken none since */
-    char kafka_reason[APP_REASON_BYTES];
+    char kafka_reason[HOST_REASON_BYTES];
     uv_timer_t commit_timer;
     unsigned noted; /* changes of the lineage when offsets were committed last */
 
     bool catching_up; /* all partitions are behind: larger batches */
-    struct app_burst burst;
+    struct host_burst burst;
 };
 
 /* ---- consume.c ---- */
@@ -193,12 +193,12 @@ void assigned_put(const struct rcpt_engine *engine, struct rcpt_pg_encoder *enco
 /* ---- trace.c ---- */
 /* trace_now() is called before and after a record is decoded: it gives the time of arrival, and the
  * duration of decoding. */
-uint64_t trace_now(const struct app_context *context); /* 0: nothing is traced */
+uint64_t trace_now(const struct host_context *context); /* 0: nothing is traced */
 /* The batch is about to be sent; its span, or NULL. */
-struct rcpt_span *trace_begin_batch(const struct app_context *context,
+struct rcpt_span *trace_begin_batch(const struct host_context *context,
                                     const struct rcpt_batch *batch);
 /* Its answer is here; takes the span. */
-void trace_end_batch(const struct app_context *context, struct rcpt_span *span_taken,
+void trace_end_batch(const struct host_context *context, struct rcpt_span *span_taken,
                      uint64_t sent_ns, const struct rcpt_engine_result *result,
                      const struct rcpt_error *error);
 

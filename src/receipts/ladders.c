@@ -90,7 +90,7 @@ bool ladders_check(struct receipts *receipts, const struct rcpt_pg_rows *rows)
                          stored != NULL ? stored : "none", ours);
         rcpt_error_hint(&error, "run receiptd migrate with this configuration, or give the ladder "
                                 "that the others have");
-        app_fail(receipts->context, &error);
+        host_fail(receipts->context, &error);
         return false;
     }
     }

@@ -131,12 +131,12 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
         lanes->observer->on_result(lanes->observer->context, flight, result);
     trace_end_batch(receipts->context, flight->span, flight->sent_ns, result, error);
     flight->span = NULL;
-    rcpt_engine_on_result(receipts->engine, lane, result, app_now(receipts->context));
+    rcpt_engine_on_result(receipts->engine, lane, result, host_now(receipts->context));
     if (error != NULL && error->decision == RCPT_DECISION_RECONNECT &&
         result->outcome != RCPT_ENGINE_UNKNOWN)
         rcpt_pg_reconnect(connection->pg, error);
     consume_continue(receipts);
-    app_check_drain(receipts->context);
+    host_check_drain(receipts->context);
 }
 
 /* Before on_sent of the same batch. */
@@ -177,7 +177,7 @@ static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t
     const struct receipts *receipts = read->lanes->receipts;
     struct lane_flight *flight = &read->lanes->flights[read->lane];
     struct rcpt_pg *pg = connection_of(read->lanes, read->lane)->pg;
-    int64_t now = app_now(receipts->context);
+    int64_t now = host_now(receipts->context);
     if (error != NULL) {
         rcpt_engine_on_positions_failed(receipts->engine, read->lane, now);
         if (pg != NULL && error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
@@ -198,7 +198,7 @@ static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t
     if (rcpt_engine_get_stats(receipts->engine)->contended > contended)
         rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_EXCLUSIVITY_MESSAGES,
                          RCPT_NO_LABELS, fenced);
-    app_update_readiness(receipts->context);
+    host_update_readiness(receipts->context);
 }
 
 /* The rows come back in the order of the question, which is kept here by slot. */
@@ -235,8 +235,8 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     const struct receipts *receipts = connection->lanes->receipts;
     (void)pg;
     connection->up = true;
-    rcpt_engine_connection_up(receipts->engine, connection->index, app_now(receipts->context));
-    app_update_readiness(receipts->context);
+    rcpt_engine_connection_up(receipts->engine, connection->index, host_now(receipts->context));
+    host_update_readiness(receipts->context);
 }
 
 /* Batches in flight have already been answered as lost. */
@@ -247,12 +247,12 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     (void)pg;
     if (connection->up)
         rcpt_engine_connection_down(receipts->engine, connection->index,
-                                    app_now(receipts->context));
-    app_count_lost(receipts->context, connection->name, connection->up);
+                                    host_now(receipts->context));
+    host_count_lost(receipts->context, connection->name, connection->up);
     connection->up = false;
-    app_set_reason(receipts->database_reason, "PostgreSQL is not connected", error);
-    app_update_readiness(receipts->context);
-    app_check_drain(receipts->context);
+    host_set_reason(receipts->database_reason, "PostgreSQL is not connected", error);
+    host_update_readiness(receipts->context);
+    host_check_drain(receipts->context);
 }
 
 static const char *const unknown_policies[] = {[RCPT_UNKNOWN_PARK] = "park",
@@ -278,7 +278,7 @@ static const char *name_facet(const void *context, enum rcpt_facet facet, uint32
 /* The connections of lanes differ only in their number. */
 static void start_connection(struct lanes *lanes, uint32_t index)
 {
-    struct app_context *context = lanes->receipts->context;
+    struct host_context *context = lanes->receipts->context;
     const struct rcpt_config *config = context->config;
     struct connection *connection = &lanes->connections[index];
     *connection = (struct connection){.lanes = lanes, .index = index};
@@ -293,7 +293,7 @@ static void start_connection(struct lanes *lanes, uint32_t index)
     rcpt_lane_sender_observe(connection->sender, on_effects, connection);
     rcpt_lane_sender_set_subscription(connection->sender, lanes->subscription);
     connection->encoder = rcpt_pg_encoder_new();
-    struct rcpt_pg_settings settings = app_pg_settings(context, connection->name);
+    struct rcpt_pg_settings settings = host_pg_settings(context, connection->name);
     settings.context = connection;
     settings.on_ready = on_ready;
     settings.on_down = on_down;
@@ -344,9 +344,9 @@ static void finish_change(struct lanes *lanes)
     config->postgres.connections = lanes->target;
     lanes->target = 0;
     start_connections(lanes);
-    rcpt_engine_set_held(receipts->engine, false, app_now(receipts->context));
+    rcpt_engine_set_held(receipts->engine, false, host_now(receipts->context));
     rcpt_log_info("receipts", "%u connections for lanes now", config->postgres.connections);
-    app_check_drain(receipts->context);
+    host_check_drain(receipts->context);
 }
 
 static void on_connection_closed(void *context)
@@ -360,7 +360,7 @@ static void on_connection_closed(void *context)
 static void begin_change(struct lanes *lanes, unsigned connections)
 {
     lanes->target = connections;
-    rcpt_engine_set_held(lanes->receipts->engine, true, app_now(lanes->receipts->context));
+    rcpt_engine_set_held(lanes->receipts->engine, true, host_now(lanes->receipts->context));
     lanes_tick(lanes);
 }
 
@@ -385,7 +385,7 @@ void lanes_tick(struct lanes *lanes)
 {
     const struct receipts *receipts = lanes->receipts;
     unsigned count = connection_count(lanes);
-    if (lanes->target == 0 || lanes->closing > 0 || app_is_stopping(receipts->context) ||
+    if (lanes->target == 0 || lanes->closing > 0 || host_is_stopping(receipts->context) ||
         !rcpt_engine_is_settled(receipts->engine))
         return;
     lanes->closing = count;
@@ -393,12 +393,12 @@ void lanes_tick(struct lanes *lanes)
         struct connection *connection = &lanes->connections[index];
         struct rcpt_pg *pg = connection->pg;
         if (connection->up)
-            rcpt_engine_connection_down(receipts->engine, index, app_now(receipts->context));
+            rcpt_engine_connection_down(receipts->engine, index, host_now(receipts->context));
         connection->up = false;
         connection->pg = NULL;
         rcpt_pg_close(pg, on_connection_closed, lanes);
     }
-    app_update_readiness(receipts->context);
+    host_update_readiness(receipts->context);
 }
 
 bool lanes_are_changing(const struct lanes *lanes)
@@ -455,14 +455,14 @@ void lanes_start(struct lanes *lanes)
 
 static void on_closed(void *context)
 {
-    app_closed(context);
+    host_closed(context);
 }
 
 void lanes_close(struct lanes *lanes)
 {
-    struct app_context *context = lanes->receipts->context;
+    struct host_context *context = lanes->receipts->context;
     for (unsigned index = 0; index < connection_count(lanes); index++) {
-        app_open(context);
+        host_open(context);
         rcpt_pg_close(lanes->connections[index].pg, on_closed, context);
     }
 }

@@ -9,7 +9,7 @@
 static void log_refusal(struct receipts *receipts, uint32_t lane, struct lane_flight *flight,
                         const struct rcpt_log_fields *fields, const struct rcpt_error *error)
 {
-    if (!rcpt_outage_note(&receipts->refusals, &flight->is_refused, app_now(receipts->context),
+    if (!rcpt_outage_note(&receipts->refusals, &flight->is_refused, host_now(receipts->context),
                           error))
         return;
     rcpt_log_with(RCPT_LOG_WARN, "receipts", fields,
@@ -28,7 +28,7 @@ static void log_outcome(struct receipts *receipts, uint32_t lane, struct lane_fl
     };
     switch (result->outcome) {
     case RCPT_ENGINE_COMMITTED:
-        rcpt_outage_end(&receipts->refusals, &flight->is_refused, app_now(receipts->context),
+        rcpt_outage_end(&receipts->refusals, &flight->is_refused, host_now(receipts->context),
                         "receipts", "no lane is rolled back now");
         break;
     case RCPT_ENGINE_PROBED:

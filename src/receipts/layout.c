@@ -16,8 +16,8 @@
 struct layout_watch {
     struct receipts *receipts;
     struct rcpt_ask ask;
-    struct app_ticker ticker;
-    char reason[APP_REASON_BYTES]; /* "": none */
+    struct host_ticker ticker;
+    char reason[HOST_REASON_BYTES]; /* "": none */
 };
 
 /* ---- what may be used ---- */
@@ -114,7 +114,7 @@ enum {
 
 /* The same rule and words as those of migrate and check-config. */
 static void find_reason(const struct layout_watch *watch, const struct rcpt_pg_rows *rows,
-                        char reason[APP_REASON_BYTES])
+                        char reason[HOST_REASON_BYTES])
 {
     struct rcpt_error error = {0};
     const struct inbox_layout layout = {.key = rcpt_pg_rows_text(rows, 0, LAYOUT_KEY),
@@ -125,14 +125,14 @@ static void find_reason(const struct layout_watch *watch, const struct rcpt_pg_r
                                         .by_range = rcpt_pg_rows_bool(rows, 0, LAYOUT_BY_RANGE),
                                         .below = rcpt_pg_rows_text(rows, 0, LAYOUT_BELOW)};
     if (!inbox_layout_check(watch->receipts->context->config, &layout, &error))
-        app_set_reason(reason, "the inbox's layout", &error);
+        host_set_reason(reason, "the inbox's layout", &error);
 }
 
 /* A table that is not partitioned has no row. */
 static void on_read(void *context, const struct rcpt_pg_rows *rows)
 {
     struct layout_watch *watch = context;
-    char reason[APP_REASON_BYTES] = "";
+    char reason[HOST_REASON_BYTES] = "";
     if (rcpt_pg_rows_count(rows) > 0)
         find_reason(watch, rows, reason);
     if (strcmp(reason, watch->reason) == 0)
@@ -140,7 +140,7 @@ static void on_read(void *context, const struct rcpt_pg_rows *rows)
     if (reason[0] != '\0')
         rcpt_log_warn("receipts", "%s", reason);
     memcpy(watch->reason, reason, sizeof(reason));
-    app_update_readiness(watch->receipts->context);
+    host_update_readiness(watch->receipts->context);
 }
 
 /* The parameters of sql/control/layout.sql. */
@@ -180,13 +180,13 @@ struct layout_watch *layout_watch_new(struct receipts *receipts)
                                    .context = watch,
                                    .on_answer = on_read,
                                    .every_ms = POLL_MS};
-    watch->ticker = (struct app_ticker){.tick = on_tick, .context = watch};
+    watch->ticker = (struct host_ticker){.tick = on_tick, .context = watch};
     return watch;
 }
 
 void layout_watch_start(struct layout_watch *watch)
 {
-    app_add_ticker(watch->receipts->context, &watch->ticker);
+    host_add_ticker(watch->receipts->context, &watch->ticker);
 }
 
 void layout_watch_free(struct layout_watch *watch)

@@ -11,7 +11,7 @@
 struct maintenance {
     struct receipts *receipts;
     struct rcpt_ask ask;
-    struct app_ticker ticker;
+    struct host_ticker ticker;
     struct receipts_maintenance found;
     int64_t until_ms; /* where the last partition ends; -1: not known */
 };
@@ -58,13 +58,13 @@ struct maintenance *maintenance_new(struct receipts *receipts)
                                          .context = maintenance,
                                          .on_answer = on_read,
                                          .every_ms = POLL_MS};
-    maintenance->ticker = (struct app_ticker){.tick = on_tick, .context = maintenance};
+    maintenance->ticker = (struct host_ticker){.tick = on_tick, .context = maintenance};
     return maintenance;
 }
 
 void maintenance_start(struct maintenance *maintenance)
 {
-    app_add_ticker(maintenance->receipts->context, &maintenance->ticker);
+    host_add_ticker(maintenance->receipts->context, &maintenance->ticker);
 }
 
 void maintenance_free(struct maintenance *maintenance)
@@ -92,6 +92,6 @@ struct receipts_maintenance receipts_look_at_maintenance(const struct receipts *
     view.has_partitions =
         maintenance->until_ms >= 0 && config->inbox.partitions != RCPT_PARTITIONS_NONE;
     view.spans_ahead =
-        (double)(maintenance->until_ms - app_wall_ms()) / (double)config->inbox.partition_span_ms;
+        (double)(maintenance->until_ms - host_wall_ms()) / (double)config->inbox.partition_span_ms;
     return view;
 }

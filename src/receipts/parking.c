@@ -64,13 +64,13 @@ static void on_timer(uv_timer_t *timer);
  * connection. It is 0 for a probe that failed, whose cost is unknown. */
 static void schedule(struct parking *parking, int64_t took_ms)
 {
-    const struct app_context *context = parking->receipts->context;
+    const struct host_context *context = parking->receipts->context;
     int64_t wait = rcpt_pace_wait_ms(&parking->pace, took_ms, PROBE_SHARE);
     if (wait > PROBE_WAIT_MAX_MS)
         wait = PROBE_WAIT_MAX_MS;
     if (wait < context->config->parked.poll_interval_ms)
         wait = context->config->parked.poll_interval_ms;
-    if (context->phase < APP_CLOSING)
+    if (context->phase < HOST_CLOSING)
         uv_timer_start(&parking->timer, on_timer, (uint64_t)wait, 0);
 }
 
@@ -78,7 +78,7 @@ static void schedule(struct parking *parking, int64_t took_ms)
 static void wake_lane(const struct receipts *receipts, uint32_t lane,
                       const struct rcpt_pg_rows *rows, size_t row)
 {
-    int64_t now = app_now(receipts->context);
+    int64_t now = host_now(receipts->context);
     rcpt_engine_wake(receipts->engine, lane, rcpt_pg_rows_bool(rows, row, PROBE_APPLICABLE),
                      rcpt_pg_rows_bool(rows, row, PROBE_EXPIRED), now);
     if (receipts->context->config->inbox.recipient != NULL &&
@@ -161,7 +161,7 @@ void parking_start(struct parking *parking)
 
 void parking_close(struct parking *parking)
 {
-    app_close_handle(parking->receipts->context, (uv_handle_t *)&parking->timer);
+    host_close_handle(parking->receipts->context, (uv_handle_t *)&parking->timer);
 }
 
 void parking_free(struct parking *parking)

@@ -25,7 +25,7 @@ static struct request *request_new(struct receipts *receipts, uint32_t serial)
 /* Logged only while the machine still waits for this answer, and once for each cause. */
 void positions_failed(struct receipts *receipts, uint32_t serial, const struct rcpt_error *error)
 {
-    if (rcpt_assignment_on_failed(receipts->assignment, serial, app_now(receipts->context)))
+    if (rcpt_assignment_on_failed(receipts->assignment, serial, host_now(receipts->context)))
         rcpt_asker_failed(&receipts->control, &receipts->positions_refused, "reading positions",
                           error);
 }
@@ -124,7 +124,7 @@ static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     answer.pins = pins;
     answer.rows = progress;
     rcpt_assignment_on_read(receipts->assignment, request.serial, &answer,
-                            app_now(receipts->context));
+                            host_now(receipts->context));
     free(pins);
     free(progress);
 }
@@ -139,7 +139,7 @@ static void on_inserted(void *context, struct rcpt_pg_rows *const *rows, size_t 
     free(context);
     if (!has_failed(&request, error))
         rcpt_assignment_on_inserted(request.receipts->assignment, request.serial,
-                                    app_now(request.receipts->context));
+                                    host_now(request.receipts->context));
 }
 
 /* ---- questions ---- */
@@ -222,9 +222,9 @@ static void refuse(void *context, enum rcpt_assignment_refusal why, uint32_t slo
     struct receipts *receipts = context;
     (void)slot; /* the error names it */
     if (why == RCPT_REFUSED_PINS)
-        app_fail(receipts->context, error);
+        host_fail(receipts->context, error);
     else
-        app_halt(receipts->context, error);
+        host_halt(receipts->context, error);
 }
 
 /* Logs an assignment's notes for operators; the machine itself logs nothing. */
@@ -241,7 +241,7 @@ static void note(void *context, const struct rcpt_assignment_note *note)
                        "topic %s partition %d: its first offset cannot be read yet", topic,
                        partition);
         if (rcpt_outage_note(&receipts->control.outage, &receipts->positions_refused,
-                             app_now(receipts->context), &unknown))
+                             host_now(receipts->context), &unknown))
             rcpt_log_warn("receipts", "%s", unknown.text);
         break;
     case RCPT_NOTE_ROWS_MADE:
@@ -279,7 +279,7 @@ static void note(void *context, const struct rcpt_assignment_note *note)
         if (topic != NULL)
             rcpt_log_info("receipts", "topic %s partition %d stands still no longer", topic,
                           partition);
-        app_go_on(receipts->context);
+        host_go_on(receipts->context);
         break;
     }
 }
@@ -290,8 +290,8 @@ static void changed(void *context)
     struct receipts *receipts = context;
     if (rcpt_assignment_state(receipts->assignment) == RCPT_ASSIGNMENT_IDLE)
         rcpt_outage_end(&receipts->control.outage, &receipts->positions_refused,
-                        app_now(receipts->context), "receipts", "positions are read again");
-    app_update_readiness(receipts->context);
+                        host_now(receipts->context), "receipts", "positions are read again");
+    host_update_readiness(receipts->context);
 }
 
 /* ---- life ---- */
@@ -324,19 +324,19 @@ void positions_start(struct receipts *receipts)
  * its lanes are busy with other partitions. */
 static void go_on_where_set(struct receipts *receipts)
 {
-    struct app_place place;
+    struct host_place place;
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts->engine); slot++)
         if (rcpt_assignment_stands_still(receipts->assignment, slot) &&
-            app_places_find(receipts->places, rcpt_engine_slot_topic(receipts->engine, slot),
-                            rcpt_engine_slot_partition(receipts->engine, slot), &place) &&
+            host_places_find(receipts->places, rcpt_engine_slot_topic(receipts->engine, slot),
+                             rcpt_engine_slot_partition(receipts->engine, slot), &place) &&
             place.position >= 0 && place.position != rcpt_engine_committed(receipts->engine, slot))
-            rcpt_assignment_refresh(receipts->assignment, slot, app_now(receipts->context));
+            rcpt_assignment_refresh(receipts->assignment, slot, host_now(receipts->context));
 }
 
 void positions_tick(struct receipts *receipts)
 {
     go_on_where_set(receipts);
-    rcpt_assignment_tick(receipts->assignment, app_now(receipts->context));
+    rcpt_assignment_tick(receipts->assignment, host_now(receipts->context));
 }
 
 /* ---- the engine's ports ---- */
@@ -357,5 +357,5 @@ void positions_port_reassign(void *context, uint32_t slot, int64_t offset)
 void positions_port_refresh(void *context, uint32_t slot)
 {
     const struct receipts *receipts = context;
-    rcpt_assignment_refresh(receipts->assignment, slot, app_now(receipts->context));
+    rcpt_assignment_refresh(receipts->assignment, slot, host_now(receipts->context));
 }

@@ -71,7 +71,7 @@ static void catch_up(struct receipts *receipts)
 static void port_halt(void *context, const struct rcpt_error *error)
 {
     const struct receipts *receipts = context;
-    app_halt(receipts->context, error);
+    host_halt(receipts->context, error);
 }
 
 /* Ports connect the pure engine to PostgreSQL and Kafka. */
@@ -109,9 +109,9 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
     receipts->control.up = true;
     rollup_forget(receipts->rollup);
     positions_tick(receipts);
-    if (receipts->control_listener != NULL && !app_is_stopping(receipts->context))
+    if (receipts->control_listener != NULL && !host_is_stopping(receipts->context))
         receipts->control_listener->on_ready(receipts->control_listener->context, pg);
-    app_update_readiness(receipts->context);
+    host_update_readiness(receipts->context);
 }
 
 /* Lanes have connections of their own and go on; positions, parking and the roll-up wait. */
@@ -119,15 +119,15 @@ static void on_control_down(void *context, struct rcpt_pg *pg, const struct rcpt
 {
     struct receipts *receipts = context;
     (void)pg;
-    app_count_lost(receipts->context, "control", receipts->control.up);
+    host_count_lost(receipts->context, "control", receipts->control.up);
     receipts->control.up = false;
-    app_set_reason(receipts->database_reason, "PostgreSQL is not connected", error);
-    app_update_readiness(receipts->context);
+    host_set_reason(receipts->database_reason, "PostgreSQL is not connected", error);
+    host_update_readiness(receipts->context);
 }
 
 static void start_control(struct receipts *receipts)
 {
-    struct rcpt_pg_settings settings = app_pg_settings(receipts->context, "control");
+    struct rcpt_pg_settings settings = host_pg_settings(receipts->context, "control");
     settings.context = receipts;
     settings.on_ready = on_control_ready;
     settings.on_down = on_control_down;
@@ -172,19 +172,19 @@ void receipts_observe(struct receipts *receipts, const struct lane_observer *obs
 static void on_tick(void *context)
 {
     struct receipts *receipts = context;
-    rcpt_engine_tick(receipts->engine, app_now(receipts->context));
+    rcpt_engine_tick(receipts->engine, host_now(receipts->context));
     if (receipts->noted != receipts->context->lineage.changes)
         consume_commit(receipts); /* a lane may have moved to another server */
     positions_tick(receipts);
-    app_places_tick(receipts->places);
+    host_places_tick(receipts->places);
     catch_up(receipts);
     lanes_tick(receipts->lanes);
-    app_trim_memory(&receipts->burst, rcpt_engine_bytes(receipts->engine),
-                    app_now(receipts->context));
+    host_trim_memory(&receipts->burst, rcpt_engine_bytes(receipts->engine),
+                     host_now(receipts->context));
 }
 
 /* Makes everything and connects nothing: subscribers and observers register before the start. */
-struct receipts *receipts_new(struct app_context *context)
+struct receipts *receipts_new(struct host_context *context)
 {
     struct receipts *receipts = rcpt_calloc(1, sizeof(*receipts));
     receipts->context = context;
@@ -192,17 +192,17 @@ struct receipts *receipts_new(struct app_context *context)
                                             .component = "receipts",
                                             .prefix = "",
                                             .encoder = rcpt_pg_encoder_new()};
-    receipts->ticker = (struct app_ticker){.tick = on_tick, .context = receipts};
+    receipts->ticker = (struct host_ticker){.tick = on_tick, .context = receipts};
     uv_timer_init(context->loop, &receipts->commit_timer);
     receipts->commit_timer.data = receipts;
     make_engine(receipts);
     positions_start(receipts);
-    receipts->places = app_places_new(&(struct app_places_settings){.context = context,
-                                                                    .reader = "receipts",
-                                                                    .kafka = &receipts->kafka,
-                                                                    .asker = &receipts->control,
-                                                                    .remembers = true,
-                                                                    .statement = "places"});
+    receipts->places = host_places_new(&(struct host_places_settings){.context = context,
+                                                                      .reader = "receipts",
+                                                                      .kafka = &receipts->kafka,
+                                                                      .asker = &receipts->control,
+                                                                      .remembers = true,
+                                                                      .statement = "places"});
     receipts->lanes = lanes_new(receipts);
     receipts->parking = parking_new(receipts);
     receipts->rollup = rollup_new(receipts);
@@ -219,7 +219,7 @@ void receipts_start(struct receipts *receipts)
 {
     start_control(receipts);
     lanes_start(receipts->lanes);
-    app_add_ticker(receipts->context, &receipts->ticker);
+    host_add_ticker(receipts->context, &receipts->ticker);
     rollup_start(receipts->rollup);
     parking_start(receipts->parking);
     blockers_start(receipts->blockers);
@@ -238,20 +238,20 @@ bool receipts_consume(struct receipts *receipts, struct rcpt_error *error)
 /* Limits before connections, since a batch that is made now uses them. */
 void receipts_apply_config(struct receipts *receipts, unsigned connections)
 {
-    const struct app_context *context = receipts->context;
+    const struct host_context *context = receipts->context;
     set_limits(receipts);
     rcpt_decoder_set_machines(receipts->decoder, &context->config->machine);
     lanes_apply_config(receipts->lanes);
     rcpt_pg_set_dsn(receipts->control.pg, context->config->postgres.dsn);
     if (receipts->kafka != NULL) {
         struct rcpt_kafka_credentials credentials;
-        app_kafka_credentials(context->config, &credentials);
+        host_kafka_credentials(context->config, &credentials);
         rcpt_kafka_set_credentials(receipts->kafka, &credentials);
     }
     rollup_apply_config(receipts->rollup);
     consume_apply_config(receipts);
     consume_continue(receipts);
-    rcpt_engine_tick(receipts->engine, app_now(context));
+    rcpt_engine_tick(receipts->engine, host_now(context));
     lanes_resize(receipts->lanes, connections);
 }
 
@@ -276,17 +276,17 @@ bool receipts_leave(struct receipts *receipts, int64_t patience_ms)
 
 static void on_closed(void *context)
 {
-    app_closed(context);
+    host_closed(context);
 }
 
 void receipts_close(struct receipts *receipts)
 {
-    struct app_context *context = receipts->context;
-    app_close_handle(context, (uv_handle_t *)&receipts->commit_timer);
+    struct host_context *context = receipts->context;
+    host_close_handle(context, (uv_handle_t *)&receipts->commit_timer);
     rollup_close(receipts->rollup);
     parking_close(receipts->parking);
     lanes_close(receipts->lanes);
-    app_open(context);
+    host_open(context);
     rcpt_pg_close(receipts->control.pg, on_closed, context);
 }
 
@@ -296,7 +296,7 @@ void receipts_free(struct receipts *receipts)
     rcpt_assignment_free(receipts->assignment);
     rcpt_engine_free(receipts->engine);
     rcpt_decoder_free(receipts->decoder);
-    app_places_free(receipts->places);
+    host_places_free(receipts->places);
     lanes_free(receipts->lanes);
     parking_free(receipts->parking);
     rollup_free(receipts->rollup);

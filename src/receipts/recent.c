@@ -13,7 +13,7 @@
 struct recent {
     struct receipts *receipts;
     struct rcpt_ask ask;
-    struct app_ticker ticker;
+    struct host_ticker ticker;
     char *since, *column; /* as lanes have them; NULL: no recent set */
 };
 
@@ -39,7 +39,7 @@ static void on_read(void *context, const struct rcpt_pg_rows *rows)
     const char *since = found ? rcpt_pg_rows_text(rows, 0, RECENT_SINCE) : NULL;
     bool same = since == NULL || recent->since == NULL ? since == recent->since
                                                        : strcmp(since, recent->since) == 0;
-    if (!same && !app_is_stopping(recent->receipts->context))
+    if (!same && !host_is_stopping(recent->receipts->context))
         follow(recent, since, found ? rcpt_pg_rows_text(rows, 0, RECENT_COLUMN) : NULL);
 }
 
@@ -60,13 +60,13 @@ struct recent *recent_new(struct receipts *receipts)
                                     .context = recent,
                                     .on_answer = on_read,
                                     .every_ms = POLL_MS};
-    recent->ticker = (struct app_ticker){.tick = on_tick, .context = recent};
+    recent->ticker = (struct host_ticker){.tick = on_tick, .context = recent};
     return recent;
 }
 
 void recent_start(struct recent *recent)
 {
-    app_add_ticker(recent->receipts->context, &recent->ticker);
+    host_add_ticker(recent->receipts->context, &recent->ticker);
 }
 
 void recent_free(struct recent *recent)

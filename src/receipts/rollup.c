@@ -42,7 +42,7 @@ struct rollup {
     struct receipts *receipts;
     struct pass passes[PASSES];
     struct trim trims[TRIMS];
-    struct app_ticker ticker;
+    struct host_ticker ticker;
     uv_timer_t timer;
 };
 
@@ -53,7 +53,7 @@ enum { ROLLUP_ROWS, ROLLUP_LAST };
  * interval to commit is found by the next whole pass. */
 static void note(struct pass *pass, int64_t last)
 {
-    int64_t now = app_now(pass->rollup->receipts->context);
+    int64_t now = host_now(pass->rollup->receipts->context);
     pass->bound = pass->last;
     if (last > pass->last)
         pass->last = last;
@@ -65,11 +65,11 @@ static void note(struct pass *pass, int64_t last)
 
 static void roll_up(struct pass *pass)
 {
-    const struct app_context *context = pass->rollup->receipts->context;
+    const struct host_context *context = pass->rollup->receipts->context;
     struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&pass->ask);
     if (encoder == NULL)
         return;
-    pass->whole = app_now(context) >= pass->whole_at_ms;
+    pass->whole = host_now(context) >= pass->whole_at_ms;
     rcpt_pg_add_int4(encoder, (int32_t)context->config->counters.rollup_rows);
     rcpt_pg_add_int8(encoder, pass->whole ? 0 : pass->bound);
     if (pass->deltas != NULL)
@@ -81,9 +81,9 @@ static void roll_up(struct pass *pass)
 static void on_rolled_up(void *context, const struct rcpt_pg_rows *rows)
 {
     struct pass *pass = context;
-    const struct app_context *app = pass->rollup->receipts->context;
+    const struct host_context *app = pass->rollup->receipts->context;
     note(pass, rcpt_pg_rows_int(rows, 0, ROLLUP_LAST));
-    int64_t now = app_now(app);
+    int64_t now = host_now(app);
     pass->rest_until_ms = now + (now - pass->ask.sent_ms) * pass->rest;
     if (rcpt_pg_rows_int(rows, 0, ROLLUP_ROWS) >= (int64_t)app->config->counters.rollup_rows)
         roll_up(pass);
@@ -93,7 +93,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct rollup *rollup = timer->data;
     for (size_t index = 0; index < PASSES; index++)
-        if (app_now(rollup->receipts->context) >= rollup->passes[index].rest_until_ms)
+        if (host_now(rollup->receipts->context) >= rollup->passes[index].rest_until_ms)
             roll_up(&rollup->passes[index]);
 }
 
@@ -216,7 +216,7 @@ struct rollup *rollup_new(struct receipts *receipts)
                                       .on_answer = on_trimmed,
                                       .every_ms = TRIM_EVERY};
     }
-    rollup->ticker = (struct app_ticker){.tick = trim_all, .context = rollup};
+    rollup->ticker = (struct host_ticker){.tick = trim_all, .context = rollup};
     uv_timer_init(receipts->context->loop, &rollup->timer);
     rollup->timer.data = rollup;
     return rollup;
@@ -225,8 +225,8 @@ struct rollup *rollup_new(struct receipts *receipts)
 void rollup_start(struct rollup *rollup)
 {
     for (size_t index = 0; index < TRIMS; index++)
-        rollup->trims[index].ask.at_ms = app_now(rollup->receipts->context) + TRIM_EVERY;
-    app_add_ticker(rollup->receipts->context, &rollup->ticker);
+        rollup->trims[index].ask.at_ms = host_now(rollup->receipts->context) + TRIM_EVERY;
+    host_add_ticker(rollup->receipts->context, &rollup->ticker);
     rollup_apply_config(rollup);
 }
 
@@ -248,7 +248,7 @@ void rollup_forget(struct rollup *rollup)
 
 void rollup_close(struct rollup *rollup)
 {
-    app_close_handle(rollup->receipts->context, (uv_handle_t *)&rollup->timer);
+    host_close_handle(rollup->receipts->context, (uv_handle_t *)&rollup->timer);
 }
 
 void rollup_free(struct rollup *rollup)

@@ -13,7 +13,7 @@
 
 #define NS_PER_MS 1000000
 
-uint64_t trace_now(const struct app_context *context)
+uint64_t trace_now(const struct host_context *context)
 {
     return context->tracer != NULL ? uv_hrtime() : 0;
 }
@@ -27,7 +27,7 @@ static bool read_parent(const struct rcpt_record *record, struct rcpt_trace_cont
 }
 
 /* By parent: one record of a sampled trace is enough. Otherwise by ratio. */
-static bool is_traced(const struct app_context *context, const struct rcpt_batch *batch)
+static bool is_traced(const struct host_context *context, const struct rcpt_batch *batch)
 {
     struct rcpt_trace_context parent;
     for (uint32_t index = 0; index < batch->record_count; index++) {
@@ -77,7 +77,7 @@ static struct arrival sum_arrival(const struct rcpt_batch *batch)
  * ahead of ours cannot have sent it later than it came. */
 static uint64_t fetch_began_ns(const struct arrival *arrival)
 {
-    int64_t now_ms = app_wall_ms();
+    int64_t now_ms = host_wall_ms();
     uint64_t now_ns = uv_hrtime();
     if (arrival->oldest_ms == 0 || arrival->oldest_ms >= now_ms)
         return arrival->first_ns;
@@ -86,7 +86,7 @@ static uint64_t fetch_began_ns(const struct arrival *arrival)
     return began_ns < arrival->first_ns ? began_ns : arrival->first_ns;
 }
 
-static void add_child(const struct app_context *context, const struct rcpt_span *parent,
+static void add_child(const struct host_context *context, const struct rcpt_span *parent,
                       const char *name, uint64_t begin_ns, uint64_t end_ns)
 {
     struct rcpt_trace_context above = rcpt_span_context(parent);
@@ -95,7 +95,7 @@ static void add_child(const struct app_context *context, const struct rcpt_span 
     rcpt_span_end_take(context->tracer, span, end_ns);
 }
 
-static void add_arrival(const struct app_context *context, struct rcpt_span *span,
+static void add_arrival(const struct host_context *context, struct rcpt_span *span,
                         const struct rcpt_batch *batch)
 {
     struct arrival arrival = sum_arrival(batch);
@@ -108,7 +108,7 @@ static void add_arrival(const struct app_context *context, struct rcpt_span *spa
     add_child(context, span, "decode", arrival.first_ns, arrival.last_decoded_ns);
 }
 
-struct rcpt_span *trace_begin_batch(const struct app_context *context,
+struct rcpt_span *trace_begin_batch(const struct host_context *context,
                                     const struct rcpt_batch *batch)
 {
     static const char *const names[RCPT_BATCH_KIND__COUNT] = {
@@ -134,7 +134,7 @@ struct rcpt_span *trace_begin_batch(const struct app_context *context,
 
 /* ---- the end ---- */
 
-static void add_transaction(const struct app_context *context, const struct rcpt_span *span,
+static void add_transaction(const struct host_context *context, const struct rcpt_span *span,
                             uint64_t sent_ns, uint64_t answered_ns, uint64_t now_ns)
 {
     struct rcpt_trace_context above = rcpt_span_context(span);
@@ -146,7 +146,7 @@ static void add_transaction(const struct app_context *context, const struct rcpt
         add_child(context, span, "commit", answered_ns, now_ns);
 }
 
-void trace_end_batch(const struct app_context *context, struct rcpt_span *span_taken,
+void trace_end_batch(const struct host_context *context, struct rcpt_span *span_taken,
                      uint64_t sent_ns, const struct rcpt_engine_result *result,
                      const struct rcpt_error *error)
 {

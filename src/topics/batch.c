@@ -150,7 +150,7 @@ static void on_sent(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     } else {
         RCPT_ASSERT(row_count >= 1);
         rcpt_outage_end(&reader->asker.outage, &reader->batch_refused,
-                        app_now(reader->settings.context), reader->settings.name,
+                        host_now(reader->settings.context), reader->settings.name,
                         "records of topics are applied again");
         for (size_t index = 0; index < reader->partition_count; index++)
             reader->partitions[index].expected = reader->partitions[index].sent;

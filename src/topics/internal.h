@@ -37,7 +37,7 @@ struct topics_reader {
     struct rcpt_pg *pg; /* asynchronous commit: positions cover all that it writes */
     struct rcpt_kafka *kafka;
     struct rcpt_asker asker; /* for `places`: they use the same connection; logs all failures */
-    struct app_places *places;
+    struct host_places *places;
     struct topics_partition *partitions; /* sorted by topic and number: rows are locked in order */
     size_t partition_count;
     enum topics_state state;
@@ -51,7 +51,7 @@ struct topics_reader {
     bool subscribed, assigned;
     bool joined; /* the group has given partitions, or none, and has taken none since */
     bool kafka_healthy;
-    char kafka_reason[APP_REASON_BYTES], reason[APP_REASON_BYTES];
+    char kafka_reason[HOST_REASON_BYTES], reason[HOST_REASON_BYTES];
     bool positions_refused, batch_refused; /* members of the asker's outage */
     void (*on_closed)(void *context);
     void *closed_context;

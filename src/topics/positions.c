@@ -13,7 +13,7 @@
 
 static int64_t now_of(const struct topics_reader *reader)
 {
-    return app_now(reader->settings.context);
+    return host_now(reader->settings.context);
 }
 
 /* ---- partitions ---- */
@@ -28,7 +28,7 @@ static int by_place(const void *left, const void *right)
 static void end_standstill(const struct topics_reader *reader, struct topics_partition *partition)
 {
     if (partition->stands_still)
-        app_go_on(reader->settings.context);
+        host_go_on(reader->settings.context);
     partition->stands_still = false;
 }
 
@@ -274,7 +274,7 @@ void topics_positions_on_out_of_range(void *context, void *tag, const char *topi
                         "receiptd positions set %.100s %d beginning --reader %s, if it was created "
                         "again",
                         topic, number, reader->settings.name);
-        app_halt(reader->settings.context, &error);
+        host_halt(reader->settings.context, &error);
     }
 }
 
@@ -292,12 +292,12 @@ static void check_rewind(struct topics_reader *reader, struct topics_partition *
 /* An operator has set the position of a partition that stands still: all are read again. */
 static void go_on_where_set(struct topics_reader *reader)
 {
-    struct app_place place;
+    struct host_place place;
     bool is_set = false;
     for (size_t index = 0; index < reader->partition_count; index++) {
         struct topics_partition *partition = &reader->partitions[index];
         if (!partition->stands_still || reader->state != TOPICS_READY ||
-            !app_places_find(reader->places, partition->topic, partition->number, &place) ||
+            !host_places_find(reader->places, partition->topic, partition->number, &place) ||
             place.position < 0 || place.position == partition->expected)
             continue;
         is_set = true;

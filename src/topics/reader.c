@@ -52,7 +52,7 @@ static void on_cluster(void *context, const char *cluster_id,
 {
     struct topics_reader *reader = context;
     (void)cluster_id;
-    app_places_refresh(reader->places);
+    host_places_refresh(reader->places);
     for (size_t index = 0; index < count; index++)
         if (topics[index].partition_count == 0)
             rcpt_log_warn(reader->settings.name, "%s: there is no topic %s yet",
@@ -71,7 +71,7 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
         return;
     reader->joined = true;
     topics_positions_set(reader, partitions, count);
-    app_places_refresh(reader->places);
+    host_places_refresh(reader->places);
     rcpt_log_info(reader->settings.name, "%s: assigned %zu partitions", reader->settings.name,
                   count);
     topics_positions_read(reader);
@@ -104,9 +104,9 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
     struct topics_reader *reader = context;
     reader->kafka_healthy = healthy;
     if (!healthy)
-        app_set_reason(reader->kafka_reason, "Kafka is in trouble", error);
+        host_set_reason(reader->kafka_reason, "Kafka is in trouble", error);
     if (!healthy && error->decision == RCPT_DECISION_FATAL && !is_leaving(reader))
-        app_fail(reader->settings.context, error);
+        host_fail(reader->settings.context, error);
 }
 
 /* ---- the consumer ---- */
@@ -118,7 +118,7 @@ static void on_kafka_closed(void *context)
     reader->kafka = NULL;
     reader->subscribed = reader->joined = reader->kafka_healthy = false;
     reader->kafka_reason[0] = '\0';
-    app_places_forget(reader->places);
+    host_places_forget(reader->places);
     topics_positions_forget(reader);
     topics_set_state(reader, TOPICS_CLOSED, "the consumer is closed");
     reader->settings.on_left(reader->settings.owner);
@@ -127,11 +127,11 @@ static void on_kafka_closed(void *context)
 /* The group is that of the receipts with the name behind it: lag tools show it. */
 void topics_open(struct topics_reader *reader, const char *const *topics, size_t count)
 {
-    struct app_context *context = reader->settings.context;
+    struct host_context *context = reader->settings.context;
     const struct rcpt_config *config = context->config;
     struct rcpt_error error;
     size_t property_count;
-    struct rcpt_kafka_property *properties = app_kafka_reader_properties(config, &property_count);
+    struct rcpt_kafka_property *properties = host_kafka_reader_properties(config, &property_count);
     char group[300];
     snprintf(group, sizeof(group), "%.250s-%s", config->kafka.group, reader->settings.name);
     const struct rcpt_kafka_settings settings = {
@@ -163,7 +163,7 @@ void topics_open(struct topics_reader *reader, const char *const *topics, size_t
     if (reader->kafka != NULL)
         topics_set_state(reader, TOPICS_WAITING, "a consumer joins the group");
     else
-        app_fail(context, &error);
+        host_fail(context, &error);
 }
 
 bool topics_is_open(const struct topics_reader *reader)
@@ -214,7 +214,7 @@ void topics_tick(struct topics_reader *reader)
 {
     if (!topics_is_open(reader) || is_leaving(reader))
         return;
-    app_places_tick(reader->places);
+    host_places_tick(reader->places);
     topics_positions_tick(reader);
     topics_batch_send(reader);
     topics_batch_continue(reader);
@@ -238,7 +238,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 {
     struct topics_reader *reader = context;
     (void)pg;
-    app_count_lost(reader->settings.context, reader->settings.connection, reader->up);
+    host_count_lost(reader->settings.context, reader->settings.connection, reader->up);
     reader->up = reader->asker.up = false;
     (void)error; /* logged by the connection */
 }
@@ -247,7 +247,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 struct topics_reader *topics_new(const struct topics_settings *settings)
 {
     struct topics_reader *reader = rcpt_calloc(1, sizeof(*reader));
-    struct rcpt_pg_settings connection = app_pg_settings(settings->context, settings->connection);
+    struct rcpt_pg_settings connection = host_pg_settings(settings->context, settings->connection);
     reader->settings = *settings;
     connection.context = reader;
     connection.on_ready = on_ready;
@@ -261,11 +261,11 @@ struct topics_reader *topics_new(const struct topics_settings *settings)
                                         .component = settings->name,
                                         .prefix = ""};
     reader->places =
-        app_places_new(&(struct app_places_settings){.context = settings->context,
-                                                     .reader = settings->name,
-                                                     .kafka = &reader->kafka,
-                                                     .asker = &reader->asker,
-                                                     .statement = settings->read_positions});
+        host_places_new(&(struct host_places_settings){.context = settings->context,
+                                                       .reader = settings->name,
+                                                       .kafka = &reader->kafka,
+                                                       .asker = &reader->asker,
+                                                       .statement = settings->read_positions});
     rcpt_pg_start(reader->pg);
     return reader;
 }
@@ -275,7 +275,7 @@ void topics_apply_config(struct topics_reader *reader)
     const struct rcpt_config *config = reader->settings.context->config;
     struct rcpt_kafka_credentials credentials;
     rcpt_pg_set_dsn(reader->pg, config->postgres.dsn);
-    app_kafka_credentials(config, &credentials);
+    host_kafka_credentials(config, &credentials);
     if (reader->kafka != NULL)
         rcpt_kafka_set_credentials(reader->kafka, &credentials);
 }
@@ -286,7 +286,7 @@ static void on_pg_closed(void *context)
     struct topics_reader *reader = context;
     void (*on_closed)(void *closed_context) = reader->on_closed;
     void *closed_context = reader->closed_context;
-    app_places_free(reader->places);
+    host_places_free(reader->places);
     rcpt_pg_encoder_free(reader->asker.encoder);
     free(reader);
     on_closed(closed_context);

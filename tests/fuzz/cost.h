@@ -25,50 +25,50 @@
 /* Credentials go into the first header; the others are as they should be. */
 struct cost_case {
     const char *gateway;
-    enum rcpt_intake_auth auth;
+    enum rcpt_gateway_auth auth;
     const char *header;
     const char *others[2][2];
 };
 
 static const struct cost_case cost_cases[] = {
-    {"twilio", RCPT_INTAKE_AUTH_GATEWAY, "X-Twilio-Signature", {{NULL}}},
+    {"twilio", RCPT_GATEWAY_AUTH_GATEWAY, "X-Twilio-Signature", {{NULL}}},
     {"plivo",
-     RCPT_INTAKE_AUTH_GATEWAY,
+     RCPT_GATEWAY_AUTH_GATEWAY,
      "X-Plivo-Signature-V3",
      {{"X-Plivo-Signature-V3-Nonce", "12345"}}},
     {"plivo",
-     RCPT_INTAKE_AUTH_GATEWAY,
+     RCPT_GATEWAY_AUTH_GATEWAY,
      "X-Plivo-Signature-V2",
      {{"X-Plivo-Signature-V2-Nonce", "12345"}}},
-    {"messagebird", RCPT_INTAKE_AUTH_GATEWAY, "MessageBird-Signature-JWT", {{NULL}}},
-    {"vonage_messages", RCPT_INTAKE_AUTH_GATEWAY, "Authorization", {{NULL}}},
+    {"messagebird", RCPT_GATEWAY_AUTH_GATEWAY, "MessageBird-Signature-JWT", {{NULL}}},
+    {"vonage_messages", RCPT_GATEWAY_AUTH_GATEWAY, "Authorization", {{NULL}}},
     {"sendgrid",
-     RCPT_INTAKE_AUTH_GATEWAY,
+     RCPT_GATEWAY_AUTH_GATEWAY,
      "X-Twilio-Email-Event-Webhook-Signature",
      {{"X-Twilio-Email-Event-Webhook-Timestamp", "1760789441"}}},
-    {"whatsapp_cloud", RCPT_INTAKE_AUTH_GATEWAY, "X-Hub-Signature-256", {{NULL}}},
-    {"viber", RCPT_INTAKE_AUTH_GATEWAY, "X-Viber-Content-Signature", {{NULL}}},
-    {"line", RCPT_INTAKE_AUTH_GATEWAY, "x-line-signature", {{NULL}}},
-    {"custom", RCPT_INTAKE_AUTH_HMAC_HEX, "X-Signature", {{NULL}}},
-    {"custom", RCPT_INTAKE_AUTH_HMAC_BASE64, "X-Signature", {{NULL}}},
-    {"custom", RCPT_INTAKE_AUTH_HEADER, "X-Signature", {{NULL}}},
-    {"custom", RCPT_INTAKE_AUTH_QUERY, "X-Other", {{NULL}}},
-    {"custom", RCPT_INTAKE_AUTH_BASIC, "Authorization", {{NULL}}},
-    {"custom", RCPT_INTAKE_AUTH_BEARER, "Authorization", {{NULL}}},
-    {"custom", RCPT_INTAKE_AUTH_URL_HMAC, "X-Other", {{NULL}}},
+    {"whatsapp_cloud", RCPT_GATEWAY_AUTH_GATEWAY, "X-Hub-Signature-256", {{NULL}}},
+    {"viber", RCPT_GATEWAY_AUTH_GATEWAY, "X-Viber-Content-Signature", {{NULL}}},
+    {"line", RCPT_GATEWAY_AUTH_GATEWAY, "x-line-signature", {{NULL}}},
+    {"custom", RCPT_GATEWAY_AUTH_HMAC_HEX, "X-Signature", {{NULL}}},
+    {"custom", RCPT_GATEWAY_AUTH_HMAC_BASE64, "X-Signature", {{NULL}}},
+    {"custom", RCPT_GATEWAY_AUTH_HEADER, "X-Signature", {{NULL}}},
+    {"custom", RCPT_GATEWAY_AUTH_QUERY, "X-Other", {{NULL}}},
+    {"custom", RCPT_GATEWAY_AUTH_BASIC, "Authorization", {{NULL}}},
+    {"custom", RCPT_GATEWAY_AUTH_BEARER, "Authorization", {{NULL}}},
+    {"custom", RCPT_GATEWAY_AUTH_URL_HMAC, "X-Other", {{NULL}}},
     {"custom",
-     RCPT_INTAKE_AUTH_TELNYX,
+     RCPT_GATEWAY_AUTH_TELNYX,
      "telnyx-signature-ed25519",
      {{"telnyx-timestamp", "1760789441"}}},
     {"custom",
-     RCPT_INTAKE_AUTH_STANDARD,
+     RCPT_GATEWAY_AUTH_STANDARD,
      "webhook-signature",
      {{"webhook-id", "m"}, {"webhook-timestamp", "1760789441"}}},
 };
 #define COST_CASES (sizeof(cost_cases) / sizeof(cost_cases[0]))
 
 struct cost_account {
-    struct rcpt_intake_account *account;
+    struct rcpt_gateway_account *account;
     struct cost_case kind;
 };
 
@@ -86,10 +86,10 @@ static inline void cost_add(struct cost_bench *bench, const struct cost_case *ki
                 url[] = "https://h.example/dlr/a", name[] = "a", header[] = "X-Signature",
                 token[] = "tok", topic[] = "arn:aws:sns:eu-west-1:1:t", id[] = "id",
                 status[] = "status", word[] = "ok", value[] = "DELIVERED";
-    static struct rcpt_intake_pair pair = {word, value, 1, 1};
+    static struct rcpt_gateway_pair pair = {word, value, 1, 1};
     static char *secrets[] = {one, key};
     char *gateway = rcpt_strdup(kind->gateway);
-    struct rcpt_intake_account_config config = {
+    struct rcpt_gateway_account_config config = {
         .name = name,
         .gateway = gateway,
         .auth = kind->auth,
@@ -106,7 +106,7 @@ static inline void cost_add(struct cost_bench *bench, const struct cost_case *ki
     RCPT_ASSERT(bench->count < COST_ACCOUNTS);
     struct cost_account *account = &bench->accounts[bench->count++];
     account->kind = *kind;
-    account->account = rcpt_intake_account_new(&config, bench->ladder, &error);
+    account->account = rcpt_gateway_account_new(&config, bench->ladder, &error);
     RCPT_ASSERT(account->account != NULL);
     free(gateway);
 }
@@ -116,7 +116,7 @@ static inline void cost_init(struct cost_bench *bench)
 {
     struct rcpt_error error;
     size_t count;
-    const char *const *names = rcpt_intake_gateways(&count);
+    const char *const *names = rcpt_gateway_list(&count);
     memset(bench, 0, sizeof(*bench));
     bench->ladder = rcpt_ladder_new(rcpt_ladder_default_definition(), &error);
     RCPT_ASSERT(bench->ladder != NULL);
@@ -124,13 +124,13 @@ static inline void cost_init(struct cost_bench *bench)
         cost_add(bench, &cost_cases[index]);
     for (size_t index = 0; index < count; index++)
         cost_add(bench, &(struct cost_case){
-                            names[index], RCPT_INTAKE_AUTH_GATEWAY, "Authorization", {{NULL}}});
+                            names[index], RCPT_GATEWAY_AUTH_GATEWAY, "Authorization", {{NULL}}});
 }
 
 static inline void cost_fini(struct cost_bench *bench)
 {
     for (size_t index = 0; index < bench->count; index++)
-        rcpt_intake_account_free(bench->accounts[index].account);
+        rcpt_gateway_account_free(bench->accounts[index].account);
     rcpt_ladder_free(bench->ladder);
 }
 
@@ -142,7 +142,7 @@ struct cost_input {
 };
 
 struct cost {
-    enum rcpt_intake_verdict verdict;
+    enum rcpt_gateway_verdict verdict;
     size_t bytes, arena, hashed, digests, keys;
     uint64_t ns;
 };
@@ -163,33 +163,33 @@ static inline const char *cost_certificate(void *context, const char *url)
 static inline struct cost cost_of(const struct cost_account *account,
                                   const struct cost_input *input)
 {
-    struct rcpt_intake_header headers[4] = {
+    struct rcpt_gateway_header headers[4] = {
         {RCPT_TEXT("Content-Type"), input->type},
         {rcpt_text_of(account->kind.header), input->credentials}};
-    struct rcpt_intake_request request = {.method =
-                                              input->get ? RCPT_TEXT("GET") : RCPT_TEXT("POST"),
-                                          .tail = input->tail,
-                                          .query = input->query,
-                                          .headers = headers,
-                                          .header_count = 2,
-                                          .body = input->body,
-                                          .source = RCPT_TEXT("192.0.2.1"),
-                                          .received_us = INT64_C(1760789445000000),
-                                          .find_certificate = cost_certificate};
+    struct rcpt_gateway_request request = {.method =
+                                               input->get ? RCPT_TEXT("GET") : RCPT_TEXT("POST"),
+                                           .tail = input->tail,
+                                           .query = input->query,
+                                           .headers = headers,
+                                           .header_count = 2,
+                                           .body = input->body,
+                                           .source = RCPT_TEXT("192.0.2.1"),
+                                           .received_us = INT64_C(1760789445000000),
+                                           .find_certificate = cost_certificate};
     bool get = input->get;
     request.context = &get;
     for (size_t index = 0; index < 2 && account->kind.others[index][0] != NULL; index++)
         headers[request.header_count++] =
-            (struct rcpt_intake_header){rcpt_text_of(account->kind.others[index][0]),
-                                        rcpt_text_of(account->kind.others[index][1])};
+            (struct rcpt_gateway_header){rcpt_text_of(account->kind.others[index][0]),
+                                         rcpt_text_of(account->kind.others[index][1])};
     struct cost cost = {.bytes = input->type.size + input->tail.size + input->query.size +
                                  input->credentials.size + input->body.size};
     struct rcpt_arena arena;
-    struct rcpt_intake_result result;
+    struct rcpt_gateway_result result;
     rcpt_arena_init(&arena, 1024);
     struct rcpt_crypto_work before = rcpt_crypto_work();
     uint64_t begun = cost_clock();
-    rcpt_intake_adapt(account->account, &request, &arena, &result);
+    rcpt_gateway_adapt(account->account, &request, &arena, &result);
     cost.ns = cost_clock() - begun;
     struct rcpt_crypto_work after = rcpt_crypto_work();
     cost.verdict = result.verdict;
@@ -204,7 +204,7 @@ static inline struct cost cost_of(const struct cost_account *account,
 /* What is out of bounds; NULL: nothing. What was verified may cost what it holds. */
 static inline const char *cost_fault(const struct cost *cost)
 {
-    if (cost->verdict == RCPT_INTAKE_VERIFIED || cost->verdict == RCPT_INTAKE_UNVERIFIED)
+    if (cost->verdict == RCPT_GATEWAY_VERIFIED || cost->verdict == RCPT_GATEWAY_UNVERIFIED)
         return NULL;
     if (cost->arena > COST_ARENA_BYTES + COST_ARENA_PER_BYTE * cost->bytes)
         return "memory";

@@ -49,11 +49,11 @@ static struct connection *open_connection(void)
     connection->server = server;
     uv_tcp_init(&loop, &connection->tcp);
     connection->tcp.data = connection;
-    parse_init(connection);
+    http_parse_init(connection);
     server->open_handles++;
     server->stats.connections++;
     server->connections = connection;
-    connection_set_state(connection, CONNECTION_HEAD);
+    http_connection_set_state(connection, CONNECTION_HEAD);
     return connection;
 }
 
@@ -69,12 +69,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t now = size - at < piece ? size - at : piece;
         char *copy = rcpt_malloc(now); /* so that reading behind it is seen */
         memcpy(copy, data + at, now);
-        connection_parse(connection, copy, now);
+        http_connection_parse(connection, copy, now);
         free(copy);
-        answer_advance(connection);
+        http_answer_advance(connection);
         connection->out.size = 0;
     }
-    connection_close(connection);
+    http_connection_close(connection);
     while (server->open_handles > 1)
         uv_run(&loop, UV_RUN_NOWAIT);
     RCPT_ASSERT(server->stats.body_bytes == 0 && server->stats.waiting_requests == 0);

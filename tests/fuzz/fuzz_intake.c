@@ -19,22 +19,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct rcpt_ladder *ladder;
 static struct rcpt_decoder *decoder;
-static struct rcpt_intake_account *accounts[MAX_GATEWAYS + 1][2];
+static struct rcpt_gateway_account *accounts[MAX_GATEWAYS + 1][2];
 static size_t account_count;
 
-static struct rcpt_intake_account *make_account(const char *gateway, bool verified)
+static struct rcpt_gateway_account *make_account(const char *gateway, bool verified)
 {
     static char secret[] = "secret", url[] = "https://h.example/dlr/a", name[] = "a";
     static char id[] = "{/a/id,id}|{../to,?to}", status[] = "/s", items[] = "/list/*", at[] = "at";
     static char topic[] = "arn:aws:sns:eu-west-1:1:t", word[] = "ok*",
                 means[] = "DELIVERED+COMPLAINED";
-    static struct rcpt_intake_pair pair = {word, means, 1, 1};
+    static struct rcpt_gateway_pair pair = {word, means, 1, 1};
     static char *secrets[] = {secret};
     char *copy = rcpt_strdup(gateway);
-    struct rcpt_intake_account_config config = {
+    struct rcpt_gateway_account_config config = {
         .name = name,
         .gateway = copy,
-        .verify = verified ? RCPT_INTAKE_VERIFY_REQUIRED : RCPT_INTAKE_VERIFY_OFF,
+        .verify = verified ? RCPT_GATEWAY_VERIFY_REQUIRED : RCPT_GATEWAY_VERIFY_OFF,
         .secrets = secrets,
         .secrets_count = 1,
         .public_url = url,
@@ -46,10 +46,10 @@ static struct rcpt_intake_account *make_account(const char *gateway, bool verifi
                    .at = at,
                    .statuses = &pair,
                    .statuses_count = 1,
-                   .time_format = RCPT_INTAKE_TIME_SHORT},
+                   .time_format = RCPT_GATEWAY_TIME_SHORT},
     };
     struct rcpt_error error;
-    struct rcpt_intake_account *account = rcpt_intake_account_new(&config, ladder, &error);
+    struct rcpt_gateway_account *account = rcpt_gateway_account_new(&config, ladder, &error);
     RCPT_ASSERT(account != NULL);
     free(copy);
     return account;
@@ -58,7 +58,7 @@ static struct rcpt_intake_account *make_account(const char *gateway, bool verifi
 static void make_accounts(void)
 {
     struct rcpt_error error;
-    const char *const *names = rcpt_intake_gateways(&account_count);
+    const char *const *names = rcpt_gateway_list(&account_count);
     RCPT_ASSERT(account_count <= MAX_GATEWAYS);
     ladder = rcpt_ladder_new(rcpt_ladder_default_definition(), &error);
     RCPT_ASSERT(ladder != NULL);
@@ -77,12 +77,12 @@ static const char *no_certificate(void *context, const char *url)
     return "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 }
 
-static void check_event(const struct rcpt_intake_account *account,
-                        const struct rcpt_intake_event *event, struct rcpt_arena *arena)
+static void check_event(const struct rcpt_gateway_account *account,
+                        const struct rcpt_gateway_event *event, struct rcpt_arena *arena)
 {
     struct rcpt_text id =
         event->message_id.size > 0 ? event->message_id : event->gateway_message_id;
-    struct rcpt_text json = rcpt_intake_event_json(account, event, id, arena);
+    struct rcpt_text json = rcpt_gateway_event_json(account, event, id, arena);
     struct rcpt_record_input input = {
         .topic = "fuzz", .timestamp_ms = 1, .value = json.at, .value_size = json.size};
     struct rcpt_record *record = rcpt_record_decode(decoder, &input);
@@ -92,11 +92,11 @@ static void check_event(const struct rcpt_intake_account *account,
     rcpt_record_free(record);
 }
 
-static void check_result(const struct rcpt_intake_account *account,
-                         const struct rcpt_intake_request *request,
-                         const struct rcpt_intake_result *result, struct rcpt_arena *arena)
+static void check_result(const struct rcpt_gateway_account *account,
+                         const struct rcpt_gateway_request *request,
+                         const struct rcpt_gateway_result *result, struct rcpt_arena *arena)
 {
-    RCPT_ASSERT(rcpt_intake_verdict_name(result->verdict)[0] != '\0');
+    RCPT_ASSERT(rcpt_gateway_verdict_name(result->verdict)[0] != '\0');
     RCPT_ASSERT(result->verdict_reason != NULL && result->answer.code >= 200);
     RCPT_ASSERT(result->confirm_url == NULL ||
                 strncmp(result->confirm_url, "https://sns.", 12) == 0);
@@ -115,7 +115,7 @@ static void check_smpp(struct rcpt_text text)
         RCPT_ASSERT(receipt.stat.size > 0 && receipt.stat.size < text.size);
 }
 
-static void run(const struct rcpt_intake_account *account, unsigned kind, const char *bytes,
+static void run(const struct rcpt_gateway_account *account, unsigned kind, const char *bytes,
                 size_t size)
 {
     static const char *const types[] = {"application/json", "application/x-www-form-urlencoded",
@@ -125,25 +125,25 @@ static void run(const struct rcpt_intake_account *account, unsigned kind, const 
     size_t begin = end != NULL ? query + 1 : 0;
     struct rcpt_text type = {types[kind % 4], strlen(types[kind % 4])};
     struct rcpt_text body = {bytes + begin, size - begin};
-    const struct rcpt_intake_header headers[] = {
+    const struct rcpt_gateway_header headers[] = {
         {{"Content-Type", 12}, type},
         {{"X-Twilio-Signature", 18}, {"AAAA", 4}},
         {{"Authorization", 13}, {bytes, query}},
         {{"MessageBird-Signature-JWT", 25}, {bytes, query}},
     };
-    struct rcpt_intake_request request = {.method = {kind & 8 ? "GET" : "POST", kind & 8 ? 3 : 4},
-                                          .tail = {bytes, query < 5 ? query : 0},
-                                          .query = {bytes, query},
-                                          .headers = headers,
-                                          .header_count = sizeof(headers) / sizeof(headers[0]),
-                                          .body = body,
-                                          .source = {"192.0.2.1", 9},
-                                          .received_us = INT64_C(1760789445000000),
-                                          .find_certificate = no_certificate};
+    struct rcpt_gateway_request request = {.method = {kind & 8 ? "GET" : "POST", kind & 8 ? 3 : 4},
+                                           .tail = {bytes, query < 5 ? query : 0},
+                                           .query = {bytes, query},
+                                           .headers = headers,
+                                           .header_count = sizeof(headers) / sizeof(headers[0]),
+                                           .body = body,
+                                           .source = {"192.0.2.1", 9},
+                                           .received_us = INT64_C(1760789445000000),
+                                           .find_certificate = no_certificate};
     struct rcpt_arena arena;
-    struct rcpt_intake_result result;
+    struct rcpt_gateway_result result;
     rcpt_arena_init(&arena, 65536);
-    rcpt_intake_adapt(account, &request, &arena, &result);
+    rcpt_gateway_adapt(account, &request, &arena, &result);
     check_result(account, &request, &result, &arena);
     check_smpp(body);
     rcpt_arena_fini(&arena);

@@ -51,7 +51,7 @@ struct sim_instance {
     uint32_t held;  /* partitions that the group gave and that wait for their offsets */
     struct sim_group_event events[SIM_GROUP_EVENTS];
     uint32_t event_count;
-    uint32_t halted; /* partitions that app_halt has stopped */
+    uint32_t halted; /* partitions that host_halt has stopped */
     bool probing, halted_for_good;
     uint32_t checks;
 };

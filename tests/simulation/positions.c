@@ -156,7 +156,7 @@ static void reassign(void *context, uint32_t slot, int64_t offset)
     sim_consumer_reassign(instance->sim, instance, sim_part(instance, slot), offset);
 }
 
-/* As app_halt: says why and goes on with the rest. */
+/* As host_halt: says why and goes on with the rest. */
 static void refuse(void *context, enum rcpt_assignment_refusal why, uint32_t slot,
                    const struct rcpt_error *error)
 {

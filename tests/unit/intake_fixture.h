@@ -21,10 +21,10 @@
 struct fixture {
     struct rcpt_ladder *ladder;
     struct rcpt_arena arena;
-    struct rcpt_intake_account *account;
-    struct rcpt_intake_request request;
-    struct rcpt_intake_header headers[32];
-    struct rcpt_intake_result result;
+    struct rcpt_gateway_account *account;
+    struct rcpt_gateway_request request;
+    struct rcpt_gateway_header headers[32];
+    struct rcpt_gateway_result result;
 };
 
 static inline void fixture_init(struct fixture *fixture)
@@ -38,25 +38,25 @@ static inline void fixture_init(struct fixture *fixture)
 
 static inline void fixture_fini(struct fixture *fixture)
 {
-    rcpt_intake_account_free(fixture->account);
+    rcpt_gateway_account_free(fixture->account);
     rcpt_arena_fini(&fixture->arena);
     rcpt_ladder_free(fixture->ladder);
 }
 
 /* Most fields as the configuration's defaults have them. */
-static inline struct rcpt_intake_account_config account_config(char *gateway)
+static inline struct rcpt_gateway_account_config account_config(char *gateway)
 {
     static char name[] = "acme", org[] = "o1";
-    return (struct rcpt_intake_account_config){
-        .name = name, .gateway = gateway, .org_id = org, .verify = RCPT_INTAKE_VERIFY_OFF};
+    return (struct rcpt_gateway_account_config){
+        .name = name, .gateway = gateway, .org_id = org, .verify = RCPT_GATEWAY_VERIFY_OFF};
 }
 
 static inline void fixture_account(struct fixture *fixture,
-                                   const struct rcpt_intake_account_config *config)
+                                   const struct rcpt_gateway_account_config *config)
 {
     struct rcpt_error error;
-    rcpt_intake_account_free(fixture->account);
-    fixture->account = rcpt_intake_account_new(config, fixture->ladder, &error);
+    rcpt_gateway_account_free(fixture->account);
+    fixture->account = rcpt_gateway_account_new(config, fixture->ladder, &error);
     if (fixture->account == NULL)
         fail_msg("%s (%s)", error.text, error.hint);
 }
@@ -64,7 +64,7 @@ static inline void fixture_account(struct fixture *fixture,
 static inline void fixture_gateway(struct fixture *fixture, const char *gateway)
 {
     char *copy = rcpt_strdup(gateway);
-    struct rcpt_intake_account_config config = account_config(copy);
+    struct rcpt_gateway_account_config config = account_config(copy);
     fixture_account(fixture, &config);
     free(copy);
 }
@@ -74,7 +74,7 @@ static inline void fixture_request(struct fixture *fixture, const char *method,
                                    struct rcpt_text target, struct rcpt_text body)
 {
     size_t mark = rcpt_text_find(target, "?");
-    fixture->request = (struct rcpt_intake_request){
+    fixture->request = (struct rcpt_gateway_request){
         .method = rcpt_text_of(method),
         .tail = rcpt_text_part(target, 0, mark),
         .headers = fixture->headers,
@@ -90,7 +90,7 @@ static inline void fixture_header(struct fixture *fixture, struct rcpt_text name
                                   struct rcpt_text value)
 {
     assert_true(fixture->request.header_count < COUNT(fixture->headers));
-    fixture->headers[fixture->request.header_count++] = (struct rcpt_intake_header){name, value};
+    fixture->headers[fixture->request.header_count++] = (struct rcpt_gateway_header){name, value};
 }
 
 /* The request of a sample in tests/payloads. */
@@ -109,7 +109,7 @@ static inline void fixture_sample(struct fixture *fixture, const struct rcpt_nod
 
 static inline void fixture_adapt(struct fixture *fixture)
 {
-    rcpt_intake_adapt(fixture->account, &fixture->request, &fixture->arena, &fixture->result);
+    rcpt_gateway_adapt(fixture->account, &fixture->request, &fixture->arena, &fixture->result);
 }
 
 static inline void fixture_post(struct fixture *fixture, const char *type, const char *body)
@@ -131,10 +131,10 @@ static inline void fixture_get(struct fixture *fixture, const char *target)
 static inline const struct rcpt_node *fixture_event(struct fixture *fixture, size_t index)
 {
     assert_true(index < fixture->result.event_count);
-    const struct rcpt_intake_event *event = &fixture->result.events[index];
+    const struct rcpt_gateway_event *event = &fixture->result.events[index];
     struct rcpt_text id =
         event->message_id.size > 0 ? event->message_id : event->gateway_message_id;
-    struct rcpt_text json = rcpt_intake_event_json(fixture->account, event, id, &fixture->arena);
+    struct rcpt_text json = rcpt_gateway_event_json(fixture->account, event, id, &fixture->arena);
     const char *reason = NULL;
     const struct rcpt_node *node = rcpt_document_parse(json, &fixture->arena, &reason);
     assert_non_null(node);

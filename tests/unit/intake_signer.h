@@ -177,7 +177,7 @@ static inline const char *signer_find_certificate(void *context, const char *url
 /* ---- a request in parts ---- */
 
 struct parts {
-    struct rcpt_intake_account_config config;
+    struct rcpt_gateway_account_config config;
     char *secret;
     const char *method, *tail, *query, *body; /* query NULL: none */
     const char *names[12], *values[12];
@@ -199,7 +199,7 @@ static inline struct parts parts_of(char *gateway, const char *method)
                           .method = method,
                           .tail = "",
                           .body = ""};
-    parts.config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    parts.config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     parts.config.public_url = url;
     parts.config.topic_arn = topic;
     return parts;
@@ -209,13 +209,13 @@ static inline struct parts parts_of(char *gateway, const char *method)
 static inline bool send_parts(struct fixture *fixture, struct signer *signer,
                               const struct parts *parts)
 {
-    struct rcpt_intake_account_config config = parts->config;
+    struct rcpt_gateway_account_config config = parts->config;
     char *secret = parts->secret;
     struct rcpt_error error;
     config.secrets = &secret;
     config.secrets_count = secret != NULL;
-    rcpt_intake_account_free(fixture->account);
-    fixture->account = rcpt_intake_account_new(&config, fixture->ladder, &error);
+    rcpt_gateway_account_free(fixture->account);
+    fixture->account = rcpt_gateway_account_new(&config, fixture->ladder, &error);
     memset(&fixture->result, 0, sizeof(fixture->result));
     if (fixture->account == NULL)
         return false;
@@ -235,7 +235,7 @@ static inline bool send_parts(struct fixture *fixture, struct signer *signer,
 static inline bool names(const struct fixture *fixture, const char *victim)
 {
     for (size_t index = 0; index < fixture->result.event_count; index++) {
-        const struct rcpt_intake_event *event = &fixture->result.events[index];
+        const struct rcpt_gateway_event *event = &fixture->result.events[index];
         const struct rcpt_text texts[] = {event->message_id,  event->gateway_message_id,
                                           event->campaign_id, event->event_id,
                                           event->client_ref,  event->channel,

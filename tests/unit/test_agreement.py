@@ -133,7 +133,7 @@ def test_a_key_that_may_change_is_copied_only_where_a_reload_copies_it_again():
         text, folder = path.read_text(), path.relative_to(ROOT / "src").parts[0]
         if folder not in ("config", "commands", "actions", "host") and copy.search(text):
             assert re.search(r"_apply_config\(|_reload\(", text), path
-        if "= app_pg_settings(" in text:
+        if "= host_pg_settings(" in text:
             assert any("_set_dsn(" in other.read_text() for other in path.parent.glob("*.c")), folder
 
 

@@ -80,7 +80,7 @@ static void readers_have_the_properties_and_their_way_of_assignment(void **state
     struct rcpt_config *config =
         parse_good("kafka: {brokers: b, topics: [t], properties: {client.rack: a}}\n"
                    "postgres: {dsn: x}\n");
-    struct rcpt_kafka_property *properties = app_kafka_reader_properties(config, &count);
+    struct rcpt_kafka_property *properties = host_kafka_reader_properties(config, &count);
     assert_int_equal(count, 2);
     assert_string_equal(properties[0].name, "client.rack");
     assert_string_equal(properties[0].value, "a");

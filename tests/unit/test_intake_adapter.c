@@ -16,7 +16,7 @@ static struct fixture *setup(struct fixture *fixture, const char *gateway)
     return fixture;
 }
 
-static void expect_drop(const struct fixture *fixture, enum rcpt_intake_drop_kind kind,
+static void expect_drop(const struct fixture *fixture, enum rcpt_gateway_drop_kind kind,
                         const char *reason)
 {
     assert_int_equal(fixture->result.drop_count, 1);
@@ -38,18 +38,18 @@ static void a_probe_is_answered_before_it_is_verified(void **state)
 {
     struct fixture fixture;
     char gateway[] = "vonage_sms", secret[] = "s", *secrets[] = {secret};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     (void)state;
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     config.secrets = secrets;
     config.secrets_count = 1;
     fixture_init(&fixture);
     fixture_account(&fixture, &config);
     fixture_get(&fixture, "?");
     assert_int_equal(fixture.result.answer.code, 200);
-    expect_drop(&fixture, RCPT_INTAKE_IGNORED, "probe");
+    expect_drop(&fixture, RCPT_GATEWAY_IGNORED, "probe");
     fixture_get(&fixture, "?messageId=1&status=delivered");
-    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_MISSING);
+    assert_int_equal(fixture.result.verdict, RCPT_GATEWAY_MISSING);
     assert_int_equal(fixture.result.answer.code, 401);
     assert_int_equal(fixture.result.event_count + fixture.result.drop_count, 0);
     fixture_fini(&fixture);
@@ -61,15 +61,15 @@ static void what_is_no_json_is_a_dead_letter_and_400(void **state)
     (void)state;
     setup(&fixture, "sendgrid");
     fixture_post(&fixture, JSON, "[{\"event\":");
-    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "invalid_json");
+    expect_drop(&fixture, RCPT_GATEWAY_REJECTED, "invalid_json");
     assert_int_equal(fixture.result.answer.code, 400);
     fixture_post(&fixture, JSON, "hello");
-    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "invalid_json");
+    expect_drop(&fixture, RCPT_GATEWAY_REJECTED, "invalid_json");
     char deep[201];
     memset(deep, '[', 200);
     deep[200] = '\0';
     fixture_post(&fixture, JSON, deep);
-    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "too_deep");
+    expect_drop(&fixture, RCPT_GATEWAY_REJECTED, "too_deep");
     assert_int_equal(fixture.result.answer.code, 413);
     fixture_fini(&fixture);
 }
@@ -89,7 +89,7 @@ static void one_bad_element_does_not_hold_up_its_neighbours(void **state)
     assert_int_equal(fixture.result.drop_count, 3);
     assert_string_equal(fixture.result.drops[0].reason, "invalid_utf8");
     assert_string_equal(fixture.result.drops[1].reason, "unknown_status");
-    assert_int_equal(fixture.result.drops[1].kind, RCPT_INTAKE_UNMAPPED);
+    assert_int_equal(fixture.result.drops[1].kind, RCPT_GATEWAY_UNMAPPED);
     assert_true(
         rcpt_text_is(fixture.result.drops[1].raw, "{\"event\":\"zap\",\"sg_message_id\":\"b\"}"));
     assert_string_equal(fixture.result.drops[2].reason, "missing_id");
@@ -105,10 +105,10 @@ static void an_id_that_the_core_refuses_is_refused_here(void **state)
     memset(body + strlen(body), 'x', 256);
     strcat(body, "\"}}]");
     fixture_post(&fixture, JSON, body);
-    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "id_too_long");
+    expect_drop(&fixture, RCPT_GATEWAY_REJECTED, "id_too_long");
     fixture_post(&fixture, JSON,
                  "[{\"type\":\"message-sending\",\"message\":{\"id\":\"a\\u0000b\"}}]");
-    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "invalid_id");
+    expect_drop(&fixture, RCPT_GATEWAY_REJECTED, "invalid_id");
     fixture_post(&fixture, JSON,
                  "[{\"type\":\"message-sending\",\"message\":{\"id\":\"\\\"\\n\"}}]");
     expect_member(&fixture, 0, "message_id", "\"");
@@ -124,7 +124,7 @@ static void a_machine_s_open_is_told_and_needs_a_flag_in_the_ladder(void **state
     struct fixture fixture;
     struct rcpt_error error;
     char gateway[] = "sendgrid";
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     const char *open = "[{\"event\":\"open\",\"sg_message_id\":\"a\",\"sg_machine_open\":true}]";
     (void)state;
     setup(&fixture, "sendgrid");
@@ -146,7 +146,7 @@ static void ids_take_the_forms_of_the_account(void **state)
     char gateway[] = "jasmin", hex[] = "hex_to_decimal", cut[] = "strip_suffix", odd[] = "tirm",
          lower[] = "lower", upper[] = "upper";
     char *forms[] = {cut, hex}, *unknown[] = {odd}, *both[] = {lower, upper};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     struct rcpt_error error;
     (void)state;
     setup(&fixture, "jasmin");
@@ -160,11 +160,11 @@ static void ids_take_the_forms_of_the_account(void **state)
     assert_true(rcpt_text_is(fixture.result.events[0].message_id, "123"));
     config.id_forms = unknown;
     config.id_forms_count = 1;
-    assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+    assert_null(rcpt_gateway_account_new(&config, fixture.ladder, &error));
     assert_non_null(strstr(error.text, "no form \"tirm\""));
     config.id_forms = both;
     config.id_forms_count = 2;
-    assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+    assert_null(rcpt_gateway_account_new(&config, fixture.ladder, &error));
     assert_non_null(strstr(error.text, "undo each other"));
     fixture_fini(&fixture);
 }
@@ -173,7 +173,7 @@ static void a_zone_makes_a_hint_exact(void **state)
 {
     struct fixture fixture;
     char gateway[] = "jasmin", zone[] = "-03:00", channel[] = "rcs", id[] = "?m";
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     const char *target = "?id=j&message_status=DELIVRD&level=2&donedate=2510181210&m=our";
     (void)state;
     setup(&fixture, "jasmin");
@@ -202,24 +202,24 @@ static void a_custom_gateway_is_described_by_its_account(void **state)
     char event_id[] = "@x-event", part[] = "/part", type[] = "application/json", ok[] = "{}";
     char names[][8] = {"OK", "ERR-*", "NOTE", "SPAM"};
     char values[][24] = {"DELIVERED", "FAILED", "ignore", "DELIVERED+COMPLAINED"};
-    struct rcpt_intake_pair pairs[4];
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_pair pairs[4];
+    struct rcpt_gateway_account_config config = account_config(gateway);
     (void)state;
     for (size_t index = 0; index < COUNT(pairs); index++)
-        pairs[index] = (struct rcpt_intake_pair){names[index], values[index], 1, 1};
-    config.custom = (struct rcpt_intake_custom){.items = items,
-                                                .id = id,
-                                                .status = status,
-                                                .at = at,
-                                                .reason = reason,
-                                                .client_ref = ref,
-                                                .event_id = event_id,
-                                                .part = part,
-                                                .statuses = pairs,
-                                                .statuses_count = COUNT(pairs),
-                                                .answer_code = 202,
-                                                .answer_type = type,
-                                                .answer = ok};
+        pairs[index] = (struct rcpt_gateway_pair){names[index], values[index], 1, 1};
+    config.custom = (struct rcpt_gateway_custom){.items = items,
+                                                 .id = id,
+                                                 .status = status,
+                                                 .at = at,
+                                                 .reason = reason,
+                                                 .client_ref = ref,
+                                                 .event_id = event_id,
+                                                 .part = part,
+                                                 .statuses = pairs,
+                                                 .statuses_count = COUNT(pairs),
+                                                 .answer_code = 202,
+                                                 .answer_type = type,
+                                                 .answer = ok};
     fixture_init(&fixture);
     fixture_account(&fixture, &config);
     fixture_request(&fixture, "POST", RCPT_TEXT(""),
@@ -284,16 +284,16 @@ static void mistakes_in_an_account_are_named(void **state)
         struct rcpt_error error;
         for (size_t text = 0; text < COUNT(given); text++)
             texts[text] = given[text] != NULL ? rcpt_strdup(given[text]) : NULL;
-        struct rcpt_intake_pair pair = {word, texts[3], 1, 1};
-        struct rcpt_intake_account_config config = account_config(texts[0]);
-        config.custom = (struct rcpt_intake_custom){.id = texts[1],
-                                                    .status = texts[2],
-                                                    .statuses = &pair,
-                                                    .statuses_count = texts[3] != NULL};
+        struct rcpt_gateway_pair pair = {word, texts[3], 1, 1};
+        struct rcpt_gateway_account_config config = account_config(texts[0]);
+        config.custom = (struct rcpt_gateway_custom){.id = texts[1],
+                                                     .status = texts[2],
+                                                     .statuses = &pair,
+                                                     .statuses_count = texts[3] != NULL};
         config.time_zone = texts[5];
         if (mistakes[index].verified)
-            config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
-        assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+            config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
+        assert_null(rcpt_gateway_account_new(&config, fixture.ladder, &error));
         if (strstr(error.text, mistakes[index].message) == NULL)
             fail_msg("\"%s\" does not say \"%s\"", error.text, mistakes[index].message);
         for (size_t text = 0; text < COUNT(texts); text++)
@@ -310,28 +310,28 @@ static void mistakes_in_credentials_are_named(void **state)
     char *secret[] = {first}, *no_secret[] = {first, empty}, *networks[] = {network},
          *words[] = {word}, *longers[] = {longer}, *many_bits[] = {bits}, *no_bits[] = {none};
     const struct {
-        enum rcpt_intake_auth auth;
+        enum rcpt_gateway_auth auth;
         char **secrets, **allow, *name;
         unsigned secrets_count;
         const char *message;
     } mistakes[] = {
-        {RCPT_INTAKE_AUTH_HEADER, secret, NULL, NULL, 1,
+        {RCPT_GATEWAY_AUTH_HEADER, secret, NULL, NULL, 1,
          "intake account acme: auth_name: is needed for this kind of auth"},
-        {RCPT_INTAKE_AUTH_URL_HMAC, secret, NULL, NULL, 1,
+        {RCPT_GATEWAY_AUTH_URL_HMAC, secret, NULL, NULL, 1,
          "intake account acme: auth_name: is needed for this kind of auth"},
-        {RCPT_INTAKE_AUTH_ADDRESS, secret, NULL, NULL, 1,
+        {RCPT_GATEWAY_AUTH_ADDRESS, secret, NULL, NULL, 1,
          "intake account acme: allow: is needed for auth: address"},
-        {RCPT_INTAKE_AUTH_SHARED, no_secret, NULL, NULL, 2,
+        {RCPT_GATEWAY_AUTH_SHARED, no_secret, NULL, NULL, 2,
          "intake account acme: secrets: one of them is empty"},
-        {RCPT_INTAKE_AUTH_SHARED, secret, networks, NULL, 1,
+        {RCPT_GATEWAY_AUTH_SHARED, secret, networks, NULL, 1,
          "intake account acme: allow: every entry must be an address or network such as "
          "192.0.2.0/24, not \"192.0.2.0/33\""},
-        {RCPT_INTAKE_AUTH_SHARED, secret, words, NULL, 1, "192.0.2.0/24, not \"office\""},
-        {RCPT_INTAKE_AUTH_SHARED, secret, longers, NULL, 1, "192.0.2.0/24, not \"2001:0db8:"},
-        {RCPT_INTAKE_AUTH_SHARED, secret, many_bits, NULL, 1,
+        {RCPT_GATEWAY_AUTH_SHARED, secret, words, NULL, 1, "192.0.2.0/24, not \"office\""},
+        {RCPT_GATEWAY_AUTH_SHARED, secret, longers, NULL, 1, "192.0.2.0/24, not \"2001:0db8:"},
+        {RCPT_GATEWAY_AUTH_SHARED, secret, many_bits, NULL, 1,
          "192.0.2.0/24, not \"2001:db8::/129\""},
-        {RCPT_INTAKE_AUTH_SHARED, secret, no_bits, NULL, 1, "192.0.2.0/24, not \"192.0.2.0/\""},
-        {RCPT_INTAKE_AUTH_SHARED, secret, NULL, blank, 1,
+        {RCPT_GATEWAY_AUTH_SHARED, secret, no_bits, NULL, 1, "192.0.2.0/24, not \"192.0.2.0/\""},
+        {RCPT_GATEWAY_AUTH_SHARED, secret, NULL, blank, 1,
          "intake account acme twilio: name: must be letters, digits, dashes and underscores"},
     };
     struct fixture fixture;
@@ -340,8 +340,8 @@ static void mistakes_in_credentials_are_named(void **state)
     fixture_init(&fixture);
     for (size_t index = 0; index < COUNT(mistakes); index++) {
         struct rcpt_error error;
-        struct rcpt_intake_account_config config = account_config(gateway);
-        config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+        struct rcpt_gateway_account_config config = account_config(gateway);
+        config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
         config.auth = mistakes[index].auth;
         config.secrets = mistakes[index].secrets;
         config.secrets_count = mistakes[index].secrets_count;
@@ -349,7 +349,7 @@ static void mistakes_in_credentials_are_named(void **state)
         config.allow_count = mistakes[index].allow != NULL;
         if (mistakes[index].name != NULL)
             config.name = mistakes[index].name;
-        assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+        assert_null(rcpt_gateway_account_new(&config, fixture.ladder, &error));
         if (strstr(error.text, mistakes[index].message) == NULL)
             fail_msg("\"%s\" does not say \"%s\"", error.text, mistakes[index].message);
     }
@@ -376,10 +376,10 @@ static void mistakes_in_a_template_are_named(void **state)
     fixture_init(&fixture);
     for (size_t index = 0; index < COUNT(mistakes); index++) {
         struct rcpt_error error;
-        struct rcpt_intake_account_config config = account_config(gateway);
+        struct rcpt_gateway_account_config config = account_config(gateway);
         char *id = rcpt_strdup(mistakes[index].id);
-        config.custom = (struct rcpt_intake_custom){.id = id, .status = status};
-        assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+        config.custom = (struct rcpt_gateway_custom){.id = id, .status = status};
+        assert_null(rcpt_gateway_account_new(&config, fixture.ladder, &error));
         if (strstr(error.text, mistakes[index].message) == NULL)
             fail_msg("%s: \"%s\" does not say \"%s\"", id, error.text, mistakes[index].message);
         free(id);
@@ -393,32 +393,32 @@ static void an_unknown_gateway_or_flag_is_answered_with_what_there_is(void **sta
     struct rcpt_error error;
     char unknown[] = "zzz", near[] = "twillio", custom[] = "custom", id[] = "id", status[] = "s",
          word[] = "w", flag[] = "DELIVERED+NOPE";
-    struct rcpt_intake_pair pair = {word, flag, 1, 1};
-    struct rcpt_intake_account_config config = account_config(unknown);
+    struct rcpt_gateway_pair pair = {word, flag, 1, 1};
+    struct rcpt_gateway_account_config config = account_config(unknown);
     (void)state;
     fixture_init(&fixture);
-    assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+    assert_null(rcpt_gateway_account_new(&config, fixture.ladder, &error));
     assert_string_equal(error.text, "intake account acme: gateway: there is no adapter \"zzz\"");
     assert_string_equal(error.hint, "docs/gateways.md lists them; others: custom");
     config = account_config(near);
-    assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+    assert_null(rcpt_gateway_account_new(&config, fixture.ladder, &error));
     assert_string_equal(error.hint,
                         "did you mean \"twilio\"? docs/gateways.md lists them; others: custom");
     config = account_config(custom);
-    config.custom = (struct rcpt_intake_custom){
+    config.custom = (struct rcpt_gateway_custom){
         .id = id, .status = status, .statuses = &pair, .statuses_count = 1};
-    assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+    assert_null(rcpt_gateway_account_new(&config, fixture.ladder, &error));
     assert_string_equal(error.text, "intake account acme: custom.statuses.w: \"DELIVERED+NOPE\" is "
                                     "not in the ladder");
     assert_non_null(strstr(error.hint, "DELIVERED+COMPLAINED, or ignore"));
     char plain[] = "kannel";
     config = account_config(plain);
-    config.verify = RCPT_INTAKE_VERIFY_OPTIONAL; /* nothing to verify with: all are let in */
+    config.verify = RCPT_GATEWAY_VERIFY_OPTIONAL; /* nothing to verify with: all are let in */
     fixture_account(&fixture, &config);
-    assert_string_equal(rcpt_intake_account_name(fixture.account), "acme");
-    assert_string_equal(rcpt_intake_account_gateway(fixture.account), "kannel");
+    assert_string_equal(rcpt_gateway_account_name(fixture.account), "acme");
+    assert_string_equal(rcpt_gateway_account_gateway(fixture.account), "kannel");
     fixture_get(&fixture, "?uuid=1&status=1");
-    assert_string_equal(rcpt_intake_verdict_name(fixture.result.verdict), "unverified");
+    assert_string_equal(rcpt_gateway_verdict_name(fixture.result.verdict), "unverified");
     fixture_fini(&fixture);
 }
 
@@ -426,17 +426,17 @@ static void a_template_takes_segments_elements_and_what_is_around_it(void **stat
 {
     char gateway[] = "custom", id[] = "{$2}-{/ids/1}!", status[] = "^/state", items[] = "/events/*",
          word[] = "ok", value[] = "DELIVERED";
-    struct rcpt_intake_pair pair = {word, value, 1, 1};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_pair pair = {word, value, 1, 1};
+    struct rcpt_gateway_account_config config = account_config(gateway);
     struct fixture fixture;
     (void)state;
     fixture_init(&fixture);
-    config.custom = (struct rcpt_intake_custom){.id = id,
-                                                .status = status,
-                                                .items = items,
-                                                .statuses = &pair,
-                                                .statuses_count = 1,
-                                                .answer_code = 200};
+    config.custom = (struct rcpt_gateway_custom){.id = id,
+                                                 .status = status,
+                                                 .items = items,
+                                                 .statuses = &pair,
+                                                 .statuses_count = 1,
+                                                 .answer_code = 200};
     fixture_account(&fixture, &config);
     fixture_request(&fixture, "POST", RCPT_TEXT("/a/b%20c"),
                     RCPT_TEXT("{\"state\":\"ok\",\"events\":[{\"ids\":[1,2]},{\"ids\":[3]}]}"));
@@ -444,7 +444,7 @@ static void a_template_takes_segments_elements_and_what_is_around_it(void **stat
     fixture_adapt(&fixture);
     assert_int_equal(fixture.result.event_count, 1);
     assert_true(rcpt_text_is(fixture.result.events[0].gateway_message_id, "b c-2!"));
-    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "missing_id"); /* it has no second id */
+    expect_drop(&fixture, RCPT_GATEWAY_REJECTED, "missing_id"); /* it has no second id */
     rcpt_arena_reset(&fixture.arena, 65536);
     fixture_request(&fixture, "POST", RCPT_TEXT("/a"),
                     RCPT_TEXT("{\"state\":\"ok\",\"events\":[{\"ids\":[1,2]}]}"));
@@ -457,16 +457,16 @@ static void a_template_takes_segments_elements_and_what_is_around_it(void **stat
 static void text_that_is_no_utf8_is_refused(void **state)
 {
     char gateway[] = "custom", id[] = "?id", status[] = "?s", any[] = "*", value[] = "DELIVERED";
-    struct rcpt_intake_pair pair = {any, value, 1, 1};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_pair pair = {any, value, 1, 1};
+    struct rcpt_gateway_account_config config = account_config(gateway);
     struct fixture fixture;
     (void)state;
     fixture_init(&fixture);
-    config.custom = (struct rcpt_intake_custom){
+    config.custom = (struct rcpt_gateway_custom){
         .id = id, .status = status, .statuses = &pair, .statuses_count = 1, .answer_code = 200};
     fixture_account(&fixture, &config);
     fixture_get(&fixture, "?id=m1&s=%ff");
-    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "invalid_utf8");
+    expect_drop(&fixture, RCPT_GATEWAY_REJECTED, "invalid_utf8");
     fixture_get(&fixture, "?id=m1&s=%c3%a9");
     assert_int_equal(fixture.result.event_count, 1);
     fixture_fini(&fixture);
@@ -476,13 +476,13 @@ static void a_zone_is_an_offset_and_an_address_is_a_network_of_one(void **state)
 {
     char gateway[] = "kannel", zone[] = "+05:30:00", address[] = "192.0.2.1", other[] = "192.0.2.2",
          *allowed[] = {address}, *others[] = {other};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     struct fixture fixture;
     struct rcpt_error error;
     (void)state;
     fixture_init(&fixture);
     config.time_zone = zone;
-    assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+    assert_null(rcpt_gateway_account_new(&config, fixture.ladder, &error));
     assert_string_equal(error.text,
                         "intake account acme: time_zone: must be an offset such as +05:30 or Z, or "
                         "a zone such as Europe/Berlin");
@@ -509,47 +509,49 @@ static void one_kind_of_credentials_may_be_asked_for(void **state)
     char gateway[] = "custom", secret[] = "s3cret", *secrets[] = {secret}, id[] = "?id",
          status[] = "?s", signature[] = "X-Signature", signed_name[] = "id", word[] = "ok",
          value[] = "DELIVERED";
-    struct rcpt_intake_pair pair = {word, value, 1, 1};
+    struct rcpt_gateway_pair pair = {word, value, 1, 1};
     static const struct {
-        enum rcpt_intake_auth auth;
+        enum rcpt_gateway_auth auth;
         const char *target, *name, *value;
-        enum rcpt_intake_verdict verdict;
+        enum rcpt_gateway_verdict verdict;
     } tries[] = {
-        {RCPT_INTAKE_AUTH_BASIC, "?id=m1&s=ok", "Authorization",
-         "Basic dTpzM2NyZXQ=", RCPT_INTAKE_VERIFIED},
-        {RCPT_INTAKE_AUTH_BASIC, "?id=m1&s=ok", "Authorization",
-         "Basic dTpzM2NyZXU=", RCPT_INTAKE_BAD},
-        {RCPT_INTAKE_AUTH_BASIC, "?id=m1&s=ok", "Authorization", "Bearer s3cret",
-         RCPT_INTAKE_MISSING},
-        {RCPT_INTAKE_AUTH_BEARER, "?id=m1&s=ok", "Authorization", "Bearer s3cret",
-         RCPT_INTAKE_VERIFIED},
-        {RCPT_INTAKE_AUTH_BEARER, "?id=m1&s=ok", "Authorization", "Bearer s3cre", RCPT_INTAKE_BAD},
-        {RCPT_INTAKE_AUTH_BEARER, "?id=m1&s=ok", "X-Other", "s3cret", RCPT_INTAKE_MISSING},
-        {RCPT_INTAKE_AUTH_HMAC_HEX, "?id=m1&s=ok", "X-Signature",
+        {RCPT_GATEWAY_AUTH_BASIC, "?id=m1&s=ok", "Authorization",
+         "Basic dTpzM2NyZXQ=", RCPT_GATEWAY_VERIFIED},
+        {RCPT_GATEWAY_AUTH_BASIC, "?id=m1&s=ok", "Authorization",
+         "Basic dTpzM2NyZXU=", RCPT_GATEWAY_BAD},
+        {RCPT_GATEWAY_AUTH_BASIC, "?id=m1&s=ok", "Authorization", "Bearer s3cret",
+         RCPT_GATEWAY_MISSING},
+        {RCPT_GATEWAY_AUTH_BEARER, "?id=m1&s=ok", "Authorization", "Bearer s3cret",
+         RCPT_GATEWAY_VERIFIED},
+        {RCPT_GATEWAY_AUTH_BEARER, "?id=m1&s=ok", "Authorization", "Bearer s3cre",
+         RCPT_GATEWAY_BAD},
+        {RCPT_GATEWAY_AUTH_BEARER, "?id=m1&s=ok", "X-Other", "s3cret", RCPT_GATEWAY_MISSING},
+        {RCPT_GATEWAY_AUTH_HMAC_HEX, "?id=m1&s=ok", "X-Signature",
          "sha256=adbde1ce40c89c14215687d5d762a47df6dfaefcfad61e2e86718ffc8498571b",
-         RCPT_INTAKE_VERIFIED},
-        {RCPT_INTAKE_AUTH_HMAC_HEX, "?id=m1&s=ok", "X-Signature",
-         "adbde1ce40c89c14215687d5d762a47df6dfaefcfad61e2e86718ffc8498571b", RCPT_INTAKE_VERIFIED},
-        {RCPT_INTAKE_AUTH_HMAC_HEX, "?id=m1&s=ok", "X-Signature", "sha256=00", RCPT_INTAKE_BAD},
-        {RCPT_INTAKE_AUTH_URL_HMAC,
+         RCPT_GATEWAY_VERIFIED},
+        {RCPT_GATEWAY_AUTH_HMAC_HEX, "?id=m1&s=ok", "X-Signature",
+         "adbde1ce40c89c14215687d5d762a47df6dfaefcfad61e2e86718ffc8498571b", RCPT_GATEWAY_VERIFIED},
+        {RCPT_GATEWAY_AUTH_HMAC_HEX, "?id=m1&s=ok", "X-Signature", "sha256=00", RCPT_GATEWAY_BAD},
+        {RCPT_GATEWAY_AUTH_URL_HMAC,
          "?id=m1&s=ok&sig=de41ef255d85239ed60d4c189e4ebdb818482d197932b684185912026e2efca2",
-         "X-Other", "", RCPT_INTAKE_VERIFIED},
-        {RCPT_INTAKE_AUTH_URL_HMAC,
+         "X-Other", "", RCPT_GATEWAY_VERIFIED},
+        {RCPT_GATEWAY_AUTH_URL_HMAC,
          "?id=m2&s=ok&sig=de41ef255d85239ed60d4c189e4ebdb818482d197932b684185912026e2efca2",
-         "X-Other", "", RCPT_INTAKE_BAD},
-        {RCPT_INTAKE_AUTH_URL_HMAC, "?id=m1&s=ok", "X-Other", "", RCPT_INTAKE_MISSING},
+         "X-Other", "", RCPT_GATEWAY_BAD},
+        {RCPT_GATEWAY_AUTH_URL_HMAC, "?id=m1&s=ok", "X-Other", "", RCPT_GATEWAY_MISSING},
     };
     (void)state;
     fixture_init(&fixture);
     for (size_t index = 0; index < COUNT(tries); index++) {
-        struct rcpt_intake_account_config config = account_config(gateway);
-        config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+        struct rcpt_gateway_account_config config = account_config(gateway);
+        config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
         config.auth = tries[index].auth;
-        config.auth_name = tries[index].auth == RCPT_INTAKE_AUTH_URL_HMAC ? signed_name : signature;
+        config.auth_name =
+            tries[index].auth == RCPT_GATEWAY_AUTH_URL_HMAC ? signed_name : signature;
         config.secrets = secrets;
         config.secrets_count = 1;
-        config.unsigned_ids = tries[index].auth == RCPT_INTAKE_AUTH_HMAC_HEX; /* reads the query */
-        config.custom = (struct rcpt_intake_custom){
+        config.unsigned_ids = tries[index].auth == RCPT_GATEWAY_AUTH_HMAC_HEX; /* reads the query */
+        config.custom = (struct rcpt_gateway_custom){
             .id = id, .status = status, .statuses = &pair, .statuses_count = 1, .answer_code = 200};
         fixture_account(&fixture, &config);
         rcpt_arena_reset(&fixture.arena, 65536);
@@ -557,11 +559,11 @@ static void one_kind_of_credentials_may_be_asked_for(void **state)
         fixture_header(&fixture, rcpt_text_of(tries[index].name), rcpt_text_of(tries[index].value));
         fixture_adapt(&fixture);
         if (fixture.result.verdict != tries[index].verdict)
-            fail_msg("try %zu: %s", index, rcpt_intake_verdict_name(fixture.result.verdict));
-        bool in = tries[index].verdict == RCPT_INTAKE_VERIFIED;
+            fail_msg("try %zu: %s", index, rcpt_gateway_verdict_name(fixture.result.verdict));
+        bool in = tries[index].verdict == RCPT_GATEWAY_VERIFIED;
         assert_int_equal(fixture.result.event_count, in);
         assert_int_equal(fixture.result.answer.code, in ? 200
-                                                     : tries[index].verdict == RCPT_INTAKE_MISSING
+                                                     : tries[index].verdict == RCPT_GATEWAY_MISSING
                                                          ? 401
                                                          : 403);
     }
@@ -572,22 +574,22 @@ static void a_gateway_that_signs_nothing_may_bring_a_secret_in_four_ways(void **
 {
     struct fixture fixture;
     char gateway[] = "kannel", secret[] = "u:p w", *secrets[] = {secret};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     static const struct {
         const char *target, *authorization;
-        enum rcpt_intake_verdict verdict;
+        enum rcpt_gateway_verdict verdict;
     } tries[] = {
-        {"?uuid=1&status=1", NULL, RCPT_INTAKE_MISSING},
-        {"?uuid=1&status=1", "Basic dTpwIHc=", RCPT_INTAKE_VERIFIED},
-        {"?uuid=1&status=1", "Basic dTpwIHd=", RCPT_INTAKE_BAD}, /* not canonical */
-        {"?uuid=1&status=1", "Bearer u:p w", RCPT_INTAKE_VERIFIED},
-        {"?uuid=1&status=1", "Bearer u:p", RCPT_INTAKE_BAD},
-        {"?uuid=1&status=1&token=u%3Ap+w", NULL, RCPT_INTAKE_VERIFIED},
-        {"/u%3Ap%20w?uuid=1&status=1", NULL, RCPT_INTAKE_VERIFIED},
-        {"/u:p?uuid=1&status=1", NULL, RCPT_INTAKE_BAD},
+        {"?uuid=1&status=1", NULL, RCPT_GATEWAY_MISSING},
+        {"?uuid=1&status=1", "Basic dTpwIHc=", RCPT_GATEWAY_VERIFIED},
+        {"?uuid=1&status=1", "Basic dTpwIHd=", RCPT_GATEWAY_BAD}, /* not canonical */
+        {"?uuid=1&status=1", "Bearer u:p w", RCPT_GATEWAY_VERIFIED},
+        {"?uuid=1&status=1", "Bearer u:p", RCPT_GATEWAY_BAD},
+        {"?uuid=1&status=1&token=u%3Ap+w", NULL, RCPT_GATEWAY_VERIFIED},
+        {"/u%3Ap%20w?uuid=1&status=1", NULL, RCPT_GATEWAY_VERIFIED},
+        {"/u:p?uuid=1&status=1", NULL, RCPT_GATEWAY_BAD},
     };
     (void)state;
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     config.secrets = secrets;
     config.secrets_count = 1;
     fixture_init(&fixture);
@@ -599,12 +601,12 @@ static void a_gateway_that_signs_nothing_may_bring_a_secret_in_four_ways(void **
                            rcpt_text_of(tries[index].authorization));
         fixture_adapt(&fixture);
         assert_int_equal(fixture.result.verdict, tries[index].verdict);
-        assert_int_equal(fixture.result.event_count, tries[index].verdict == RCPT_INTAKE_VERIFIED);
+        assert_int_equal(fixture.result.event_count, tries[index].verdict == RCPT_GATEWAY_VERIFIED);
     }
-    config.verify = RCPT_INTAKE_VERIFY_OPTIONAL;
+    config.verify = RCPT_GATEWAY_VERIFY_OPTIONAL;
     fixture_account(&fixture, &config);
     fixture_get(&fixture, tries[0].target);
-    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_UNVERIFIED);
+    assert_int_equal(fixture.result.verdict, RCPT_GATEWAY_UNVERIFIED);
     assert_int_equal(fixture.result.event_count, 1);
     fixture_fini(&fixture);
 }
@@ -613,7 +615,7 @@ static void addresses_are_looked_at_first(void **state)
 {
     struct fixture fixture;
     char gateway[] = "kannel", v4[] = "192.0.2.0/25", v6[] = "2001:db8::/33", *allow[] = {v4, v6};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     static const struct {
         const char *source;
         bool good;
@@ -626,7 +628,7 @@ static void addresses_are_looked_at_first(void **state)
                  {"", false},
                  {"192.0.2.1.evil.x", false}};
     (void)state;
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     config.allow = allow;
     config.allow_count = COUNT(allow);
     fixture_init(&fixture);
@@ -636,7 +638,7 @@ static void addresses_are_looked_at_first(void **state)
         fixture.request.source = rcpt_text_of(tries[index].source);
         fixture_adapt(&fixture);
         assert_int_equal(fixture.result.verdict,
-                         tries[index].good ? RCPT_INTAKE_VERIFIED : RCPT_INTAKE_BAD);
+                         tries[index].good ? RCPT_GATEWAY_VERIFIED : RCPT_GATEWAY_BAD);
     }
     fixture_fini(&fixture);
 }
@@ -645,30 +647,30 @@ static void old_signatures_are_stale_and_carry_a_replay_key(void **state)
 {
     struct fixture fixture;
     char gateway[] = "mailgun", secret[] = "my-signing-key", *secrets[] = {secret};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     const char *body =
         "{\"signature\":{\"timestamp\":\"1760789441\",\"token\":"
         "\"00000000000000000000000000000000000000000000000001\",\"signature\":"
         "\"75421eaf4f6937b850c9c90bb2e4dbc1ab7c89f2f333fe5cacc973ea197155ab\"},"
         "\"event-data\":{\"event\":\"opened\",\"message\":{\"headers\":{\"message-id\":\"m\"}}}}";
     (void)state;
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     config.secrets = secrets;
     config.secrets_count = 1;
     config.max_age_ms = 3600 * 1000;
     fixture_init(&fixture);
     fixture_account(&fixture, &config);
     fixture_post(&fixture, JSON, body);
-    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_VERIFIED);
+    assert_int_equal(fixture.result.verdict, RCPT_GATEWAY_VERIFIED);
     assert_int_equal(fixture.result.replay_key.size, 50);
     fixture.request.received_us += INT64_C(3600) * 1000000;
     fixture_adapt(&fixture);
-    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_STALE);
+    assert_int_equal(fixture.result.verdict, RCPT_GATEWAY_STALE);
     assert_int_equal(fixture.result.answer.code, 403);
     assert_int_equal(fixture.result.replay_key.size, 0);
     fixture.request.received_us = NOW_US - INT64_C(3600) * 1000000;
     fixture_adapt(&fixture);
-    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_STALE); /* from the future */
+    assert_int_equal(fixture.result.verdict, RCPT_GATEWAY_STALE); /* from the future */
     fixture_fini(&fixture);
 }
 
@@ -678,9 +680,9 @@ static void meta_gets_its_challenge_back(void **state)
 {
     struct fixture fixture;
     char gateway[] = "whatsapp_cloud", secret[] = "app", token[] = "tok", *secrets[] = {secret};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     (void)state;
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     config.secrets = secrets;
     config.secrets_count = 1;
     config.verify_token = token;
@@ -735,7 +737,7 @@ static void sns_asks_for_its_certificate_and_confirms_its_topic_only(void **stat
 {
     struct fixture fixture;
     char gateway[] = "ses_sns", arn[] = "arn:aws:sns:eu-west-1:1:t";
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     const char *body =
         "{\"Type\":\"SubscriptionConfirmation\",\"MessageId\":\"1\",\"TopicArn\":"
         "\"arn:aws:sns:eu-west-1:1:t\",\"Token\":\"t\",\"Message\":\"m\",\"Timestamp\":"
@@ -756,16 +758,16 @@ static void sns_asks_for_its_certificate_and_confirms_its_topic_only(void **stat
     fixture_account(&fixture, &config);
     fixture_post(&fixture, "text/plain", body);
     assert_null(fixture.result.confirm_url);
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     fixture_account(&fixture, &config);
     fixture_post(&fixture, "text/plain", body);
-    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_BAD);
+    assert_int_equal(fixture.result.verdict, RCPT_GATEWAY_BAD);
     *last = 't';
     fixture_account(&fixture, &config);
     fixture_post(&fixture, "text/plain", body);
     fixture.request.find_certificate = find_nothing;
     fixture_adapt(&fixture);
-    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_NEEDS_CERTIFICATE);
+    assert_int_equal(fixture.result.verdict, RCPT_GATEWAY_NEEDS_CERTIFICATE);
     assert_string_equal(fixture.result.certificate_url,
                         "https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-"
                         "0123456789abcdef0123456789abcdef.pem");
@@ -795,7 +797,7 @@ static void a_status_that_the_ladder_does_not_have_is_refused(void **state)
                  "{\"event\":\"delivered\",\"sg_message_id\":\"b\"}]");
     assert_int_equal(fixture.result.drop_count, 2);
     for (size_t index = 0; index < 2; index++) {
-        assert_int_equal(fixture.result.drops[index].kind, RCPT_INTAKE_REJECTED);
+        assert_int_equal(fixture.result.drops[index].kind, RCPT_GATEWAY_REJECTED);
         assert_string_equal(fixture.result.drops[index].reason, "status_not_in_ladder");
     }
     assert_true(rcpt_text_is(fixture.result.drops[1].raw,
@@ -808,8 +810,8 @@ static void what_is_beyond_the_most_events_of_a_request_is_set_aside(void **stat
     enum { MOST = 100000, BEYOND = 3 };
     char gateway[] = "custom", items[] = "/*", id[] = ".", status[] = "?s", any[] = "*",
          value[] = "DELIVERED";
-    struct rcpt_intake_pair pair = {any, value, 1, 1};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_pair pair = {any, value, 1, 1};
+    struct rcpt_gateway_account_config config = account_config(gateway);
     struct fixture fixture;
     char *body = rcpt_malloc(2 * (MOST + BEYOND) + 2);
     (void)state;
@@ -818,12 +820,12 @@ static void what_is_beyond_the_most_events_of_a_request_is_set_aside(void **stat
     body[0] = '[';
     body[2 * (MOST + BEYOND)] = ']';
     fixture_init(&fixture);
-    config.custom = (struct rcpt_intake_custom){.items = items,
-                                                .id = id,
-                                                .status = status,
-                                                .statuses = &pair,
-                                                .statuses_count = 1,
-                                                .answer_code = 200};
+    config.custom = (struct rcpt_gateway_custom){.items = items,
+                                                 .id = id,
+                                                 .status = status,
+                                                 .statuses = &pair,
+                                                 .statuses_count = 1,
+                                                 .answer_code = 200};
     fixture_account(&fixture, &config);
     fixture_request(&fixture, "POST", RCPT_TEXT("?s=ok"),
                     (struct rcpt_text){body, 2 * (MOST + BEYOND) + 1});
@@ -841,21 +843,21 @@ static void what_is_beyond_the_most_events_of_a_request_is_set_aside(void **stat
 static void a_dead_letter_holds_no_credential(void **state)
 {
     char kannel[] = "kannel", secret[] = "s3cret", *secrets[] = {secret}, name[] = "key";
-    struct rcpt_intake_account_config config = account_config(kannel);
+    struct rcpt_gateway_account_config config = account_config(kannel);
     struct fixture fixture;
     (void)state;
     fixture_init(&fixture);
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     config.secrets = secrets;
     config.secrets_count = 1;
     fixture_account(&fixture, &config);
     fixture_get(&fixture, "?uuid=1&token=s3cret&status=abc");
-    expect_drop(&fixture, RCPT_INTAKE_UNMAPPED, "unknown_status");
+    expect_drop(&fixture, RCPT_GATEWAY_UNMAPPED, "unknown_status");
     assert_true(rcpt_text_is(fixture.result.drops[0].raw, "uuid=1&status=abc"));
     fixture_get(&fixture, "?t%6fken=s3%63ret&status=1&&token=s3cret");
-    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "missing_id");
+    expect_drop(&fixture, RCPT_GATEWAY_REJECTED, "missing_id");
     assert_true(rcpt_text_is(fixture.result.drops[0].raw, "status=1"));
-    config.auth = RCPT_INTAKE_AUTH_QUERY;
+    config.auth = RCPT_GATEWAY_AUTH_QUERY;
     config.auth_name = name;
     fixture_account(&fixture, &config);
     fixture_get(&fixture, "?key=s3cret&uuid=1&status=%41+b");
@@ -919,22 +921,22 @@ static void a_lone_object_stands_for_an_array_of_one(void **state)
 {
     char gateway[] = "custom", items[] = "/events/*", id[] = "/id", status[] = "/s", word[] = "ok",
          value[] = "DELIVERED";
-    struct rcpt_intake_pair pair = {word, value, 1, 1};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_pair pair = {word, value, 1, 1};
+    struct rcpt_gateway_account_config config = account_config(gateway);
     struct fixture fixture;
     (void)state;
     fixture_init(&fixture);
-    config.custom = (struct rcpt_intake_custom){.items = items,
-                                                .id = id,
-                                                .status = status,
-                                                .statuses = &pair,
-                                                .statuses_count = 1,
-                                                .answer_code = 200};
+    config.custom = (struct rcpt_gateway_custom){.items = items,
+                                                 .id = id,
+                                                 .status = status,
+                                                 .statuses = &pair,
+                                                 .statuses_count = 1,
+                                                 .answer_code = 200};
     fixture_account(&fixture, &config);
     fixture_post(&fixture, JSON, "{\"events\":{\"id\":\"m1\",\"s\":\"ok\"}}");
     expect_member(&fixture, 0, "message_id", "m1");
     fixture_post(&fixture, JSON, "{\"events\":\"none\"}");
-    expect_drop(&fixture, RCPT_INTAKE_UNKNOWN_FORM, "unknown_form");
+    expect_drop(&fixture, RCPT_GATEWAY_UNKNOWN_FORM, "unknown_form");
     fixture_fini(&fixture);
 }
 
@@ -942,22 +944,22 @@ static void bytes_that_json_escapes_are_kept(void **state)
 {
     char gateway[] = "custom", id[] = "?id", status[] = "?s", ref[] = "?ref", word[] = "ok",
          value[] = "DELIVERED";
-    struct rcpt_intake_pair pair = {word, value, 1, 1};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_pair pair = {word, value, 1, 1};
+    struct rcpt_gateway_account_config config = account_config(gateway);
     struct fixture fixture;
     (void)state;
     fixture_init(&fixture);
-    config.custom = (struct rcpt_intake_custom){.id = id,
-                                                .status = status,
-                                                .client_ref = ref,
-                                                .statuses = &pair,
-                                                .statuses_count = 1,
-                                                .answer_code = 200};
+    config.custom = (struct rcpt_gateway_custom){.id = id,
+                                                 .status = status,
+                                                 .client_ref = ref,
+                                                 .statuses = &pair,
+                                                 .statuses_count = 1,
+                                                 .answer_code = 200};
     fixture_account(&fixture, &config);
     fixture_get(&fixture, "?id=m1&s=ok&ref=a%01%1f%22%5c%09z");
-    const struct rcpt_intake_event *event = &fixture.result.events[0];
+    const struct rcpt_gateway_event *event = &fixture.result.events[0];
     struct rcpt_text json =
-        rcpt_intake_event_json(fixture.account, event, RCPT_TEXT("m1"), &fixture.arena);
+        rcpt_gateway_event_json(fixture.account, event, RCPT_TEXT("m1"), &fixture.arena);
     assert_true(rcpt_text_find(json, "a\\u0001\\u001f\\\"\\\\\\u0009z\"") < json.size);
     expect_member(&fixture, 0, "client_ref", "a\x01\x1f\"\\\tz");
     fixture_fini(&fixture);
@@ -968,17 +970,17 @@ static void a_template_looks_further_and_further_out(void **state)
 {
     char gateway[] = "custom", items[] = "/a/*/b/*", id[] = "{../../id}-{../id}-{/id}-{^/id}",
          status[] = "/s", word[] = "ok", value[] = "DELIVERED";
-    struct rcpt_intake_pair pair = {word, value, 1, 1};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_pair pair = {word, value, 1, 1};
+    struct rcpt_gateway_account_config config = account_config(gateway);
     struct fixture fixture;
     (void)state;
     fixture_init(&fixture);
-    config.custom = (struct rcpt_intake_custom){.items = items,
-                                                .id = id,
-                                                .status = status,
-                                                .statuses = &pair,
-                                                .statuses_count = 1,
-                                                .answer_code = 200};
+    config.custom = (struct rcpt_gateway_custom){.items = items,
+                                                 .id = id,
+                                                 .status = status,
+                                                 .statuses = &pair,
+                                                 .statuses_count = 1,
+                                                 .answer_code = 200};
     fixture_account(&fixture, &config);
     fixture_post(&fixture, JSON, "{\"id\":1,\"a\":[{\"id\":2,\"b\":[{\"id\":3,\"s\":\"ok\"}]}]}");
     expect_member(&fixture, 0, "gateway_message_id", "1-2-3-1");
@@ -997,7 +999,7 @@ static void a_multipart_body_without_a_boundary_has_no_fields(void **state)
     fixture_post(&fixture, "multipart/form-data",
                  "--b\r\nContent-Disposition: form-data; name=\"uuid\"\r\n\r\nu1\r\n"
                  "--b\r\nContent-Disposition: form-data; name=\"status\"\r\n\r\n1\r\n--b--\r\n");
-    expect_drop(&fixture, RCPT_INTAKE_UNKNOWN_FORM, "unknown_form");
+    expect_drop(&fixture, RCPT_GATEWAY_UNKNOWN_FORM, "unknown_form");
     fixture_fini(&fixture);
 }
 
@@ -1038,25 +1040,25 @@ static void times_are_read_in_every_form(void **state)
 {
     static const struct {
         const char *text, *zone, *local;
-        enum rcpt_intake_time format;
+        enum rcpt_gateway_time format;
         int64_t at_us;
     } times[] = {
-        {"2025-10-18T12:10:29.1234567Z", NULL, NULL, RCPT_INTAKE_TIME_AUTO, 1760789429123456},
-        {"2025-10-18T09:10:29.000-0300", NULL, NULL, RCPT_INTAKE_TIME_AUTO, 1760789429000000},
-        {"1760789429", NULL, NULL, RCPT_INTAKE_TIME_AUTO, 1760789429000000},
-        {"1760789429001", NULL, NULL, RCPT_INTAKE_TIME_AUTO, 1760789429001000},
-        {"1760789429.25", NULL, NULL, RCPT_INTAKE_TIME_AUTO, 1760789429250000},
-        {"2025-10-18 12:10:29", NULL, "2025-10-18T12:10:29", RCPT_INTAKE_TIME_AUTO, 0},
-        {"2025-10-18 12:10:29.5", NULL, "2025-10-18T12:10:29.500000", RCPT_INTAKE_TIME_AUTO, 0},
-        {"2025-10-18 17:40:29", "+05:30", NULL, RCPT_INTAKE_TIME_AUTO, 1760789429000000},
+        {"2025-10-18T12:10:29.1234567Z", NULL, NULL, RCPT_GATEWAY_TIME_AUTO, 1760789429123456},
+        {"2025-10-18T09:10:29.000-0300", NULL, NULL, RCPT_GATEWAY_TIME_AUTO, 1760789429000000},
+        {"1760789429", NULL, NULL, RCPT_GATEWAY_TIME_AUTO, 1760789429000000},
+        {"1760789429001", NULL, NULL, RCPT_GATEWAY_TIME_AUTO, 1760789429001000},
+        {"1760789429.25", NULL, NULL, RCPT_GATEWAY_TIME_AUTO, 1760789429250000},
+        {"2025-10-18 12:10:29", NULL, "2025-10-18T12:10:29", RCPT_GATEWAY_TIME_AUTO, 0},
+        {"2025-10-18 12:10:29.5", NULL, "2025-10-18T12:10:29.500000", RCPT_GATEWAY_TIME_AUTO, 0},
+        {"2025-10-18 17:40:29", "+05:30", NULL, RCPT_GATEWAY_TIME_AUTO, 1760789429000000},
         {"2025-10-18 12:10:29.50000000000000000000000000", NULL, "2025-10-18T12:10:29.500000",
-         RCPT_INTAKE_TIME_AUTO, 0},
-        {"2510181210", NULL, "2025-10-18T12:10:00", RCPT_INTAKE_TIME_SHORT, 0},
-        {"251018121029", "Z", NULL, RCPT_INTAKE_TIME_SHORT, 1760789429000000},
-        {"202510181210", NULL, "2025-10-18T12:10:00", RCPT_INTAKE_TIME_SHORT, 0},
-        {"20251018121029", "Z", NULL, RCPT_INTAKE_TIME_SHORT, 1760789429000000},
-        {"201506201641", NULL, "2015-06-20T16:41:00", RCPT_INTAKE_TIME_SHORT, 0},
-        {"2402291200", NULL, "2024-02-29T12:00:00", RCPT_INTAKE_TIME_SHORT, 0},
+         RCPT_GATEWAY_TIME_AUTO, 0},
+        {"2510181210", NULL, "2025-10-18T12:10:00", RCPT_GATEWAY_TIME_SHORT, 0},
+        {"251018121029", "Z", NULL, RCPT_GATEWAY_TIME_SHORT, 1760789429000000},
+        {"202510181210", NULL, "2025-10-18T12:10:00", RCPT_GATEWAY_TIME_SHORT, 0},
+        {"20251018121029", "Z", NULL, RCPT_GATEWAY_TIME_SHORT, 1760789429000000},
+        {"201506201641", NULL, "2015-06-20T16:41:00", RCPT_GATEWAY_TIME_SHORT, 0},
+        {"2402291200", NULL, "2024-02-29T12:00:00", RCPT_GATEWAY_TIME_SHORT, 0},
     };
     struct rcpt_arena arena;
     (void)state;
@@ -1078,17 +1080,17 @@ static void times_are_read_in_every_form(void **state)
     }
     static const struct {
         const char *text;
-        enum rcpt_intake_time format;
-    } others[] = {{"yesterday", RCPT_INTAKE_TIME_AUTO},
-                  {"2513181210x", RCPT_INTAKE_TIME_SHORT},
-                  {"0", RCPT_INTAKE_TIME_AUTO},
-                  {"0.000", RCPT_INTAKE_TIME_AUTO},
-                  {"000", RCPT_INTAKE_TIME_SHORT},
-                  {"1970-01-01 00:00:00", RCPT_INTAKE_TIME_AUTO},
-                  {"1970-01-01 05:30:00", RCPT_INTAKE_TIME_AUTO},
-                  {"1970-01-01T00:00:00Z", RCPT_INTAKE_TIME_AUTO},
-                  {"1970-01-01T01:00:00+01:00", RCPT_INTAKE_TIME_AUTO},
-                  {"19700101000000", RCPT_INTAKE_TIME_SHORT}};
+        enum rcpt_gateway_time format;
+    } others[] = {{"yesterday", RCPT_GATEWAY_TIME_AUTO},
+                  {"2513181210x", RCPT_GATEWAY_TIME_SHORT},
+                  {"0", RCPT_GATEWAY_TIME_AUTO},
+                  {"0.000", RCPT_GATEWAY_TIME_AUTO},
+                  {"000", RCPT_GATEWAY_TIME_SHORT},
+                  {"1970-01-01 00:00:00", RCPT_GATEWAY_TIME_AUTO},
+                  {"1970-01-01 05:30:00", RCPT_GATEWAY_TIME_AUTO},
+                  {"1970-01-01T00:00:00Z", RCPT_GATEWAY_TIME_AUTO},
+                  {"1970-01-01T01:00:00+01:00", RCPT_GATEWAY_TIME_AUTO},
+                  {"19700101000000", RCPT_GATEWAY_TIME_SHORT}};
     const struct rcpt_clock clock = {NULL, NOW_US};
     struct rcpt_moment moment;
     for (size_t index = 0; index < COUNT(others); index++)

@@ -91,7 +91,7 @@ static void judge(const struct cost_account *account, const struct cost_input *i
                  account->kind.gateway, (int)account->kind.auth, fault, cost.bytes, input->body.at,
                  input->credentials.at, cost.arena, cost.hashed, cost.digests, cost.keys,
                  (unsigned long long)cost.ns);
-    if (cost.verdict == RCPT_INTAKE_VERIFIED || cost.verdict == RCPT_INTAKE_UNVERIFIED ||
+    if (cost.verdict == RCPT_GATEWAY_VERIFIED || cost.verdict == RCPT_GATEWAY_UNVERIFIED ||
         cost.bytes < LARGE / 2)
         return;
     double bytes = (double)cost.bytes;

@@ -18,33 +18,33 @@ typedef void make_request(struct judge *judge, struct parts *parts);
 
 /* ---- a signed request of each scheme ---- */
 
-static void use_custom(struct parts *parts, enum rcpt_intake_auth auth)
+static void use_custom(struct parts *parts, enum rcpt_gateway_auth auth)
 {
     static char id[] = "id", status[] = "status", event[] = "event", campaign[] = "campaign",
                 ref[] = "ref", word[] = "delivered", value[] = "DELIVERED", name[] = "X-Signature";
-    static struct rcpt_intake_pair pair = {word, value, 1, 1};
+    static struct rcpt_gateway_pair pair = {word, value, 1, 1};
     parts->config.auth = auth;
     parts->config.auth_name = name;
-    parts->config.custom = (struct rcpt_intake_custom){.id = id,
-                                                       .status = status,
-                                                       .event_id = event,
-                                                       .campaign_id = campaign,
-                                                       .client_ref = ref,
-                                                       .statuses = &pair,
-                                                       .statuses_count = 1,
-                                                       .answer_code = 200};
+    parts->config.custom = (struct rcpt_gateway_custom){.id = id,
+                                                        .status = status,
+                                                        .event_id = event,
+                                                        .campaign_id = campaign,
+                                                        .client_ref = ref,
+                                                        .statuses = &pair,
+                                                        .statuses_count = 1,
+                                                        .answer_code = 200};
 }
 
 static void make_hmac_hex(struct judge *judge, struct parts *parts)
 {
-    use_custom(parts, RCPT_INTAKE_AUTH_HMAC_HEX);
+    use_custom(parts, RCPT_GATEWAY_AUTH_HMAC_HEX);
     parts->body = "{\"id\":\"GOOD\",\"status\":\"delivered\"}";
     add_header(parts, "X-Signature", hmac_hex(&judge->signer, parts->body));
 }
 
 static void make_hmac_base64(struct judge *judge, struct parts *parts)
 {
-    use_custom(parts, RCPT_INTAKE_AUTH_HMAC_BASE64);
+    use_custom(parts, RCPT_GATEWAY_AUTH_HMAC_BASE64);
     parts->body = "id=GOOD&status=delivered";
     add_header(parts, "X-Signature", hmac_base64(&judge->signer, RCPT_SHA256, parts->body));
 }
@@ -52,7 +52,7 @@ static void make_hmac_base64(struct judge *judge, struct parts *parts)
 static void make_standard(struct judge *judge, struct parts *parts)
 {
     static char secret[] = "whsec_czNjcmV0LW9mLXRoZS1hY2NvdW50"; /* SECRET */
-    use_custom(parts, RCPT_INTAKE_AUTH_STANDARD);
+    use_custom(parts, RCPT_GATEWAY_AUTH_STANDARD);
     parts->secret = secret;
     parts->body = "{\"id\":\"GOOD\",\"status\":\"delivered\"}";
     const char *text = print(&judge->signer, "msg_1." SIGNED_AT ".%s", parts->body);
@@ -70,7 +70,7 @@ static char *signature_of(struct judge *judge, EVP_PKEY *key, const char *text)
 
 static void make_telnyx(struct judge *judge, struct parts *parts)
 {
-    use_custom(parts, RCPT_INTAKE_AUTH_TELNYX);
+    use_custom(parts, RCPT_GATEWAY_AUTH_TELNYX);
     parts->secret = public_key_of(&judge->signer, judge->signer.ed25519);
     parts->body = "{\"id\":\"GOOD\",\"status\":\"delivered\"}";
     add_header(parts, "telnyx-timestamp", SIGNED_AT);
@@ -82,7 +82,7 @@ static void make_telnyx(struct judge *judge, struct parts *parts)
 static void make_url_hmac(struct judge *judge, struct parts *parts)
 {
     static char name[] = "mid";
-    parts->config.auth = RCPT_INTAKE_AUTH_URL_HMAC;
+    parts->config.auth = RCPT_GATEWAY_AUTH_URL_HMAC;
     parts->config.auth_name = name;
     parts->method = "GET";
     parts->query = print(&judge->signer, "mid=GOOD&campaign_id=c&exp=1760799999&sig=%s&status=1",
@@ -378,7 +378,7 @@ static void what_is_not_covered_names_no_message(void **state)
         struct parts parts = parts_of(gateway, "POST");
         requests[index].make(&judge, &parts);
         assert_true(send_parts(&judge.fixture, &judge.signer, &parts));
-        if (judge.fixture.result.verdict != RCPT_INTAKE_VERIFIED || !names(&judge.fixture, "GOOD"))
+        if (judge.fixture.result.verdict != RCPT_GATEWAY_VERIFIED || !names(&judge.fixture, "GOOD"))
             fail_msg("%s, request %zu: %s", gateway, index, judge.fixture.result.verdict_reason);
         bool sender_only = rcpt_scheme_of(requests[index].verify)->covers == RCPT_COVERS_REQUEST;
         for (size_t name = 0; name < COUNT(id_names) && !sender_only; name++) {
@@ -407,7 +407,7 @@ static bool has_request(const char *gateway, rcpt_verifier *verify)
 static void each_scheme_and_each_gateway_that_signs_is_tried(void **state)
 {
     size_t count;
-    const char *const *gateways = rcpt_intake_gateways(&count);
+    const char *const *gateways = rcpt_gateway_list(&count);
     (void)state;
     for (size_t index = 0; index < rcpt_scheme_count; index++)
         if (rcpt_schemes[index].covers != RCPT_COVERS_REQUEST &&
@@ -503,21 +503,21 @@ static void a_url_signs_its_campaign_and_its_expiry(void **state)
 {
     static const struct {
         const char *signed_text, *query;
-        enum rcpt_intake_verdict verdict;
+        enum rcpt_gateway_verdict verdict;
         const char *campaign;
     } tries[] = {
-        {"m1\nc1\n1760799999", "mid=m1&campaign_id=c1&exp=1760799999", RCPT_INTAKE_VERIFIED, "c1"},
-        {"m1\nc1\n", "mid=m1&campaign_id=c1", RCPT_INTAKE_VERIFIED, "c1"},
-        {"m1\n\n", "mid=m1", RCPT_INTAKE_BAD, ""},
-        {"m1", "mid=m1", RCPT_INTAKE_VERIFIED, ""},
-        {"m1", "mid=m1&campaign_id=c1", RCPT_INTAKE_VERIFIED, ""},
-        {"m1\n\n1760789444", "mid=m1&exp=1760789444", RCPT_INTAKE_STALE, ""},
-        {"m1\n\nsoon", "mid=m1&exp=soon", RCPT_INTAKE_BAD, ""},
-        {"m1\n\n1760789444", "mid=m1", RCPT_INTAKE_BAD, ""},
-        {"m1\n\n1760789444", "mid=m1&exp=1760799999", RCPT_INTAKE_BAD, ""},
-        {"m1\nc1\n", "mid=m1&campaign_id=c2", RCPT_INTAKE_BAD, ""},
-        {"m1\nc1\n", "mid=m1%0Ac1%0A", RCPT_INTAKE_BAD, ""},
-        {" ", "mid=%20&uuid=VICTIM", RCPT_INTAKE_MISSING, ""},
+        {"m1\nc1\n1760799999", "mid=m1&campaign_id=c1&exp=1760799999", RCPT_GATEWAY_VERIFIED, "c1"},
+        {"m1\nc1\n", "mid=m1&campaign_id=c1", RCPT_GATEWAY_VERIFIED, "c1"},
+        {"m1\n\n", "mid=m1", RCPT_GATEWAY_BAD, ""},
+        {"m1", "mid=m1", RCPT_GATEWAY_VERIFIED, ""},
+        {"m1", "mid=m1&campaign_id=c1", RCPT_GATEWAY_VERIFIED, ""},
+        {"m1\n\n1760789444", "mid=m1&exp=1760789444", RCPT_GATEWAY_STALE, ""},
+        {"m1\n\nsoon", "mid=m1&exp=soon", RCPT_GATEWAY_BAD, ""},
+        {"m1\n\n1760789444", "mid=m1", RCPT_GATEWAY_BAD, ""},
+        {"m1\n\n1760789444", "mid=m1&exp=1760799999", RCPT_GATEWAY_BAD, ""},
+        {"m1\nc1\n", "mid=m1&campaign_id=c2", RCPT_GATEWAY_BAD, ""},
+        {"m1\nc1\n", "mid=m1%0Ac1%0A", RCPT_GATEWAY_BAD, ""},
+        {" ", "mid=%20&uuid=VICTIM", RCPT_GATEWAY_MISSING, ""},
     };
     struct judge judge;
     char gateway[] = "kannel", name[] = "mid";
@@ -525,14 +525,14 @@ static void a_url_signs_its_campaign_and_its_expiry(void **state)
     begin(&judge);
     for (size_t index = 0; index < COUNT(tries); index++) {
         struct parts parts = parts_of(gateway, "GET");
-        parts.config.auth = RCPT_INTAKE_AUTH_URL_HMAC;
+        parts.config.auth = RCPT_GATEWAY_AUTH_URL_HMAC;
         parts.config.auth_name = name;
         parts.query = print(&judge.signer, "%s&status=1&sig=%s", tries[index].query,
                             hmac_hex(&judge.signer, tries[index].signed_text));
         assert_true(send_parts(&judge.fixture, &judge.signer, &parts));
         if (judge.fixture.result.verdict != tries[index].verdict)
             fail_msg("try %zu: %s", index, judge.fixture.result.verdict_reason);
-        if (tries[index].verdict != RCPT_INTAKE_VERIFIED)
+        if (tries[index].verdict != RCPT_GATEWAY_VERIFIED)
             continue;
         assert_true(rcpt_text_is(judge.fixture.result.events[0].message_id, "m1"));
         assert_true(
@@ -547,13 +547,13 @@ static void one_digest_of_vonage_may_be_pinned(void **state)
     char gateway[] = "vonage_sms";
     (void)state;
     begin(&judge);
-    for (int digest = RCPT_INTAKE_DIGEST_ANY; digest <= RCPT_INTAKE_DIGEST_SHA512; digest++) {
+    for (int digest = RCPT_GATEWAY_DIGEST_ANY; digest <= RCPT_GATEWAY_DIGEST_SHA512; digest++) {
         struct parts parts = parts_of(gateway, "GET");
         make_vonage_query(&judge, &parts); /* HMAC-SHA256 */
-        parts.config.digest = (enum rcpt_intake_digest)digest;
+        parts.config.digest = (enum rcpt_gateway_digest)digest;
         assert_true(send_parts(&judge.fixture, &judge.signer, &parts));
-        bool good = digest == RCPT_INTAKE_DIGEST_ANY || digest == RCPT_INTAKE_DIGEST_SHA256;
-        assert_int_equal(judge.fixture.result.verdict == RCPT_INTAKE_VERIFIED, good);
+        bool good = digest == RCPT_GATEWAY_DIGEST_ANY || digest == RCPT_GATEWAY_DIGEST_SHA256;
+        assert_int_equal(judge.fixture.result.verdict == RCPT_GATEWAY_VERIFIED, good);
     }
     end(&judge);
 }

@@ -71,7 +71,7 @@ static void a_signed_url_names_the_message_that_it_signs(void **state)
         const char *mark = strstr(tries[index].query, "%s");
         snprintf(query, sizeof(query), "%.*s%s%s", (int)(mark - tries[index].query),
                  tries[index].query, sig, mark + 2);
-        parts.config.auth = RCPT_INTAKE_AUTH_URL_HMAC;
+        parts.config.auth = RCPT_GATEWAY_AUTH_URL_HMAC;
         parts.config.auth_name = name;
         parts.query = query;
         parts.body = tries[index].body;
@@ -167,14 +167,14 @@ static void a_content_type_makes_no_form_of_a_signed_body(void **state)
                                         "multipart/form-data; boundary=real"};
     char gateway[] = "custom", id[] = "id", status[] = "s", name[] = "X-Signature", word[] = "ok",
          value[] = "DELIVERED";
-    struct rcpt_intake_pair pair = {word, value, 1, 1};
+    struct rcpt_gateway_pair pair = {word, value, 1, 1};
     struct forger forger;
     (void)state;
     begin(&forger);
     struct parts parts = parts_of(gateway, "POST");
-    parts.config.auth = RCPT_INTAKE_AUTH_HMAC_HEX;
+    parts.config.auth = RCPT_GATEWAY_AUTH_HMAC_HEX;
     parts.config.auth_name = name;
-    parts.config.custom = (struct rcpt_intake_custom){
+    parts.config.custom = (struct rcpt_gateway_custom){
         .id = id, .status = status, .statuses = &pair, .statuses_count = 1, .answer_code = 200};
     parts.body = print(&forger.signer,
                        "--real\r\n%s\"id\"\r\n\r\nA\r\n--real\r\n%s\"s\"\r\n\r\nok\r\n--real\r\n"
@@ -194,15 +194,15 @@ static void a_content_type_makes_no_form_of_a_signed_body(void **state)
 static void the_borders_of_a_signed_text_cannot_be_moved(void **state)
 {
     char gateway[] = "custom", id[] = "id", status[] = "s", word[] = "ok", value[] = "DELIVERED";
-    struct rcpt_intake_pair pair = {word, value, 1, 1};
+    struct rcpt_gateway_pair pair = {word, value, 1, 1};
     static char secret[] = "whsec_czNjcmV0LW9mLXRoZS1hY2NvdW50"; /* SECRET */
     struct forger forger;
     (void)state;
     begin(&forger);
     struct parts parts = parts_of(gateway, "POST");
     parts.secret = secret;
-    parts.config.auth = RCPT_INTAKE_AUTH_STANDARD;
-    parts.config.custom = (struct rcpt_intake_custom){
+    parts.config.auth = RCPT_GATEWAY_AUTH_STANDARD;
+    parts.config.custom = (struct rcpt_gateway_custom){
         .id = id, .status = status, .statuses = &pair, .statuses_count = 1, .answer_code = 200};
     char *mac = hmac_base64(&forger.signer, RCPT_SHA256,
                             "msg_1." SIGNED_AT ".id=A&s=ok&text=5.id=VICTIM&s=ok");
@@ -344,7 +344,7 @@ static void an_account_of_sns_has_a_topic(void **state)
     parts.query = "token=" SECRET;
     parts.body = "{\"Type\":\"Notification\",\"TopicArn\":\"" TOPIC "\",\"Message\":\"{}\"}";
     expect_refused(&forger, &parts);
-    assert_int_equal(forger.fixture.result.verdict, RCPT_INTAKE_BAD);
+    assert_int_equal(forger.fixture.result.verdict, RCPT_GATEWAY_BAD);
     end(&forger);
 }
 
@@ -374,7 +374,7 @@ static void a_certificate_is_of_the_topics_region_and_of_amazons_name(void **sta
         parts.body = print(&forger.signer, "%.*s%s%s", (int)(at - body), body, urls[index],
                            at + strlen(CERTIFICATE_URL));
         assert_true(send_parts(&forger.fixture, &forger.signer, &parts));
-        assert_int_equal(forger.fixture.result.verdict, RCPT_INTAKE_BAD); /* and is not fetched */
+        assert_int_equal(forger.fixture.result.verdict, RCPT_GATEWAY_BAD); /* and is not fetched */
     }
     end(&forger);
 }
@@ -442,7 +442,7 @@ static void a_copy_of_plivos_is_the_same_receipt(void **state)
     for (size_t index = 0; index < COUNT(bodies); index++) {
         parts.body = bodies[index];
         expect_in(&forger, &parts, "A");
-        const struct rcpt_intake_event *event = &forger.fixture.result.events[0];
+        const struct rcpt_gateway_event *event = &forger.fixture.result.events[0];
         assert_true(rcpt_text_is(event->event_id, "A:2"));
         assert_true(rcpt_text_is(event->status, "DELIVERED"));
         assert_true(rcpt_text_is(forger.fixture.result.replay_key, "12345"));
@@ -463,7 +463,7 @@ static void a_secret_is_no_verify_token(void **state)
     struct parts parts = parts_of(gateway, "GET");
     parts.query = "hub.mode=subscribe&hub.challenge=1&hub.verify_token=" SECRET;
     expect_refused(&forger, &parts);
-    parts.config.verify = RCPT_INTAKE_VERIFY_OFF;
+    parts.config.verify = RCPT_GATEWAY_VERIFY_OFF;
     expect_refused(&forger, &parts);
     end(&forger);
 }

@@ -44,7 +44,7 @@ static size_t letters_of(const struct fixture *fixture)
 {
     size_t count = 0;
     for (size_t index = 0; index < fixture->result.drop_count; index++)
-        count += fixture->result.drops[index].kind != RCPT_INTAKE_IGNORED;
+        count += fixture->result.drops[index].kind != RCPT_GATEWAY_IGNORED;
     return count;
 }
 
@@ -212,7 +212,7 @@ static void what_holds_nothing_is_no_letter(void **state)
     static const char *const bodies[] = {
         "", " \r\n", "{}", "[]", "[{}]", "{\"results\":null}", "{\"entry\":[]}", "[{\"msys\":{}}]"};
     size_t count;
-    const char *const *names = rcpt_intake_gateways(&count);
+    const char *const *names = rcpt_gateway_list(&count);
     struct fixture fixture;
     (void)state;
     fixture_init(&fixture);
@@ -427,7 +427,7 @@ static void what_persons_send_is_ignored_by_every_adapter(void **state)
         seen += strcmp(before, messages[index].gateway) != 0;
         before = messages[index].gateway;
     }
-    (void)rcpt_intake_gateways(&count);
+    (void)rcpt_gateway_list(&count);
     assert_int_equal(seen, count);
     fixture_fini(&fixture);
 }

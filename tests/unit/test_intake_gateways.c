@@ -12,7 +12,7 @@ static struct fixture *setup(struct fixture *fixture, const char *gateway)
     return fixture;
 }
 
-static void expect_drop(const struct fixture *fixture, enum rcpt_intake_drop_kind kind,
+static void expect_drop(const struct fixture *fixture, enum rcpt_gateway_drop_kind kind,
                         const char *reason)
 {
     assert_int_equal(fixture->result.drop_count, 1);
@@ -23,7 +23,7 @@ static void expect_drop(const struct fixture *fixture, enum rcpt_intake_drop_kin
 static void expect_event(const struct fixture *fixture, const char *status, const char *flag)
 {
     assert_int_equal(fixture->result.event_count, 1);
-    const struct rcpt_intake_event *event = &fixture->result.events[0];
+    const struct rcpt_gateway_event *event = &fixture->result.events[0];
     if (!rcpt_text_is(event->status, status))
         fail_msg("%.*s, not %s", (int)event->status.size, event->status.at, status);
     assert_int_equal(event->flag_count, flag != NULL);
@@ -88,7 +88,7 @@ static void a_word_that_aws_invents_is_unknown(void **state)
     (void)state;
     setup(&fixture, "aws_eum_sms");
     fixture_post(&fixture, JSON, "{\"eventType\":\"TEXT_TELEPORTED\",\"messageId\":\"m\"}");
-    expect_drop(&fixture, RCPT_INTAKE_UNMAPPED, "unknown_status");
+    expect_drop(&fixture, RCPT_GATEWAY_UNMAPPED, "unknown_status");
     fixture_post(&fixture, JSON, "{\"eventType\":\"RCS_READ\",\"messageId\":\"m\"}");
     expect_event(&fixture, "OPENED", NULL);
     fixture_fini(&fixture);
@@ -100,10 +100,10 @@ static void what_sns_carries_may_be_no_receipt(void **state)
                                 "\"Timestamp\":\"2025-10-18T12:10:35.000Z\",\"Message\":\"";
     static const struct {
         const char *message, *reason;
-        enum rcpt_intake_drop_kind kind;
+        enum rcpt_gateway_drop_kind kind;
     } messages[] = {
-        {"Successfully validated SNS topic", "notice", RCPT_INTAKE_IGNORED},
-        {"{\\\"eventType\\\":", "invalid_json", RCPT_INTAKE_REJECTED},
+        {"Successfully validated SNS topic", "notice", RCPT_GATEWAY_IGNORED},
+        {"{\\\"eventType\\\":", "invalid_json", RCPT_GATEWAY_REJECTED},
     };
     struct fixture fixture;
     (void)state;
@@ -129,7 +129,7 @@ static void a_recipient_of_ses_without_an_address_is_set_aside(void **state)
                  "{\"action\":\"failed\"}]}}");
     expect_event(&fixture, "BOUNCED_HARD", NULL);
     assert_true(rcpt_text_is(fixture.result.events[0].gateway_message_id, "m|a@b"));
-    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "missing_id");
+    expect_drop(&fixture, RCPT_GATEWAY_REJECTED, "missing_id");
     fixture_fini(&fixture);
 }
 
@@ -141,9 +141,9 @@ static void a_summary_of_sinch_without_recipients_belongs_to_no_message(void **s
     fixture_post(&fixture, JSON,
                  "{\"type\":\"delivery_report_sms\",\"batch_id\":\"b\",\"statuses\":["
                  "{\"status\":\"Delivered\",\"count\":2}]}");
-    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "summary_without_recipients");
+    expect_drop(&fixture, RCPT_GATEWAY_REJECTED, "summary_without_recipients");
     fixture_post(&fixture, JSON, "{\"type\":\"mo_text\",\"body\":\"hello\"}");
-    expect_drop(&fixture, RCPT_INTAKE_IGNORED, "inbound");
+    expect_drop(&fixture, RCPT_GATEWAY_IGNORED, "inbound");
     fixture_fini(&fixture);
 }
 
@@ -170,7 +170,7 @@ static void numbers_of_dartmedia_are_read_by_their_range(void **state)
         assert_true(rcpt_text_is(fixture.result.answer.body, "000"));
     }
     fixture_post(&fixture, FORM, "messageid=12345&status=gone");
-    expect_drop(&fixture, RCPT_INTAKE_UNMAPPED, "unknown_status");
+    expect_drop(&fixture, RCPT_GATEWAY_UNMAPPED, "unknown_status");
     fixture_fini(&fixture);
 }
 
@@ -285,13 +285,13 @@ static void a_gateway_of_ones_own_says_where_the_address_is(void **state)
 {
     static char custom[] = "custom", id[] = "/id", word[] = "/s", ip[] = "/from/ip",
                 read[] = "read", opened[] = "OPENED";
-    struct rcpt_intake_pair pairs[] = {{read, opened, 1, 1}};
-    struct rcpt_intake_account_config config = account_config(custom);
+    struct rcpt_gateway_pair pairs[] = {{read, opened, 1, 1}};
+    struct rcpt_gateway_account_config config = account_config(custom);
     struct rcpt_network_fault fault;
     struct rcpt_network_set *scanners = rcpt_network_set_parse("192.0.2.64/26", &fault);
     struct fixture fixture;
     (void)state;
-    config.custom = (struct rcpt_intake_custom){
+    config.custom = (struct rcpt_gateway_custom){
         .id = id, .status = word, .ip = ip, .statuses = pairs, .statuses_count = 1};
     fixture_init(&fixture);
     fixture_account(&fixture, &config);
@@ -309,18 +309,18 @@ static void a_gateway_of_ones_own_says_where_the_address_is(void **state)
 static void a_watermark_of_messenger_is_a_range_of_its_sender(void **state)
 {
     static char gateway[] = "fb_messenger";
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     struct fixture fixture;
     (void)state;
     setup(&fixture, gateway);
     fixture_post(&fixture, JSON, WATERMARK("\"sender\":{\"id\":\"5678\"},", "read"));
-    expect_drop(&fixture, RCPT_INTAKE_IGNORED, "range_receipt");
+    expect_drop(&fixture, RCPT_GATEWAY_IGNORED, "range_receipt");
     config.ranges = true;
     fixture_account(&fixture, &config);
     fixture_post(&fixture, JSON, WATERMARK("\"sender\":{\"id\":\"5678\"},", "read"));
     expect_event(&fixture, "OPENED", NULL);
-    struct rcpt_text json = rcpt_intake_event_json(fixture.account, &fixture.result.events[0],
-                                                   (struct rcpt_text){NULL, 0}, &fixture.arena);
+    struct rcpt_text json = rcpt_gateway_event_json(fixture.account, &fixture.result.events[0],
+                                                    (struct rcpt_text){NULL, 0}, &fixture.arena);
     assert_string_equal(rcpt_text_terminated(&fixture.arena, json),
                         "{\"recipient\":\"5678\",\"gateway\":\"acme\",\"gateway_status\":\"read\","
                         "\"status\":\"OPENED\",\"at\":\"2025-10-18T12:10:50Z\","
@@ -329,7 +329,7 @@ static void a_watermark_of_messenger_is_a_range_of_its_sender(void **state)
     fixture_post(&fixture, JSON, WATERMARK("\"sender\":{\"id\":\"5678\"},", "delivery"));
     expect_event(&fixture, "DELIVERED", NULL);
     fixture_post(&fixture, JSON, WATERMARK("", "read"));
-    expect_drop(&fixture, RCPT_INTAKE_UNKNOWN_FORM, "unknown_form");
+    expect_drop(&fixture, RCPT_GATEWAY_UNKNOWN_FORM, "unknown_form");
     fixture_fini(&fixture);
 }
 
@@ -337,16 +337,16 @@ static void a_custom_account_may_send_ranges(void **state)
 {
     static char gateway[] = "custom", status[] = "status", id[] = "id", recipient[] = "wa_id",
                 until[] = "read_until", name[] = "read", value[] = "OPENED";
-    static struct rcpt_intake_pair pairs[] = {{.name = name, .value = value}};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    static struct rcpt_gateway_pair pairs[] = {{.name = name, .value = value}};
+    struct rcpt_gateway_account_config config = account_config(gateway);
     struct fixture fixture;
     (void)state;
-    config.custom = (struct rcpt_intake_custom){.id = id,
-                                                .status = status,
-                                                .statuses = pairs,
-                                                .statuses_count = COUNT(pairs),
-                                                .recipient = recipient,
-                                                .until = until};
+    config.custom = (struct rcpt_gateway_custom){.id = id,
+                                                 .status = status,
+                                                 .statuses = pairs,
+                                                 .statuses_count = COUNT(pairs),
+                                                 .recipient = recipient,
+                                                 .until = until};
     config.ranges = true;
     fixture_init(&fixture);
     fixture_account(&fixture, &config);
@@ -357,7 +357,7 @@ static void a_custom_account_may_send_ranges(void **state)
     expect_event(&fixture, "OPENED", NULL);
     assert_int_equal(fixture.result.events[0].recipient.size, 0);
     fixture_get(&fixture, "?status=read&wa_id=491700000000&read_until=soon");
-    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "invalid_range");
+    expect_drop(&fixture, RCPT_GATEWAY_REJECTED, "invalid_range");
     fixture_fini(&fixture);
 }
 

@@ -134,13 +134,13 @@ static void test_a_rate_allows_bursts_of_two_seconds(void **state)
 static void test_observations_fall_into_the_bucket_whose_bound_they_reach(void **state)
 {
     (void)state;
-    struct rcpt_intake_histogram seen = {0};
-    rcpt_intake_observe(&seen, 0.0005);
-    rcpt_intake_observe(&seen, 0.0015);
-    rcpt_intake_observe(&seen, 10.5);
+    struct rcpt_gateway_histogram seen = {0};
+    rcpt_gateway_observe(&seen, 0.0005);
+    rcpt_gateway_observe(&seen, 0.0015);
+    rcpt_gateway_observe(&seen, 10.5);
     assert_int_equal(seen.buckets[0], 1);
     assert_int_equal(seen.buckets[2], 1);
-    assert_int_equal(seen.buckets[RCPT_INTAKE_BUCKETS], 1);
+    assert_int_equal(seen.buckets[RCPT_GATEWAY_BUCKETS], 1);
     assert_int_equal(seen.count, 3);
     assert_int_equal((int)(seen.sum * 1000), 10502);
 }
@@ -148,14 +148,14 @@ static void test_observations_fall_into_the_bucket_whose_bound_they_reach(void *
 static void test_codes_are_counted_each_and_the_rest_together(void **state)
 {
     (void)state;
-    struct rcpt_intake_stats stats = {0};
+    struct rcpt_gateway_stats stats = {0};
     uint64_t sum = 0;
     for (unsigned code = 0; code < 20; code++)
-        rcpt_intake_count_code(&stats, 200 + code);
-    rcpt_intake_count_code(&stats, 200);
+        rcpt_gateway_count_code(&stats, 200 + code);
+    rcpt_gateway_count_code(&stats, 200);
     assert_int_equal(stats.codes[0].code, 200);
     assert_int_equal(stats.codes[0].count, 2);
-    for (unsigned place = 0; place < RCPT_INTAKE_CODES; place++)
+    for (unsigned place = 0; place < RCPT_GATEWAY_CODES; place++)
         sum += stats.codes[place].count;
     assert_int_equal(sum, 21);
 }
@@ -176,13 +176,13 @@ static void test_an_unknown_word_is_shown_and_nothing_else_of_the_gateway(void *
                                          "a\nb",
                                          "abcdefghijklmnopqrstuvwxyz_123456"};
     (void)state;
-    struct rcpt_intake_stats stats = {0};
+    struct rcpt_gateway_stats stats = {0};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        rcpt_intake_note_unmapped(&stats, rcpt_text_of(words[i]));
+        rcpt_gateway_note_unmapped(&stats, rcpt_text_of(words[i]));
         assert_string_equal(stats.unmapped_sample, words[i]);
     }
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        rcpt_intake_note_unmapped(&stats, rcpt_text_of(others[i]));
+        rcpt_gateway_note_unmapped(&stats, rcpt_text_of(others[i]));
         assert_string_equal(stats.unmapped_sample, "other");
     }
 }

@@ -78,7 +78,7 @@ static void expect_event(struct sample *sample, const struct rcpt_node *expected
 
 static void expect_reply(struct sample *sample, const struct rcpt_node *reply)
 {
-    const struct rcpt_intake_answer *answer = &sample->fixture.result.answer;
+    const struct rcpt_gateway_answer *answer = &sample->fixture.result.answer;
     struct rcpt_text text = rcpt_node_text(reply);
     assert_int_equal(answer->code, 200);
     if (text.size > 4)
@@ -150,7 +150,7 @@ static void each_sample_gives_its_events(void **state)
 static void every_adapter_has_samples(void **state)
 {
     size_t count;
-    const char *const *names = rcpt_intake_gateways(&count);
+    const char *const *names = rcpt_gateway_list(&count);
     (void)state;
     for (size_t index = 0; index < count; index++) {
         char path[128];

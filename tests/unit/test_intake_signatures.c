@@ -15,7 +15,7 @@ static const char *const files[] = {"tests/signatures/vectors.json",
 /* A request that can be written to, so that bits can be turned over. */
 struct signed_request {
     const char *scheme, *gateway;
-    enum rcpt_intake_auth auth;
+    enum rcpt_gateway_auth auth;
     char *secrets[MAX_SECRETS];
     char *public_url;
     char *target; /* what follows public_url: "?a=b" */
@@ -40,10 +40,10 @@ static void make_account(struct judge *judge, const struct signed_request *reque
 {
     struct fixture *fixture = &judge->fixture;
     char *gateway = rcpt_strdup(request->gateway), header[] = "x-signature";
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     char id[] = "id", status[] = "status";
     struct rcpt_error error;
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     config.auth = request->auth;
     config.auth_name = header;
     config.custom.id = id;
@@ -58,8 +58,8 @@ static void make_account(struct judge *judge, const struct signed_request *reque
         config.secrets_count = 0;
         config.topic_arn = request->topic;
     }
-    rcpt_intake_account_free(fixture->account);
-    fixture->account = rcpt_intake_account_new(&config, fixture->ladder, &error);
+    rcpt_gateway_account_free(fixture->account);
+    fixture->account = rcpt_gateway_account_new(&config, fixture->ladder, &error);
     free(gateway);
 }
 
@@ -83,13 +83,13 @@ static void renew_account(struct judge *judge, const struct signed_request *requ
     make_account(judge, request);
 }
 
-static enum rcpt_intake_verdict verdict_of(struct judge *judge,
-                                           const struct signed_request *request)
+static enum rcpt_gateway_verdict verdict_of(struct judge *judge,
+                                            const struct signed_request *request)
 {
     struct fixture *fixture = &judge->fixture;
     renew_account(judge, request);
     if (fixture->account == NULL) /* a secret that is empty now */
-        return RCPT_INTAKE_BAD;
+        return RCPT_GATEWAY_BAD;
     rcpt_arena_reset(&fixture->arena, 1u << 20);
     fixture_request(fixture, request->method, rcpt_text_of(request->target),
                     (struct rcpt_text){request->body, request->body_size});
@@ -102,9 +102,9 @@ static enum rcpt_intake_verdict verdict_of(struct judge *judge,
 
 static void expect_accepted(struct judge *judge, const struct signed_request *request)
 {
-    enum rcpt_intake_verdict verdict = verdict_of(judge, request);
-    if (verdict != RCPT_INTAKE_VERIFIED)
-        fail_msg("%s is %s: %s", request->scheme, rcpt_intake_verdict_name(verdict),
+    enum rcpt_gateway_verdict verdict = verdict_of(judge, request);
+    if (verdict != RCPT_GATEWAY_VERIFIED)
+        fail_msg("%s is %s: %s", request->scheme, rcpt_gateway_verdict_name(verdict),
                  judge->fixture.result.verdict_reason);
     judge->vectors++;
 }
@@ -112,7 +112,7 @@ static void expect_accepted(struct judge *judge, const struct signed_request *re
 static bool is_accepted(struct judge *judge, const struct signed_request *request)
 {
     judge->changes++;
-    return verdict_of(judge, request) == RCPT_INTAKE_VERIFIED;
+    return verdict_of(judge, request) == RCPT_GATEWAY_VERIFIED;
 }
 
 /* %2B and %2b are one and the same. */
@@ -166,7 +166,7 @@ static void judge_request(struct judge *judge, struct signed_request *request, b
     request->secrets[1] = NULL;
     if (request->header_count > 0 && strcmp(request->header_names[0], "Content-Type") != 0) {
         request->header_names[0][0] = '!';
-        assert_int_equal(verdict_of(judge, request), RCPT_INTAKE_MISSING);
+        assert_int_equal(verdict_of(judge, request), RCPT_GATEWAY_MISSING);
     }
 }
 
@@ -271,8 +271,8 @@ static void judge_body_header(struct judge *judge, struct signed_request *reques
     if (rcpt_node_get(vector, "timestamp") != NULL)
         add_header(judge, request,
                    strcmp(gateway, "sendgrid") == 0 ? "X-Twilio-Email-Event-Webhook-Timestamp"
-                   : request->auth == RCPT_INTAKE_AUTH_TELNYX ? "telnyx-timestamp"
-                                                              : "svix-timestamp",
+                   : request->auth == RCPT_GATEWAY_AUTH_TELNYX ? "telnyx-timestamp"
+                                                               : "svix-timestamp",
                    text_of(judge, vector, "timestamp"));
     if (rcpt_node_get(vector, "id") != NULL)
         add_header(judge, request, "svix-id", text_of(judge, vector, "id"));
@@ -352,17 +352,17 @@ static void judge_vector(struct judge *judge, const struct rcpt_node *vector)
 {
     static const struct {
         const char *scheme, *gateway;
-        enum rcpt_intake_auth auth;
-    } bodies[] = {{"vonage-messages-jwt", "vonage_messages", RCPT_INTAKE_AUTH_GATEWAY},
-                  {"messagebird-jwt", "messagebird", RCPT_INTAKE_AUTH_GATEWAY},
-                  {"sendgrid-ecdsa", "sendgrid", RCPT_INTAKE_AUTH_GATEWAY},
-                  {"meta", "whatsapp_cloud", RCPT_INTAKE_AUTH_GATEWAY},
-                  {"viber", "viber", RCPT_INTAKE_AUTH_GATEWAY},
-                  {"line", "line", RCPT_INTAKE_AUTH_GATEWAY},
-                  {"svix", "custom", RCPT_INTAKE_AUTH_STANDARD},
-                  {"telnyx", "custom", RCPT_INTAKE_AUTH_TELNYX},
-                  {"hmac-hex", "custom", RCPT_INTAKE_AUTH_HMAC_HEX},
-                  {"hmac-base64", "custom", RCPT_INTAKE_AUTH_HMAC_BASE64}};
+        enum rcpt_gateway_auth auth;
+    } bodies[] = {{"vonage-messages-jwt", "vonage_messages", RCPT_GATEWAY_AUTH_GATEWAY},
+                  {"messagebird-jwt", "messagebird", RCPT_GATEWAY_AUTH_GATEWAY},
+                  {"sendgrid-ecdsa", "sendgrid", RCPT_GATEWAY_AUTH_GATEWAY},
+                  {"meta", "whatsapp_cloud", RCPT_GATEWAY_AUTH_GATEWAY},
+                  {"viber", "viber", RCPT_GATEWAY_AUTH_GATEWAY},
+                  {"line", "line", RCPT_GATEWAY_AUTH_GATEWAY},
+                  {"svix", "custom", RCPT_GATEWAY_AUTH_STANDARD},
+                  {"telnyx", "custom", RCPT_GATEWAY_AUTH_TELNYX},
+                  {"hmac-hex", "custom", RCPT_GATEWAY_AUTH_HMAC_HEX},
+                  {"hmac-base64", "custom", RCPT_GATEWAY_AUTH_HMAC_BASE64}};
     char *scheme = text_of(judge, vector, "scheme"), empty[] = "", post[] = "POST";
     struct signed_request request = {
         .scheme = scheme, .target = empty, .method = post, .body = empty};
@@ -440,8 +440,8 @@ static const struct rcpt_node *first_of_sns(struct judge *judge)
     return vector;
 }
 
-static enum rcpt_intake_verdict verdict_of_named(struct judge *judge, struct rcpt_text body,
-                                                 char *certificate, int64_t received_us)
+static enum rcpt_gateway_verdict verdict_of_named(struct judge *judge, struct rcpt_text body,
+                                                  char *certificate, int64_t received_us)
 {
     struct fixture *fixture = &judge->fixture;
     rcpt_arena_reset(&fixture->arena, 65536);
@@ -458,12 +458,12 @@ static void a_certificate_that_is_named_counts_while_it_is_valid(void **state)
     struct judge judge = {.vectors = 0};
     char topic[] = TOPIC;
     char gateway[] = "ses_sns", garbage[] = "-----BEGIN CERTIFICATE-----\n";
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     const int64_t century_us = INT64_C(3155760000) * 1000000;
     (void)state;
     fixture_init(&judge.fixture);
     rcpt_arena_init(&judge.arena, 1u << 20);
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     config.topic_arn = topic;
     fixture_account(&judge.fixture, &config);
     const struct rcpt_node *vector = first_of_sns(&judge);
@@ -473,16 +473,16 @@ static void a_certificate_that_is_named_counts_while_it_is_valid(void **state)
     struct rcpt_text evil = envelope_of(
         &judge, vector, RCPT_TEXT("\"SigningCertURL\":\"https://sns.evil.example/c.pem\","));
     struct rcpt_text unnamed = envelope_of(&judge, vector, RCPT_TEXT(""));
-    assert_int_equal(verdict_of_named(&judge, body, certificate, NOW_US), RCPT_INTAKE_VERIFIED);
-    assert_int_equal(verdict_of_named(&judge, body, garbage, NOW_US), RCPT_INTAKE_BAD);
+    assert_int_equal(verdict_of_named(&judge, body, certificate, NOW_US), RCPT_GATEWAY_VERIFIED);
+    assert_int_equal(verdict_of_named(&judge, body, garbage, NOW_US), RCPT_GATEWAY_BAD);
     assert_int_equal(verdict_of_named(&judge, body, certificate, NOW_US + century_us),
-                     RCPT_INTAKE_BAD);
-    assert_int_equal(verdict_of_named(&judge, body, certificate, 0), RCPT_INTAKE_BAD);
-    assert_int_equal(verdict_of_named(&judge, evil, certificate, NOW_US), RCPT_INTAKE_BAD);
+                     RCPT_GATEWAY_BAD);
+    assert_int_equal(verdict_of_named(&judge, body, certificate, 0), RCPT_GATEWAY_BAD);
+    assert_int_equal(verdict_of_named(&judge, evil, certificate, NOW_US), RCPT_GATEWAY_BAD);
     assert_string_equal(judge.fixture.result.verdict_reason, "SigningCertURL is not Amazon's");
-    assert_int_equal(verdict_of_named(&judge, unnamed, certificate, NOW_US), RCPT_INTAKE_BAD);
+    assert_int_equal(verdict_of_named(&judge, unnamed, certificate, NOW_US), RCPT_GATEWAY_BAD);
     assert_int_equal(verdict_of_named(&judge, RCPT_TEXT("{\"a\":1}"), certificate, NOW_US),
-                     RCPT_INTAKE_MISSING);
+                     RCPT_GATEWAY_MISSING);
     assert_int_equal(judge.fixture.result.answer.code, 401);
     rcpt_arena_fini(&judge.arena);
     fixture_fini(&judge.fixture);

@@ -8,59 +8,59 @@ static void tokens_hold_as_long_as_they_say(void **state)
 {
     static const struct {
         const char *token;
-        enum rcpt_intake_verdict verdict;
+        enum rcpt_gateway_verdict verdict;
     } tokens[] = {
         /* iat +0 s, exp +10 s */
         {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJpYXQiOjE3NjA3ODk0NDUsImV4cCI6MTc2MDc4OTQ1NSwic"
          "GF5bG9hZF9oYXNoIjoiZTA4MGRhNWYxMDJiYTYyNTRlYWE4MTcxODllMWVjNzc3ZDljMDg"
          "yZmI2ODU2Yjc0MGFjNzNkYmQ5YzVlYTZkOCJ9.VRvkzTvoc17cn4-SKdLWkQ4qaLFrR_d-"
          "2AB4V1dSTB0",
-         RCPT_INTAKE_VERIFIED},
+         RCPT_GATEWAY_VERIFIED},
         /* iat +0 s, exp -200 s */
         {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJpYXQiOjE3NjA3ODk0NDUsImV4cCI6MTc2MDc4OTI0NSwic"
          "GF5bG9hZF9oYXNoIjoiZTA4MGRhNWYxMDJiYTYyNTRlYWE4MTcxODllMWVjNzc3ZDljMDg"
          "yZmI2ODU2Yjc0MGFjNzNkYmQ5YzVlYTZkOCJ9.yshNJppe3AgWclXM45Y0VYJqG8ALsw3a"
          "tBhFPIWUkyA",
-         RCPT_INTAKE_VERIFIED},
+         RCPT_GATEWAY_VERIFIED},
         /* iat -1000 s, exp -400 s */
         {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJpYXQiOjE3NjA3ODg0NDUsImV4cCI6MTc2MDc4OTA0NSwic"
          "GF5bG9hZF9oYXNoIjoiZTA4MGRhNWYxMDJiYTYyNTRlYWE4MTcxODllMWVjNzc3ZDljMDg"
          "yZmI2ODU2Yjc0MGFjNzNkYmQ5YzVlYTZkOCJ9.FQUdvj9kKxNC9xGbz-cUj-TuncJnVhLv"
          "v4LDGq8VKv0",
-         RCPT_INTAKE_STALE},
+         RCPT_GATEWAY_STALE},
         /* iat +0 s, exp "x" */
         {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJpYXQiOjE3NjA3ODk0NDUsImV4cCI6IngiLCJwYXlsb2FkX"
          "2hhc2giOiJlMDgwZGE1ZjEwMmJhNjI1NGVhYTgxNzE4OWUxZWM3NzdkOWMwODJmYjY4NTZ"
          "iNzQwYWM3M2RiZDljNWVhNmQ4In0.1ZpJSeqwqcIbYsltEbkhTkRm5QOkoM0xMHw9bq5hR"
          "aA",
-         RCPT_INTAKE_STALE},
+         RCPT_GATEWAY_STALE},
         /* iat +0 s, nbf +400 s */
         {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJpYXQiOjE3NjA3ODk0NDUsIm5iZiI6MTc2MDc4OTg0NSwic"
          "GF5bG9hZF9oYXNoIjoiZTA4MGRhNWYxMDJiYTYyNTRlYWE4MTcxODllMWVjNzc3ZDljMDg"
          "yZmI2ODU2Yjc0MGFjNzNkYmQ5YzVlYTZkOCJ9.l0MZarfKXwE7Ln2oqKLsmeuIFDS1s_jM"
          "tnbsbVv1fdU",
-         RCPT_INTAKE_STALE},
+         RCPT_GATEWAY_STALE},
         /* nbf +200 s */
         {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJuYmYiOjE3NjA3ODk2NDUsInBheWxvYWRfaGFzaCI6ImUwO"
          "DBkYTVmMTAyYmE2MjU0ZWFhODE3MTg5ZTFlYzc3N2Q5YzA4MmZiNjg1NmI3NDBhYzczZGJ"
          "kOWM1ZWE2ZDgifQ.ANkkadGzwjnGfKTRAIIr8e7OacNwQ6bzsGwnvmB4V3k",
-         RCPT_INTAKE_VERIFIED},
+         RCPT_GATEWAY_VERIFIED},
         /* iat +0.25 s */
         {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJpYXQiOjE3NjA3ODk0NDUuMjUsInBheWxvYWRfaGFzaCI6I"
          "mUwODBkYTVmMTAyYmE2MjU0ZWFhODE3MTg5ZTFlYzc3N2Q5YzA4MmZiNjg1NmI3NDBhYzc"
          "zZGJkOWM1ZWE2ZDgifQ.oNW6AtI07bVBeGpkun2HuCC1l8edUcp5bSU4q_Kq57I",
-         RCPT_INTAKE_VERIFIED},
+         RCPT_GATEWAY_VERIFIED},
         /* no times */
         {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJwYXlsb2FkX2hhc2giOiJlMDgwZGE1ZjEwMmJhNjI1NGVhY"
          "TgxNzE4OWUxZWM3NzdkOWMwODJmYjY4NTZiNzQwYWM3M2RiZDljNWVhNmQ4In0.0hADZPA"
          "QlkHXoqdzoPkiZkJ3OxvOXxpnRi5rw0nGyyU",
-         RCPT_INTAKE_VERIFIED},
+         RCPT_GATEWAY_VERIFIED},
     };
     struct fixture fixture;
     char gateway[] = "vonage_messages", secret[] = "s", *secrets[] = {secret};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     (void)state;
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     config.secrets = secrets;
     config.secrets_count = 1;
     config.max_age_ms = 3600 * 1000;
@@ -80,9 +80,9 @@ static void a_token_without_algorithm_is_refused(void **state)
 {
     struct fixture fixture;
     char gateway[] = "vonage_messages", secret[] = "s", *secrets[] = {secret};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     (void)state;
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     config.secrets = secrets;
     config.secrets_count = 1;
     fixture_init(&fixture);
@@ -92,7 +92,7 @@ static void a_token_without_algorithm_is_refused(void **state)
     fixture_header(&fixture, RCPT_TEXT("Authorization"),
                    RCPT_TEXT("Bearer eyJhbGciOiJub25lIn0.eyJpYXQiOjE3NjA3ODk0NDF9."));
     fixture_adapt(&fixture);
-    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_BAD);
+    assert_int_equal(fixture.result.verdict, RCPT_GATEWAY_BAD);
     fixture_fini(&fixture);
 }
 
@@ -101,28 +101,28 @@ static void a_token_without_algorithm_is_refused(void **state)
 static void a_secret_may_stand_in_any_header_or_parameter(void **state)
 {
     static const struct {
-        enum rcpt_intake_auth auth;
+        enum rcpt_gateway_auth auth;
         const char *target, *header; /* NULL: no header */
-        enum rcpt_intake_verdict verdict;
+        enum rcpt_gateway_verdict verdict;
     } cases[] = {
-        {RCPT_INTAKE_AUTH_HEADER, "?a=b", "new secret", RCPT_INTAKE_VERIFIED},
-        {RCPT_INTAKE_AUTH_HEADER, "?a=b", "old secret", RCPT_INTAKE_VERIFIED},
-        {RCPT_INTAKE_AUTH_HEADER, "?a=b", "new secreT", RCPT_INTAKE_BAD},
-        {RCPT_INTAKE_AUTH_HEADER, "?a=b", "new secret2", RCPT_INTAKE_BAD},
-        {RCPT_INTAKE_AUTH_HEADER, "?a=b", "", RCPT_INTAKE_MISSING},
-        {RCPT_INTAKE_AUTH_HEADER, "?X-Key=new%20secret", NULL, RCPT_INTAKE_MISSING},
-        {RCPT_INTAKE_AUTH_QUERY, "?a=b&X-Key=new%20secret", NULL, RCPT_INTAKE_VERIFIED},
-        {RCPT_INTAKE_AUTH_QUERY, "?X-Key=old+secret", NULL, RCPT_INTAKE_VERIFIED},
-        {RCPT_INTAKE_AUTH_QUERY, "?X-Key=new%20secre", NULL, RCPT_INTAKE_BAD},
-        {RCPT_INTAKE_AUTH_QUERY, "?Other=new%20secret", NULL, RCPT_INTAKE_MISSING},
-        {RCPT_INTAKE_AUTH_QUERY, "?a=b", "new secret", RCPT_INTAKE_MISSING},
+        {RCPT_GATEWAY_AUTH_HEADER, "?a=b", "new secret", RCPT_GATEWAY_VERIFIED},
+        {RCPT_GATEWAY_AUTH_HEADER, "?a=b", "old secret", RCPT_GATEWAY_VERIFIED},
+        {RCPT_GATEWAY_AUTH_HEADER, "?a=b", "new secreT", RCPT_GATEWAY_BAD},
+        {RCPT_GATEWAY_AUTH_HEADER, "?a=b", "new secret2", RCPT_GATEWAY_BAD},
+        {RCPT_GATEWAY_AUTH_HEADER, "?a=b", "", RCPT_GATEWAY_MISSING},
+        {RCPT_GATEWAY_AUTH_HEADER, "?X-Key=new%20secret", NULL, RCPT_GATEWAY_MISSING},
+        {RCPT_GATEWAY_AUTH_QUERY, "?a=b&X-Key=new%20secret", NULL, RCPT_GATEWAY_VERIFIED},
+        {RCPT_GATEWAY_AUTH_QUERY, "?X-Key=old+secret", NULL, RCPT_GATEWAY_VERIFIED},
+        {RCPT_GATEWAY_AUTH_QUERY, "?X-Key=new%20secre", NULL, RCPT_GATEWAY_BAD},
+        {RCPT_GATEWAY_AUTH_QUERY, "?Other=new%20secret", NULL, RCPT_GATEWAY_MISSING},
+        {RCPT_GATEWAY_AUTH_QUERY, "?a=b", "new secret", RCPT_GATEWAY_MISSING},
     };
     struct fixture fixture;
     char gateway[] = "kannel", name[] = "X-Key", old[] = "old secret", new[] = "new secret";
     char *secrets[] = {new, old};
-    struct rcpt_intake_account_config config = account_config(gateway);
+    struct rcpt_gateway_account_config config = account_config(gateway);
     (void)state;
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     config.auth_name = name;
     config.secrets = secrets;
     config.secrets_count = 2;
@@ -145,8 +145,8 @@ static void a_secret_may_stand_in_any_header_or_parameter(void **state)
 static struct fixture *begin_signed(struct fixture *fixture, char *gateway)
 {
     static char secret[] = "s3cret", *secrets[] = {secret};
-    struct rcpt_intake_account_config config = account_config(gateway);
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    struct rcpt_gateway_account_config config = account_config(gateway);
+    config.verify = RCPT_GATEWAY_VERIFY_REQUIRED;
     config.secrets = secrets;
     config.secrets_count = 1;
     fixture_init(fixture);
@@ -154,7 +154,7 @@ static struct fixture *begin_signed(struct fixture *fixture, char *gateway)
     return fixture;
 }
 
-static void expect_refusal(const struct fixture *fixture, enum rcpt_intake_verdict verdict,
+static void expect_refusal(const struct fixture *fixture, enum rcpt_gateway_verdict verdict,
                            unsigned code)
 {
     assert_int_equal(fixture->result.verdict, verdict);
@@ -173,7 +173,7 @@ static void a_token_that_is_none_is_refused(void **state)
     fixture_request(&fixture, "POST", RCPT_TEXT(""), RCPT_TEXT("{}"));
     fixture_header(&fixture, RCPT_TEXT("Authorization"), RCPT_TEXT("Bearer nodots"));
     fixture_adapt(&fixture);
-    expect_refusal(&fixture, RCPT_INTAKE_BAD, 403);
+    expect_refusal(&fixture, RCPT_GATEWAY_BAD, 403);
     for (size_t index = 0; index < COUNT(fillings); index++) {
         char *filling = rcpt_malloc(fillings[index]);
         memset(filling, ' ', fillings[index]);
@@ -192,7 +192,7 @@ static void a_token_that_is_none_is_refused(void **state)
                                       rcpt_base64url(mac, arena)));
         fixture_adapt(&fixture);
         assert_int_equal(fixture.result.verdict,
-                         index == 0 ? RCPT_INTAKE_VERIFIED : RCPT_INTAKE_BAD);
+                         index == 0 ? RCPT_GATEWAY_VERIFIED : RCPT_GATEWAY_BAD);
         free(filling);
     }
     fixture_fini(&fixture);
@@ -216,16 +216,16 @@ static void members_of_json_are_signed_like_parameters(void **state)
              "\"price\":0.05}",
              sig);
     fixture_post(&fixture, "application/json", body);
-    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_VERIFIED);
+    assert_int_equal(fixture.result.verdict, RCPT_GATEWAY_VERIFIED);
     assert_int_equal(fixture.result.event_count, 1);
     assert_true(rcpt_text_is(fixture.result.events[0].gateway_message_id, "m1"));
     body[strlen(body) - 2] = '6';
     fixture_post(&fixture, "application/json", body);
-    expect_refusal(&fixture, RCPT_INTAKE_BAD, 403);
+    expect_refusal(&fixture, RCPT_GATEWAY_BAD, 403);
     fixture_post(&fixture, "application/json", "[{\"messageId\":\"m1\"}]");
-    expect_refusal(&fixture, RCPT_INTAKE_MISSING, 401);
+    expect_refusal(&fixture, RCPT_GATEWAY_MISSING, 401);
     fixture_post(&fixture, "application/json", "{\"messageId\":");
-    expect_refusal(&fixture, RCPT_INTAKE_MISSING, 401);
+    expect_refusal(&fixture, RCPT_GATEWAY_MISSING, 401);
     fixture_fini(&fixture);
 }
 
@@ -244,13 +244,13 @@ static void a_form_of_mailgun_carries_its_signature(void **state)
     snprintf(body, sizeof(body), "event=delivered&timestamp=1760789441&token=tok&signature=%s",
              sig);
     fixture_post(&fixture, "application/x-www-form-urlencoded", body);
-    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_VERIFIED);
+    assert_int_equal(fixture.result.verdict, RCPT_GATEWAY_VERIFIED);
     assert_true(rcpt_text_is(fixture.result.replay_key, "tok"));
     body[strlen("event=delivered&timestamp=")] = '2';
     fixture_post(&fixture, "application/x-www-form-urlencoded", body);
-    expect_refusal(&fixture, RCPT_INTAKE_BAD, 403);
+    expect_refusal(&fixture, RCPT_GATEWAY_BAD, 403);
     fixture_post(&fixture, "application/x-www-form-urlencoded", "event=delivered");
-    expect_refusal(&fixture, RCPT_INTAKE_MISSING, 401);
+    expect_refusal(&fixture, RCPT_GATEWAY_MISSING, 401);
     fixture_fini(&fixture);
 }
 
@@ -264,7 +264,7 @@ static void wrong_credentials_of_postmark_get_401(void **state)
     fixture_request(&fixture, "POST", RCPT_TEXT(""), RCPT_TEXT("{\"RecordType\":\"Open\"}"));
     fixture_header(&fixture, RCPT_TEXT("Authorization"), RCPT_TEXT("Bearer other"));
     fixture_adapt(&fixture);
-    expect_refusal(&fixture, RCPT_INTAKE_BAD, 401);
+    expect_refusal(&fixture, RCPT_GATEWAY_BAD, 401);
     fixture_fini(&fixture);
 }
 

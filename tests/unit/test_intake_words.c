@@ -170,7 +170,7 @@ static void the_field_that_says_most_decides(void **state)
         if (fixture.result.event_count != 1)
             fail_msg("%s: %zu events of %s", receipts[index].gateway, fixture.result.event_count,
                      receipts[index].body);
-        const struct rcpt_intake_event *event = &fixture.result.events[0];
+        const struct rcpt_gateway_event *event = &fixture.result.events[0];
         const char *class = event->reason_class != NULL ? event->reason_class : "none";
         if (!rcpt_text_is(event->status, receipts[index].status) ||
             strcmp(class, receipts[index].class != NULL ? receipts[index].class : "none") != 0)
@@ -243,7 +243,7 @@ static void what_is_called_no_spam_is_no_complaint(void **state)
         fixture_gateway(&fixture, reports[index].gateway);
         fixture_post(&fixture, JSON, reports[index].body);
         assert_int_equal(fixture.result.event_count, 1);
-        const struct rcpt_intake_event *event = &fixture.result.events[0];
+        const struct rcpt_gateway_event *event = &fixture.result.events[0];
         assert_true(rcpt_text_is(event->status, "DELIVERED"));
         if ((event->flag_count == 1) != reports[index].complains)
             fail_msg("%s: %u flags of %s", reports[index].gateway, event->flag_count,

@@ -14,10 +14,10 @@ struct actions;
 /* Whether pipelines subscribe to transitions with this configuration. */
 bool actions_want(const struct rcpt_config *config);
 /* Subscribes to transitions. Before receipts_start. */
-struct actions *actions_new(struct app_context *context, struct receipts *receipts);
+struct actions *actions_new(struct host_context *context, struct receipts *receipts);
 /* Does nothing without pipelines. */
 RCPT_MUST_CHECK bool actions_start(struct actions *module, struct rcpt_error *error);
-/* Stops claiming; calls in flight end, then it calls app_check_drain. */
+/* Stops claiming; calls in flight end, then it calls host_check_drain. */
 void actions_stop(struct actions *module);
 /* A new set of actions takes over, made from the present configuration. */
 RCPT_MUST_CHECK bool actions_reload(struct actions *module, struct rcpt_error *error);

@@ -217,7 +217,7 @@ struct rcpt_config {
         int64_t retention_ms; /* dead_letters.retention; 0: they are not deleted */
     } dead_letters;
     struct {
-        struct rcpt_intake_account_config *accounts; /* intake.accounts */
+        struct rcpt_gateway_account_config *accounts; /* intake.accounts */
         size_t accounts_count;
         bool enabled;                          /* intake.enabled: beside `run` in one process */
         char *listen;                          /* intake.listen */

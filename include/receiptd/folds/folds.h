@@ -13,14 +13,14 @@ void folds_want(const struct rcpt_config *config, struct transition_wants *wants
 char *folds_rules_text(const struct rcpt_config *config);
 /* Subscribes to transitions, and asks over the control connection whether earlier rules have left
  * work. Call before receipts_start. */
-struct folds *folds_new(struct app_context *context, struct receipts *receipts);
+struct folds *folds_new(struct host_context *context, struct receipts *receipts);
 void folds_start(struct folds *folds); /* nothing without a rule in the configuration */
 void folds_apply_config(struct folds *folds, bool rules_changed); /* after a reload */
 /* Why folds do not work; NULL: they do, or there are none. */
 const char *folds_reason(const struct folds *folds);
-void folds_stop(struct folds *folds); /* what is in flight ends, then app_check_drain */
+void folds_stop(struct folds *folds); /* what is in flight ends, then host_check_drain */
 bool folds_are_settled(const struct folds *folds);
-void folds_close(struct folds *folds); /* app_closed says when */
+void folds_close(struct folds *folds); /* host_closed says when */
 void folds_free(struct folds *folds);
 
 #endif

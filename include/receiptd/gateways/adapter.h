@@ -1,6 +1,6 @@
 /* The pure half of the intake: one HTTP request as plain data in, receipts in our words out.
  *
- * An account is one gateway's configured endpoint. rcpt_intake_adapt verifies a request, reads it
+ * An account is one gateway's configured endpoint. rcpt_gateway_adapt verifies a request, reads it
  * with the gateway's adapter and returns the answer. It opens no socket and no file and knows no
  * clock: the time of receipt comes with the request. The result asks the caller for everything that
  * needs the outside: the certificate of an SNS message, keys that were seen before, the alias
@@ -22,44 +22,44 @@
 
 /* ---- accounts ---- */
 
-enum rcpt_intake_verify {
-    RCPT_INTAKE_VERIFY_REQUIRED, /* a request without valid credentials is refused */
-    RCPT_INTAKE_VERIFY_OPTIONAL, /* … without any is taken, with wrong ones refused */
-    RCPT_INTAKE_VERIFY_OFF,
+enum rcpt_gateway_verify {
+    RCPT_GATEWAY_VERIFY_REQUIRED, /* a request without valid credentials is refused */
+    RCPT_GATEWAY_VERIFY_OPTIONAL, /* … without any is taken, with wrong ones refused */
+    RCPT_GATEWAY_VERIFY_OFF,
 };
 
-enum rcpt_intake_auth {
-    RCPT_INTAKE_AUTH_GATEWAY, /* what this gateway does; one that signs nothing: SHARED */
-    RCPT_INTAKE_AUTH_SHARED,  /* BASIC, BEARER, ?token= or the last segment of the path */
-    RCPT_INTAKE_AUTH_BASIC,   /* the secret is user:password, or the password alone */
-    RCPT_INTAKE_AUTH_BEARER,
-    RCPT_INTAKE_AUTH_HEADER,      /* the header auth_name is the secret */
-    RCPT_INTAKE_AUTH_QUERY,       /* the parameter auth_name is the secret */
-    RCPT_INTAKE_AUTH_HMAC_HEX,    /* header auth_name: hex HMAC-SHA256 of the body … */
-    RCPT_INTAKE_AUTH_HMAC_BASE64, /* … or in base64 */
-    RCPT_INTAKE_AUTH_STANDARD,    /* Standard Webhooks and Svix */
-    RCPT_INTAKE_AUTH_TELNYX,      /* Ed25519; the secret is the public key */
-    RCPT_INTAKE_AUTH_URL_HMAC,    /* ?sig= signs the parameter auth_name: the message id */
-    RCPT_INTAKE_AUTH_ADDRESS,     /* `allow` alone */
+enum rcpt_gateway_auth {
+    RCPT_GATEWAY_AUTH_GATEWAY, /* what this gateway does; one that signs nothing: SHARED */
+    RCPT_GATEWAY_AUTH_SHARED,  /* BASIC, BEARER, ?token= or the last segment of the path */
+    RCPT_GATEWAY_AUTH_BASIC,   /* the secret is user:password, or the password alone */
+    RCPT_GATEWAY_AUTH_BEARER,
+    RCPT_GATEWAY_AUTH_HEADER,      /* the header auth_name is the secret */
+    RCPT_GATEWAY_AUTH_QUERY,       /* the parameter auth_name is the secret */
+    RCPT_GATEWAY_AUTH_HMAC_HEX,    /* header auth_name: hex HMAC-SHA256 of the body … */
+    RCPT_GATEWAY_AUTH_HMAC_BASE64, /* … or in base64 */
+    RCPT_GATEWAY_AUTH_STANDARD,    /* Standard Webhooks and Svix */
+    RCPT_GATEWAY_AUTH_TELNYX,      /* Ed25519; the secret is the public key */
+    RCPT_GATEWAY_AUTH_URL_HMAC,    /* ?sig= signs the parameter auth_name: the message id */
+    RCPT_GATEWAY_AUTH_ADDRESS,     /* `allow` alone */
 };
 
-enum rcpt_intake_time {
-    RCPT_INTAKE_TIME_AUTO,  /* RFC 3339, the same without zone, or epoch in s or ms */
-    RCPT_INTAKE_TIME_SHORT, /* YYMMDDhhmm, YYMMDDhhmmss, YYYYMMDDhhmm or YYYYMMDDhhmmss */
+enum rcpt_gateway_time {
+    RCPT_GATEWAY_TIME_AUTO,  /* RFC 3339, the same without zone, or epoch in s or ms */
+    RCPT_GATEWAY_TIME_SHORT, /* YYMMDDhhmm, YYMMDDhhmmss, YYYYMMDDhhmm or YYYYMMDDhhmmss */
 };
 
 /* The digest of Vonage's SMS signatures, which is chosen in Vonage's dashboard. */
-enum rcpt_intake_digest {
-    RCPT_INTAKE_DIGEST_ANY,
-    RCPT_INTAKE_DIGEST_MD5HASH, /* of parameters and secret; the others are HMACs */
-    RCPT_INTAKE_DIGEST_MD5,
-    RCPT_INTAKE_DIGEST_SHA1,
-    RCPT_INTAKE_DIGEST_SHA256,
-    RCPT_INTAKE_DIGEST_SHA512,
+enum rcpt_gateway_digest {
+    RCPT_GATEWAY_DIGEST_ANY,
+    RCPT_GATEWAY_DIGEST_MD5HASH, /* of parameters and secret; the others are HMACs */
+    RCPT_GATEWAY_DIGEST_MD5,
+    RCPT_GATEWAY_DIGEST_SHA1,
+    RCPT_GATEWAY_DIGEST_SHA256,
+    RCPT_GATEWAY_DIGEST_SHA512,
 };
 
 /* A pair of the map `custom.statuses`: the gateway's word and its meaning. */
-struct rcpt_intake_pair {
+struct rcpt_gateway_pair {
     char *name;
     char *value;
     unsigned line, column; /* in the file, for errors */
@@ -68,16 +68,16 @@ struct rcpt_intake_pair {
 /* `gateway: custom`: the places of values in a request. The texts are templates, see
  * docs/gateways.md: "/a/b" (JSON), "key" (form, query or JSON member), "?key" (query), "@name"
  * (header). Several of them may stand in braces with text between. NULL: not given. */
-struct rcpt_intake_custom {
+struct rcpt_gateway_custom {
     char *json_in; /* form or query parameter that holds the JSON */
     char *items;   /* path of what is one receipt each; NULL: the request is one */
     char *id;
     char *message_id;
     char *status;
-    struct rcpt_intake_pair *statuses;
+    struct rcpt_gateway_pair *statuses;
     unsigned statuses_count;
     char *at;
-    enum rcpt_intake_time time_format;
+    enum rcpt_gateway_time time_format;
     char *reason, *event_id, *campaign_id, *channel, *part, *parts, *client_ref, *ip;
     char *recipient, *until; /* of a receipt without an id */
     unsigned answer_code;
@@ -85,12 +85,12 @@ struct rcpt_intake_custom {
 };
 
 /* An entry of intake.accounts, as the configuration holds it. */
-struct rcpt_intake_account_config {
+struct rcpt_gateway_account_config {
     char *name;    /* /dlr/NAME */
     char *gateway; /* an adapter's name, or "custom" */
     char *org_id;
-    enum rcpt_intake_verify verify;
-    enum rcpt_intake_auth auth;
+    enum rcpt_gateway_verify verify;
+    enum rcpt_gateway_auth auth;
     char *auth_name;
     char **secrets; /* all are valid at once, so that they can be rotated */
     unsigned secrets_count;
@@ -99,10 +99,10 @@ struct rcpt_intake_account_config {
     char *topic_arn;     /* SNS: only this topic; NULL: any, with verify: off only */
     char **certificates; /* SNS: in PEM, instead of those that messages name */
     unsigned certificates_count;
-    enum rcpt_intake_digest digest; /* Vonage SMS */
-    bool plivo_v2;                  /* also Plivo's V2, which covers no parameter */
-    bool unsigned_ids;              /* URL and headers count, though no signature covers them */
-    char **allow;                   /* addresses or networks (CIDR) that may send; none: all */
+    enum rcpt_gateway_digest digest; /* Vonage SMS */
+    bool plivo_v2;                   /* also Plivo's V2, which covers no parameter */
+    bool unsigned_ids;               /* URL and headers count, though no signature covers them */
+    char **allow;                    /* addresses or networks (CIDR) that may send; none: all */
     unsigned allow_count;
     int64_t max_age_ms; /* signatures that carry a time: older ones are stale; 0: any age */
     char *message_id, *campaign_id; /* templates: our ids where the request carries them */
@@ -110,37 +110,37 @@ struct rcpt_intake_account_config {
     unsigned id_forms_count;
     char *channel;   /* instead of the adapter's */
     char *time_zone; /* "+05:30" or "Europe/Berlin": zone of times that carry none */
-    struct rcpt_intake_custom custom;
+    struct rcpt_gateway_custom custom;
     bool ranges; /* inbox.columns.recipient is set; no key of the account */
 };
 
-struct rcpt_intake_account;
+struct rcpt_gateway_account;
 
 /* Checks the entry and copies its values. Errors are FATAL with EX_CONFIG, and name the account,
  * the key and the remedy; a gateway's name comes with the nearest known one. The ladder is borrowed
  * for as long as the account lives: every status in a result is in it. */
-RCPT_MUST_CHECK struct rcpt_intake_account *rcpt_intake_account_new(
-    const struct rcpt_intake_account_config *config, const struct rcpt_ladder *ladder,
+RCPT_MUST_CHECK struct rcpt_gateway_account *rcpt_gateway_account_new(
+    const struct rcpt_gateway_account_config *config, const struct rcpt_ladder *ladder,
     struct rcpt_error *error);
-void rcpt_intake_account_free(struct rcpt_intake_account *account);
-const char *rcpt_intake_account_name(const struct rcpt_intake_account *account);
-const char *rcpt_intake_account_gateway(const struct rcpt_intake_account *account);
+void rcpt_gateway_account_free(struct rcpt_gateway_account *account);
+const char *rcpt_gateway_account_name(const struct rcpt_gateway_account *account);
+const char *rcpt_gateway_account_gateway(const struct rcpt_gateway_account *account);
 
 /* Names of the built-in adapters, sorted; "custom" is not among them. */
-const char *const *rcpt_intake_gateways(size_t *count);
+const char *const *rcpt_gateway_list(size_t *count);
 
 /* ---- a request ---- */
 
-struct rcpt_intake_header {
+struct rcpt_gateway_header {
     struct rcpt_text name; /* any case */
     struct rcpt_text value;
 };
 
-struct rcpt_intake_request {
+struct rcpt_gateway_request {
     struct rcpt_text method; /* "POST" */
     struct rcpt_text tail;   /* what follows /dlr/NAME in the path, as sent: "", "/x/y" */
     struct rcpt_text query;  /* behind the ?, as sent; at == NULL: there was none */
-    const struct rcpt_intake_header *headers;
+    const struct rcpt_gateway_header *headers;
     size_t header_count;
     struct rcpt_text body;   /* as signed: no longer chunked or zipped */
     struct rcpt_text source; /* address of the sender as text, without port */
@@ -156,22 +156,22 @@ struct rcpt_intake_request {
 
 /* ---- what comes out ---- */
 
-enum rcpt_intake_verdict {
-    RCPT_INTAKE_VERIFIED,
-    RCPT_INTAKE_UNVERIFIED,        /* and that is allowed: off, optional, or an empty probe */
-    RCPT_INTAKE_MISSING,           /* no credentials: refuse */
-    RCPT_INTAKE_BAD,               /* wrong ones: refuse */
-    RCPT_INTAKE_STALE,             /* right, but older than max_age: refuse */
-    RCPT_INTAKE_NEEDS_CERTIFICATE, /* fetch `certificate_url` (it is the provider's), adapt again */
-    RCPT_INTAKE_VERDICT__COUNT,
+enum rcpt_gateway_verdict {
+    RCPT_GATEWAY_VERIFIED,
+    RCPT_GATEWAY_UNVERIFIED,        /* and that is allowed: off, optional, or an empty probe */
+    RCPT_GATEWAY_MISSING,           /* no credentials: refuse */
+    RCPT_GATEWAY_BAD,               /* wrong ones: refuse */
+    RCPT_GATEWAY_STALE,             /* right, but older than max_age: refuse */
+    RCPT_GATEWAY_NEEDS_CERTIFICATE, /* fetch the provider's `certificate_url`, adapt again */
+    RCPT_GATEWAY_VERDICT__COUNT,
 };
 
-const char *rcpt_intake_verdict_name(
-    enum rcpt_intake_verdict verdict); /* "verified", "missing" … */
+const char *rcpt_gateway_verdict_name(
+    enum rcpt_gateway_verdict verdict); /* "verified", "missing" … */
 
-#define RCPT_INTAKE_MAX_FLAGS 4
+#define RCPT_GATEWAY_MAX_FLAGS 4
 
-struct rcpt_intake_event {
+struct rcpt_gateway_event {
     /* Our id, if the request carries it. If it is empty, look gateway_message_id up in the aliases
      * of this account; without an alias, use it as message id. */
     struct rcpt_text message_id;
@@ -186,37 +186,37 @@ struct rcpt_intake_event {
     int64_t at_us;
     struct rcpt_text gateway_at; /* 2025-10-18T12:10:29, when the zone is unknown */
     struct rcpt_text campaign_id, channel, reason, event_id, client_ref;
-    const char *reason_class;                      /* of a failure: reason.h; NULL: it is none */
-    struct rcpt_text link, cost;                   /* what was clicked; price as sent */
-    struct rcpt_text flags[RCPT_INTAKE_MAX_FLAGS]; /* names in the ladder */
+    const char *reason_class;                       /* of a failure: reason.h; NULL: it is none */
+    struct rcpt_text link, cost;                    /* what was clicked; price as sent */
+    struct rcpt_text flags[RCPT_GATEWAY_MAX_FLAGS]; /* names in the ladder */
     unsigned flag_count;
     unsigned part, parts; /* which, from 1, of how many; 0: unknown */
 };
 
-enum rcpt_intake_drop_kind {
-    RCPT_INTAKE_IGNORED,  /* no receipt: a ping, an inbound message, a status of no interest */
-    RCPT_INTAKE_UNMAPPED, /* a status that no table knows: count it, keep a sample of `status` */
-    RCPT_INTAKE_REJECTED, /* cannot be understood or attributed: dead letter with `reason` */
-    RCPT_INTAKE_UNKNOWN_FORM, /* may be a receipt, and nothing of one was found: as above */
-    RCPT_INTAKE_DROP__COUNT,
+enum rcpt_gateway_drop_kind {
+    RCPT_GATEWAY_IGNORED,  /* no receipt: a ping, an inbound message, a status of no interest */
+    RCPT_GATEWAY_UNMAPPED, /* a status that no table knows: count it, keep a sample of `status` */
+    RCPT_GATEWAY_REJECTED, /* cannot be understood or attributed: dead letter with `reason` */
+    RCPT_GATEWAY_UNKNOWN_FORM, /* may be a receipt, and nothing of one was found: as above */
+    RCPT_GATEWAY_DROP__COUNT,
 };
 
-struct rcpt_intake_drop {
-    enum rcpt_intake_drop_kind kind;
+struct rcpt_gateway_drop {
+    enum rcpt_gateway_drop_kind kind;
     const char *reason;      /* static: "invalid_json", "missing_id", "unknown_status", … */
     struct rcpt_text status; /* the gateway's word, where there is one */
     struct rcpt_text raw;    /* the bytes; may hold personal data */
 };
 
-struct rcpt_intake_answer {
+struct rcpt_gateway_answer {
     unsigned code;
     const char *content_type;     /* NULL: no body */
     struct rcpt_text body;        /* in the arena, the account or static */
     const char *www_authenticate; /* NULL, or the value of that header */
 };
 
-struct rcpt_intake_result {
-    enum rcpt_intake_verdict verdict;
+struct rcpt_gateway_result {
+    enum rcpt_gateway_verdict verdict;
     /* static, for logs: "no header X-Twilio-Signature"; never a value */
     const char *verdict_reason;
     /* The caller remembers this key for max_age, per account, once Kafka has acknowledged
@@ -226,26 +226,26 @@ struct rcpt_intake_result {
     const char *certificate_url; /* for NEEDS_CERTIFICATE */
     const char *confirm_url;     /* GET this once (SNS subscription); NULL: nothing to confirm */
 
-    const struct rcpt_intake_event *events;
+    const struct rcpt_gateway_event *events;
     size_t event_count;
-    const struct rcpt_intake_drop *drops;
+    const struct rcpt_gateway_drop *drops;
     size_t drop_count;
 
     /* The answer to send once Kafka has acknowledged all events and dead letters; for refused
      * requests at once. If Kafka does not acknowledge, the caller answers 503 instead. */
-    struct rcpt_intake_answer answer;
+    struct rcpt_gateway_answer answer;
 };
 
 /* Never fails: faults are in the result, which lives in the arena and points into the request.
  * Refused requests have no events and no drops. */
-void rcpt_intake_adapt(const struct rcpt_intake_account *account,
-                       const struct rcpt_intake_request *request, struct rcpt_arena *arena,
-                       struct rcpt_intake_result *result);
+void rcpt_gateway_adapt(const struct rcpt_gateway_account *account,
+                        const struct rcpt_gateway_request *request, struct rcpt_arena *arena,
+                        struct rcpt_gateway_result *result);
 
 /* The event as one JSON object, the form in which it goes to the topic. `message_id` is the id that
  * routing has found. Memory from the arena. */
-struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *account,
-                                        const struct rcpt_intake_event *event,
-                                        struct rcpt_text message_id, struct rcpt_arena *arena);
+struct rcpt_text rcpt_gateway_event_json(const struct rcpt_gateway_account *account,
+                                         const struct rcpt_gateway_event *event,
+                                         struct rcpt_text message_id, struct rcpt_arena *arena);
 
 #endif

@@ -2,7 +2,7 @@
  * tracer, the name of the instance, and the owner's callbacks.
  *
  * The owner (run.c) fills it and outlives all modules; modules keep a pointer. Modules never learn
- * who owns the process: they call app_fail() and its like, which go to the owner's callbacks. Work
+ * who owns the process: they call host_fail() and its like, which go to the owner's callbacks. Work
  * that is due every 50 ms registers a ticker. Call from the loop's thread only. Private to this
  * daemon.
  */
@@ -17,128 +17,127 @@
 #include "receiptd/postgres/connection.h"
 #include "receiptd/trace/tracer.h"
 
-#define APP_REASON_BYTES   800u /* an error with its hint */
-#define APP_MOST_REASONS   10u
-#define APP_TICK_MS        50
-#define APP_INSTANCE_BYTES 80u
+#define HOST_REASON_BYTES   800u /* an error with its hint */
+#define HOST_MOST_REASONS   10u
+#define HOST_TICK_MS        50
+#define HOST_INSTANCE_BYTES 80u
 
-struct app_host { /* callbacks of the owner; `owner` is their first argument */
+struct host_hooks { /* callbacks of the owner; `owner` is their first argument */
     void *owner;
     void (*fail)(void *owner, const struct rcpt_error *error);
     void (*update_readiness)(void *owner);
     void (*check_drain)(void *owner);
-    unsigned (*reasons)(const void *owner, const char *reasons[APP_MOST_REASONS]);
+    unsigned (*reasons)(const void *owner, const char *reasons[HOST_MOST_REASONS]);
 };
 
-/* The life of the process, in this order. The owner sets it by app_enter(). */
-enum app_phase {
-    APP_STARTING, /* modules start one after the other; a failure stops the process */
-    APP_RUNNING,  /* until a signal or a fatal error */
-    APP_STOPPING, /* nothing more is taken in; what is in flight settles, the group is left; at most
-                     shutdown.deadline */
-    APP_CLOSING,  /* everything has settled: connections and handles close */
-    APP_CLOSED,   /* the loop is empty */
-    APP_PHASE__COUNT,
+/* The life of the process, in this order. The owner sets it by host_enter(). */
+enum host_phase {
+    HOST_STARTING, /* modules start one after the other; a failure stops the process */
+    HOST_RUNNING,  /* until a signal or a fatal error */
+    HOST_STOPPING, /* work in flight settles, the group is left; at most shutdown.deadline */
+    HOST_CLOSING,  /* everything has settled: connections and handles close */
+    HOST_CLOSED,   /* the loop is empty */
+    HOST_PHASE__COUNT,
 };
 
-/* Called every APP_TICK_MS from registration to the end, in the order of registration. */
-struct app_ticker {
+/* Called every HOST_TICK_MS from registration to the end, in the order of registration. */
+struct host_ticker {
     void (*tick)(void *context);
     void *context;
-    struct app_ticker *next;
+    struct host_ticker *next;
 };
 
-struct app_context {
+struct host_context {
     uv_loop_t *loop;
     struct rcpt_config *config; /* a reload exchanges single values */
     const char *config_path;
     struct rcpt_metrics *metrics;
     struct rcpt_tracer *tracer; /* NULL: nothing is traced */
-    struct app_host host;
+    struct host_hooks host;
     struct rcpt_pg_lineage lineage; /* of the database */
     bool recalled; /* the lineage has what Kafka remembers: nothing is read or written before */
     struct rcpt_outage *database; /* shared by all connections to PostgreSQL */
     struct rcpt_pg_peers peers;   /* all connections to PostgreSQL */
-    struct app_ticker *tickers;
-    struct app_places *places; /* of all readers (places.h) */
-    enum app_phase phase;
+    struct host_ticker *tickers;
+    struct host_places *places; /* of all readers (places.h) */
+    enum host_phase phase;
     bool ready, was_ready; /* as logged last; once at least */
     unsigned halted;       /* how much of the work stands still until an operator acts */
-    char halt_reason[APP_REASON_BYTES]; /* of the last halt */
-    int64_t started_ms, loaded_ms;      /* the process, the configuration; since 1970 */
-    unsigned open;                      /* things that have to say that they are closed */
-    char instance[APP_INSTANCE_BYTES];
+    char halt_reason[HOST_REASON_BYTES]; /* of the last halt */
+    int64_t started_ms, loaded_ms;       /* the process, the configuration; since 1970 */
+    unsigned open;                       /* things that have to say that they are closed */
+    char instance[HOST_INSTANCE_BYTES];
 };
 
 /* Counts a loss of the connection that `was_up`; a failed attempt does not count. */
-void app_count_lost(const struct app_context *context, const char *connection, bool was_up);
-int64_t app_now(const struct app_context *context); /* of the loop, in milliseconds */
-int64_t app_wall_ms(void);                          /* since 1970 */
-static inline bool app_is_stopping(const struct app_context *context)
+void host_count_lost(const struct host_context *context, const char *connection, bool was_up);
+int64_t host_now(const struct host_context *context); /* of the loop, in milliseconds */
+int64_t host_wall_ms(void);                           /* since 1970 */
+static inline bool host_is_stopping(const struct host_context *context)
 {
-    return context->phase >= APP_STOPPING;
+    return context->phase >= HOST_STOPPING;
 }
 
 /* The one setter of the phase: asserts that it may follow, and logs it. For the owner only. */
-void app_enter(struct app_context *context, enum app_phase phase, const char *reason);
+void host_enter(struct host_context *context, enum host_phase phase, const char *reason);
 
 /* The ticker is borrowed for good. */
-void app_add_ticker(struct app_context *context, struct app_ticker *ticker);
+void host_add_ticker(struct host_context *context, struct host_ticker *ticker);
 
 /* Logs the error and drains; the process ends with error->exit_code. */
-void app_fail(const struct app_context *context, const struct rcpt_error *error);
-/* Part of the work stands still: logs the error; the process is not ready until app_go_on(). */
-void app_halt(struct app_context *context, const struct rcpt_error *error);
+void host_fail(const struct host_context *context, const struct rcpt_error *error);
+/* Part of the work stands still: logs the error; the process is not ready until host_go_on(). */
+void host_halt(struct host_context *context, const struct rcpt_error *error);
 /* Ends one halt: the halted work goes on. */
-void app_go_on(struct app_context *context);
+void host_go_on(struct host_context *context);
 /* Call when something has changed on which readiness may depend. */
-void app_update_readiness(const struct app_context *context);
+void host_update_readiness(const struct host_context *context);
 /* Call when something has settled: goes on with the drain if one is under way. */
-void app_check_drain(const struct app_context *context);
+void host_check_drain(const struct host_context *context);
 /* All reasons for not being ready, the most important first; returns how many. */
-unsigned app_reasons(const struct app_context *context, const char *reasons[APP_MOST_REASONS]);
+unsigned host_reasons(const struct host_context *context, const char *reasons[HOST_MOST_REASONS]);
 
 /* The reason "STATE: CAUSE; HINT: …" of an error. */
-void app_set_reason(char reason[APP_REASON_BYTES], const char *state,
-                    const struct rcpt_error *error);
+void host_set_reason(char reason[HOST_REASON_BYTES], const char *state,
+                     const struct rcpt_error *error);
 /* The reason without its cause, which is logged where it occurs. */
-void app_name_state(char state[APP_REASON_BYTES], const char *reason);
+void host_name_state(char state[HOST_REASON_BYTES], const char *reason);
 
-/* app_open() counts a thing that is open, and app_closed() says later that it is closed. The
- * function app_close_handle() closes a handle of the loop and counts it until it is closed; it
+/* host_open() counts a thing that is open, and host_closed() says later that it is closed. The
+ * function host_close_handle() closes a handle of the loop and counts it until it is closed; it
  * overwrites the handle's `data`. */
-void app_open(struct app_context *context);
-void app_closed(struct app_context *context);
-void app_close_handle(struct app_context *context, uv_handle_t *handle);
+void host_open(struct host_context *context);
+void host_closed(struct host_context *context);
+void host_close_handle(struct host_context *context, uv_handle_t *handle);
 
 /* Settings that all connections share; context, callbacks and statements are the caller's. */
-struct rcpt_pg_settings app_pg_settings(struct app_context *context, const char *name);
+struct rcpt_pg_settings host_pg_settings(struct host_context *context, const char *name);
 
 /* ---- process.c ---- */
 /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and a
  * fixed threshold for large blocks keep resident memory near used memory. */
-void app_limit_memory(void);
+void host_limit_memory(void);
 /* Gives memory back to the system when a burst is over; called at every tick. */
-struct app_burst {
+struct host_burst {
     uint64_t most_bytes; /* held since memory was given back */
     int64_t over_at_ms;  /* unless more is held by then */
 };
-void app_trim_memory(struct app_burst *burst, uint64_t held_bytes, int64_t now_ms);
+void host_trim_memory(struct host_burst *burst, uint64_t held_bytes, int64_t now_ms);
 /* HOST-PID, which tells the instances of a group apart. */
-void app_name_instance(char name[APP_INSTANCE_BYTES]);
+void host_name_instance(char name[HOST_INSTANCE_BYTES]);
 
 /* ---- kafka_properties.c ---- */
 struct rcpt_kafka_property;
 /* kafka.properties as all clients get them. The caller frees the array; its texts belong to the
  * configuration. */
-struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *config);
+struct rcpt_kafka_property *host_kafka_properties(const struct rcpt_config *config);
 /* The same for a reader that begins again with each assignment: its group is eager, whatever the
  * receipts' own group is. */
-struct rcpt_kafka_property *app_kafka_reader_properties(const struct rcpt_config *config,
-                                                        size_t *count);
+struct rcpt_kafka_property *host_kafka_reader_properties(const struct rcpt_config *config,
+                                                         size_t *count);
 /* The credentials that a reload may change; borrowed from the configuration. */
 struct rcpt_kafka_credentials;
-void app_kafka_credentials(const struct rcpt_config *config,
-                           struct rcpt_kafka_credentials *credentials);
+void host_kafka_credentials(const struct rcpt_config *config,
+                            struct rcpt_kafka_credentials *credentials);
 
 #endif

@@ -13,10 +13,10 @@
 #include "receiptd/kafka/survey.h"
 #include "receiptd/postgres/ask.h"
 
-struct app_places;
+struct host_places;
 
-struct app_places_settings {
-    struct app_context *context;
+struct host_places_settings {
+    struct host_context *context;
     const char *reader;        /* "receipts", "folds", "actions": for people and metrics */
     struct rcpt_kafka **kafka; /* NULL behind it: there is no consumer now */
     struct rcpt_asker *asker;
@@ -24,7 +24,7 @@ struct app_places_settings {
     const char *statement; /* topics, partitions → the position of each, or NULL */
 };
 
-struct app_place { /* as far as it is known now */
+struct host_place { /* as far as it is known now */
     const char *topic;
     int32_t partition;
     int64_t position, low, high, lag; /* -1: not known */
@@ -33,25 +33,25 @@ struct app_place { /* as far as it is known now */
 };
 
 /* Registers it with the context. Borrows what the settings name. */
-struct app_places *app_places_new(const struct app_places_settings *settings);
+struct host_places *host_places_new(const struct host_places_settings *settings);
 /* Call as often as the owner's ticker runs. */
-void app_places_tick(struct app_places *places);
+void host_places_tick(struct host_places *places);
 /* Call when its consumer and its connection are closed. */
-void app_places_free(struct app_places *places);
+void host_places_free(struct host_places *places);
 /* Surveys now instead of after the interval, because the group has changed. */
-void app_places_refresh(struct app_places *places);
+void host_places_refresh(struct host_places *places);
 /* The consumer is gone: forgets everything known. */
-void app_places_forget(struct app_places *places);
+void host_places_forget(struct host_places *places);
 
 /* The next one of the process, behind context->places; NULL: no more. */
-const struct app_places *app_places_next(const struct app_places *places);
-const char *app_places_reader(const struct app_places *places);
+const struct host_places *host_places_next(const struct host_places *places);
+const char *host_places_reader(const struct host_places *places);
 /* False: there is no partition with this index. Ordered by topic, as configured, and partition. */
-bool app_places_get(const struct app_places *places, size_t index, struct app_place *place);
-bool app_places_find(const struct app_places *places, const char *topic, int32_t partition,
-                     struct app_place *place);
+bool host_places_get(const struct host_places *places, size_t index, struct host_place *place);
+bool host_places_find(const struct host_places *places, const char *topic, int32_t partition,
+                      struct host_place *place);
 /* Why work is not done, by these places and all behind them: a partition that no receiptd has, or a
  * group whose coordinator does not answer. NULL: no reason is known. */
-const char *app_places_reason(const struct app_places *places);
+const char *host_places_reason(const struct host_places *places);
 
 #endif

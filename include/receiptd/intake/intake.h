@@ -40,8 +40,8 @@ void rcpt_intake_apply_config(struct rcpt_intake *intake);
 
 /* ---- figures ---- */
 size_t rcpt_intake_account_count(const struct rcpt_intake *intake);
-const struct rcpt_intake_stats *rcpt_intake_account_stats(const struct rcpt_intake *intake,
-                                                          size_t index);
+const struct rcpt_gateway_stats *rcpt_intake_account_stats(const struct rcpt_intake *intake,
+                                                           size_t index);
 void rcpt_intake_totals(const struct rcpt_intake *intake, struct rcpt_intake_totals *totals);
 const struct rcpt_http_stats *rcpt_intake_http_stats(const struct rcpt_intake *intake);
 

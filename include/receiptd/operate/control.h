@@ -15,7 +15,7 @@
 struct control;
 
 struct control_settings {
-    struct app_context *context;
+    struct host_context *context;
     struct receipts *receipts;
     const struct status *status;
     struct reload *reload;
@@ -23,7 +23,7 @@ struct control_settings {
 
 /* Listens at control.socket; if it cannot, the daemon goes on without a socket. */
 struct control *control_new(const struct control_settings *settings);
-void control_close(struct control *control); /* app_closed says when */
+void control_close(struct control *control); /* host_closed says when */
 void control_free(struct control *control);
 
 #endif

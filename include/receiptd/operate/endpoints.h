@@ -81,7 +81,7 @@ void pages_server_fini(struct pages_server *server);
 struct endpoints;
 
 struct endpoints_settings {
-    struct app_context *context;
+    struct host_context *context;
     struct measure *measure;
     const struct status *status;
     rcpt_http_handler begin_runs; /* POST /runs */
@@ -92,7 +92,7 @@ struct endpoints_settings {
 struct endpoints *endpoints_new(const struct endpoints_settings *settings);
 /* Reads the certificate again; false with the reason. */
 RCPT_MUST_CHECK bool endpoints_reload(struct endpoints *endpoints, struct rcpt_error *error);
-void endpoints_close(struct endpoints *endpoints); /* app_closed says when */
+void endpoints_close(struct endpoints *endpoints); /* host_closed says when */
 void endpoints_free(struct endpoints *endpoints);
 
 /* ---- intake_endpoints.c: the pages of `receiptd intake` ---- */

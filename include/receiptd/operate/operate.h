@@ -32,7 +32,7 @@ struct measure_source {
 };
 
 /* Observes the lanes and registers a ticker. Call before other modules register theirs. */
-struct measure *measure_new(struct app_context *context, struct receipts *receipts);
+struct measure *measure_new(struct host_context *context, struct receipts *receipts);
 void measure_free(struct measure *measure);
 /* Borrowed for good. */
 void measure_add_source(struct measure *measure, struct measure_source *source);
@@ -104,7 +104,7 @@ void supervisor_signals_leave(int exit_code);
 
 struct status;
 
-struct status *status_new(struct app_context *context, struct receipts *receipts,
+struct status *status_new(struct host_context *context, struct receipts *receipts,
                           const struct measure *measure, const struct actions *actions);
 void status_free(struct status *status);
 
@@ -127,7 +127,7 @@ void status_apply_config(struct status *status);
  * It is settled when that is done. */
 void status_leave(struct status *status);
 bool status_is_settled(const struct status *status);
-void status_close(struct status *status); /* its timer; app_closed says when */
+void status_close(struct status *status); /* its timer; host_closed says when */
 
 /* ---- reload.c: a new configuration while running ---- */
 
@@ -135,7 +135,7 @@ struct reload;
 
 /* Modules that take over changed values. */
 struct reload_settings {
-    struct app_context *context;
+    struct host_context *context;
     struct receipts *receipts;
     struct folds *folds;
     struct actions *actions;

@@ -96,7 +96,7 @@ void receipts_observe(struct receipts *receipts, const struct lane_observer *obs
 
 /* ---- life ---- */
 
-struct receipts *receipts_new(struct app_context *context);
+struct receipts *receipts_new(struct host_context *context);
 /* Connects to PostgreSQL. */
 void receipts_start(struct receipts *receipts);
 /* Joins the consumer group. */
@@ -107,9 +107,9 @@ void receipts_apply_config(struct receipts *receipts, unsigned connections);
 void receipts_stop(struct receipts *receipts);
 /* True if no transaction is in flight, and no connection is being exchanged. */
 bool receipts_are_settled(const struct receipts *receipts);
-/* Leaves the group within this time, then app_check_drain; false: it has been left already. */
+/* Leaves the group within this time, then host_check_drain; false: it has been left already. */
 bool receipts_leave(struct receipts *receipts, int64_t patience_ms);
-/* After all that: closes connections and timers (app_closed says when). */
+/* After all that: closes connections and timers (host_closed says when). */
 void receipts_close(struct receipts *receipts);
 void receipts_free(struct receipts *receipts);
 

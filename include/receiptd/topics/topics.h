@@ -29,7 +29,7 @@ struct topics_batch {
 struct rcpt_pg_encoder *topics_batch_add(struct topics_batch *batch, const char *statement);
 
 struct topics_settings {
-    struct app_context *context;
+    struct host_context *context;
     const char *name;       /* before its lines in the log; the group is GROUP-NAME */
     const char *topics_key; /* under which the configuration names its topics */
     const char *connection; /* name of its connection */
@@ -59,7 +59,7 @@ struct topics_settings {
 
 /* Copies the settings, borrows their texts, and connects to PostgreSQL. */
 struct topics_reader *topics_new(const struct topics_settings *settings);
-/* Reads these topics from now on; copies the names. A failure goes to app_fail, and the reader
+/* Reads these topics from now on; copies the names. A failure goes to host_fail, and the reader
  * stays closed. */
 void topics_open(struct topics_reader *reader, const char *const *topics, size_t count);
 bool topics_is_open(const struct topics_reader *reader);

@@ -86,7 +86,7 @@ static bool on_message(void *context, const struct rcpt_kafka_message *message)
 static bool read_topic(const struct rcpt_config *config, struct planning *planning,
                        struct rcpt_error *error)
 {
-    struct rcpt_kafka_property *properties = app_kafka_properties(config);
+    struct rcpt_kafka_property *properties = host_kafka_properties(config);
     struct rcpt_kafka_history history = {.brokers = config->kafka.brokers,
                                          .topic = fold_finder_topic(planning->finder),
                                          .properties = properties,

@@ -205,7 +205,7 @@ int command_positions(const struct command_call *call)
         return exit_code;
     positions.reader = reader != NULL ? reader : "receipts";
     positions.topic = call->more[0];
-    positions.properties = app_kafka_properties(positions.context.config);
+    positions.properties = host_kafka_properties(positions.context.config);
     if (shows)
         exit_code = show(&positions, format);
     else if (strcmp(verb, "accept-database") == 0)

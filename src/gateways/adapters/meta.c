@@ -44,12 +44,12 @@ static bool answer_challenge(struct rcpt_reading *reading)
         return false;
     bool good = is_token(reading, rcpt_form_get(query, RCPT_TEXT("hub.verify_token"))) &&
                 rcpt_text_is(rcpt_form_get(query, RCPT_TEXT("hub.mode")), "subscribe");
-    reading->result->verdict = good ? RCPT_INTAKE_VERIFIED : RCPT_INTAKE_BAD;
+    reading->result->verdict = good ? RCPT_GATEWAY_VERIFIED : RCPT_GATEWAY_BAD;
     reading->result->verdict_reason = good ? "hub.verify_token"
                                       : reading->account->verify_token == NULL
                                           ? "verify_token is not configured"
                                           : "hub.verify_token is another";
-    reading->result->answer = (struct rcpt_intake_answer){.code = good ? 200 : 403};
+    reading->result->answer = (struct rcpt_gateway_answer){.code = good ? 200 : 403};
     if (good) {
         reading->result->answer.content_type = "text/plain";
         reading->result->answer.body = challenge;

@@ -202,7 +202,7 @@ static bool take_row(struct rcpt_reading *reading, struct rcpt_draft *draft,
         take_dart(draft);
     map(form->statuses, form->status_count, draft);
     if (form->answer != NULL)
-        reading->result->answer = (struct rcpt_intake_answer){
+        reading->result->answer = (struct rcpt_gateway_answer){
             .code = 200, .content_type = "text/plain", .body = rcpt_text_of(form->answer)};
     return draft->mapped.raw != NULL;
 }
