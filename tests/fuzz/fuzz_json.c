@@ -153,7 +153,8 @@ static void want_part(const json_t *element, struct wanted *wanted)
     wanted->parts = want_count(json_object_get(element, "parts"), wanted);
     if (wanted->parts > 0 && wanted->part > wanted->parts)
         refuse(wanted, RCPT_REJECT_INVALID_PART);
-    if (wanted->part == 0 || wanted->parts <= 1)
+    /* A part may come without the total; the only part of a message is the message. */
+    if (wanted->part == 0 || wanted->parts == 1)
         wanted->part = wanted->parts = 0;
 }
 
