@@ -268,7 +268,8 @@ static struct rcpt_text make_event_id(const struct rcpt_reading *reading,
 {
     struct rcpt_text id = draft->id.size > 0 ? draft->id : draft->message_id;
     bool repeats = strcmp(status, "OPENED") == 0 || strcmp(status, "CLICKED") == 0;
-    if (!repeats || draft->at.size == 0 || draft->at.size > RCPT_RECORD_MAX_ID_BYTES)
+    if (!repeats || draft->at.size == 0 || draft->at.size > RCPT_RECORD_MAX_ID_BYTES ||
+        !rcpt_text_is_utf8(draft->at))
         return RCPT_TEXT_JOIN(reading->arena, id, RCPT_TEXT(":"), draft->status);
     return RCPT_TEXT_JOIN(reading->arena, id, RCPT_TEXT(":"), draft->status, RCPT_TEXT(":"),
                           draft->at);
