@@ -248,13 +248,14 @@ group_model() {
     done
 }
 
-# Each input of a corpus goes through its target once, under the sanitizers.
+# Each seed and each sample goes through its target once, under the sanitizers.
 group_fuzz() {
     needs build make SANITIZE=address fuzz || return 0
     for fz_source in tests/fuzz/*.c; do
         fz_target=$(basename "$fz_source" .c)
-        set -- "tests/fuzz/corpus/$fz_target"/*
-        [ -f "$1" ] || set -- -runs=2000 -seed=1
+        # shellcheck disable=SC2046 # a list
+        set -- $("$PYTHON" tests/fuzz/campaign.py --list "$fz_target")
+        [ $# -gt 0 ] || set -- -runs=2000 -seed=1
         step "$fz_target" timeout 600 "build/asan/tests/fuzz/$fz_target" -rss_limit_mb=1024 "$@"
     done
 }

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Runs the fuzz targets for a time, keeps what they learned, and adds the executions to tests/records.
 
-usage: scripts/campaign fuzz --seconds N [--fast] [--jobs N] [--max-len BYTES] [--record] [--keep-corpus N] [TARGET...]
+usage: scripts/campaign fuzz --seconds N [--fast] [--jobs N] [--max-len BYTES] [--record] [--keep-corpus] [TARGET...]
+       tests/fuzz/campaign.py --list TARGET
 
 --fast takes programs without AddressSanitizer, which make many times as many executions in the same time: crashes, failed
 assertions and undefined behaviour end them. Afterwards every input that they learned goes through the program with
 AddressSanitizer, and what that says counts as well.
+
+A target begins with its seeds (tests/fuzz/corpus, ten at most) and with what the tree has beside them: the requests of
+tests/payloads for fuzz_intake, the files of config for fuzz_config. --list prints their paths, for who replays them.
 """
 import argparse
 import collections
@@ -31,6 +35,7 @@ from support import records  # noqa: E402
 # Executions by mode: under the sanitizers, and of the fast programs.
 Run = collections.namedtuple("Run", "target checked fast seconds inputs failure")
 Pass = collections.namedtuple("Pass", "executions failure")
+SEEDS = 10  # of a target, at most
 
 
 # ---- where to begin
@@ -49,17 +54,17 @@ def payload_inputs():
             yield bytes([names.index(path.stem), kind]) + query.encode() + b"\0" + request["body"].encode()
 
 
+SAMPLES = {"fuzz_intake": payload_inputs, "fuzz_config": lambda: (path.read_bytes() for path in sorted((ROOT / "config").glob("*.yaml")))}
+
+
 def starts(target):
     """Folders with inputs to begin with, beside what earlier campaigns learned."""
-    folders = [HERE / "corpus" / target]
-    if target == "fuzz_intake":
-        samples = WORK / target / "samples"
-        shutil.rmtree(samples, ignore_errors=True)
-        samples.mkdir(parents=True)
-        for number, data in enumerate(payload_inputs()):
-            (samples / str(number)).write_bytes(data)
-        folders.append(samples)
-    return [folder for folder in folders if folder.exists()]
+    samples = WORK / target / "samples"
+    shutil.rmtree(samples, ignore_errors=True)
+    samples.mkdir(parents=True)
+    for number, data in enumerate(SAMPLES.get(target, list)()):
+        (samples / str(number)).write_bytes(data)
+    return [folder for folder in (HERE / "corpus" / target, samples) if folder.exists() and any(folder.iterdir())]
 
 
 # ---- running
@@ -100,20 +105,38 @@ def run(target, arguments):
                fast.failure or checked.failure)
 
 
-def keep_corpus(target, most):
-    """Of what was learned, the smallest inputs that reach all of the code together go into the repository."""
-    corpus, merged = HERE / "corpus" / target, WORK / target / "merged"
+def features_of(target, folders):
+    """path → what the input reaches, as the control file of a merge tells it."""
+    merged, control = WORK / target / "merged", WORK / target / "control"
     shutil.rmtree(merged, ignore_errors=True)
     merged.mkdir(parents=True)
-    named = [path for path in corpus.glob("*") if not re.fullmatch(r"[0-9a-f]{40}", path.name)] if corpus.exists() else []
-    subprocess.run([CHECKED / target, "-merge=1", "-max_len=600", merged, *([corpus] if corpus.exists() else []),
-                    WORK / target / "learned"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    control.unlink(missing_ok=True)
+    subprocess.run([CHECKED / target, "-set_cover_merge=1", "-max_len=2048", f"-merge_control_file={control}", merged, *folders],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    lines = control.read_text().splitlines()
+    paths = [pathlib.Path(line) for line in lines[2:2 + int(lines[0])]]
+    found = (line.split() for line in lines if line.startswith("FT "))
+    return {paths[int(words[1])]: frozenset(words[2:]) for words in found}
+
+
+def keep_corpus(target):
+    """Of seeds and of what was learned, those go into the repository that reach most together. Seeds with a name stay."""
+    corpus, learned = HERE / "corpus" / target, WORK / target / "learned"
     corpus.mkdir(parents=True, exist_ok=True)
-    for path in corpus.glob("*"):
-        if path not in named:
-            path.unlink()
-    for path in sorted(merged.iterdir(), key=lambda path: path.stat().st_size)[:most]:
-        shutil.copy(path, corpus / path.name)
+    reached = features_of(target, [*starts(target), learned])
+    kept = [path for path in corpus.glob("*") if not re.fullmatch(r"[0-9a-f]{40}", path.name)]
+    free = [path for path in reached if path.parent in (corpus, learned) and path not in kept]
+    seen = set().union(*(found for path, found in reached.items() if path not in free))
+    while free and len(kept) < SEEDS:
+        best = max(free, key=lambda path: (len(reached[path] - seen), -path.stat().st_size))
+        free.remove(best)
+        kept.append(best)
+        seen |= reached[best]
+    seeds = {path.name: path.read_bytes() for path in kept}
+    shutil.rmtree(corpus)
+    corpus.mkdir()
+    for name, data in seeds.items():
+        (corpus / name).write_bytes(data)
 
 
 # ---- telling
@@ -135,15 +158,21 @@ def record(runs, seconds, arguments):
 def main():
     targets = sorted(path.stem for path in HERE.glob("fuzz_*.c"))
     parser = argparse.ArgumentParser(prog="scripts/campaign fuzz")
-    parser.add_argument("--seconds", type=int, required=True, help="for each target")
+    parser.add_argument("--seconds", type=int, help="for each target")
+    parser.add_argument("--list", action="store_true", help="only print the paths of the inputs that the targets begin with (from the top of the tree)")
     parser.add_argument("--fast", action="store_true", help="many more executions; AddressSanitizer only for what they learn")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at once")
     parser.add_argument("--max-len", type=int, default=1024, help="bytes of an input")
     parser.add_argument("--record", action="store_true", help="add the executions to tests/records, and to the pages that show them")
-    parser.add_argument("--keep-corpus", type=int, default=0, metavar="N",
-                        help="then put at most N of the smallest inputs a target into tests/fuzz/corpus")
+    parser.add_argument("--keep-corpus", action="store_true", help="then choose the seeds in tests/fuzz/corpus again")
     parser.add_argument("target", nargs="*", choices=[[], *targets], help=", ".join(targets))
     arguments, begun = parser.parse_args(), time.monotonic()
+    if arguments.list:
+        for folder in (folder for target in arguments.target or targets for folder in starts(target)):
+            print(*(path.relative_to(ROOT) for path in sorted(folder.iterdir())), sep="\n")
+        return 0
+    if not arguments.seconds:
+        parser.error("--seconds is missing")
     runs = []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for done in pool.map(lambda target: run(target, arguments), arguments.target or targets):
@@ -154,7 +183,7 @@ def main():
     good = [done for done in runs if not done.failure]
     if arguments.keep_corpus:
         for done in good:
-            keep_corpus(done.target, arguments.keep_corpus)
+            keep_corpus(done.target)
     if arguments.record:
         record(good, time.monotonic() - begun, arguments)
     print(f"{number(sum(done.checked + done.fast for done in runs))} executions, {len(runs) - len(good)} failures")
