@@ -43,8 +43,8 @@ static bool all_behind(struct receipts *receipts)
 bool catch_up_tick(struct receipts *receipts)
 {
     bool behind = all_behind(receipts);
-    if (behind == receipts->catching_up)
+    if (behind == receipts->catching_up.on)
         return false;
-    receipts->catching_up = behind;
+    receipts->catching_up.on = behind;
     return true;
 }

@@ -25,9 +25,9 @@ static bool wants(void *context, const char *topic, int32_t partition, void *tag
     struct receipts *receipts = context;
     (void)topic;
     (void)partition;
-    bool takes =
-        receipts->hold == RECEIPTS_HOLD_NONE && rcpt_engine_wants(receipts->engine, slot_of(tag));
-    receipts->starved |= !takes;
+    bool takes = receipts->consuming.hold == RECEIPTS_HOLD_NONE &&
+                 rcpt_engine_wants(receipts->engine, slot_of(tag));
+    receipts->consuming.starved |= !takes;
     return takes;
 }
 
@@ -87,9 +87,9 @@ static void on_round(void *context)
 /* The consumer does not notice by itself that there is capacity again. */
 void consume_continue(struct receipts *receipts)
 {
-    if (!receipts->starved || host_is_stopping(receipts->context))
+    if (!receipts->consuming.starved || host_is_stopping(receipts->context))
         return;
-    receipts->starved = false;
+    receipts->consuming.starved = false;
     rcpt_kafka_kick(receipts->kafka);
 }
 
@@ -103,9 +103,9 @@ void receipts_set_hold(struct receipts *receipts, enum receipts_hold hold)
                                         [RECEIPTS_HOLD_DRAINING] =
                                             "draining: nothing more is taken in",
                                         [RECEIPTS_HOLD_DRAINED] = "drained: nothing is queued"};
-    if (receipts->hold == hold)
+    if (receipts->consuming.hold == hold)
         return;
-    receipts->hold = hold;
+    receipts->consuming.hold = hold;
     rcpt_log_info("receipts", "%s", texts[hold]);
     host_update_readiness(receipts->context);
     if (hold == RECEIPTS_HOLD_NONE)
@@ -114,7 +114,7 @@ void receipts_set_hold(struct receipts *receipts, enum receipts_hold hold)
 
 enum receipts_hold receipts_hold(const struct receipts *receipts)
 {
-    return receipts->hold;
+    return receipts->consuming.hold;
 }
 
 /* ---- rebalances, for the core's machine ---- */
@@ -137,7 +137,7 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     rcpt_log_info("receipts", "assigned %zu partitions; reading their positions", count);
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES, RCPT_LABELS("assigned"),
                      1);
-    receipts->joined = true;
+    receipts->consuming.joined = true;
     host_places_refresh(receipts->places);
     uint32_t *slots = slots_of(receipts, partitions, count);
     rcpt_assignment_start(receipts->assignment, slots, count, host_now(receipts->context));
@@ -148,7 +148,7 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
 static void on_spare(void *context)
 {
     struct receipts *receipts = context;
-    receipts->joined = true;
+    receipts->consuming.joined = true;
     host_places_refresh(receipts->places);
     host_update_readiness(receipts->context);
 }
@@ -162,7 +162,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
     rcpt_log_info("receipts", "%s %zu partitions", lost ? "lost" : "revoked", count);
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES,
                      RCPT_LABELS(lost ? "lost" : "revoked"), 1);
-    receipts->joined = false;
+    receipts->consuming.joined = false;
     uint32_t *slots = slots_of(receipts, partitions, count);
     rcpt_assignment_revoke(receipts->assignment, slots, count, host_now(receipts->context));
     free(slots);
@@ -273,8 +273,8 @@ static void on_cluster(void *context, const char *cluster_id,
     for (size_t index = 0; index < count; index++)
         rcpt_assignment_set_topic(receipts->assignment, topics[index].topic,
                                   topics[index].partition_count);
-    if (!receipts->subscribed && !host_is_stopping(receipts->context)) {
-        receipts->subscribed = true;
+    if (!receipts->consuming.subscribed && !host_is_stopping(receipts->context)) {
+        receipts->consuming.subscribed = true;
         rcpt_log_info("receipts", "cluster %s; joining group %s",
                       rcpt_assignment_cluster(receipts->assignment),
                       receipts->context->config->kafka.group);
@@ -290,9 +290,9 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
         host_fail(receipts->context, error);
         return;
     }
-    receipts->kafka_healthy = healthy;
+    receipts->consuming.healthy = healthy;
     if (!healthy)
-        host_set_reason(receipts->kafka_reason, "Kafka is in trouble", error);
+        host_set_reason(receipts->consuming.reason, "Kafka is in trouble", error);
     host_update_readiness(receipts->context);
 }
 
@@ -361,7 +361,7 @@ void consume_commit(struct receipts *receipts)
     }
     if (count > 0)
         rcpt_kafka_commit(receipts->kafka, partitions, count, note);
-    receipts->noted = context->lineage.changes;
+    receipts->consuming.noted = context->lineage.changes;
     free(partitions);
 }
 
@@ -377,10 +377,10 @@ void consume_apply_config(struct receipts *receipts)
 {
     int64_t interval = receipts->context->config->kafka.commit_interval_ms;
     if (interval > 0)
-        uv_timer_start(&receipts->commit_timer, on_commit_timer, (uint64_t)interval,
+        uv_timer_start(&receipts->consuming.commit_timer, on_commit_timer, (uint64_t)interval,
                        (uint64_t)interval);
     else
-        uv_timer_stop(&receipts->commit_timer);
+        uv_timer_stop(&receipts->consuming.commit_timer);
 }
 
 /* False: there is nothing to wait for. */
@@ -388,9 +388,9 @@ bool consume_close(struct receipts *receipts, int64_t patience_ms)
 {
     if (receipts->kafka == NULL)
         return false;
-    if (receipts->kafka_closing)
+    if (receipts->consuming.closing)
         return true;
-    receipts->kafka_closing = true;
+    receipts->consuming.closing = true;
     host_open(receipts->context);
     consume_commit(receipts);
     rcpt_kafka_close(receipts->kafka, patience_ms);

@@ -21,6 +21,25 @@ struct maintenance;  /* maintenance.c */
 struct deltas;       /* deltas.c */
 struct layout_watch; /* layout.c */
 
+struct positions {          /* positions.c, ladders.c */
+    bool refused;           /* a member of the control connection's outage */
+    char stored_ladder[24]; /* hash of what the database has; "": not known yet */
+};
+
+struct consuming { /* consume.c */
+    enum receipts_hold hold;
+    bool healthy, subscribed, starved, closing;
+    bool joined; /* the group has given partitions, or none, and has taken none since */
+    char reason[HOST_REASON_BYTES];
+    uv_timer_t commit_timer;
+    unsigned noted; /* changes of the lineage when offsets were committed last */
+};
+
+struct catching_up { /* catch_up.c */
+    bool on;         /* all partitions are behind: larger batches */
+    struct host_burst burst;
+};
+
 struct receipts {
     struct host_context *context;
     struct rcpt_engine *engine;
@@ -43,21 +62,10 @@ struct receipts {
     struct host_ticker ticker;
     char database_reason[HOST_REASON_BYTES]; /* of the connection that failed last */
 
-    /* positions.c, ladders.c */
-    struct rcpt_assignment *assignment;
-    bool positions_refused; /* a member of the control connection's outage */
-    char stored_ladder[24]; /* hash of what the database has; "": not known yet */
-
-    /* consume.c */
-    enum receipts_hold hold;
-    bool kafka_healthy, subscribed, starved, kafka_closing;
-    bool joined; /* the group has given partitions, or none, and has taken none since */
-    char kafka_reason[HOST_REASON_BYTES];
-    uv_timer_t commit_timer;
-    unsigned noted; /* changes of the lineage when offsets were committed last */
-
-    bool catching_up; /* all partitions are behind: larger batches */
-    struct host_burst burst;
+    struct rcpt_assignment *assignment; /* which partitions, and from where */
+    struct positions positions;
+    struct consuming consuming;
+    struct catching_up catching_up;
 };
 
 /* ---- consume.c ---- */
@@ -137,7 +145,7 @@ enum ladders_fit { LADDERS_SAME, LADDERS_STORED_HAS_MORE, LADDERS_DIFFER };
 void ladders_put(struct rcpt_pg_encoder *encoder, const struct rcpt_config *config);
 enum ladders_fit ladders_compare(const struct rcpt_pg_rows *rows, const struct rcpt_config *config);
 /* False: the process is about to end, because its ladder differs from the database's. Otherwise
- * receipts->stored_ladder is the database's. */
+ * receipts->positions.stored_ladder is the database's. */
 bool ladders_check(struct receipts *receipts, const struct rcpt_pg_rows *rows);
 
 /* ---- parking.c ---- */

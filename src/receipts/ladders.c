@@ -77,7 +77,7 @@ bool ladders_check(struct receipts *receipts, const struct rcpt_pg_rows *rows)
     case LADDERS_SAME:
         break;
     case LADDERS_STORED_HAS_MORE:
-        if (strcmp(receipts->stored_ladder, stored) != 0)
+        if (strcmp(receipts->positions.stored_ladder, stored) != 0)
             rcpt_log_warn("receipts",
                           "the database holds ladder %s, which has more than that of the "
                           "configuration, %s; HINT: give this instance the same ladder and reload",
@@ -94,7 +94,8 @@ bool ladders_check(struct receipts *receipts, const struct rcpt_pg_rows *rows)
         return false;
     }
     }
-    snprintf(receipts->stored_ladder, sizeof(receipts->stored_ladder), "%s", stored);
+    snprintf(receipts->positions.stored_ladder, sizeof(receipts->positions.stored_ladder), "%s",
+             stored);
     return true;
 }
 
@@ -127,7 +128,8 @@ static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_
         rcpt_error_hint(&error, "run receiptd migrate with this configuration, then reload again; "
                                 "the added entries do not stop other instances");
     } else {
-        snprintf(question.receipts->stored_ladder, sizeof(question.receipts->stored_ladder), "%s",
+        snprintf(question.receipts->positions.stored_ladder,
+                 sizeof(question.receipts->positions.stored_ladder), "%s",
                  rcpt_pg_rows_text(rows[0], 0, READ_HASH));
     }
     question.on_answer(question.context, good ? NULL : &error);

@@ -26,7 +26,7 @@ static struct request *request_new(struct receipts *receipts, uint32_t serial)
 void positions_failed(struct receipts *receipts, uint32_t serial, const struct rcpt_error *error)
 {
     if (rcpt_assignment_on_failed(receipts->assignment, serial, host_now(receipts->context)))
-        rcpt_asker_failed(&receipts->control, &receipts->positions_refused, "reading positions",
+        rcpt_asker_failed(&receipts->control, &receipts->positions.refused, "reading positions",
                           error);
 }
 
@@ -117,7 +117,7 @@ static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     if (!rcpt_assignment_awaits(receipts->assignment, request.serial) ||
         !ladders_check(receipts, rows[2]))
         return;
-    struct rcpt_assignment_answer answer = {.ladder = receipts->stored_ladder,
+    struct rcpt_assignment_answer answer = {.ladder = receipts->positions.stored_ladder,
                                             .row_count = rcpt_pg_rows_count(rows[1])};
     struct rcpt_assignment_pin *pins = decode_pins(rows[0], &answer.pin_count);
     struct rcpt_assignment_row *progress = decode_rows(receipts, rows[1]);
@@ -200,7 +200,7 @@ static void insert_rows(void *context, uint32_t serial, const struct rcpt_assign
     rcpt_pg_add_text(pins, rcpt_assignment_cluster(receipts->assignment));
     rcpt_pg_add_int4(pins, (int32_t)receipts->context->config->lanes);
     rcpt_pg_add_int4(pins, APP_HASH_VERSION);
-    rcpt_pg_add_text(pins, receipts->stored_ladder);
+    rcpt_pg_add_text(pins, receipts->positions.stored_ladder);
     rcpt_pg_encoder_params(pins, &queries[1].params);
     rcpt_pg_add_text(add, rows->topic);
     rcpt_pg_add_int4(add, rows->from);
@@ -240,7 +240,7 @@ static void note(void *context, const struct rcpt_assignment_note *note)
         rcpt_error_set(&unknown, RCPT_DECISION_RETRY, NULL,
                        "topic %s partition %d: its first offset cannot be read yet", topic,
                        partition);
-        if (rcpt_outage_note(&receipts->control.outage, &receipts->positions_refused,
+        if (rcpt_outage_note(&receipts->control.outage, &receipts->positions.refused,
                              host_now(receipts->context), &unknown))
             rcpt_log_warn("receipts", "%s", unknown.text);
         break;
@@ -289,7 +289,7 @@ static void changed(void *context)
 {
     struct receipts *receipts = context;
     if (rcpt_assignment_state(receipts->assignment) == RCPT_ASSIGNMENT_IDLE)
-        rcpt_outage_end(&receipts->control.outage, &receipts->positions_refused,
+        rcpt_outage_end(&receipts->control.outage, &receipts->positions.refused,
                         host_now(receipts->context), "receipts", "positions are read again");
     host_update_readiness(receipts->context);
 }

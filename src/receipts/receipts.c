@@ -32,7 +32,7 @@ static void read_limits(const struct receipts *receipts, struct rcpt_engine_sett
         .connections = config->postgres.connections,
         .depth = 1, /* a transaction has two flights, and nothing may come between them */
         .batch_max_events = (uint32_t)config->batch.max_events *
-                            (receipts->catching_up ? config->batch.catch_up : 1),
+                            (receipts->catching_up.on ? config->batch.catch_up : 1),
         .batch_max_bytes = (uint32_t)config->batch.max_bytes,
         .budget_bytes = config->memory.budget_bytes,
         .linger_ms = config->batch.linger_ms,
@@ -61,10 +61,10 @@ static void catch_up(struct receipts *receipts)
         return;
     set_limits(receipts);
     rcpt_log_debug("receipts", "%s; up to %u receipts a transaction",
-                   receipts->catching_up ? "all partitions are behind"
-                                         : "not all partitions are behind",
+                   receipts->catching_up.on ? "all partitions are behind"
+                                            : "not all partitions are behind",
                    (unsigned)config->batch.max_events *
-                       (receipts->catching_up ? (unsigned)config->batch.catch_up : 1));
+                       (receipts->catching_up.on ? (unsigned)config->batch.catch_up : 1));
 }
 
 /* Port of the engine: this instance stops taking in, and stays up for an operator. */
@@ -173,13 +173,13 @@ static void on_tick(void *context)
 {
     struct receipts *receipts = context;
     rcpt_engine_tick(receipts->engine, host_now(receipts->context));
-    if (receipts->noted != receipts->context->lineage.changes)
+    if (receipts->consuming.noted != receipts->context->lineage.changes)
         consume_commit(receipts); /* a lane may have moved to another server */
     positions_tick(receipts);
     host_places_tick(receipts->places);
     catch_up(receipts);
     lanes_tick(receipts->lanes);
-    host_trim_memory(&receipts->burst, rcpt_engine_bytes(receipts->engine),
+    host_trim_memory(&receipts->catching_up.burst, rcpt_engine_bytes(receipts->engine),
                      host_now(receipts->context));
 }
 
@@ -193,8 +193,8 @@ struct receipts *receipts_new(struct host_context *context)
                                             .prefix = "",
                                             .encoder = rcpt_pg_encoder_new()};
     receipts->ticker = (struct host_ticker){.tick = on_tick, .context = receipts};
-    uv_timer_init(context->loop, &receipts->commit_timer);
-    receipts->commit_timer.data = receipts;
+    uv_timer_init(context->loop, &receipts->consuming.commit_timer);
+    receipts->consuming.commit_timer.data = receipts;
     make_engine(receipts);
     positions_start(receipts);
     receipts->places = host_places_new(&(struct host_places_settings){.context = context,
@@ -282,7 +282,7 @@ static void on_closed(void *context)
 void receipts_close(struct receipts *receipts)
 {
     struct host_context *context = receipts->context;
-    host_close_handle(context, (uv_handle_t *)&receipts->commit_timer);
+    host_close_handle(context, (uv_handle_t *)&receipts->consuming.commit_timer);
     rollup_close(receipts->rollup);
     parking_close(receipts->parking);
     lanes_close(receipts->lanes);
@@ -353,9 +353,9 @@ unsigned receipts_reasons(const struct receipts *receipts,
         reasons[count++] = "changing the number of connections";
     else if (!receipts->control.up || !lanes_are_up(receipts->lanes))
         reasons[count++] = text_or(receipts->database_reason, "connecting to PostgreSQL");
-    if (!receipts->kafka_healthy)
-        reasons[count++] = text_or(receipts->kafka_reason, "connecting to Kafka");
-    else if (!receipts->joined)
+    if (!receipts->consuming.healthy)
+        reasons[count++] = text_or(receipts->consuming.reason, "connecting to Kafka");
+    else if (!receipts->consuming.joined)
         reasons[count++] = "joining the consumer group";
     if (rcpt_assignment_is_unread(receipts->assignment))
         reasons[count++] = receipts->context->recalled
@@ -406,11 +406,12 @@ struct receipts_view receipts_look(const struct receipts *receipts)
         [RCPT_ASSIGNMENT_QUERYING] = "asking Kafka for offsets",
         [RCPT_ASSIGNMENT_INSERTING] = "making rows",
         [RCPT_ASSIGNMENT_REFUSED] = "refused"};
-    struct receipts_view view = {
-        .cluster_id = rcpt_assignment_cluster(receipts->assignment),
-        .assignment_state = receipts->joined ? states[rcpt_assignment_state(receipts->assignment)]
-                                             : "joining the group",
-        .kafka_is_healthy = receipts->kafka_healthy};
+    struct receipts_view view = {.cluster_id = rcpt_assignment_cluster(receipts->assignment),
+                                 .assignment_state =
+                                     receipts->consuming.joined
+                                         ? states[rcpt_assignment_state(receipts->assignment)]
+                                         : "joining the group",
+                                 .kafka_is_healthy = receipts->consuming.healthy};
     parking_view(receipts->parking, &view);
     blockers_view(receipts->blockers, &view);
     return view;
