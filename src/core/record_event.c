@@ -380,6 +380,18 @@ static void advise_name(const struct rcpt_decoder *decoder, const struct rcpt_to
         rcpt_record_advise_name(object, "status", draft->detail, sizeof(draft->detail));
 }
 
+/* What the event counts as under the policy for machines; entry -1: as nothing. */
+static struct rcpt_machine_event judge_machines(struct rcpt_decoder *decoder,
+                                                const struct rcpt_token *tokens, int entry,
+                                                uint32_t flags)
+{
+    const uint32_t *machines = decoder->machine_marks.masks;
+    struct rcpt_machine_event counts = {entry, 0, flags};
+    if ((flags & (machines[RCPT_MACHINE_OPEN] | machines[RCPT_MACHINE_CLICK])) != 0)
+        apply_machines(decoder, tokens, &counts);
+    return counts;
+}
+
 /* An event with several flaws becomes a dead letter for the first of them in this order. An event
  * that the policies for machines ignore completely is dropped. */
 void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
@@ -410,10 +422,8 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
     const struct rcpt_ladder_entry *found = rcpt_ladder_entry(decoder->ladder, (size_t)entry);
     if (found->is_overridden)
         rcpt_record_note_channel(decoder, entry, &tokens[RCPT_FIELD_CHANNEL]);
-    struct rcpt_machine_event counts = {entry, 0, fields->flags | found->mask};
-    const uint32_t *machines = decoder->machine_marks.masks;
-    if ((counts.flags & (machines[RCPT_MACHINE_OPEN] | machines[RCPT_MACHINE_CLICK])) != 0)
-        apply_machines(decoder, tokens, &counts);
+    const struct rcpt_machine_event counts =
+        judge_machines(decoder, tokens, entry, fields->flags | found->mask);
     if (counts.entry < 0) {
         decoder->ignored_count++;
         return;

@@ -31,11 +31,9 @@ static bool check_url_ids(const struct rcpt_gateway_account_config *config,
                                                       "auth: url-hmac has nothing but signed ids");
 }
 
-/* Compares the parts that each template reads with those that the scheme covers, and names the
- * first template that reads more. */
-static bool check_covered(const struct rcpt_gateway_account *account,
-                          const struct rcpt_gateway_account_config *config,
-                          struct rcpt_error *error)
+/* Whether the account's scheme covers what the template of this key reads. */
+static bool covers(const struct rcpt_gateway_account *account, const char *name, const char *key,
+                   const struct rcpt_template *template, struct rcpt_error *error)
 {
     static const struct {
         unsigned part;
@@ -44,6 +42,28 @@ static bool check_covered(const struct rcpt_gateway_account *account,
                  {RCPT_COVERS_PATH, "the path"},
                  {RCPT_COVERS_HEADERS, "a header"},
                  {RCPT_COVERS_BODY, "JSON"}};
+    unsigned parts = rcpt_template_parts(template, account->scheme->headers);
+    for (size_t part = 0; part < RCPT_COUNT_OF(names); part++) {
+        if ((parts & names[part].part & ~account->scheme->covers) == 0)
+            continue;
+        rcpt_error_fatal(error, EX_CONFIG,
+                         "intake account %s: %s: reads %s, which the signature (%s) does not cover",
+                         name, key, names[part].name, account->scheme->name);
+        rcpt_error_hint(error,
+                        "take it from what is signed: %s; or unsigned_ids: true, and whoever has "
+                        "one signed request can name any message",
+                        account->scheme->covered);
+        return false;
+    }
+    return true;
+}
+
+/* Compares the parts that each template reads with those that the scheme covers, and names the
+ * first template that reads more. */
+static bool check_covered(const struct rcpt_gateway_account *account,
+                          const struct rcpt_gateway_account_config *config,
+                          struct rcpt_error *error)
+{
     bool custom = account->gateway == &account->own;
     const struct {
         const char *key;
@@ -66,25 +86,10 @@ static bool check_covered(const struct rcpt_gateway_account *account,
         {"custom.recipient", custom ? account->fields.recipient : NULL},
         {"custom.until", custom ? account->fields.until : NULL},
     };
-    for (size_t index = 0; index < RCPT_COUNT_OF(given); index++) {
-        if (given[index].template == NULL)
-            continue;
-        unsigned parts = rcpt_template_parts(given[index].template, account->scheme->headers);
-        for (size_t part = 0; part < RCPT_COUNT_OF(names); part++) {
-            if ((parts & names[part].part & ~account->scheme->covers) == 0)
-                continue;
-            rcpt_error_fatal(error, EX_CONFIG,
-                             "intake account %s: %s: reads %s, which the signature (%s) does not "
-                             "cover",
-                             config->name, given[index].key, names[part].name,
-                             account->scheme->name);
-            rcpt_error_hint(error,
-                            "take it from what is signed: %s; or unsigned_ids: true, and "
-                            "whoever has one signed request can name any message",
-                            account->scheme->covered);
+    for (size_t index = 0; index < RCPT_COUNT_OF(given); index++)
+        if (given[index].template != NULL &&
+            !covers(account, config->name, given[index].key, given[index].template, error))
             return false;
-        }
-    }
     return true;
 }
 

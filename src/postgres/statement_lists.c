@@ -108,6 +108,32 @@ static const char *pending_text(const struct rcpt_serve_columns *columns)
     return text;
 }
 
+/* Texts of the first five statements and of the last one, which depend on the inbox. */
+static void bind_serve(struct rcpt_pg_statement *first, struct rcpt_pg_statement *last,
+                       const struct rcpt_serve_columns *columns)
+{
+    /* If the inbox lacks a column, another one takes its place and is not read. */
+    const char *customer = columns->customer, *logical = columns->logical;
+    const struct rcpt_pg_binding bindings[] = {
+        {"customer", customer != NULL ? customer : "message_id"},
+        {"logical", logical != NULL ? logical : "message_id"},
+        {"channel", columns->channel != NULL ? columns->channel : "message_id"},
+        {"has_customer", customer != NULL ? "true" : "false"},
+        {"has_logical", logical != NULL ? "true" : "false"},
+        {"has_channel", columns->channel != NULL ? "true" : "false"},
+        {"newest", columns->newest}};
+    const size_t bound = RCPT_COUNT_OF(bindings);
+    const struct rcpt_pg_binding one = {"many", "one"}, many = {"many", "many"};
+    struct rcpt_error error;
+    first[0].sql = rcpt_pg_bind(rcpt_sql("serve/funnel"), &one, 1, &error);
+    first[1].sql = rcpt_pg_bind(rcpt_sql("serve/funnel"), &many, 1, &error);
+    first[2].sql = rcpt_pg_bind(rcpt_sql("serve/message"), bindings, bound, &error);
+    first[3].sql = rcpt_pg_bind(rcpt_sql("serve/recipients"), bindings, bound, &error);
+    first[4].sql = pending_text(columns);
+    if (customer != NULL)
+        last->sql = rcpt_pg_bind(rcpt_sql("serve/messages_of_customer"), bindings, bound, &error);
+}
+
 /* Prepared on each connection of the interface for readers, whose role may read and nothing else.
  */
 const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_columns *columns,
@@ -132,32 +158,12 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_co
         {.name = "gateways"},
         {.name = "messages_of_customer"},
     };
-    /* If the inbox lacks a column, another one takes its place and is not read. */
-    const char *customer = columns->customer, *logical = columns->logical;
-    const struct rcpt_pg_binding bindings[] = {
-        {"customer", customer != NULL ? customer : "message_id"},
-        {"logical", logical != NULL ? logical : "message_id"},
-        {"channel", columns->channel != NULL ? columns->channel : "message_id"},
-        {"has_customer", customer != NULL ? "true" : "false"},
-        {"has_logical", logical != NULL ? "true" : "false"},
-        {"has_channel", columns->channel != NULL ? "true" : "false"},
-        {"newest", columns->newest}};
-    const size_t bound = RCPT_COUNT_OF(bindings);
-    const struct rcpt_pg_binding one = {"many", "one"}, many = {"many", "many"};
-    struct rcpt_error error;
     *count = RCPT_COUNT_OF(statements);
-    struct rcpt_pg_statement *last = &statements[*count - 1];
-    if (statements[0].sql == NULL) {
-        statements[0].sql = rcpt_pg_bind(rcpt_sql("serve/funnel"), &one, 1, &error);
-        statements[1].sql = rcpt_pg_bind(rcpt_sql("serve/funnel"), &many, 1, &error);
-        statements[2].sql = rcpt_pg_bind(rcpt_sql("serve/message"), bindings, bound, &error);
-        statements[3].sql = rcpt_pg_bind(rcpt_sql("serve/recipients"), bindings, bound, &error);
-        statements[4].sql = pending_text(columns);
-    }
-    if (customer == NULL)
+    if (statements[0].sql == NULL)
+        bind_serve(statements, &statements[*count - 1], columns);
+    RCPT_ASSERT(columns->customer == NULL || statements[*count - 1].sql != NULL);
+    if (columns->customer == NULL)
         (*count)--;
-    else if (last->sql == NULL)
-        last->sql = rcpt_pg_bind(rcpt_sql("serve/messages_of_customer"), bindings, bound, &error);
     return with_texts(statements, *count, "serve");
 }
 

@@ -227,6 +227,17 @@ static void refuse(void *context, enum rcpt_assignment_refusal why, uint32_t slo
         host_halt(receipts->context, error);
 }
 
+/* One member of the control connection's outage: many partitions are one line of the log. */
+static void note_low_unknown(struct receipts *receipts, const char *topic, int32_t partition)
+{
+    struct rcpt_error error;
+    rcpt_error_set(&error, RCPT_DECISION_RETRY, NULL,
+                   "topic %s partition %d: its first offset cannot be read yet", topic, partition);
+    if (rcpt_outage_note(&receipts->control.outage, &receipts->positions.refused,
+                         host_now(receipts->context), &error))
+        rcpt_log_warn("receipts", "%s", error.text);
+}
+
 /* Logs an assignment's notes for operators; the machine itself logs nothing. */
 static void note(void *context, const struct rcpt_assignment_note *note)
 {
@@ -234,15 +245,9 @@ static void note(void *context, const struct rcpt_assignment_note *note)
     const char *topic = note->topic;
     int32_t partition = note->partition;
     long long first = note->first, last = note->last;
-    struct rcpt_error unknown;
     switch (note->event) {
     case RCPT_NOTE_LOW_UNKNOWN:
-        rcpt_error_set(&unknown, RCPT_DECISION_RETRY, NULL,
-                       "topic %s partition %d: its first offset cannot be read yet", topic,
-                       partition);
-        if (rcpt_outage_note(&receipts->control.outage, &receipts->positions.refused,
-                             host_now(receipts->context), &unknown))
-            rcpt_log_warn("receipts", "%s", unknown.text);
+        note_low_unknown(receipts, topic, partition);
         break;
     case RCPT_NOTE_ROWS_MADE:
         rcpt_log_info("receipts", "topic %s: rows for partitions %lld…%lld are there", topic, first,
