@@ -94,8 +94,8 @@ static void compressed_bodies_are_opened(void **state)
         assert_memory_equal(message->body, "plain", 5);
         rcpt_http_message_free(message);
         assert_null(rcpt_http_message_parse(text, size - 4, &error)); /* its end is missing */
-        assert_string_equal(error.text, "not an HTTP/1.1 request: the body is not what "
-                                        "Content-Encoding says, or longer than 64 MiB");
+        assert_string_equal(error.text, "not an HTTP/1.1 request: the body does not match "
+                                        "Content-Encoding, or is longer than 64 MiB");
     }
     size_t size = packed_request(text, "identity", 31, "plain");
     struct rcpt_http_message *message = rcpt_http_message_parse(text, size, &error);
