@@ -380,7 +380,7 @@ static void advise_name(const struct rcpt_decoder *decoder, const struct rcpt_to
         rcpt_record_advise_name(object, "status", draft->detail, sizeof(draft->detail));
 }
 
-/* What the event counts as under the policy for machines; entry -1: as nothing. */
+/* Applies the policy for machines to the event; entry -1: it counts as nothing. */
 static struct rcpt_machine_event judge_machines(struct rcpt_decoder *decoder,
                                                 const struct rcpt_token *tokens, int entry,
                                                 uint32_t flags)
