@@ -128,7 +128,7 @@ def test_a_truncated_partition_is_said_and_a_deletion_is_booked(days):
     assert days.funnel() == before and days.retired() == 100
     days.database.execute("TRUNCATE app.d30")
     assert "100 messages that were deleted and not booked" in days.command("audit", code=FAILED)
-    assert days.funnel() == before and "100 messages went" in days.command("audit", "--repair")
+    assert days.funnel() == before and "100 messages were deleted without the trigger" in days.command("audit", "--repair")
     days.world.audit()
     assert days.funnel() == before
     days.database.execute("ALTER TABLE app.sent DETACH PARTITION app.d30")
