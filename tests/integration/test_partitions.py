@@ -115,7 +115,7 @@ def test_an_empty_flat_inbox_is_partitioned_with_its_rights_and_a_filled_one_is_
 
 @pytest.mark.parametrize("inbox, why", (
     ({"partitions": "own"}, "inbox.ids is any"),
-    ({"partitions": "own", "ids": "ulid", "table": "app.messages"}, "say external"),
+    ({"partitions": "own", "ids": "ulid", "table": "app.messages"}, "set external"),
     (OWN | {"partition_span": "1m"}, "partition_span")))
 def test_partitions_that_cannot_be_are_refused_by_check_config(installed, inbox, why):
     installed.write(inbox=inbox)
@@ -150,7 +150,7 @@ def test_ulids_have_partitions_too(empty):
         text, value = alphabet[value % 32] + text, value // 32
     insert(empty, [text + "TSV4RRFFQ69G5FAV", text.lower() + "tsv4rrffq69g5fav"])
     assert sorted(parts(empty).values()) == [1, 1]
-    assert "with ids that are no ULID" in empty.run("maintain").err
+    assert "have ids that are no ULID" in empty.run("maintain").err
     exact(empty)
 
 
@@ -219,7 +219,7 @@ def test_many_messages_of_other_ids_are_named_and_nothing_waits_for_them(own):
     own.do(f"DROP TABLE receiptd.{made(own)[-1]}")
     own.do(f"INSERT INTO {INBOX} (message_id) SELECT 'order-' || n FROM generate_series(1, 3000) n")
     said = own.run("maintain", code=65)
-    assert "3000 messages are in the default partition" in said.err and "order-1" in said.err
+    assert "3000 messages in the default partition" in said.err and "order-1" in said.err
     exact(own)
 
 
