@@ -65,7 +65,7 @@ COMPILE = $(call SAY,CC  ) $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP
 LINK = $(call SAY,LINK) $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL)
 
 SQL := $(sort $(wildcard sql/*/*.sql sql/*/*/*.sql))
-PAGE := $(sort $(wildcard src/serve/page/*))
+PAGE := $(sort $(wildcard src/serve/page/*)) src/serve/openapi.json
 SOURCES := $(sort $(filter-out src/main.c,$(wildcard src/*/*.c src/*/*/*.c)))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o $(BUILD)/obj/generated/page.o $(LLHTTP_OBJECTS)
 # librdkafka calls this file: no symbol of ours asks for it.
@@ -156,7 +156,7 @@ $(DRIVER): LINK_EXTRA = -Wl,--wrap=rcpt_pg_submit
 # libFuzzer brings main(). With SANITIZE=address the targets run a corpus, with code that is not instrumented for the search of new inputs.
 $(FUZZ): LINK_EXTRA = $(if $(filter fuzzer% address,$(SANITIZE)),-fsanitize=fuzzer) \
 	$(if $(filter fuzzer-fast,$(SANITIZE)),-Wl$(comma)--gc-sections$(comma)-z$(comma)start-stop-gc)
-$(BUILD)/tests/fuzz/fuzz_json: LINK_LIBS = -ljansson # the other opinion about JSON
+$(BUILD)/tests/fuzz/fuzz_json $(BUILD)/tests/unit/test_serve_openapi: LINK_LIBS = -ljansson # the other opinion about JSON
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2> /dev/null)
 

@@ -2,8 +2,7 @@
  *
  * serve.c     settings, life, and the way of a request: host, route, access, parameters, answer
  * routes.c    the table of routes: paths, scopes, parameters; the route of a request
- * openapi.c   the same table as OpenAPI
- * schemas.c   schemas of bodies
+ * openapi.c   openapi.json, the description of the routes, for this build and configuration
  * access.c    the caller: token, signed link, proxy
  * tokens.c    look-ups of tokens, many at once
  * link.c      signed links and hashes of tokens
@@ -58,7 +57,6 @@ struct serve_parameter {
     bool of_ladder;      /* a name of the ladder; the statement knows which there are */
     const char *initial; /* NULL: absent means NULL */
     int64_t least, most;
-    const char *doc;
     const char *statement; /* given, it has this statement answer, where `is_on`; otherwise 501 */
     /* If the value is "true", this costly statement (organisation, campaign, settings) is asked
      * first, and its answer replaces the value. Otherwise, or without settings, the value is NULL.
@@ -92,10 +90,7 @@ struct serve_route {
     const char *off;
     struct serve_parameter parameters[SERVE_MOST_VALUES];
     char *(*settings)(const struct rcpt_config *config); /* of what is asked first; freed */
-    bool named;     /* name and day of its campaign follow, or those of all (serve_names_all) */
-    const char *id; /* what generated clients call it */
-    const char *gives, *takes; /* components of schemas.c: answer; body, NULL: none */
-    const char *doc;
+    bool named; /* name and day of its campaign follow, or those of all (serve_names_all) */
 };
 
 /* "q, customer": of one_of, those that this configuration offers. */
@@ -141,10 +136,6 @@ void serve_request_free(struct serve_request *request);
 
 /* With the parameters and statuses that this configuration has; the caller frees it. */
 char *serve_openapi(const struct rcpt_config *config, size_t *size);
-struct rcpt_json;
-void serve_schemas_put(struct rcpt_json *json); /* all components, by their names */
-/* The schema of a type, or the reference to a component. */
-void serve_schema_put(struct rcpt_json *json, struct rcpt_text type);
 
 /* ---- access.c ---- */
 /* Finds out who asks, then calls when_admitted of struct rcpt_serve, or answers. */
@@ -269,7 +260,8 @@ struct serve_file {
     const char *name, *text;
     size_t size;
 };
-extern const struct serve_file serve_files[]; /* made by the build; ends with a NULL name */
+/* The files of the page, and openapi.json. Made by the build, ends with a NULL name. */
+extern const struct serve_file serve_files[];
 
 /* ---- serve.c ---- */
 #define SERVE_TICK_MS       100

@@ -1,5 +1,5 @@
-/* The table of routes. Routing, the checks of parameters, /openapi.json and a test of access by
- * other organisations all come from it: a new route is a row here, and a file in sql/serve. */
+/* The table of routes: routing and the checks of parameters come from it. A new route is a row
+ * here, a file in sql/serve, and a path in openapi.json: a unit test compares it with the rows. */
 #include <errno.h>
 #include <inttypes.h>
 #include <regex.h>
@@ -12,17 +12,16 @@
 
 #define CAMPAIGN                                                                                   \
     {                                                                                              \
-        .name = "campaign", .in_path = true, .required = true, .doc = "id of the campaign"         \
+        .name = "campaign", .in_path = true, .required = true                                      \
     }
 #define LIMIT(usual)                                                                               \
     {                                                                                              \
-        .name = "limit", .type = SERVE_INTEGER, .initial = (usual), .least = 1, .most = 500,       \
-        .doc = "most entries of one page"                                                          \
+        .name = "limit", .type = SERVE_INTEGER, .initial = (usual), .least = 1, .most = 500        \
     }
 /* `next` of the page before, by the form that its statement gives it. */
 #define AFTER(form)                                                                                \
     {                                                                                              \
-        .name = "after", .pattern = (form), .doc = "`next` of the page before"                     \
+        .name = "after", .pattern = (form)                                                         \
     }
 #define CAMPAIGN_KEY                                                                               \
     "^[0-2]:(-?[0-9]{1,17}([.][0-9]{1,17})?(e[+-]?[0-9]{1,2})?|-?Infinity):[0-9]{1,2}:"
@@ -31,15 +30,12 @@
 #define BY                                                                                         \
     {                                                                                              \
         .name = "by", .type = SERVE_CHOICE,                                                        \
-        .words = "reason|variant|channel|gateway|time_to_deliver|time_to_open",                    \
-        .doc = "the counts also by this, where it is counted (counters.reasons, counters.by, "     \
-               "counters.times)"                                                                   \
+        .words = "reason|variant|channel|gateway|time_to_deliver|time_to_open"                     \
     }
 
 #define PENDING                                                                                    \
     {                                                                                              \
-        .name = "pending", .type = SERVE_BOOLEAN, .words = "true|false", .first = "pending",       \
-        .doc = "with `pending`, which reads each message of the campaign (inbox.expiry)"           \
+        .name = "pending", .type = SERVE_BOOLEAN, .words = "true|false", .first = "pending"        \
     }
 
 /* NULL: no message expires. */
@@ -65,129 +61,79 @@ static bool has_customers(const struct rcpt_config *config)
 
 static const struct serve_route routes[] = {
     {RCPT_HTTP_GET, "/campaigns", SERVE_READ, false, false, SERVE_ROW, .statement = "campaigns",
-     .parameters = {{.name = "q", .doc = "part of the campaign's id or name, whatever its case"},
-                    {.name = "sort",
-                     .type = SERVE_CHOICE,
-                     .initial = "match",
-                     .words =
-                         "match|changed|rate|problems|name|date|targeted|sent|delivered|opened|"
-                         "clicked",
-                     .doc = "best match of q, then the latest change (match); latest change, "
-                            "lowest delivery rate, most failures, latest date or most messages "
-                            "first; by name"},
-                    AFTER(CAMPAIGN_KEY),
-                    LIMIT("50"),
-                    {.name = "reverse",
-                     .type = SERVE_BOOLEAN,
-                     .initial = "false",
-                     .words = "true|false",
-                     .doc = "the order the other way round"}},
-     .named = true, .id = "listCampaigns", .gives = "Campaigns",
-     .doc = "campaigns with their main counters"},
+     .parameters =
+         {{.name = "q"},
+          {.name = "sort",
+           .type = SERVE_CHOICE,
+           .initial = "match",
+           .words = "match|changed|rate|problems|name|date|targeted|sent|delivered|opened|"
+                    "clicked"},
+          AFTER(CAMPAIGN_KEY),
+          LIMIT("50"),
+          {.name = "reverse", .type = SERVE_BOOLEAN, .initial = "false", .words = "true|false"}},
+     .named = true},
     {RCPT_HTTP_GET, "/campaigns/{campaign}", SERVE_READ, true, false, SERVE_ROW,
      .statement = "funnel", .parameters = {CAMPAIGN, BY, PENDING}, .settings = expiry_rules,
-     .named = true, .id = "getCampaign", .gives = "Funnel", .doc = "the same as the funnel"},
+     .named = true},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/funnel", SERVE_READ, true, false, SERVE_ROW,
      .statement = "funnel", .parameters = {CAMPAIGN, BY, PENDING}, .settings = expiry_rules,
-     .named = true, .id = "getFunnel", .gives = "Funnel",
-     .doc = "statuses, flags and rates of a campaign, also of customers, from its counters"},
+     .named = true},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/timeline", SERVE_READ, true, false, SERVE_ROW,
      .statement = "timeline", .is_on = has_series,
      .off = "no series is counted: set counters.series, such as to 90d",
-     .parameters = {CAMPAIGN,
-                    {.name = "step",
-                     .type = SERVE_CHOICE,
-                     .initial = "hour",
-                     .words = "hour|minute",
-                     .doc = "distance of the points"}},
-     .id = "getTimeline", .gives = "Timeline", .doc = "how the counters grew"},
+     .parameters =
+         {CAMPAIGN,
+          {.name = "step", .type = SERVE_CHOICE, .initial = "hour", .words = "hour|minute"}}},
     {RCPT_HTTP_GET, "/campaigns/{campaign}/recipients", SERVE_SUPPORT, false, false, SERVE_EXPORT,
      .statement = "recipients",
-     .parameters = {CAMPAIGN,
-                    {.name = "status",
-                     .of_ladder = true,
-                     .doc = "only messages that stand in it, or have this flag"},
-                    {.name = "format",
-                     .type = SERVE_CHOICE,
-                     .initial = "csv",
-                     .words = "csv|json",
-                     .doc = "form of the list"}},
-     .id = "listRecipients", .gives = "Recipients",
-     .doc = "every message of a campaign, however many"},
+     .parameters =
+         {CAMPAIGN,
+          {.name = "status", .of_ladder = true},
+          {.name = "format", .type = SERVE_CHOICE, .initial = "csv", .words = "csv|json"}}},
     {RCPT_HTTP_GET, "/messages", SERVE_SUPPORT, .one_of = true, .kind = SERVE_ROW,
      .statement = "messages",
      .parameters =
-         {{.name = "q", .doc = "id of the message, or the one that a gateway gave it"},
+         {{.name = "q"},
           {.name = "customer",
-           .doc = "id of the person: the newest 100 messages",
            .statement = "messages_of_customer",
            .is_on = has_customers,
-           .off = "no column names the customer of a message: set inbox.columns.customer_id"}},
-     .id = "findMessages", .gives = "Messages", .doc = "messages by an id, or of a customer"},
+           .off = "no column names the customer of a message: set inbox.columns.customer_id"}}},
     {RCPT_HTTP_GET, "/messages/{message}", SERVE_SUPPORT, false, false, SERVE_ROW,
      .statement = "message",
-     .parameters =
-         {{.name = "message", .in_path = true, .required = true, .doc = "id of the message"}},
-     .id = "getMessage", .gives = "Message", .doc = "what `receiptd explain` says about a message"},
+     .parameters = {{.name = "message", .in_path = true, .required = true}}},
     {RCPT_HTTP_GET, "/gateways", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "gateways",
      .costly = true, .is_on = has_gateways,
      .off = "nothing is counted by gateway: set counters.gateways, such as to 90d",
-     .parameters = {{.name = "hours",
-                     .type = SERVE_INTEGER,
-                     .initial = "24",
-                     .least = 1,
-                     .most = 8760,
-                     .doc = "of the last so many hours"}},
-     .id = "listGateways", .gives = "Gateways", .doc = "figures of each gateway"},
-    {RCPT_HTTP_GET, "/pipelines", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "pipelines",
-     .id = "listPipelines", .gives = "Pipelines",
-     .doc = "pipelines, for tokens without an organisation"},
+     .parameters =
+         {{.name = "hours", .type = SERVE_INTEGER, .initial = "24", .least = 1, .most = 8760}}},
+    {RCPT_HTTP_GET, "/pipelines", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "pipelines"},
     {RCPT_HTTP_GET, "/pipelines/{pipeline}", SERVE_OPERATE, false, false, SERVE_ROW,
      .statement = "pipeline", .costly = true,
-     .parameters =
-         {{.name = "pipeline", .in_path = true, .required = true, .doc = "name of the pipeline"}},
-     .id = "getPipeline", .gives = "Stages", .doc = "how many actions stand in each stage"},
+     .parameters = {{.name = "pipeline", .in_path = true, .required = true}}},
     {RCPT_HTTP_GET, "/actions", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "actions",
      .costly = true,
      .parameters = {{.name = "status",
                      .type = SERVE_CHOICE,
-                     .words = "pending|held|running|done|failed|cancelled|dead",
-                     .doc = "default: those that are not over, and dead ones"},
-                    {.name = "pipeline", .doc = "only of this one"},
-                    {.name = "after",
-                     .type = SERVE_INTEGER,
-                     .least = 0,
-                     .most = INT64_MAX,
-                     .doc = "`next` of the page before"},
-                    LIMIT("100")},
-     .id = "listActions", .gives = "Actions", .doc = "actions, and why they do not run now"},
+                     .words = "pending|held|running|done|failed|cancelled|dead"},
+                    {.name = "pipeline"},
+                    {.name = "after", .type = SERVE_INTEGER, .least = 0, .most = INT64_MAX},
+                    LIMIT("100")}},
     {RCPT_HTTP_GET, "/dead-letters", SERVE_OPERATE, false, false, SERVE_ROW,
      .statement = "dead_letters", .costly = true,
-     .parameters = {{.name = "reason", .doc = "only with this one"},
-                    AFTER(LETTER_KEY),
-                    LIMIT("100")},
-     .id = "listDeadLetters", .gives = "Letters",
-     .doc = "what could not be applied, for tokens without an organisation; never the payload"},
+     .parameters = {{.name = "reason"}, AFTER(LETTER_KEY), LIMIT("100")}},
     {RCPT_HTTP_POST, "/dead-letters/redrive", SERVE_OPERATE, false, false, SERVE_REDRIVE,
      .is_on = serve_redrive_is_on,
      .off = "this interface only reads: set serve.operate_dsn, or run receiptd dead-letters "
-            "--redrive",
-     .id = "redriveDeadLetters", .gives = "Redriven", .takes = "Redrive",
-     .doc = "tries dead letters again, by a reason or by ids"},
+            "--redrive"},
     {RCPT_HTTP_GET, "/status", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "status",
-     .costly = true, .id = "getStatus", .gives = "State",
-     .doc = "positions and daemons, as the database knows them, and what each instance says"},
+     .costly = true},
     {RCPT_HTTP_GET, "/stream", SERVE_READ, true, false, SERVE_STREAM,
-     .parameters = {{.name = "campaign", .doc = "only of this one"}}, .id = "streamChanges",
-     .gives = "Changed",
-     .doc = "server-sent events: `campaign` for each one that changed, `health`"},
-    {RCPT_HTTP_GET, "/me", SERVE_ANY, true, false, SERVE_ME, .id = "getMe", .gives = "Me",
-     .doc = "who asks, and what is allowed"},
-    {RCPT_HTTP_GET, "/openapi.json", SERVE_ANY, true, false, SERVE_OPENAPI, .id = "getDescription",
-     .gives = "object", .doc = "this description"},
+     .parameters = {{.name = "campaign"}}},
+    {RCPT_HTTP_GET, "/me", SERVE_ANY, .by_link = true, .kind = SERVE_ME},
+    {RCPT_HTTP_GET, "/openapi.json", SERVE_ANY, .by_link = true, .kind = SERVE_OPENAPI},
 };
 
-/* For all that is made from the table: OpenAPI, figures, tests. */
+/* For openapi.json, figures and tests. */
 const struct serve_route *serve_routes(size_t *count)
 {
     *count = RCPT_COUNT_OF(routes);
