@@ -216,8 +216,7 @@ MUTANTS = [
      "file": "src/core/batch_build.c", "edits": [("__builtin_bswap64(prefix)", "prefix")]},
 ]
 
-# Those that the simulation alone has to find. What tests/simulation has in the place of PostgreSQL stands for the SQL: a defect
-# there is one of a statement.
+# Defects that only the simulation has to find. tests/simulation plays PostgreSQL: a defect planted there is one of a statement.
 SIMULATED = [
     {"name": "accepted-not-raised-on-idle", "file": "src/core/partition.c", "edits": [
         ("        position->accepted = record->offset + 1;\n", ""),
