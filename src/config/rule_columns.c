@@ -99,9 +99,9 @@ void rcpt_dimensions_read(const struct rcpt_config *config, struct rcpt_kinds *d
     read_kinds(config, &by, config->counters.by, config->counters.by_count, dimensions);
 }
 
-void rcpt_groups_read(const struct rcpt_config *config, struct rcpt_kinds *read)
+void rcpt_groups_read(const struct rcpt_config *config, struct rcpt_kinds *kinds)
 {
-    read_kinds(config, &groups, config->counters.groups, config->counters.groups_count, read);
+    read_kinds(config, &groups, config->counters.groups, config->counters.groups_count, kinds);
 }
 
 /* A key alone does not make the column: `receiptd migrate` makes it with counters.groups. */

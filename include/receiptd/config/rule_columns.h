@@ -26,7 +26,7 @@ void rcpt_dimensions_read(const struct rcpt_config *config, struct rcpt_kinds *d
 
 /* Messages that count as one (counters.groups): those of a customer, or attempts at one logical
  * message. */
-void rcpt_groups_read(const struct rcpt_config *config, struct rcpt_kinds *groups);
+void rcpt_groups_read(const struct rcpt_config *config, struct rcpt_kinds *kinds);
 
 /* The inbox's column of this kind, borrowed as above; NULL: counters.groups does not name it. */
 const char *rcpt_groups_column(const struct rcpt_config *config, const char *kind);
