@@ -220,8 +220,8 @@ group_tsan() {
     run_programs 4 thread $({ programs build/tsan unit && programs build/tsan integration; } | grep -E "$gt_threads" | grep -v faults)
 }
 
-# Plants some defects too, the quick ones: a change of the code that a patch touches must update the patch. scripts/campaign
-# mutants runs the whole list.
+# Plants some defects too, the quick ones: a change of a text that tests/mutants/table.py names must update the table.
+# scripts/campaign mutants runs the whole list.
 group_simulation() {
     # shellcheck disable=SC2046 # a list
     run_programs 1 address $(programs build/asan simulation)

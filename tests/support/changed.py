@@ -129,17 +129,23 @@ GROUPS = (
     ("tests/signatures/*", "unit tests/unit/test_intake_signatures.c"),
     ("tests/page/conftest.py", "page tests/page"),
     ("tests/simulation/*", "simulation tests/simulation/test_simulation.c"),
+    ("tests/oracle/*.py", "smoke *"),
+    ("tests/support/*.py", "smoke *"),
     ("tests/systemd/test_*.py", "systemd {path}"),
     ("tests/unit/test_*.c", "unit {path}"),
     ("tests/unit/test_*.py", "integration {path}"),
     ("tests/integration/test_*.c", "integration-c {path}"),
     ("tests/integration/test_*.py", "integration {path}"),
+    ("tests/fresh/*", "lint check-scripts"),
     ("tests/oracle/test_*.py", "integration {path}"),
 )
-# Nothing tests these, or only the whole run.
-NOTHING = (".gitignore", "LICENSE", ".ci/*", "tests/bench/*", "tests/campaigns/*", "tests/kubernetes/*", "tests/otel/*", "tests/sdk/*")
+# Nothing tests these, or only the whole run and commands of their own.
+NOTHING = (".gitignore", ".clang-*", "LICENSE", ".ci/*", ".github/*", "tests/.clang-tidy", "tests/bench/*", "tests/campaigns/*", "tests/coverage/*",
+           "tests/fresh/*", "tests/kubernetes/*", "tests/otel/*", "tests/records/*", "tests/sdk/*")
 QUICK = ("build *", "unit *", "smoke *")
-MOST = 12  # test files that the table chooses: about five minutes
+MOST = 12  # test files beside those that have changed, and
+MOST_TIDY = 40  # sources for clang-tidy: about five minutes
+SHOWN = 20  # names in a line of what is said
 
 
 def git(*arguments):
@@ -196,39 +202,39 @@ def of_c(path, objects):
     return items, "they include " + " ".join(sorted(headers))
 
 
-def of_python(path):
+def importing(path):
     """Tests that import a module of the tests."""
     package, name = path.removesuffix(".py").split("/")[-2:]
-    imports = re.compile(rf"^(from {package}\.{name} |from {package} import .*\b{name}\b|import {package}\.{name}\b|(from|import) {name}\b)", re.MULTILINE)
-    return [f"integration {test}" for test in naming(imports.search)]
+    return naming(re.compile(rf"^(from {package}\.{name} |from {package} import .*\b{name}\b|import {package}\.{name}\b|(from|import) {name}\b)", re.MULTILINE))
 
 
-def naming(search):
-    """The Python tests in whose text the search finds something, and for texts that tests read."""
+def naming(pattern):
+    """The Python tests in whose text the pattern is found."""
     files = sorted([*ROOT.glob("tests/integration/test_*.py"), *ROOT.glob("tests/unit/test_*.py")])
-    return [str(file.relative_to(ROOT)) for file in files if search(file.read_text())]
+    return [f"integration {file.relative_to(ROOT)}" for file in files if pattern.search(file.read_text())]
 
 
 def touched(path, objects):
-    """[(items, why)] for a changed path, without those of the table; empty if nothing says what tests it."""
+    """[(items, why)] of a changed path, which all run."""
     found = []
     for pattern, *items in GROUPS:
         if fnmatch.fnmatchcase(path, pattern):
-            found.append(([item.format(path=path) for item in items if (ROOT / path).exists() or "{path}" not in item], path))
+            found.append(([item.format(path=path) for item in items if (ROOT / path).exists() or "{path}" not in item], pattern))
     if re.match(r"(src|include|tests/(unit|integration))/.*\.[ch]$", path):
         items, why = of_c(path, objects)
         found.append((items, f"{path}: {why}"))
-    if re.match(r"src/.*\.c$", path) and (ROOT / path).exists():
-        found.append((["lint check-tidy", f"lint {path}"], path))
     if path.startswith("tests/fuzz/"):
         found.append(([f"fuzz {re.search('fuzz_[a-z_]+', path)[0]}" if "fuzz_" in path else "fuzz *"], path))
-    if re.match(r"tests/(support|oracle|integration)/(?!test_).*\.py$", path):
-        items = of_python(path)
-        found.append((items if len(items) <= MOST else ["smoke *"], f"{path}: {len(items)} tests import it"))
-    if not path.startswith(("src/", "tests/integration/", "tests/unit/", "tests/support/", "tests/oracle/")):
-        said = re.compile(rf"\b{re.escape(path)}\b")
-        found.append(([f"integration {test}" for test in naming(said.search)], f"{path}: they name it"))
     return [(items, why) for items, why in found if items]
+
+
+def related(path):
+    """(items, why) of a changed path, of which as many run as there is time for."""
+    if re.match(r"tests/(support|oracle|integration)/(?!test_).*\.py$", path):
+        return importing(path), f"{path}: they import it"
+    if not path.startswith(("src/", "include/", "tests/integration/", "tests/unit/", "tests/support/", "tests/oracle/")):
+        return naming(re.compile(rf"\b{re.escape(path)}\b")), f"{path}: they name it"
+    return [], ""
 
 
 def item_of(name):
@@ -236,37 +242,44 @@ def item_of(name):
     return f"integration-c tests/integration/test_{name}" if name.endswith(".c") else f"integration tests/integration/test_{name}.py"
 
 
-def from_table(rows):
-    """Test files of these rows, the first of each row first; (chosen, left out)."""
-    lists = [TESTS[row].split() for row in rows]
-    names = [names[place] for place in range(max(map(len, lists), default=0)) for names in lists if place < len(names)]
-    names = list(dict.fromkeys(names))
-    return names[:MOST], names[MOST:]
+def in_turn(lists):
+    """The first of each list, then the second of each, and so on; each once."""
+    places = range(max(map(len, lists), default=0))
+    return list(dict.fromkeys(names[place] for place in places for names in lists if place < len(names)))
 
 
 def plan(paths, objects):
     """({item: why}, [what else is to be said])"""
-    items, said, rows = {}, [], {}
+    items, said, more = {}, [], {}
     for path in paths:
-        found = touched(path, objects)
-        row = row_of(path)
+        found, (others, why), row = touched(path, objects), related(path), row_of(path)
+        for chosen, reason in found:
+            items.update({item: items.get(item, reason) for item in chosen})
+        if others:
+            more[why] = others
         if row:
-            rows.setdefault(row, path)
-        for chosen, why in found:
-            for item in chosen:
-                items.setdefault(item, why)
+            more[f"the row {row} of the table"] = [item_of(name) for name in TESTS[row].split()]
         if any(fnmatch.fnmatchcase(path, pattern) for pattern in NOTHING):
             said.append(f"{path}: no test here")
-        elif not found and not row:
+        elif not found and not others and not row:
             said.append(f"{path}: nothing says what tests it, so the quick level runs")
             items.update({item: items.get(item, path) for item in QUICK})
-    chosen, left = from_table(list(rows))
-    for name in chosen:
-        row = next(row for row in rows if name in TESTS[row].split())
-        items.setdefault(item_of(name), f"the row {row} of the table")
-    if left:
-        said.append("left to scripts/test, for time: " + " ".join(left))
-    return items, said
+    wanted = [item for item in in_turn(list(more.values())) if item not in items]
+    for item in wanted[:MOST]:
+        items[item] = next(why for why, others in more.items() if item in others)
+    if wanted[MOST:]:
+        said.append("for the whole run, since they take long: " + " ".join(Path(item.split()[1]).name for item in wanted[MOST:]))
+    return tidied(items, paths, said), said
+
+
+def tidied(items, paths, said):
+    """With clang-tidy for the sources that have changed."""
+    sources = [path for path in paths if re.match(r"src/.*\.c$", path) and (ROOT / path).exists()]
+    if len(sources) > MOST_TIDY:
+        said.append(f"for the whole run, since it takes long: clang-tidy of {len(sources)} sources")
+    elif sources:
+        items.update({item: "the changed sources" for item in ["lint check-tidy", *(f"lint {path}" for path in sources)]})
+    return items
 
 
 def with_alone(items):
@@ -282,10 +295,12 @@ def main(base=None):
     base, paths = changes(base)
     items, said = plan(paths, dependencies())
     print(f"changed since {base}: {len(paths) or 'no'} files", *said, sep="\n", file=sys.stderr)
-    for group in sorted({item.split(" ", 1)[0] for item in items}):
-        for why in dict.fromkeys(why for item, why in items.items() if item.startswith(group + " ")):
-            names = [Path(item.split(" ", 1)[1]).name for item in items if item.startswith(group + " ") and items[item] == why]
-            print(f"  {group}: {' '.join(names)}, for {why}", file=sys.stderr)
+    reasons = {}
+    for item, why in sorted(items.items()):
+        group, _, name = item.partition(" ")
+        reasons.setdefault((group, why), []).append(Path(name).name)
+    for (group, why), names in reasons.items():
+        print(f"  {group}: {' '.join(names[:SHOWN])}{' …' if len(names) > SHOWN else ''}, for {why}", file=sys.stderr)
     print("\n".join(with_alone(items)))
 
 

@@ -1,4 +1,6 @@
 """scripts/test --changed chooses what a change touches. Needs no server."""
+import re
+
 import pytest
 
 from support import changed
@@ -28,6 +30,13 @@ def test_each_test_that_the_table_names_exists_and_each_that_exists_is_named():
 def test_each_path_that_a_pattern_chooses_exists():
     chosen = [item.split()[1] for _, *items in changed.GROUPS for item in items if " tests/" in item]
     assert [path for path in chosen if not (ROOT / path).exists()] == []
+
+
+def test_each_step_that_a_pattern_chooses_exists():
+    steps = {item.split(" ", 1)[1] for _, *items in changed.GROUPS for item in items if not re.search(r" (tests/|\*$|{path}$)", item)}
+    groups = (ROOT / "scripts/lib/groups.sh").read_text()
+    checks = re.search(r"for gl_check in ([a-z ]+);", groups)[1].split()
+    assert {step for step in steps if f'"{step}"' not in groups} == {f"check-{name}" for name in checks} & steps
 
 
 OBJECTS = {
@@ -71,8 +80,10 @@ def test_a_file_that_nothing_knows_is_said():
 
 
 def test_a_change_of_everything_takes_the_first_tests_of_each_row():
-    chosen, left = changed.from_table(["src/postgres", "src/kafka", "src/serve"])
-    assert chosen[:3] == ["connection.c", "consumer.c", "serve"] and len(chosen) == changed.MOST and left
+    items, said = changed.plan(["src/postgres/x.c", "src/kafka/x.c", "src/serve/x.c"], {})
+    chosen = [item for item, why in items.items() if why.startswith("the row")]
+    assert chosen[:3] == [changed.item_of(name) for name in ("connection.c", "consumer.c", "serve")]
+    assert len(chosen) == changed.MOST and said[0].startswith("for the whole run")
 
 
 def test_tests_that_stop_servers_run_in_their_own_group():
