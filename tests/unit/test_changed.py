@@ -74,9 +74,8 @@ def test_a_file_chooses_its_tests(path, item):
 
 
 def test_a_file_that_nothing_knows_is_said():
-    path = "nobody/knows" + "/this"  # in two parts, since this test would name it
-    items, said = changed.plan([path], {})
-    assert set(items) == set(changed.QUICK) and said == [f"{path}: nothing says what tests it, so the quick level runs"]
+    items, said = changed.plan(["nobody/knows/this"], {})
+    assert set(items) == set(changed.QUICK) and said == ["nobody/knows/this: nothing says what tests it, so the quick level runs"]
 
 
 def test_a_change_of_everything_takes_the_first_tests_of_each_row():
