@@ -2,6 +2,7 @@
 
 import collections
 import json
+import time
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -9,28 +10,46 @@ from support.services import watermarks
 
 
 def read(brokers, topic, partitions, with_times=False):
-    """All committed publications, in the order of each partition, as dicts; with the time of their record on request."""
-    consumer = Consumer({"bootstrap.servers": brokers, "group.id": "nobody", "isolation.level": "read_committed",
-                         "enable.auto.commit": False, "auto.offset.reset": "earliest", "enable.partition.eof": True})
+    """All committed publications, in the order of each partition, as dicts; with the time of their record on request.
+
+    Kafka marks a transaction as committed in the log after it has answered who commits it. So this waits for the marks, but not
+    longer than a producer that was killed may leave a transaction open."""
+    settings = {"bootstrap.servers": brokers, "group.id": "nobody", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    consumer = Consumer({**settings, "isolation.level": "read_committed", "enable.partition.eof": True})
+    places = [TopicPartition(str(topic), partition, 0) for partition in range(partitions)]
     try:
-        places = [TopicPartition(str(topic), partition, 0) for partition in range(partitions)]
-        ends = {place.partition: watermarks(consumer, place)[1] for place in places}
+        ends = ends_of(settings, places)
         consumer.assign(places)
-        found, open_partitions = [], {partition for partition, end in ends.items() if end > 0}
-        while open_partitions:
-            message = consumer.poll(30)
-            assert message is not None, f"{topic} cannot be read to its end"
-            if message.error() is None:
-                publication = json.loads(message.value())
-                headers = dict(message.headers() or [])
-                assert headers["id"].decode() == publication["id"]
-                publication["_key"] = message.key().decode()
-                if with_times:
-                    publication["_at_ms"] = message.timestamp()[1]
-                found.append(publication)
-            else:  # the end of a partition, also behind the marks of transactions
-                open_partitions.discard(message.partition())
+        found, open_partitions, at_end = [], {partition for partition, end in ends.items() if end > 0}, set()
+        patience, deadline = time.monotonic() + 10, time.monotonic() + 30
+        while open_partitions and not (at_end >= open_partitions and time.monotonic() > patience):
+            message = consumer.poll(1)
+            if message is None:
+                assert time.monotonic() < deadline, f"{topic} cannot be read to its end"
+                continue
+            deadline = time.monotonic() + 30
+            if message.error() is not None:  # the end of what is committed in a partition
+                at_end.add(message.partition())
+                if message.offset() >= ends[message.partition()]:
+                    open_partitions.discard(message.partition())
+                continue
+            publication = json.loads(message.value())
+            headers = dict(message.headers() or [])
+            assert headers["id"].decode() == publication["id"]
+            publication["_key"] = message.key().decode()
+            if with_times:
+                publication["_at_ms"] = message.timestamp()[1]
+            found.append(publication)
         return found
+    finally:
+        consumer.close()
+
+
+def ends_of(settings, places):
+    """Where each partition's log ends, behind open transactions, too."""
+    consumer = Consumer({**settings, "isolation.level": "read_uncommitted"})
+    try:
+        return {place.partition: watermarks(consumer, place)[1] for place in places}
     finally:
         consumer.close()
 
