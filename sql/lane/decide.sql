@@ -18,18 +18,20 @@
 -- changed, s same, t stale, o of another organisation than the receipts name, h held (for the wake to decide), a
 -- absent, d deleted, e erased. Stale: another transaction was waited for, and the message is decided again.
 --
--- src/postgres/lane_statements.c writes the variables. changed and same: the columns that rules want of a row. With
--- first times: set_times and or_earlier, and three parameters. Parameter $6 timestamptz[]: the least times of each
--- message's receipts that name SENT, DELIVERED, OPENED, CLICKED, four of each message (infinity: none does).
--- Parameters $7 int4[]: place in $8 of the first gateway by name of these receipts (0: they name none), $8 text[]
--- gateways. A time may become known or earlier where nothing else changes. This is no transition: updated_at stays.
+-- src/postgres/lane_statements.c writes the variables. changed and same: the columns that rules want of a row.
+-- updated_at: now, since the UPDATE finds changed rows alone.
+--
+-- With first times it also finds rows whose times alone become known or earlier. This is no transition: their
+-- updated_at stays. Then there are set_times and or_earlier, and three parameters. Parameter $6 timestamptz[]: the
+-- least times of each message's receipts that name SENT, DELIVERED, OPENED, CLICKED, four of each message (infinity:
+-- none does). Parameters $7 int4[]: place in $8 of the first gateway by name of these receipts (0: they name none),
+-- $8 text[] gateways.
 WITH changed AS (
     UPDATE message_inbox m
     SET prev_status = m.status, prev_flags = m.flags,
         status = GREATEST(m.status, ($2::int2[])[e.n]), flags = m.flags | ($3::int4[])[e.n],
         status_at = CASE WHEN ($2::int2[])[e.n] > m.status THEN ($4::timestamptz[])[e.n] ELSE m.status_at END,
-        updated_at = CASE WHEN ($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0 THEN now()
-                          ELSE m.updated_at END :set_times
+        updated_at = :updated_at :set_times
     FROM unnest($1::text[], $5::text[]) WITH ORDINALITY AS e (id, org, n)
     WHERE m.message_id = e.id AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org)
       AND (($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0 :or_earlier)

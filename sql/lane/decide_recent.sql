@@ -1,4 +1,4 @@
--- In place of decide.sql while the inbox has a recent set: an index over the rows with created_at >= recent_since
+-- In place of decide.sql while the inbox has a recent set: an index over the rows with created_at >= since
 -- alone, which is small however large the table grows. It has the same parameters, variables and answer (seen: the
 -- names of same).
 --
@@ -7,33 +7,29 @@
 -- messages of stage one by id, then those of stage two by id.
 --
 -- The boundary is a literal, or a generic plan could not use the index. Without the index, stage one is as correct,
--- by the key. Where the table is partitioned by created_at, or by ranges of the id (recent_column), there is no such
+-- by the key. Where the table is partitioned by created_at, or by ranges of the id (column), there is no such
 -- index. The literal then leaves the newest partitions in the plan of stage one, and the others in that of stage two.
 -- ALL of an array with the literal means the same as >=, but no index can be read from there on. With >= a plan that
 -- was made while the newest partitions were small would read all of each.
-WITH recent AS (
+WITH recent (fate, n, status, flags, campaign, owner) AS (
     UPDATE message_inbox m
     SET prev_status = m.status, prev_flags = m.flags,
         status = GREATEST(m.status, ($2::int2[])[e.n]), flags = m.flags | ($3::int4[])[e.n],
         status_at = CASE WHEN ($2::int2[])[e.n] > m.status THEN ($4::timestamptz[])[e.n] ELSE m.status_at END,
-        updated_at = CASE WHEN ($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0 THEN now()
-                          ELSE m.updated_at END :set_times
+        updated_at = :updated_at :set_times
     FROM unnest($1::text[], $5::text[]) WITH ORDINALITY AS e (id, org, n)
-    WHERE m.message_id = e.id AND m.:"recent_column" >= ALL (:'recent_since')
-      AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org)
+    WHERE m.message_id = e.id AND m.:"column" >= ALL (:'since') AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org)
       AND (($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0 :or_earlier)
-    RETURNING 'c' AS fate, e.n::int4 AS n, m.prev_status AS status, m.prev_flags AS flags,
-              m.campaign_id AS campaign, NULL AS owner :changed
+    RETURNING 'c', e.n::int4, m.prev_status, m.prev_flags, m.campaign_id, NULL :changed
 ),
 -- Messages that stage one did not change: those of the recent set that were up to date (known), and all others. Stage
 -- two is for these others. They are not in the set, or are there under another organisation than the receipt names.
-seen AS MATERIALIZED (
-    SELECT e.n::int4 AS n, e.id, e.org, m.message_id IS NOT NULL AS found, m.status,
-           m.flags, m.campaign_id AS campaign, NULLIF(m.org_id, '') AS owner,
-           m.message_id IS NOT NULL AND (e.org IS NULL OR COALESCE(NULLIF(m.org_id, '') = e.org, false)) AS known,
-           ($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0 :or_earlier AS stale :same
+seen (n, id, org, found, status, flags, campaign, owner, known, stale) AS MATERIALIZED (
+    SELECT e.n::int4, e.id, e.org, m.message_id IS NOT NULL, m.status, m.flags, m.campaign_id, NULLIF(m.org_id, ''),
+           m.message_id IS NOT NULL AND (e.org IS NULL OR COALESCE(NULLIF(m.org_id, '') = e.org, false)),
+           ($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0 :or_earlier :same
     FROM unnest($1::text[], $5::text[]) WITH ORDINALITY AS e (id, org, n)
-    LEFT JOIN message_inbox m ON m.message_id = e.id AND m.:"recent_column" >= ALL (:'recent_since')
+    LEFT JOIN message_inbox m ON m.message_id = e.id AND m.:"column" >= ALL (:'since')
     WHERE (SELECT count(*) FROM recent) < cardinality($1::text[]) AND e.n NOT IN (SELECT c.n FROM recent c)
 ),
 older AS (
@@ -41,13 +37,12 @@ older AS (
     SET prev_status = m.status, prev_flags = m.flags,
         status = GREATEST(m.status, ($2::int2[])[e.n]), flags = m.flags | ($3::int4[])[e.n],
         status_at = CASE WHEN ($2::int2[])[e.n] > m.status THEN ($4::timestamptz[])[e.n] ELSE m.status_at END,
-        updated_at = CASE WHEN ($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0 THEN now()
-                          ELSE m.updated_at END :set_times
-    FROM seen e WHERE NOT e.known AND m.message_id = e.id
-      AND (m.:"recent_column" < ALL (:'recent_since') OR m.:"recent_column" IS NULL)
+        updated_at = :updated_at :set_times
+    FROM seen e
+    WHERE NOT e.known AND m.message_id = e.id AND (m.:"column" < ALL (:'since') OR m.:"column" IS NULL)
       AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org)
       AND (($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0 :or_earlier)
-    RETURNING 'c' AS fate, e.n, m.prev_status, m.prev_flags, m.campaign_id, NULL AS owner :changed
+    RETURNING 'c', e.n, m.prev_status, m.prev_flags, m.campaign_id, NULL :changed
 )
 SELECT * FROM recent
 UNION ALL SELECT * FROM older
@@ -61,7 +56,6 @@ SELECT CASE WHEN m.message_id IS NULL AND NOT s.found
             WHEN ($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0 :or_earlier THEN 't' ELSE 's' END,
        s.n, m.status, m.flags, m.campaign_id, CASE WHEN s.org <> '' THEN e.owner END :same
 FROM seen s
-LEFT JOIN message_inbox m ON m.message_id = s.id
-    AND (m.:"recent_column" < ALL (:'recent_since') OR m.:"recent_column" IS NULL)
+LEFT JOIN message_inbox m ON m.message_id = s.id AND (m.:"column" < ALL (:'since') OR m.:"column" IS NULL)
 CROSS JOIN LATERAL (SELECT s.n, CASE WHEN m.message_id IS NULL THEN s.owner ELSE NULLIF(m.org_id, '') END AS owner) e
 WHERE NOT s.known AND s.n NOT IN (SELECT c.n FROM older c) AND s.n NOT IN (SELECT k.n FROM seen k WHERE k.known);

@@ -63,7 +63,7 @@ static const struct source {
 
 #define MOST_STATEMENTS RCPT_COUNT_OF(sources)
 #define MOST_BINDINGS   16
-#define OWN_BINDINGS    7 /* of decide */
+#define OWN_BINDINGS    8 /* of decide */
 
 struct rcpt_lane_statements {
     struct rcpt_pg_statement list[MOST_STATEMENTS];
@@ -72,6 +72,13 @@ struct rcpt_lane_statements {
 };
 
 /* ---- variables ---- */
+
+/* decide finds changed rows alone. With first times it also finds rows whose times alone change;
+ * they keep the time of their last change. */
+static const char changes_now[] = "now()";
+static const char changes_or_stays[] =
+    "CASE WHEN ($2::int2[])[e.n] > m.status OR (($3::int4[])[e.n] & ~m.flags) <> 0\n"
+    "                          THEN now() ELSE m.updated_at END";
 
 /* A row's first times are the least event times of receipts that name a status, at most an hour
  * ahead of this server's clock. `prev_times` is the place of the message in the histograms before.
@@ -153,15 +160,17 @@ static size_t take_bindings(const struct rcpt_lane_variant *variant, const struc
     bindings[count++] = (struct rcpt_pg_binding){"=changed", extra->changed};
     bindings[count++] = (struct rcpt_pg_binding){"=same", extra->same};
     bindings[count++] = (struct rcpt_pg_binding){"=seen", extra->seen};
+    bindings[count++] =
+        (struct rcpt_pg_binding){"=updated_at", variant->times ? changes_or_stays : changes_now};
     bindings[count++] = (struct rcpt_pg_binding){"=set_times", times};
     bindings[count++] = (struct rcpt_pg_binding){"=or_earlier", earlier};
     if (variant->recent_since == NULL)
         return count;
     const char *column = variant->recent_column;
     rcpt_array_text_add(since, variant->recent_since, strlen(variant->recent_since));
-    bindings[count++] = (struct rcpt_pg_binding){"recent_since", rcpt_array_text_finish(since)};
+    bindings[count++] = (struct rcpt_pg_binding){"since", rcpt_array_text_finish(since)};
     bindings[count++] =
-        (struct rcpt_pg_binding){"recent_column", column != NULL ? column : "created_at"};
+        (struct rcpt_pg_binding){"column", column != NULL ? column : "created_at"};
     return count;
 }
 

@@ -111,7 +111,8 @@ def bind_ranges(text, columns=None):
     return text
 
 
-EXTRA = ("changed", "same", "seen", "set_times", "or_earlier")  # variables of sql/lane/decide: nothing more is wanted of a row
+# Variables of sql/lane/decide: nothing more is wanted of a row.
+EXTRA = {"changed": "", "same": "", "seen": "", "updated_at": "now()", "set_times": "", "or_earlier": ""}
 
 
 def text_of(name, recent_since=None, recent_column="created_at"):
@@ -121,8 +122,9 @@ def text_of(name, recent_since=None, recent_column="created_at"):
     file = SQL / f"{name}.sql"
     text = file.read_text() if file.exists() else "".join(path.read_text() for path in sorted((SQL / name).glob("*.sql")))
     if name.startswith("lane/decide"):
-        text = re.sub(rf"(?<![:\w]):({'|'.join(EXTRA)})\b", "", re.sub(r"--.*", "", text))
-    return bind_ranges(text).replace(":'recent_since'", f"'{{\"{recent_since}\"}}'").replace(':"recent_column"', f'"{recent_column}"')
+        text = re.sub(rf"(?<![:\w]):({'|'.join(EXTRA)})\b", lambda found: EXTRA[found[1]], re.sub(r"--.*", "", text))
+        text = text.replace(":'since'", f"'{{\"{recent_since}\"}}'").replace(':"column"', f'"{recent_column}"')
+    return bind_ranges(text)
 
 
 def literal(value):

@@ -27,7 +27,7 @@ def printed(receiptd):
 
 def pieces_of(name):
     """A file between its variables."""
-    text = (SQL / f"{name}.sql").read_text().rstrip(";\n").replace(':"recent_column"', '"created_at"').replace(":'recent_since'", "'{\"-infinity\"}'")
+    text = (SQL / f"{name}.sql").read_text().rstrip(";\n").replace(':"column"', '"created_at"').replace(":'since'", "'{\"-infinity\"}'")
     return re.split(rf"(?<![:\w]):(?:{'|'.join(EXTRA)})\b", text)
 
 

@@ -126,8 +126,8 @@ static void with_a_recent_set_decide_has_two_stages_with_the_boundary(void **sta
     assert_int_equal(count_of(decide, "UPDATE message_inbox"), 2);
     assert_int_equal(count_of(decide, boundary), 2);
     assert_int_equal(count_of(decide, before), 2);
-    assert_null(strstr(decide, ":'recent_since'"));
-    assert_null(strstr(decide, ":\"recent_column\""));
+    assert_null(strstr(decide, ":'since'"));
+    assert_null(strstr(decide, ":\"column\""));
     rcpt_lane_statements_free(recent);
     recent = rcpt_lane_statements_new(
         &(struct rcpt_lane_variant){.recent_since = "a\"b", .recent_column = "message_key"});
