@@ -5,7 +5,7 @@
 
 #include "report.h"
 
-#define LIST_COLUMNS(at) .columns = (at), .column_count = sizeof(at) / sizeof((at)[0])
+#define LIST_COLUMNS(at) .columns = (at), .column_count = RCPT_COUNT_OF(at)
 
 /* One list. Texts and columns are borrowed. */
 struct list {

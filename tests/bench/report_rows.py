@@ -4,7 +4,7 @@ import statistics
 
 from support.records import number
 
-# What a run measures: its column and decimals. µs and bytes are those of a receipt.
+# The figures of a run: column and decimals of each. µs and bytes are those of a receipt.
 FIGURES = {
     "seconds": ("seconds", 1), "events_per_second": ("events/s", 0), "records_per_minute": ("records a minute", 0), "batches": ("transactions", 0),
     "events_per_row": ("receipts a row", 2), "daemon_us_per_event": ("daemon µs", 2), "cpu_us_per_event": ("own CPU µs", 2),
@@ -312,7 +312,7 @@ def soak(result):
            "WAL GiB": rounded(wal / 2 ** 30, 1), "generator late ms": rounded(result["behind_ms"]), "warnings": result["log"].get("warn", 0), "errors": result["log"].get("error", 0)}
 
 
-# What a part was run with.
+# Settings of a part: the record gives its value and unit.
 SETTINGS = {
     "limit": "events", "records": "rest_seconds", "cost": "events", "replaced": "sample consumers", "growth": "events", "rows": "events", "retention": "old events",
     "dropped": "rows rate", "recent": "events recent_rows half_life_hours per_day old buffers_mib", "mapped": "events", "dimensions": "events campaigns variants bar",

@@ -223,7 +223,7 @@ static int64_t day_of(int64_t at_us)
     return at_us / INT64_C(86400000000);
 }
 
-/* What makes two receipts copies of each other, from docs/rules.md. */
+/* Whether two receipts are copies of each other, by docs/rules.md. */
 static bool are_copies(const struct sim_item *left, const struct sim_item *right)
 {
     if (left->entry != right->entry || left->event_id != right->event_id)

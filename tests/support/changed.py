@@ -139,7 +139,7 @@ GROUPS = (
     ("tests/fresh/*", "lint check-scripts"),
     ("tests/oracle/test_*.py", "integration {path}"),
 )
-# Nothing tests these, or only the whole run and commands of their own.
+# No test of a plan reads these: the whole run does, or a command of their own.
 NOTHING = (".gitignore", ".clang-*", "LICENSE", ".ci/*", ".github/*", "tests/.clang-tidy", "tests/bench/*", "tests/campaigns/*", "tests/coverage/*",
            "tests/fresh/*", "tests/kubernetes/*", "tests/otel/*", "tests/records/*", "tests/sdk/*")
 QUICK = ("build *", "unit *", "smoke *")

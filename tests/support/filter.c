@@ -1,4 +1,5 @@
-/* The tests that a program of cmocka runs, by RECEIPTD_TEST_FILTER: a pattern with * and ?. Linked into all of them, for scripts/test -k. */
+/* Limits the tests that a program of cmocka runs to RECEIPTD_TEST_FILTER, a pattern with * and ?.
+ * Each program is linked with it, for scripts/test -k. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -36,8 +36,8 @@ static void offsets_are_fixed_zones(void **state)
     }
 }
 
-/* An instant of each hour of ninety years, there and back; only the instant of an hour that comes twice
- * may be the other one, and only if that is not too late. */
+/* Converts an instant of each hour of ninety years there and back. An hour that comes twice may give
+ * its other instant, if that is not too late. */
 static void local_times_become_the_instants_that_they_were(void **state)
 {
     static const char *const names[] = {

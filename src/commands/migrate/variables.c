@@ -10,41 +10,33 @@
 #include "receiptd/config/rule_columns.h"
 #include "receiptd/postgres/array_text.h"
 
-/* counters.by as variables; with other dimensions the trigger counts otherwise, so they belong to
- * the mapping. */
-static void bind_dimensions(struct migrate_plan *plan, char *mapping, size_t size)
+/* Binds the kinds of counters.by or counters.groups, and their columns. The trigger counts by them,
+ * so they belong to the mapping. */
+static void bind_kinds(struct migrate_plan *plan, const struct rcpt_kinds *kinds,
+                       const char *const names[2], const char *word, char *mapping, size_t size)
 {
-    struct rcpt_kinds dimensions;
     struct rcpt_array_text columns;
     rcpt_array_text_init(&columns);
-    rcpt_dimensions_read(plan->context->config, &dimensions);
-    for (size_t index = 0; index < dimensions.count; index++) {
-        const char *column = dimensions.columns[index];
+    for (size_t index = 0; index < kinds->count; index++) {
+        const char *column = kinds->columns[index];
         size_t used = strlen(mapping);
         rcpt_array_text_add(&columns, column, strlen(column));
-        snprintf(mapping + used, size - used, ", by %s=%s", dimensions.names[index], column);
+        snprintf(mapping + used, size - used, ", %s %s=%s", word, kinds->names[index], column);
     }
-    migrate_bind(plan, "dimension_kinds", dimensions.sql);
-    migrate_bind(plan, "dimension_columns", rcpt_array_text_finish(&columns));
+    migrate_bind(plan, names[0], kinds->sql);
+    migrate_bind(plan, names[1], rcpt_array_text_finish(&columns));
     rcpt_array_text_fini(&columns);
 }
 
-/* Binds counters.groups in the same way. */
-static void bind_groups(struct migrate_plan *plan, char *mapping, size_t size)
+static void bind_rules(struct migrate_plan *plan, char *mapping, size_t size)
 {
-    struct rcpt_kinds groups;
-    struct rcpt_array_text columns;
-    rcpt_array_text_init(&columns);
+    static const char *const by[] = {"dimension_kinds", "dimension_columns"};
+    static const char *const of[] = {"group_kinds", "group_columns"};
+    struct rcpt_kinds dimensions, groups;
+    rcpt_dimensions_read(plan->context->config, &dimensions);
+    bind_kinds(plan, &dimensions, by, "by", mapping, size);
     rcpt_groups_read(plan->context->config, &groups);
-    for (size_t index = 0; index < groups.count; index++) {
-        const char *column = groups.columns[index];
-        size_t used = strlen(mapping);
-        rcpt_array_text_add(&columns, column, strlen(column));
-        snprintf(mapping + used, size - used, ", group %s=%s", groups.names[index], column);
-    }
-    migrate_bind(plan, "group_kinds", groups.sql);
-    migrate_bind(plan, "group_columns", rcpt_array_text_finish(&columns));
-    rcpt_array_text_fini(&columns);
+    bind_kinds(plan, &groups, of, "group", mapping, size);
 }
 
 /* Lists of columns are pieces of SQL. */
@@ -90,7 +82,6 @@ void migrate_inbox_bind(struct migrate_plan *plan)
     if (place.mapped && *place.created_at != '\0')
         snprintf(mapping + used, sizeof(mapping) - used, ", created_at=%s", place.created_at);
     bind_columns(plan);
-    bind_dimensions(plan, mapping, sizeof(mapping));
-    bind_groups(plan, mapping, sizeof(mapping));
+    bind_rules(plan, mapping, sizeof(mapping));
     migrate_bind(plan, "mapping", mapping);
 }
