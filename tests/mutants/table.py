@@ -152,6 +152,10 @@ MUTANTS = [
          ("    RETURNING p.*, k.org, p.org_id IS NULL OR COALESCE(p.org_id = k.org, false) AS fits,\n"
           "              CASE WHEN p.parts IS NOT NULL AND p.status = (SELECT s.code FROM message_status_priority s WHERE s.name = 'DELIVERED')\n"
           "                   THEN p.part END AS delivered\n", "")]},
+    {"name": "positions-older-than-the-assignment", "witness": "test_engine",
+     "defect": "positions that were asked for before an assignment are taken for its own",
+     "file": "src/core/engine.c", "edits": [
+         ("part->epoch > lane->epochs_at_read", "part->epoch > lane->epochs_at_read && now_ms < 0")]},
     {"name": "prev-status-not-written", "integration": "test_sql_statements.py test_sql_apply.py",
      "defect": "the update leaves prev_status alone, so the transition starts from an old value",
      "file": "sql/lane/decide.sql", "edits": [("SET prev_status = m.status, ", "SET ")]},
@@ -237,8 +241,6 @@ SIMULATED = [
         ("position->queued == engine->taken[slot].records", "position->queued >= engine->taken[slot].records")]},
     {"name": "epoch-of-a-move-not-checked", "file": "src/core/lane.c", "edits": [
         (" && engine->slots[move->slot].epoch == move->epoch", "")]},
-    {"name": "positions-older-than-the-assignment", "file": "src/core/engine.c", "edits": [
-        ("part->epoch > lane->epochs_at_read", "part->epoch > lane->epochs_at_read && now_ms < 0")]},
     {"name": "lane-of-a-reject-by-instance", "file": "src/core/record.c", "edits": [
         ("return (uint32_t)hash &", "return (uint32_t)(hash ^ ((uintptr_t)decoder >> 6)) &")]},
     {"name": "wake-with-the-wrong-fence", "file": "src/core/lane.c", "edits": [
