@@ -1,5 +1,6 @@
 /* Addresses and networks, for trusted proxies, `allow` lists and calls to public addresses only. */
 #include "receiptd/base/network.h"
+#include "receiptd/base/error.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -98,7 +99,6 @@ bool rcpt_networks_have(const struct rcpt_network *networks, size_t count,
 
 /* ---- what is public ---- */
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 #define V4(bits, ...)                                                                              \
     {                                                                                              \
         {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, __VA_ARGS__}}, MAPPED_BITS + (bits)            \
@@ -125,7 +125,7 @@ static bool is_public_v4(const struct rcpt_address *address)
         V4(4, 224),
         V4(4, 240),
     };
-    return !rcpt_networks_have(inside, COUNT(inside), address);
+    return !rcpt_networks_have(inside, RCPT_COUNT_OF(inside), address);
 }
 
 /* The IPv4 address that stands at `at`, as in NAT64 (RFC 6052) and 6to4. */
@@ -154,5 +154,5 @@ bool rcpt_address_is_public(const struct rcpt_address *address)
     if (rcpt_address_is_v4(&v4))
         return is_public_v4(&v4);
     return rcpt_network_has(&global, address) &&
-           !rcpt_networks_have(inside, COUNT(inside), address);
+           !rcpt_networks_have(inside, RCPT_COUNT_OF(inside), address);
 }

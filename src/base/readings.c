@@ -1,6 +1,7 @@
 /* Undoes escapes of several kinds, breadth first: each reading is read on in every way that changes
  * it. Called by commands that search in payloads. */
 #include "receiptd/base/readings.h"
+#include "receiptd/base/error.h"
 
 /* A shorter run of letters and digits is taken for a word, not for base64. */
 #define BASE64_LEAST 12u

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "receiptd/base/error.h"
 #include "table.h"
 
 size_t rcpt_config_count(const struct rcpt_config_table *table)
@@ -52,7 +53,7 @@ bool rcpt_config_is_ladder(const struct rcpt_config_row *row)
 bool rcpt_config_is_secret_property(const char *name)
 {
     static const char *const words[] = {"password", "secret", "key", "token", "jaas", "oauth"};
-    for (size_t index = 0; index < sizeof(words) / sizeof(words[0]); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(words); index++)
         if (strcasestr(name, words[index]) != NULL)
             return true;
     return false;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "receiptd/base/error.h"
 #include "receiptd/base/text.h"
 #include "receiptd/core/hash.h"
 
@@ -45,11 +46,10 @@ static const struct rcpt_override_definition default_overrides[] = {
     {"email", "BOUNCED_HARD", "BOUNCED_HARD_EMAIL"},
 };
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static const struct rcpt_ladder_definition default_definition = {
-    default_statuses,     COUNT(default_statuses), default_flags,
-    COUNT(default_flags), default_overrides,       COUNT(default_overrides),
+    default_statuses,  RCPT_COUNT_OF(default_statuses),
+    default_flags,     RCPT_COUNT_OF(default_flags),
+    default_overrides, RCPT_COUNT_OF(default_overrides),
 };
 
 const struct rcpt_ladder_definition *rcpt_ladder_default_definition(void)

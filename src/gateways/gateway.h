@@ -8,11 +8,10 @@
 #define RECEIPTD_GATEWAYS_GATEWAY_H
 
 #include "reason.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/zone.h"
 #include "template.h"
 #include "verify.h"
-
-#define RCPT_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A gateway's word and its meaning. The first row that fits counts; letters' case does not. */
 struct rcpt_mapping {

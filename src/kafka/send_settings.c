@@ -7,6 +7,7 @@
 #include <sysexits.h>
 
 #include "internal.h"
+#include "receiptd/base/error.h"
 #include "receiptd/kafka/producer.h"
 #include "receiptd/kafka/transactor.h"
 
@@ -28,8 +29,6 @@ static const struct rcpt_kafka_property defaults[] = {
     {"retry.backoff.ms", "50"},       {"topic.metadata.refresh.interval.ms", "30000"},
 };
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
 /* Properties that would break the intake's promise: a record that was acknowledged is in Kafka. */
 static bool is_ours(const char *name, struct rcpt_error *error)
 {
@@ -38,9 +37,9 @@ static bool is_ours(const char *name, struct rcpt_error *error)
                                        "message.max.bytes",     "compression.codec",
                                        "compression.type",      "transactional.id"};
     bool ours = false;
-    for (size_t i = 0; i < LENGTH(fixed); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(fixed); i++)
         ours = ours || strcasecmp(name, fixed[i].name) == 0;
-    for (size_t i = 0; i < LENGTH(also); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(also); i++)
         ours = ours || strcasecmp(name, also[i]) == 0;
     if (ours) {
         rcpt_error_fatal(error, EX_CONFIG, "kafka property %s cannot be set: the intake needs it",
@@ -106,10 +105,10 @@ rd_kafka_conf_t *rcpt_producer_conf_new(const struct rcpt_producer_settings *set
                                         struct rcpt_error *error)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    if (!rcpt_kafka_set_properties(conf, defaults, LENGTH(defaults), error) ||
+    if (!rcpt_kafka_set_properties(conf, defaults, RCPT_COUNT_OF(defaults), error) ||
         !rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) ||
         !set_users(conf, settings, error) ||
-        !rcpt_kafka_set_properties(conf, fixed, LENGTH(fixed), error) ||
+        !rcpt_kafka_set_properties(conf, fixed, RCPT_COUNT_OF(fixed), error) ||
         !set_sizes(conf, settings, error)) {
         rd_kafka_conf_destroy(conf);
         return NULL;
@@ -139,7 +138,7 @@ static bool is_of_the_consumer(const char *name)
     static const char *const prefixes[] = {"fetch.",  "session.",      "heartbeat.", "max.poll.",
                                            "queued.", "check.",        "isolation.", "partition.",
                                            "group.",  "max.partition."};
-    for (size_t index = 0; index < LENGTH(prefixes); index++)
+    for (size_t index = 0; index < RCPT_COUNT_OF(prefixes); index++)
         if (strncasecmp(name, prefixes[index], strlen(prefixes[index])) == 0)
             return true;
     return false;
@@ -169,8 +168,9 @@ rd_kafka_conf_t *rcpt_transactor_conf_new(const struct rcpt_transactor_settings 
     bool good = rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) &&
                 set_transactors(conf, settings, producer, error);
     if (good && producer)
-        good = rcpt_kafka_set_properties(conf, transactional, LENGTH(transactional), error) &&
-               rcpt_kafka_set_property(conf, "transactional.id", settings->id, error);
+        good =
+            rcpt_kafka_set_properties(conf, transactional, RCPT_COUNT_OF(transactional), error) &&
+            rcpt_kafka_set_property(conf, "transactional.id", settings->id, error);
     else if (good)
         good = rcpt_kafka_set_property(conf, "group.id", settings->id, error) &&
                rcpt_kafka_set_property(conf, "isolation.level", "read_committed", error);

@@ -9,6 +9,7 @@
 #include <sysexits.h>
 
 #include "internal.h"
+#include "receiptd/base/error.h"
 
 /* Charge for a small message: librdkafka allocates a structure for each, which its own bound in
  * bytes leaves out. */
@@ -99,8 +100,6 @@ static const struct rcpt_kafka_property defaults[] = {
     {"reconnect.backoff.max.ms", "5000"},
 };
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
 const char *rcpt_kafka_version(void)
 {
     return rd_kafka_version_str();
@@ -121,7 +120,7 @@ static bool refuse(struct rcpt_error *error, const char *name, const char *reaso
 
 static bool check_not_refused(const char *name, struct rcpt_error *error)
 {
-    for (size_t i = 0; i < LENGTH(refusals); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(refusals); i++)
         if (strcasecmp(name, refusals[i].name) == 0)
             return refuse(error, name, refusals[i].reason, refusals[i].hint);
     return true;
@@ -189,7 +188,7 @@ static bool is_secret(const char *name)
 {
     static const char *const marks[] = {"password", "secret", "pem", "jaas",
                                         "sasl.oauthbearer.config"};
-    for (size_t i = 0; i < LENGTH(marks); i++)
+    for (size_t i = 0; i < RCPT_COUNT_OF(marks); i++)
         if (strcasestr(name, marks[i]) != NULL)
             return true;
     return false;
@@ -325,8 +324,9 @@ rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
                                      const struct fetch_limits *limits, struct rcpt_error *error)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    if (!check_library(error) || !rcpt_kafka_set_properties(conf, fixed, LENGTH(fixed), error) ||
-        !rcpt_kafka_set_properties(conf, defaults, LENGTH(defaults), error) ||
+    if (!check_library(error) ||
+        !rcpt_kafka_set_properties(conf, fixed, RCPT_COUNT_OF(fixed), error) ||
+        !rcpt_kafka_set_properties(conf, defaults, RCPT_COUNT_OF(defaults), error) ||
         !rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) ||
         (limits != NULL && !set_member(conf, settings, limits, error)) ||
         !set_users(conf, settings, error)) {

@@ -49,7 +49,7 @@ static const struct {
 /* Adds the line feed. A line has one mark at most. */
 static void put_line(FILE *out, struct rcpt_text line, const struct rcpt_config *config)
 {
-    for (size_t index = 0; index < sizeof(marks) / sizeof(marks[0]); index++) {
+    for (size_t index = 0; index < RCPT_COUNT_OF(marks); index++) {
         size_t at = rcpt_text_find(line, marks[index].text);
         if (at == line.size)
             continue;

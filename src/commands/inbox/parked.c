@@ -8,6 +8,7 @@
 #include <sysexits.h>
 
 #include "../list.h"
+#include "receiptd/base/error.h"
 #include "receiptd/base/id_form.h"
 #include "receiptd/postgres/array_text.h"
 #include "receiptd/postgres/sql.h"
@@ -160,7 +161,7 @@ static const struct report_column columns[] = {
     {"parked_at", REPORT_TEXT}, {"age_s", REPORT_NUMBER}, {"message_id", REPORT_TEXT},
     {"source", REPORT_TEXT},    {"topic", REPORT_TEXT},   {"partition", REPORT_NUMBER},
     {"offset", REPORT_NUMBER},  {"index", REPORT_NUMBER}, {"why", REPORT_TEXT}};
-#define COLUMN_COUNT  (sizeof(columns) / sizeof(columns[0]))
+#define COLUMN_COUNT  RCPT_COUNT_OF(columns)
 #define NOTHING_WAITS "no receipt waits"
 
 /* The person is no column: it may be a phone number. */
