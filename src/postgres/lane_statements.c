@@ -169,8 +169,7 @@ static size_t take_bindings(const struct rcpt_lane_variant *variant, const struc
     const char *column = variant->recent_column;
     rcpt_array_text_add(since, variant->recent_since, strlen(variant->recent_since));
     bindings[count++] = (struct rcpt_pg_binding){"since", rcpt_array_text_finish(since)};
-    bindings[count++] =
-        (struct rcpt_pg_binding){"column", column != NULL ? column : "created_at"};
+    bindings[count++] = (struct rcpt_pg_binding){"column", column != NULL ? column : "created_at"};
     return count;
 }
 
