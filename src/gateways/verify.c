@@ -3,7 +3,7 @@
  * are in verify_gateways.c, verify_jwt.c and verify_sns.c.
  *
  * A verifier sets a verdict; rcpt_verify() decides whether the request goes on, and hides the parts
- * that the signature does not cover (verify_view.c). Every secret is compared, also after one
+ * that the signature does not cover. Every secret is compared, also after one
  * matched, so that the time does not reveal which. */
 #include "account.h"
 #include "crypto.h"
@@ -346,6 +346,15 @@ int64_t rcpt_seconds_of(struct rcpt_text text)
     return seconds * 1000000;
 }
 
+/* An absent header is not covered. */
+void rcpt_cover_header(struct rcpt_reading *reading, const char *name, struct rcpt_text value)
+{
+    RCPT_ASSERT(reading->signed_header_count < RCPT_COUNT_OF(reading->signed_headers));
+    if (value.size > 0)
+        reading->signed_headers[reading->signed_header_count++] =
+            (struct rcpt_gateway_header){rcpt_text_of(name), value};
+}
+
 /* ---- the decision ---- */
 
 /* An address that cannot be read is in no list. */
@@ -393,6 +402,32 @@ static void believe_all(struct rcpt_reading *reading)
     reading->signed_id = (struct rcpt_text){NULL, 0};
 }
 
+/* From here on templates and hooks see only parts that could not be changed on the way. */
+static void hide_unsigned(struct rcpt_reading *reading)
+{
+    struct rcpt_source *source = &reading->source;
+    struct rcpt_gateway_request *view = &reading->view;
+    unsigned covers = reading->covers;
+    *view = *source->request;
+    source->request = view;
+    if ((covers & RCPT_COVERS_BODY) == 0)
+        view->body = (struct rcpt_text){NULL, 0};
+    if ((covers & (RCPT_COVERS_BODY | RCPT_COVERS_FORM)) == 0)
+        source->form = (struct rcpt_form){NULL, 0};
+    if ((covers & RCPT_COVERS_ROOT) == 0)
+        source->root = NULL;
+    if ((covers & RCPT_COVERS_QUERY) == 0) {
+        view->query = (struct rcpt_text){NULL, 0};
+        source->query = (struct rcpt_form){NULL, 0};
+    }
+    if ((covers & RCPT_COVERS_PATH) == 0)
+        view->tail = (struct rcpt_text){NULL, 0};
+    if ((covers & RCPT_COVERS_HEADERS) == 0) {
+        view->headers = reading->signed_headers;
+        view->header_count = reading->signed_header_count;
+    }
+}
+
 /* False: the request is answered with a refusal. After true the source holds the verified view. */
 bool rcpt_verify(struct rcpt_reading *reading)
 {
@@ -409,7 +444,7 @@ bool rcpt_verify(struct rcpt_reading *reading)
         believe_all(reading);
     else if (account->unsigned_ids)
         reading->covers |= RCPT_COVERS_QUERY | RCPT_COVERS_PATH | RCPT_COVERS_HEADERS;
-    rcpt_verify_view(reading);
+    hide_unsigned(reading);
     result->answer.www_authenticate = NULL;
     return true;
 }

@@ -59,7 +59,5 @@ bool rcpt_verify_allows(struct rcpt_reading *reading);
 /* Checks credentials as the account wants it; fills verdict, reason and answer. True: go on, with
  * the verified view. */
 bool rcpt_verify(struct rcpt_reading *reading);
-/* Leaves only the parts in reading->covers in reading->source. */
-void rcpt_verify_view(struct rcpt_reading *reading);
 
 #endif

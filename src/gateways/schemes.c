@@ -1,5 +1,5 @@
-/* The parts that each scheme covers, and the view of a request after the verdict. Called by
- * rcpt_verify. */
+/* The table of schemes: each one's verifier, and the parts that its signature covers. Read by
+ * account.c and by the docs' test. */
 #include "account.h"
 #include "crypto.h"
 #include "verify_support.h"
@@ -114,39 +114,4 @@ const struct rcpt_scheme *rcpt_scheme_of(rcpt_verifier *verify)
             found = &rcpt_schemes[index];
     RCPT_ASSERT(found != NULL);
     return found;
-}
-
-/* An absent header is not covered. */
-void rcpt_cover_header(struct rcpt_reading *reading, const char *name, struct rcpt_text value)
-{
-    RCPT_ASSERT(reading->signed_header_count < RCPT_COUNT_OF(reading->signed_headers));
-    if (value.size > 0)
-        reading->signed_headers[reading->signed_header_count++] =
-            (struct rcpt_gateway_header){rcpt_text_of(name), value};
-}
-
-/* From here on templates and hooks see only parts that could not be changed on the way. */
-void rcpt_verify_view(struct rcpt_reading *reading)
-{
-    struct rcpt_source *source = &reading->source;
-    struct rcpt_gateway_request *view = &reading->view;
-    unsigned covers = reading->covers;
-    *view = *source->request;
-    source->request = view;
-    if ((covers & RCPT_COVERS_BODY) == 0)
-        view->body = (struct rcpt_text){NULL, 0};
-    if ((covers & (RCPT_COVERS_BODY | RCPT_COVERS_FORM)) == 0)
-        source->form = (struct rcpt_form){NULL, 0};
-    if ((covers & RCPT_COVERS_ROOT) == 0)
-        source->root = NULL;
-    if ((covers & RCPT_COVERS_QUERY) == 0) {
-        view->query = (struct rcpt_text){NULL, 0};
-        source->query = (struct rcpt_form){NULL, 0};
-    }
-    if ((covers & RCPT_COVERS_PATH) == 0)
-        view->tail = (struct rcpt_text){NULL, 0};
-    if ((covers & RCPT_COVERS_HEADERS) == 0) {
-        view->headers = reading->signed_headers;
-        view->header_count = reading->signed_header_count;
-    }
 }
