@@ -1,10 +1,7 @@
-/* Rebalances, the queues of partitions, and moving a partition to another offset.
+/* Rebalances, and moving a partition to another offset.
  *
  * An assignment is held until the owner answers with offsets (rcpt_kafka_assign), which may take
- * seconds; while it is held, moves wait. Each assigned partition has a queue of its own. It is
- * taken off the consumer queue before the partition starts, and given back before it stops. If it
- * were only destroyed, librdkafka's partition would be mute at its next assignment. Called by
- * consumer.c and by the owner.
+ * seconds; while it is held, moves wait. Called by consumer.c and by the owner.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,76 +11,6 @@
 bool rcpt_kafka_is_cooperative(const struct rcpt_kafka *kafka)
 {
     return strcmp(rd_kafka_rebalance_protocol(kafka->handle), "COOPERATIVE") == 0;
-}
-
-struct partition *rcpt_kafka_find(const struct rcpt_kafka *kafka, const char *topic, int32_t number)
-{
-    for (size_t i = 0; i < kafka->partition_count; i++) {
-        struct partition *partition = kafka->partitions[i];
-        if (partition->partition == number && strcmp(partition->topic, topic) == 0)
-            return partition;
-    }
-    return NULL;
-}
-
-/* ---- queues ---- */
-
-/* Takes the partition's queue off the consumer queue. Also for one that is bound: the same queue,
- * or a new one if librdkafka has made the partition again. */
-static void bind_queue(struct rcpt_kafka *kafka, struct partition *partition)
-{
-    rd_kafka_queue_t *queue =
-        rd_kafka_queue_get_partition(kafka->handle, partition->topic, partition->partition);
-    RCPT_ASSERT(queue != NULL);
-    rd_kafka_queue_forward(queue, NULL);
-    rcpt_kafka_wake_by(&kafka->wake, queue);
-    if (partition->queue != NULL)
-        rd_kafka_queue_destroy(partition->queue);
-    partition->queue = queue;
-}
-
-/* The rest of the queue goes to the consumer queue, where it is dropped. */
-static void unbind_queue(struct rcpt_kafka *kafka, struct partition *partition)
-{
-    rd_kafka_queue_io_event_enable(partition->queue, -1, NULL, 0);
-    rd_kafka_queue_forward(partition->queue, kafka->control);
-    rd_kafka_queue_destroy(partition->queue);
-    partition->queue = NULL;
-}
-
-static void partition_add(struct rcpt_kafka *kafka, const struct rcpt_kafka_partition *given,
-                          void *tag)
-{
-    struct partition *partition = rcpt_calloc(1, sizeof(*partition));
-    partition->topic = rcpt_strdup(given->topic);
-    partition->partition = given->partition;
-    partition->next = given->offset;
-    partition->tag = tag;
-    partition->epoch = ++kafka->epochs;
-    bind_queue(kafka, partition);
-    if (kafka->partition_count == kafka->partition_capacity) {
-        kafka->partition_capacity = kafka->partition_capacity * 2 + 8;
-        kafka->partitions =
-            rcpt_realloc(kafka->partitions, kafka->partition_capacity * sizeof(*kafka->partitions));
-    }
-    kafka->partitions[kafka->partition_count++] = partition;
-}
-
-/* The last one takes its place: the order of partitions has no meaning. */
-static void partition_remove(struct rcpt_kafka *kafka, size_t index)
-{
-    struct partition *partition = kafka->partitions[index];
-    rcpt_kafka_partition_fine(kafka, partition);
-    unbind_queue(kafka, partition);
-    kafka->partitions[index] = kafka->partitions[--kafka->partition_count];
-    free(partition->topic);
-    free(partition);
-}
-
-void rcpt_kafka_forget_partitions(struct rcpt_kafka *kafka)
-{
-    while (kafka->partition_count > 0)
-        partition_remove(kafka, kafka->partition_count - 1);
 }
 
 /* ---- answers to librdkafka ---- */
@@ -200,7 +127,7 @@ static void remove_listed(struct rcpt_kafka *kafka, const rd_kafka_topic_partiti
     for (size_t i = kafka->partition_count; i-- > 0;)
         if (rd_kafka_topic_partition_list_find(list, kafka->partitions[i]->topic,
                                                kafka->partitions[i]->partition) != NULL)
-            partition_remove(kafka, i);
+            rcpt_kafka_partition_remove(kafka, i);
 }
 
 static rd_kafka_topic_partition_list_t *all_of(const struct rcpt_kafka *kafka)
@@ -367,7 +294,7 @@ void rcpt_kafka_assign(struct rcpt_kafka *kafka, const struct rcpt_kafka_partiti
     for (size_t i = 0; i < count; i++) {
         rd_kafka_topic_partition_list_set_offset(kafka->held, partitions[i].topic,
                                                  partitions[i].partition, partitions[i].offset);
-        partition_add(kafka, &partitions[i], tags[i]);
+        rcpt_kafka_partition_add(kafka, &partitions[i], tags[i]);
     }
     answer_assign(kafka, kafka->held);
     release_held(kafka);
@@ -460,7 +387,7 @@ static void prepare_moves(struct rcpt_kafka *kafka, bool all)
         if (partition->state == PARTITION_MOVING)
             drain(partition);
         if (all || partition->state == PARTITION_MOVING)
-            bind_queue(kafka, partition);
+            rcpt_kafka_bind_queue(kafka, partition);
         if (partition->state == PARTITION_MOVING)
             rcpt_kafka_set_partition(partition, PARTITION_ACTIVE);
     }

@@ -155,14 +155,6 @@ static void lookup_again(struct rcpt_kafka *kafka)
     kafka->lookup_at_ms = rcpt_kafka_now_ms(kafka) + rcpt_backoff_next_ms(&kafka->lookup_backoff);
 }
 
-/* After an error whose cause the cluster's metadata may show. It never makes a lookup later. */
-void rcpt_kafka_look_up_soon(struct rcpt_kafka *kafka)
-{
-    int64_t soon = rcpt_kafka_now_ms(kafka) + RCPT_KAFKA_LOOKUP_MIN_MS;
-    if (soon < kafka->lookup_at_ms)
-        kafka->lookup_at_ms = soon;
-}
-
 /* A count never goes down here: a topic that is gone for a moment is not a topic with fewer
  * partitions. */
 static bool take_counts(struct rcpt_kafka *kafka, const struct lookup *lookup)

@@ -238,6 +238,14 @@ static void on_fatal_error(struct rcpt_kafka *kafka, rd_kafka_resp_err_t code, c
     rcpt_kafka_fatal(kafka, &error);
 }
 
+/* After an error whose cause the cluster's metadata may show. It never makes a lookup later. */
+void rcpt_kafka_look_up_soon(struct rcpt_kafka *kafka)
+{
+    int64_t soon = rcpt_kafka_now_ms(kafka) + RCPT_KAFKA_LOOKUP_MIN_MS;
+    if (soon < kafka->lookup_at_ms)
+        kafka->lookup_at_ms = soon;
+}
+
 /* librdkafka mends most of these by itself; they are logged with advice and change no health. */
 void rcpt_kafka_on_error(struct rcpt_kafka *kafka, rd_kafka_resp_err_t code, const char *text,
                          bool fatal)

@@ -1,7 +1,8 @@
 /* Shared by the files of src/kafka. Private to src/kafka.
  *
  * consumer.c    lifecycle, the loop's handles, dispatch of control events
- * assignment.c  rebalances, partition queues, seek and re-assignment
+ * partition.c   the assigned partitions: list, queues, states
+ * assignment.c  rebalances, seek and re-assignment
  * messages.c    rounds over the partition queues, errors of one partition
  * inflate.c     a bound on the size to which librdkafka inflates batches
  * oversized.c   the way past a batch beyond that bound
@@ -228,22 +229,27 @@ rd_kafka_conf_t *rcpt_transactor_conf_new(const struct rcpt_transactor_settings 
 void rcpt_kafka_advise(const struct rcpt_kafka_settings *settings, struct rcpt_error *error);
 void rcpt_producer_advise(const struct rcpt_producer_settings *settings, struct rcpt_error *error);
 
-/* assignment.c */
+/* partition.c */
 struct partition *rcpt_kafka_find(const struct rcpt_kafka *kafka, const char *topic,
                                   int32_t number);
+/* Any state may follow any other but MOVING: a move that was asked for is carried out. */
+void rcpt_kafka_set_partition(struct partition *partition, enum partition_state state);
+void rcpt_kafka_bind_queue(struct rcpt_kafka *kafka, struct partition *partition);
+void rcpt_kafka_partition_add(struct rcpt_kafka *kafka, const struct rcpt_kafka_partition *given,
+                              void *tag);
+void rcpt_kafka_partition_remove(struct rcpt_kafka *kafka, size_t index);
+/* Drops every partition without a callback. */
+void rcpt_kafka_forget_partitions(struct rcpt_kafka *kafka);
+
+/* assignment.c */
 void rcpt_kafka_on_rebalance(struct rcpt_kafka *kafka, rd_kafka_event_t *event);
 /* Withdraws an assignment that is still held, with the callback. */
 void rcpt_kafka_withdraw_held(struct rcpt_kafka *kafka);
 /* Carries out the moves that were asked for. */
 void rcpt_kafka_apply_moves(struct rcpt_kafka *kafka);
 void rcpt_kafka_seek_now(struct rcpt_kafka *kafka, struct partition *partition, int64_t offset);
-/* Drops every partition without a callback. */
-void rcpt_kafka_forget_partitions(struct rcpt_kafka *kafka);
 bool rcpt_kafka_is_cooperative(const struct rcpt_kafka *kafka);
 
-/* messages.c */
-/* Any state may follow any other but MOVING: a move that was asked for is carried out. */
-void rcpt_kafka_set_partition(struct partition *partition, enum partition_state state);
 /* messages.c: one round; true: it stopped before the queues were empty. */
 bool rcpt_kafka_round(struct rcpt_kafka *kafka);
 /* Fetches damaged batches again whose time has come. */
@@ -280,7 +286,6 @@ void rcpt_kafka_count_partitions(rd_kafka_t *handle, rd_kafka_topic_t *const *to
                                  const char *brokers, int32_t *counts, struct rcpt_error *error);
 /* Starts a look-up if one is due. `handle` NULL: one is made. */
 void rcpt_kafka_look_up(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken);
-void rcpt_kafka_look_up_soon(struct rcpt_kafka *kafka);
 void rcpt_kafka_query_range(struct rcpt_kafka *kafka, const struct partition *partition,
                             int64_t requested);
 
@@ -298,5 +303,7 @@ void rcpt_kafka_partition_trouble(struct rcpt_kafka *kafka, struct partition *pa
                                   const struct rcpt_error *error);
 void rcpt_kafka_partition_fine(struct rcpt_kafka *kafka, struct partition *partition);
 void rcpt_kafka_fatal(struct rcpt_kafka *kafka, const struct rcpt_error *error);
+/* Has the cluster looked up soon, for what its metadata may show. */
+void rcpt_kafka_look_up_soon(struct rcpt_kafka *kafka);
 
 #endif

@@ -74,21 +74,6 @@ static void deliver(struct rcpt_kafka *kafka, struct partition *partition,
     kafka->callbacks.on_message(kafka->callbacks.context, partition->tag, &to);
 }
 
-/* Errors of a queue are not read while the partition moves, so nothing but another move or its end
- * can follow. */
-void rcpt_kafka_set_partition(struct partition *partition, enum partition_state state)
-{
-    enum { ANY = RCPT_TO(PARTITION_STATE__COUNT) - 1 };
-    static const unsigned successors[PARTITION_STATE__COUNT] = {
-        [PARTITION_ACTIVE] = ANY,
-        [PARTITION_BACKING_OFF] = ANY,
-        [PARTITION_OUT_OF_RANGE] = ANY,
-        [PARTITION_MOVING] = RCPT_TO(PARTITION_MOVING) | RCPT_TO(PARTITION_ACTIVE),
-    };
-    RCPT_ASSERT_FOLLOWS(successors, partition->state, state);
-    partition->state = state;
-}
-
 /* The partition stands still until the owner has decided where to go on. */
 static void on_out_of_range(struct rcpt_kafka *kafka, struct partition *partition, int64_t offset)
 {

@@ -13,8 +13,9 @@
 
 #include "internal.h"
 
-#define SILENT_MS                                                                                  \
-    5000 /* One message in place of the whole batch, without a value and with the reason. */
+#define SILENT_MS 5000
+
+/* One message in place of the whole batch, without a value and with the reason. */
 static void give(struct rcpt_kafka *kafka, struct partition *partition)
 {
     const struct oversized *found = &partition->oversized;
