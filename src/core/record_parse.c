@@ -9,8 +9,8 @@
 #include "receiptd/base/json_read.h"
 #include "record_internal.h"
 
-#define SCHEMA_BYTES                                                                               \
-    5u /* a zero, and the schema's number: what serializers of a schema registry write */
+/* A zero, and the schema's number: what serializers of a schema registry write. */
+#define SCHEMA_BYTES 5u
 
 /* The form of the outermost value; for a wrapper the last key "events" decides. */
 enum form {

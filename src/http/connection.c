@@ -10,8 +10,8 @@
 #include "internal.h"
 
 #define KEPT_OUT_BYTES 4096u /* of an idle connection's buffer */
-#define MAX_UNSENT_BYTES                                                                           \
-    (256u * 1024) /* nothing more is read from a client that takes no answers */
+/* Nothing more is read from a client that takes no answers. */
+#define MAX_UNSENT_BYTES (256u * 1024)
 
 /* The rest that a full socket did not take: bytes of its own, or a share in a piece. */
 struct write {

@@ -14,8 +14,8 @@
 #define NS_PER_SECOND 1e9
 /* The delay of the loop is measured against this period. */
 #define TICK_NS UINT64_C(50000000) /* HOST_TICK_MS */
-#define STALLED_NS                                                                                 \
-    UINT64_C(10000000000) /* without a tick of the loop, or with work that is not done */
+/* Without a tick of the loop, or with work that is not done. */
+#define STALLED_NS UINT64_C(10000000000)
 
 struct measure {
     struct host_context *context;
