@@ -50,30 +50,6 @@ void rcpt_engine_free(struct rcpt_engine *engine)
     free(engine);
 }
 
-/* Every lane with a part in a record holds one reference. The last one frees the record and gives
- * its memory back to the budget. */
-void engine_release(struct rcpt_engine *engine, struct rcpt_record *record)
-{
-    RCPT_ASSERT(record->refs > 0);
-    if (--record->refs > 0)
-        return;
-    RCPT_ASSERT(engine->stats.bytes >= record->memory_bytes);
-    engine->stats.bytes -= record->memory_bytes;
-    engine->slots[record->slot].bytes -= record->memory_bytes;
-    slot_forget(&engine->slots[record->slot], record);
-    rcpt_record_free(record);
-}
-
-/* Halts for good: no lane takes another step, but transactions in flight still get their results.
- */
-void engine_halt(struct rcpt_engine *engine, const struct rcpt_error *error)
-{
-    if (engine->halted)
-        return;
-    engine->halted = true;
-    engine->ports.halt(engine->ports.context, error);
-}
-
 /* ---- slots ---- */
 
 static int compare_slots(const struct slot *left, const struct slot *right)

@@ -168,11 +168,32 @@ struct rcpt_engine {
     bool stopped, halted, held, parking_full;
 };
 
+static inline bool slot_is_assigned(const struct slot *part)
+{
+    return part->phase != PARTITION_UNASSIGNED;
+}
+
+static inline bool slot_is_rewinding(const struct slot *part)
+{
+    return part->phase == PARTITION_REWINDING || part->phase == PARTITION_REWINDING_UNCOMPARED;
+}
+
+static inline bool slot_is_comparing(const struct slot *part)
+{
+    return part->phase == PARTITION_COMPARING || part->phase == PARTITION_REWINDING_UNCOMPARED;
+}
+
 /* ---- lane_queue.c ---- */
+/* The last record delivered in this epoch; offset -1: none. */
+const struct rcpt_engine_anchor *slot_last(struct slot *part);
+void engine_release(struct rcpt_engine *engine, struct rcpt_record *record);
 void lane_queue_fini(struct rcpt_engine *engine, struct lane *lane);
 void lane_push(struct lane *lane, struct rcpt_record *record, int64_t now_ms);
 struct rcpt_record *lane_record(const struct lane *lane, uint32_t index);
 uint32_t lane_record_slot(const struct lane *lane, uint32_t index);
+/* The first records of the queue as a batch is folded from them; valid until the next call. */
+const struct rcpt_batch_source *lane_sources(struct rcpt_engine *engine, const struct lane *lane,
+                                             uint32_t record_count);
 /* Drops the queued records of the slot with offset < below that are not in flight. */
 void lane_drop(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t below);
 /* The batch in flight is settled without a commit: queues its records again, except those of ended
@@ -189,9 +210,6 @@ uint32_t lane_choose(struct rcpt_engine *engine, struct lane *lane);
 void lane_init(struct rcpt_engine *engine, struct lane *lane, uint32_t index);
 void lane_fini(struct rcpt_engine *engine, struct lane *lane);
 void lane_set_state(struct lane *lane, enum lane_state state);
-/* The first records of the queue as a batch is folded from them; valid until the next call. */
-const struct rcpt_batch_source *lane_sources(struct rcpt_engine *engine, const struct lane *lane,
-                                             uint32_t record_count);
 /* Makes the lane compare its positions with the database before anything else. */
 void lane_resync(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms, int64_t delay_ms);
 /* One step if the lane has something to do: reads positions or submits. True if it did. */
@@ -218,20 +236,9 @@ void search_doubt_database(struct lane *lane);
 void search_name_refusals(const struct search *search, struct rcpt_batch *batch);
 
 /* ---- partition.c ---- */
-bool slot_is_assigned(const struct slot *part);
-bool slot_is_rewinding(const struct slot *part);
-bool slot_is_comparing(const struct slot *part);
-/* The last record delivered in this epoch; offset -1: none. */
-const struct rcpt_engine_anchor *slot_last(struct slot *part);
-/* The record is about to be freed. */
-void slot_forget(struct slot *part, const struct rcpt_record *record);
 /* Asks for the partition's records again, from `offset` on. */
 void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms);
 /* Turns rewinds that have not ended in time into assignments. */
 void engine_check_rewinds(struct rcpt_engine *engine, int64_t now_ms);
-
-/* ---- engine.c ---- */
-void engine_release(struct rcpt_engine *engine, struct rcpt_record *record);
-void engine_halt(struct rcpt_engine *engine, const struct rcpt_error *error);
 
 #endif

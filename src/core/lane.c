@@ -52,23 +52,6 @@ void lane_fini(struct rcpt_engine *engine, struct lane *lane)
 
 /* ---- sealing ---- */
 
-/* The scratch memory is the engine's: only one lane folds at a time. */
-const struct rcpt_batch_source *lane_sources(struct rcpt_engine *engine, const struct lane *lane,
-                                             uint32_t record_count)
-{
-    if (record_count > engine->source_capacity) {
-        engine->source_capacity = record_count * 2;
-        engine->sources =
-            rcpt_realloc(engine->sources, engine->source_capacity * sizeof(*engine->sources));
-    }
-    for (uint32_t index = 0; index < record_count; index++) {
-        const struct slot *part = &engine->slots[lane_record_slot(lane, index)];
-        engine->sources[index] =
-            (struct rcpt_batch_source){lane_record(lane, index), part->topic, part->partition};
-    }
-    return engine->sources;
-}
-
 /* Writes the batch's part of each slot to engine->taken. Checks the invariant of the batch's
  * content. */
 static void find_taken(struct rcpt_engine *engine, const struct lane *lane, uint32_t record_count)

@@ -14,6 +14,36 @@
  * a quarter. */
 #define FRESH_PART 4
 
+/* ---- the end of a record ---- */
+
+/* Few hashes are read, so a record is hashed only when its anchor is needed, or before it is freed.
+ */
+const struct rcpt_engine_anchor *slot_last(struct slot *part)
+{
+    if (part->last_record != NULL)
+        part->last.crc = rcpt_record_crc(part->last_record);
+    part->last_record = NULL;
+    return &part->last;
+}
+
+/* Every lane with a part in a record holds one reference. The last one frees the record and gives
+ * its memory back to the budget. */
+void engine_release(struct rcpt_engine *engine, struct rcpt_record *record)
+{
+    struct slot *part = &engine->slots[record->slot];
+    RCPT_ASSERT(record->refs > 0);
+    if (--record->refs > 0)
+        return;
+    RCPT_ASSERT(engine->stats.bytes >= record->memory_bytes);
+    engine->stats.bytes -= record->memory_bytes;
+    part->bytes -= record->memory_bytes;
+    if (part->last_record == record)
+        slot_last(part);
+    rcpt_record_free(record);
+}
+
+/* ---- the ring ---- */
+
 /* Index 0 is the oldest entry. The ring's capacity is a power of two. */
 static struct lane_entry *at(const struct lane *lane, uint32_t index)
 {
@@ -28,6 +58,23 @@ struct rcpt_record *lane_record(const struct lane *lane, uint32_t index)
 uint32_t lane_record_slot(const struct lane *lane, uint32_t index)
 {
     return at(lane, index)->slot;
+}
+
+/* The scratch memory is the engine's: only one lane folds at a time. */
+const struct rcpt_batch_source *lane_sources(struct rcpt_engine *engine, const struct lane *lane,
+                                             uint32_t record_count)
+{
+    if (record_count > engine->source_capacity) {
+        engine->source_capacity = record_count * 2;
+        engine->sources =
+            rcpt_realloc(engine->sources, engine->source_capacity * sizeof(*engine->sources));
+    }
+    for (uint32_t index = 0; index < record_count; index++) {
+        const struct slot *part = &engine->slots[lane_record_slot(lane, index)];
+        engine->sources[index] =
+            (struct rcpt_batch_source){lane_record(lane, index), part->topic, part->partition};
+    }
+    return engine->sources;
 }
 
 void lane_queue_fini(struct rcpt_engine *engine, struct lane *lane)

@@ -33,21 +33,6 @@ static void enter(struct slot *part, enum partition_phase phase)
     part->phase = phase;
 }
 
-bool slot_is_assigned(const struct slot *part)
-{
-    return part->phase != PARTITION_UNASSIGNED;
-}
-
-bool slot_is_rewinding(const struct slot *part)
-{
-    return part->phase == PARTITION_REWINDING || part->phase == PARTITION_REWINDING_UNCOMPARED;
-}
-
-bool slot_is_comparing(const struct slot *part)
-{
-    return part->phase == PARTITION_COMPARING || part->phase == PARTITION_REWINDING_UNCOMPARED;
-}
-
 /* Rewinding and comparing are independent of each other: the phase keeps the other half. */
 static void begin_rewinding(struct slot *part)
 {
@@ -181,23 +166,8 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
     return true;
 }
 
-/* Few hashes are read, so a record is hashed only when its anchor is needed, or before it is freed.
- */
-const struct rcpt_engine_anchor *slot_last(struct slot *part)
-{
-    if (part->last_record != NULL)
-        part->last.crc = rcpt_record_crc(part->last_record);
-    part->last_record = NULL;
-    return &part->last;
-}
-
-void slot_forget(struct slot *part, const struct rcpt_record *record)
-{
-    if (part->last_record == record)
-        slot_last(part);
-}
-
-/* Halts for good, because going on would confuse the offsets of two logs. */
+/* Halts for good, because going on would confuse the offsets of two logs: no lane takes another
+ * step, but transactions in flight still get their results. */
 static void halt_on_anchor(struct rcpt_engine *engine, const struct slot *part)
 {
     struct rcpt_error error;
@@ -210,7 +180,10 @@ static void halt_on_anchor(struct rcpt_engine *engine, const struct slot *part)
                     "receiptd positions set %.100s %d beginning, if the topic was deleted and "
                     "created again; likewise its other partitions, then restart",
                     part->topic, part->partition);
-    engine_halt(engine, &error);
+    if (engine->halted)
+        return;
+    engine->halted = true;
+    engine->ports.halt(engine->ports.context, &error);
 }
 
 /* Returns true if the record was the anchor's: it is compared, and not applied again, unless the
