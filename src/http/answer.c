@@ -271,7 +271,7 @@ static const char *refusal_body(const struct rcpt_http_server *server, int statu
 }
 
 /* A 503 without a time of its own asks to come back after a second. */
-void http_answer_refusal(struct rcpt_http_request *request)
+static void refuse(struct rcpt_http_request *request)
 {
     const char *more = request->server->settings.problem_headers;
     char line[96] = "", headers[1024], text[320];
@@ -295,6 +295,29 @@ void http_answer_refusal(struct rcpt_http_request *request)
         .body_size = status == 204 ? 0 : strlen(text),
     };
     rcpt_http_answer(request, &answer);
+}
+
+/* The handler may answer at once, and so end the connection. */
+void http_request_complete(struct rcpt_http_request *request)
+{
+    struct connection *connection = request->connection;
+    request->complete = true;
+    connection->incoming = NULL;
+    connection->owed++;
+    request->server->stats.requests++;
+    if (request->counts) {
+        request->counted = true;
+        http_source_charge(request->server, &request->counted_for, 1);
+    }
+    if (request->refused == 0)
+        request->refused = http_body_decode(request);
+    if (request->refused != 0) {
+        refuse(request);
+        return;
+    }
+    request->handed = true;
+    request->server->stats.waiting_requests++;
+    request->route->is.handler(request->route->is.context, request);
 }
 
 /* ---- in order ---- */

@@ -306,7 +306,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     connection->server->stats.bytes_in += (uint64_t)size;
     if (connection->tls == NULL) {
         http_connection_parse(connection, buffer->base, (size_t)size);
-    } else if (!http_tls_receive(connection, buffer->base, (size_t)size)) {
+    } else if (!http_tls_receive(connection, buffer->base, (size_t)size, http_connection_parse)) {
         http_connection_close(connection);
     } else {
         http_connection_touch(connection);
@@ -347,8 +347,10 @@ static void begin_lingering(struct connection *connection)
     if (connection->end_sent)
         return;
     connection->end_sent = true;
-    if (connection->tls != NULL)
+    if (connection->tls != NULL) {
         http_tls_say_goodbye(connection);
+        http_connection_send(connection);
+    }
     if (connection->state == CONNECTION_CLOSED)
         return;
     http_connection_set_state(connection, CONNECTION_LINGERING);

@@ -5,10 +5,10 @@
  * accept.c      the beginning of a connection
  * connection.c  one client: bytes in, answers out in order, and its end
  * parse.c       the parser's callbacks: bytes become a request, or are refused
- * request.c     the memory of a request, its checks and its way to the handler
+ * request.c     the memory of a request, and its checks
  * fields.c      method, target, headers and body of a request
  * shared.c      services of the server for the other files
- * answer.c      answers, whole or in pieces
+ * answer.c      the way of a request to its handler, and answers, whole or in pieces
  * body.c        collected bodies, within the server's budget; gzip undone
  * source.c      the client's address, and how often it may ask
  * host.c        the host name of a request
@@ -239,15 +239,13 @@ void http_request_free(struct rcpt_http_request *request);
 void http_request_refuse(struct rcpt_http_request *request, int status);
 /* Finds the request's route, or the reason to refuse it. */
 void http_request_check_head(struct rcpt_http_request *request, const llhttp_t *parser);
-/* The request is complete: hands it to the handler, or sends the refusal. */
-void http_request_complete(struct rcpt_http_request *request);
 
 /* ---- fields.c ---- */
 bool http_request_text_is(struct rcpt_http_text text, const char *expected); /* ignoring case */
 
 /* ---- answer.c ---- */
-/* An answer of the server's own. */
-void http_answer_refusal(struct rcpt_http_request *request);
+/* The request is complete: hands it to the handler, or sends the refusal. */
+void http_request_complete(struct rcpt_http_request *request);
 /* Sends what the first requests of the list have ready. */
 void http_answer_advance(struct connection *connection);
 /* The client is gone: calls on_gone of a streamed answer. */
@@ -287,12 +285,13 @@ RCPT_MUST_CHECK struct tls_context *http_tls_context_new(const char *certificate
 void http_tls_context_free(struct tls_context *context);
 struct tls_session *http_tls_session_new(struct tls_context *context);
 void http_tls_session_free(struct tls_session *session);
-/* Takes bytes from the socket; plain ones go to http_connection_parse().
- * False: the connection is broken. */
-RCPT_MUST_CHECK bool http_tls_receive(struct connection *connection, const char *bytes,
-                                      size_t size);
+/* Takes bytes from the socket and gives plain ones to `take`. False: the connection is broken. */
+typedef void http_take(struct connection *connection, const char *bytes, size_t size);
+RCPT_MUST_CHECK bool http_tls_receive(struct connection *connection, const char *bytes, size_t size,
+                                      http_take *take);
 /* Replaces the plain bytes in `out` by what goes to the socket. */
 void http_tls_encrypt(struct connection *connection);
+/* Leaves the session's goodbye to be encrypted and sent. */
 void http_tls_say_goodbye(struct connection *connection);
 
 #endif

@@ -1,8 +1,7 @@
-/* A request between parser and handler: its memory (a free list), the checks of its head, and its
- * way to the handler or to a refusal.
+/* A request between parser and handler: its memory (a free list), and the checks of its head.
  *
- * The parser calls http_request_check_head when the head is complete and http_request_complete at
- * the end. The first refusal counts: later checks do not overwrite it. */
+ * The parser calls http_request_check_head when the head is complete. The first refusal counts:
+ * later checks do not overwrite it. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -268,8 +267,8 @@ static void warn_of_proxy(struct rcpt_http_request *request)
                   server->name, rcpt_http_source(request), server->name);
 }
 
-/* Only asks here: the request is charged when it is complete (count_for_source), so that unfinished
- * ones of others with the same address cannot use the rate up. */
+/* Only asks here: the request is charged when it is complete (answer.c), so that unfinished ones
+ * of others with the same address cannot use the rate up. */
 static void check_rate(struct rcpt_http_request *request)
 {
     const struct rcpt_http_server *server = request->server;
@@ -287,14 +286,6 @@ static void check_rate(struct rcpt_http_request *request)
         request->server->stats.rate_limited++;
         http_request_refuse(request, 429);
     }
-}
-
-static void count_for_source(struct rcpt_http_request *request)
-{
-    if (!request->counts)
-        return;
-    request->counted = true;
-    http_source_charge(request->server, &request->counted_for, 1);
 }
 
 /* For handlers that know better than the address who the client is. */
@@ -348,24 +339,4 @@ void http_request_check_head(struct rcpt_http_request *request, const llhttp_t *
         check_route(request, parser);
     check_rate(request);
     check_size(request, parser);
-}
-
-/* The handler may answer at once, and so end the connection. */
-void http_request_complete(struct rcpt_http_request *request)
-{
-    struct connection *connection = request->connection;
-    request->complete = true;
-    connection->incoming = NULL;
-    connection->owed++;
-    request->server->stats.requests++;
-    count_for_source(request);
-    if (request->refused == 0)
-        request->refused = http_body_decode(request);
-    if (request->refused != 0) {
-        http_answer_refusal(request);
-        return;
-    }
-    request->handed = true;
-    request->server->stats.waiting_requests++;
-    request->route->is.handler(request->route->is.context, request);
 }

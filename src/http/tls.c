@@ -1,7 +1,6 @@
 /* OpenSSL between the socket and the parser, over two memory BIOs: only libuv touches the socket.
- * The function http_tls_receive() turns bytes from the socket into plain ones for
- * http_connection_parse(); http_tls_encrypt() turns `out` into bytes for the socket. Called by
- * connection.c. */
+ * http_tls_receive() turns bytes from the socket into plain ones, http_tls_encrypt() turns `out`
+ * into bytes for the socket. Called by connection.c. */
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
@@ -110,7 +109,8 @@ void http_tls_session_free(struct tls_session *session)
 
 /* One read of the socket may hold several TLS records, hence the loop. False: the session is
  * broken. The parser may close the connection meanwhile. */
-bool http_tls_receive(struct connection *connection, const char *bytes, size_t size)
+bool http_tls_receive(struct connection *connection, const char *bytes, size_t size,
+                      http_take *take)
 {
     struct rcpt_http_server *server = connection->server;
     SSL *ssl = connection->tls->ssl;
@@ -119,7 +119,7 @@ bool http_tls_receive(struct connection *connection, const char *bytes, size_t s
     while (connection->state != CONNECTION_CLOSED) {
         int got = SSL_read(ssl, server->plain_buffer, HTTP_READ_BYTES);
         if (got > 0) {
-            http_connection_parse(connection, server->plain_buffer, (size_t)got);
+            take(connection, server->plain_buffer, (size_t)got);
             continue;
         }
         int reason = SSL_get_error(ssl, got);
@@ -155,5 +155,4 @@ void http_tls_say_goodbye(struct connection *connection)
 {
     if (SSL_is_init_finished(connection->tls->ssl))
         SSL_shutdown(connection->tls->ssl);
-    http_connection_send(connection);
 }
