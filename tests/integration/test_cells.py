@@ -33,7 +33,7 @@ def link(cells):
         for name, other in cells.items():
             place = conninfo_to_dict(other.database.dsn)
             (cell,) = (each for each in cells.values() if each is not other)
-            run(cell.database, block, cell=name, host=place["host"], port=place["port"], database=other.database.name, user=place["user"])
+            run(cell.database, block, cell=name, host=place["host"], port=place["port"], dbname=other.database.name, user=place["user"])
 
 
 class Cell:
@@ -74,11 +74,11 @@ def cells(create_receiptd, create_database, create_topic):
 
 
 @pytest.fixture
-def gateways(cells, create_receiptd, create_database):
+def gateways(cells, create_receiptd, create_database, create_topic):
     """One intake for all organisations, an account and a topic each, and a gateway of each that sends until it is told to stop."""
     topics, _ = cells
     installation = create_receiptd(create_database(), *topics.values())
-    installation.configure(intake={"listen": "127.0.0.1:0", "accounts": [
+    installation.configure(intake={"listen": "127.0.0.1:0", "metrics_listen": "127.0.0.1:0", "alias": "off", "dead_letter_topic": str(create_topic(1)), "accounts": [
         {"name": name, "gateway": "twilio", "org_id": name, "verify": "off", "message_id": "?mid", "topic": str(topic)}
         for name, topic in topics.items()]})
     process = intake.start(installation)
@@ -104,6 +104,7 @@ def test_an_organisation_moves_without_losing_or_doubling_a_receipt(cells, gatew
     run(first.database, "leave", cell="second", **moving)
     run(first.database, "leave", cell="second", **moving)  # a second time changes nothing
     assert first.database.value("SELECT count(*) FROM receiptd.message_inbox WHERE org_id = 'bird'") == 0
+    assert gateways["bird"].is_alive(), "the gateway has sent all before the organisation moved"
     second.read([topics["coda"], topics["bird"]])
 
     for gateway in gateways.values():
