@@ -12,5 +12,7 @@ GRANT USAGE ON SCHEMA :"schema" TO :"platform_role";
 GRANT SELECT ON message_inbox, campaign_funnel, campaign_kpi, message_status_priority TO :"platform_role";
 -- New messages; `counters.by` adds its columns.
 GRANT INSERT (:platform_columns) ON message_inbox TO :"platform_role";
+-- Its senders share their work by lanes.
+GRANT EXECUTE ON FUNCTION lane_of TO :"platform_role";
 -- The ids that gateways gave to messages.
 GRANT SELECT, INSERT, UPDATE, DELETE ON message_alias TO :"platform_role";
