@@ -1,6 +1,6 @@
 /* The statements that connections of lanes and of an expiry prepare: files of sql/lane, as they
  * stand. Variables hold the parts that differ by configuration: names of columns, the boundary of
- * the recent set, and in decide the columns that rules read. Called by receipts/rules.c and by the
+ * the recent set, in decide the columns that rules read, and in wake the payload. Called by receipts/rules.c and by the
  * command that prints statements. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static const struct source {
 
 #define MOST_STATEMENTS RCPT_COUNT_OF(sources)
 #define MOST_BINDINGS   16
-#define OWN_BINDINGS    8 /* of decide */
+#define OWN_BINDINGS    9 /* of decide and wake */
 
 struct rcpt_lane_statements {
     struct rcpt_pg_statement list[MOST_STATEMENTS];
@@ -164,6 +164,8 @@ static size_t take_bindings(const struct rcpt_lane_variant *variant, const struc
         (struct rcpt_pg_binding){"=updated_at", variant->times ? changes_or_stays : changes_now};
     bindings[count++] = (struct rcpt_pg_binding){"=set_times", times};
     bindings[count++] = (struct rcpt_pg_binding){"=or_earlier", earlier};
+    bindings[count++] = (struct rcpt_pg_binding){
+        "=payload", variant->payloads ? "convert_from(g.payload, 'UTF8')" : "NULL"};
     if (variant->recent_since == NULL)
         return count;
     const char *column = variant->recent_column;
