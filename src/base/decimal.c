@@ -15,7 +15,8 @@ static bool is_digit(char byte)
     return byte >= '0' && byte <= '9';
 }
 
-/* An exponent as JSON writes it, moved into the place of the point; false: it is none, or absurd. */
+/* An exponent as JSON writes it, moved into the place of the point; false: it is none, or absurd.
+ */
 static bool read_exponent(const char *at, const char *end, int *point)
 {
     bool negative = at < end && *at == '-';

@@ -1,5 +1,5 @@
-/* Rule: what receipts say that they cost, by campaign, currency and the status or flag that the
- * receipt names.
+/* Rule: the sum of the costs that receipts name, by campaign, currency and the status or flag that
+ * the receipt names.
  *
  * A sum is exact: its cell has whole units, and 10^-9 of them apart. An amount has at most nine
  * digits on either side of the point, so nine thousand million receipts fit into a cell. Any other
