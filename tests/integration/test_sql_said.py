@@ -141,6 +141,21 @@ def test_a_parked_receipt_counts_its_link_and_cost_when_it_is_woken(database):  
     assert costs_of(session) == {("c", "EUR", CLICKED): (Decimal("0.75"), 2)}
 
 
+@pytest.mark.parametrize("parked", (False, True))
+def test_a_text_above_16_kib_has_no_link_and_no_cost_parked_or_not(database, parked):  # noqa: F811
+    session = ruled(database, "links", "costs")
+    short, long = (Event("m", CLICKED, n, at=at(5 - n), link="https://d.example/a", cost="1", currency="EUR", reason="x" * size)
+                   for n, size in enumerate((16_000, 16_384)))
+    assert len(short.payload) <= 16_384 < len(long.payload)
+    if not parked:
+        add_messages(session, {"m": "c"})
+    apply(session, [short, long])
+    if parked:
+        add_messages(session, {"m": "c"})
+        wake_all(session)
+    assert links_of(session) == {("c", "https://d.example/a"): (1, 1, 0), ("c", ""): (0, 1, 0)} and costs_of(session) == {("c", "EUR", CLICKED): (1, 1)}
+
+
 def test_a_wake_without_these_rules_reads_no_payload(database):  # noqa: F811
     session = ruled(database, "reasons")
     apply(session, [Event("late", CLICKED, 0, link="https://d.example/a", cost="0.25", currency="EUR")])

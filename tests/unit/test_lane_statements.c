@@ -71,7 +71,9 @@ static void a_wake_returns_payloads_where_rules_read_them(void **state)
         variant.payloads = reads != 0;
         struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
         const char *wake = text_of(statements, "wake");
-        assert_int_equal(count_of(wake, "convert_from(g.payload, 'UTF8') AS payload"), reads);
+        assert_int_equal(count_of(wake, "CASE WHEN octet_length(g.payload) <= 16384 THEN "
+                                        "convert_from(g.payload, 'UTF8') END AS payload"),
+                         reads);
         assert_int_equal(count_of(wake, "NULL AS payload"), 1 - reads);
         rcpt_lane_statements_free(statements);
     }

@@ -2,8 +2,9 @@
  * link and the cost, read from the event's own JSON text.
  *
  * It is needed when a receipt is parked, its row has to be created, the timeline is written, or a
- * rule counts links or costs. So it is read then, and not when the record is decoded. Pure. PostgreSQL's JSON functions cannot do
- * it: they refuse escapes anywhere in the object that are legal JSON.
+ * rule counts links or costs. So it is read then, and not when the record is decoded. Pure.
+ * PostgreSQL's JSON functions cannot do it: they refuse escapes anywhere in the object that are
+ * legal JSON.
  */
 #ifndef RECEIPTD_CORE_ORIGIN_H
 #define RECEIPTD_CORE_ORIGIN_H

@@ -52,7 +52,7 @@ struct rcpt_origin rcpt_rule_origin(struct rcpt_rule_state *state,
                                     const struct rcpt_batch_event *raw, const char *key)
 {
     const struct rcpt_origin none = {.link = {NULL, 0}};
-    if (raw->event->payload_size == 0)
+    if (raw->event->payload_size == 0 || raw->event->payload_size > RCPT_RULES_MOST_TEXT)
         return none;
     struct rcpt_text json = {raw->record->value + raw->event->payload, raw->event->payload_size};
     if (rcpt_text_find(json, key) == json.size && rcpt_text_find(json, "\\") == json.size)

@@ -96,7 +96,9 @@ struct rcpt_rules;
 /* Settings are copied, not the texts that they point to. */
 struct rcpt_rules *rcpt_rules_new(const struct rcpt_rules_settings *settings);
 void rcpt_rules_free(struct rcpt_rules *rules);
-/* Whether a rule that is on reads the JSON text of receipts. */
+/* Whether a rule that is on reads the JSON text of receipts. A longer one counts as empty, since a
+ * wake holds the texts of all its receipts. */
+#define RCPT_RULES_MOST_TEXT 16384
 bool rcpt_rules_read_payloads(const struct rcpt_rules_settings *settings);
 /* False: no rule is on, and only the plain funnel is counted. */
 bool rcpt_rules_are_on(const struct rcpt_rules *rules);
