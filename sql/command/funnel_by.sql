@@ -1,5 +1,5 @@
 -- The funnel of one campaign by a dimension or a rule, exact at every moment. Parameters: $1 text campaign, $2 text:
--- variant, channel, gateway; hour, minute, reason, duplicate, time_to_deliver, time_to_open. One row per key and
+-- variant, channel, gateway, link; hour, minute, reason, duplicate, time_to_deliver, time_to_open. One row per key and
 -- status or flag where something was counted: key (an hour or minute in UTC), status, name, messages, events. Order:
 -- by time, else the keys with the largest counts first, and buckets of times by their end (ms).
 SELECT COALESCE(to_char(t.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'), t.key) AS key,

@@ -7,8 +7,10 @@
 -- 'other', account, for figures. A row that fits has further columns, of which the batch is made
 -- (src/core/batch_woken.c). These are message id, status, flags, machines that count beside it, time (microseconds
 -- since 1970), the organisation of its message. Further: whether the receipt names that, traceparent, class of the
--- reason, key of the event. The last two are part (only of a delivered one) and, if all parts are delivered with
--- these, when the last one was.
+-- reason, key of the event, payload. The last two are part (only of a delivered one) and, if all parts are delivered
+-- with these, when the last one was.
+--
+-- src/postgres/lane_statements.c writes the variable: the payload as text, NULL where no rule reads it.
 WITH
 picked AS (
     SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k.at_offset) AS at_offset,
@@ -62,7 +64,7 @@ parts AS (
 SELECT g.fits, g.gateway, CASE WHEN g.gateway = 'other' THEN left(g.account, 40) END AS account,
        g.message_id, g.status, g.flags, g.machines,
        (extract(epoch FROM g.at) * 1000000)::int8 AS at, g.org, g.org_id IS NOT NULL AS named,
-       g.traceparent, g.reason_class, g.event_key, g.delivered AS part,
+       g.traceparent, g.reason_class, g.event_key, :payload AS payload, g.delivered AS part,
        (SELECT (extract(epoch FROM p.whole) * 1000000)::int8 FROM parts p WHERE p.message_id = g.message_id) AS whole
 FROM gone g
 ORDER BY g.message_id COLLATE "C", g.org COLLATE "C";

@@ -38,7 +38,7 @@ CREATE TABLE campaign_funnel_total (
 );
 
 -- All other kinds, rolled up: 'hour' and 'minute' of the funnel, 'reason', 'duplicate', 'gateway',
--- 'gateway_…', 'by_…'. at: -infinity: not by time.
+-- 'gateway_…', 'by_…', 'cost', 'cost_amount' (view campaign_cost). at: -infinity: not by time.
 CREATE TABLE campaign_tally_total (
     campaign_id text COLLATE "C",
     kind text COLLATE "C",

@@ -93,3 +93,25 @@ LEFT JOIN message_status_priority p ON p.code = c.status
 WHERE c.at <= now() + interval '1 hour'
 GROUP BY c.campaign_id, c.kind, c.at, c.key, c.status, p.name
 HAVING sum(c.messages) <> 0 OR sum(c.events) <> 0;
+
+-- Clicks by link (counters.links). first_clicks: messages that came to CLICKED by a receipt of this link. link: '': the
+-- receipt names none; 'other': a link behind the first thousand of its campaign. Clicks of machines stand apart.
+CREATE OR REPLACE VIEW campaign_link AS
+SELECT t.campaign_id, t.key AS link,
+       COALESCE(sum(t.messages) FILTER (WHERE t.status_name = 'CLICKED'), 0)::int8 AS first_clicks,
+       COALESCE(sum(t.events) FILTER (WHERE t.status_name = 'CLICKED'), 0)::int8 AS clicks,
+       COALESCE(sum(t.events) FILTER (WHERE t.status_name = 'BOT_CLICK'), 0)::int8 AS bot_clicks
+FROM campaign_tally t
+WHERE t.kind = 'by_link'
+GROUP BY t.campaign_id, t.key;
+
+-- Costs by currency and by the status that the receipts name (counters.cost). A cell of amounts has whole units as
+-- messages, and 10^-9 of them as events. currency: '?': the receipt names none; 'invalid': its amount is none.
+CREATE OR REPLACE VIEW campaign_cost AS
+SELECT t.campaign_id, t.key AS currency, t.status, t.status_name,
+       trim_scale(COALESCE(sum(t.messages + t.events * 0.000000001)
+                           FILTER (WHERE t.kind = 'cost_amount'), 0)) AS amount,
+       COALESCE(sum(t.events) FILTER (WHERE t.kind = 'cost'), 0)::int8 AS receipts
+FROM campaign_tally t
+WHERE t.kind IN ('cost', 'cost_amount')
+GROUP BY t.campaign_id, t.key, t.status, t.status_name;

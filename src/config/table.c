@@ -149,6 +149,10 @@ static const struct rcpt_config_row counters_rows[] = {
     BOOLEAN("counters.times", counters.times, 0, "false",
             "histograms of the times to deliver and to open, from first times in the message's "
             "row; an existing table needs six more columns"),
+    BOOLEAN("counters.links", counters.links, 0, "false",
+            "counts clicks by the `link` that receipts name, without its query, per campaign"),
+    BOOLEAN("counters.cost", counters.cost, 0, "false",
+            "sums the `cost` that receipts name, per campaign and currency"),
     LIST("counters.by", counters.by, counters.by_count, 0, 3,
          "columns of the inbox that divide the funnel, for `receiptd funnel --by`: `variant`, "
          "`channel`, `gateway`; needs `receiptd migrate`"),

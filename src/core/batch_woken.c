@@ -51,6 +51,7 @@ static const struct rcpt_event *add_event(struct rcpt_batch *batch,
                                   .id_size = (uint8_t)woken->id.size,
                                   .hash = rcpt_hash_text_extended(woken->id.at, woken->id.size, 0),
                                   .at_us = woken->at_us,
+                                  .payload_size = (uint32_t)woken->payload.size,
                                   .flags = woken->flags,
                                   .machines = woken->machines,
                                   .entry = (uint8_t)entry,
@@ -59,7 +60,8 @@ static const struct rcpt_event *add_event(struct rcpt_batch *batch,
                                   .delivers_part = woken->delivers_part},
                         .key = woken->key};
     set_beside(ladder, &single->event);
-    *record = (struct rcpt_record){.traceparent = woken->traceparent,
+    *record = (struct rcpt_record){.value = woken->payload.at,
+                                   .traceparent = woken->traceparent,
                                    .events = &single->event,
                                    .event_count = 1,
                                    .has_keys = woken->key != 0};

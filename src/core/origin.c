@@ -1,5 +1,6 @@
 /* Reads only a few texts of an event's JSON. Called by batch_build.c for an organisation in an
- * unusual form, and by src/postgres for receipts that may be parked and for the timeline.
+ * unusual form, by rules that count links and costs, and by src/postgres for receipts that may be
+ * parked and for the timeline.
  */
 #include "receiptd/core/origin.h"
 
@@ -30,6 +31,12 @@ static void choose_field(struct reading *reading, struct rcpt_text key)
         reading->field = &reading->origin.reason_class;
     else if (rcpt_text_is(key, "event_id"))
         reading->field = &reading->origin.event_id;
+    else if (rcpt_text_is(key, "link"))
+        reading->field = &reading->origin.link;
+    else if (rcpt_text_is(key, "cost"))
+        reading->field = &reading->origin.cost;
+    else if (rcpt_text_is(key, "currency"))
+        reading->field = &reading->origin.currency;
 }
 
 /* If a key occurs twice, the last value counts, even if it is of no use. PostgreSQL's text cannot

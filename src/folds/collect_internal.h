@@ -4,8 +4,8 @@
 #define RECEIPTD_FOLDS_COLLECT_INTERNAL_H
 
 #include "collect.h"
-#include "decimal.h"
 #include "receiptd/base/arena.h"
+#include "receiptd/base/decimal.h"
 #include "receiptd/base/error.h"
 #include "receiptd/base/table.h"
 #include "text.h"
@@ -28,7 +28,7 @@ struct collect_kept {
     struct collect_set set;
     struct rcpt_text json; /* first, last, min, max */
     double number;         /* min, max; a sum that is inexact */
-    struct fold_decimal sum;
+    struct rcpt_decimal sum;
     uint64_t count;
     bool has, inexact;
 };

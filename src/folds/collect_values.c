@@ -61,11 +61,11 @@ static void collect_set(struct rcpt_fold_collector *collector, struct collect_se
  * inexact instead of wrong. */
 static void collect_sum(struct collect_kept *kept, const struct rcpt_node *node, double number)
 {
-    struct fold_decimal value;
-    if (!kept->inexact && fold_decimal_read(node->text, &value) &&
-        fold_decimal_add(&kept->sum, value))
+    struct rcpt_decimal value;
+    if (!kept->inexact && rcpt_decimal_read(node->text, &value) &&
+        rcpt_decimal_add(&kept->sum, value))
         return;
-    kept->number = (kept->inexact ? kept->number : fold_decimal_double(&kept->sum)) + number;
+    kept->number = (kept->inexact ? kept->number : rcpt_decimal_double(&kept->sum)) + number;
     kept->inexact = true;
 }
 
@@ -75,7 +75,7 @@ static bool is_beyond(const struct collect_kept *kept, enum rcpt_fold_kind kind,
 {
     if (number != kept->number)
         return kind == RCPT_FOLD_MIN ? number < kept->number : number > kept->number;
-    int order = fold_decimal_compare(node->text, kept->json);
+    int order = rcpt_decimal_compare(node->text, kept->json);
     return kind == RCPT_FOLD_MIN ? order < 0 : order > 0;
 }
 
@@ -169,10 +169,10 @@ static void write_double(struct fold_text *out, double number)
     fold_text_put(out, text, (size_t)size);
 }
 
-static void write_decimal(struct fold_text *out, const struct fold_decimal *decimal)
+static void write_decimal(struct fold_text *out, const struct rcpt_decimal *decimal)
 {
-    char text[FOLD_DECIMAL_TEXT];
-    size_t size = fold_decimal_text(decimal, text);
+    char text[RCPT_DECIMAL_TEXT];
+    size_t size = rcpt_decimal_text(decimal, text);
     fold_text_put(out, text, size);
 }
 

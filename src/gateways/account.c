@@ -97,6 +97,7 @@ static bool compile_fields(struct rcpt_gateway_account *account,
            compile(config, "custom.until", fields->until, &account->fields.until, error) &&
            compile(config, "link", fields->link, &account->fields.link, error) &&
            compile(config, "cost", fields->cost, &account->fields.cost, error) &&
+           compile(config, "currency", fields->currency, &account->fields.currency, error) &&
            compile(config, "custom.ip", fields->ip, &account->fields.ip, error) &&
            /* Ids that our own platform has put into the callback's URL. */
            compile(config, "message_id", custom ? NULL : "?message_id", &account->url_message_id,
@@ -379,6 +380,7 @@ void rcpt_gateway_account_free(struct rcpt_gateway_account *account)
         account->fields.recipient, account->fields.until,      account->fields.cost,
         account->fields.ip,        account->url_message_id,    account->url_campaign_id,
         account->inbound,          account->fields.words,      account->fields.feedback,
+        account->fields.currency,
     };
     char *const texts[] = {account->name,      account->org_id,  account->public_url,
                            account->topic_arn, account->channel, account->verify_token,

@@ -63,6 +63,7 @@ static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *dr
     draft->until = rcpt_template_value(account->fields.until, source);
     draft->link = rcpt_template_value(account->fields.link, source);
     draft->cost = rcpt_template_value(account->fields.cost, source);
+    draft->currency = rcpt_template_value(account->fields.currency, source);
     if (source->request->scanners != NULL)
         draft->ip = rcpt_template_value(account->fields.ip, source);
     draft->client_ref = rcpt_template_value(account->fields.client_ref, source);

@@ -348,6 +348,7 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
         .client_ref = good_text(draft->client_ref),
         .link = good_text(draft->link),
         .cost = good_text(draft->cost),
+        .currency = good_text(draft->currency),
         .event_id = draft->event_id,
     };
     set_time(reading, draft, &event);

@@ -149,6 +149,7 @@ struct rcpt_text rcpt_gateway_event_json(const struct rcpt_gateway_account *acco
         {KEY("client_ref"), event->client_ref, 0},
         {KEY("link"), event->link, 0},
         {KEY("cost"), event->cost, 0},
+        {KEY("currency"), event->currency, 0},
     };
     if (event->part > 0)
         snprintf(part, sizeof(part), ",\"part\":%u", event->part);

@@ -1,7 +1,7 @@
 /* The statements that connections of lanes and of an expiry prepare: files of sql/lane, as they
  * stand. Variables hold the parts that differ by configuration: names of columns, the boundary of
- * the recent set, and in decide the columns that rules read. Called by receipts/rules.c and by the
- * command that prints statements. */
+ * the recent set, in decide the columns that rules read, and in wake the payload. Called by
+ * receipts/rules.c and by the command that prints statements. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static const struct source {
 
 #define MOST_STATEMENTS RCPT_COUNT_OF(sources)
 #define MOST_BINDINGS   16
-#define OWN_BINDINGS    8 /* of decide */
+#define OWN_BINDINGS    9 /* of decide and wake */
 
 struct rcpt_lane_statements {
     struct rcpt_pg_statement list[MOST_STATEMENTS];
@@ -106,6 +106,13 @@ static const char or_earlier[] =
     " OR ($6::timestamptz[])[e.n * 4] < COALESCE(m.first_clicked_at, 'infinity')\n"
     "           OR COALESCE(($8::text[])[($7::int4[])[e.n]] < m.first_gateway COLLATE \"C\","
     " m.first_gateway IS NULL AND ($8::text[])[($7::int4[])[e.n]] IS NOT NULL)";
+
+/* The JSON text of a parked receipt, as long as rules read it. */
+#define DIGITS_OF(number) #number
+#define PAYLOAD_TEXT(most)                                                                         \
+    "CASE WHEN octet_length(g.payload) <= " DIGITS_OF(most) " THEN convert_from(g.payload, "       \
+                                                            "'UTF8') END"
+static const char payload_text[] = PAYLOAD_TEXT(RCPT_RULES_MOST_TEXT);
 
 /* The columns that rules add to the answer, in three forms: for a changed row, for a row that stays
  * the same, and their names in the latter. */
@@ -164,6 +171,8 @@ static size_t take_bindings(const struct rcpt_lane_variant *variant, const struc
         (struct rcpt_pg_binding){"=updated_at", variant->times ? changes_or_stays : changes_now};
     bindings[count++] = (struct rcpt_pg_binding){"=set_times", times};
     bindings[count++] = (struct rcpt_pg_binding){"=or_earlier", earlier};
+    bindings[count++] =
+        (struct rcpt_pg_binding){"=payload", variant->payloads ? payload_text : "NULL"};
     if (variant->recent_since == NULL)
         return count;
     const char *column = variant->recent_column;

@@ -22,6 +22,7 @@ enum {
     WOKEN_TRACEPARENT,
     WOKEN_REASON_CLASS,
     WOKEN_EVENT_KEY,
+    WOKEN_PAYLOAD,
     WOKEN_PART,
     WOKEN_WHOLE
 };
@@ -89,6 +90,7 @@ static struct rcpt_woken read_row(struct rcpt_woken_batch *woken, const struct r
         .reason =
             number_of(woken, RCPT_FACET_REASON, rcpt_pg_rows_text(rows, row, WOKEN_REASON_CLASS)),
         .key = (uint64_t)rcpt_pg_rows_int(rows, row, WOKEN_EVENT_KEY),
+        .payload = copy(woken, rcpt_pg_rows_text(rows, row, WOKEN_PAYLOAD)),
         .delivers_part = rcpt_pg_rows_text(rows, row, WOKEN_PART) != NULL,
         .whole_us = whole ? rcpt_pg_rows_int(rows, row, WOKEN_WHOLE) : INT64_MIN};
 }

@@ -41,6 +41,8 @@ void rules_read(const struct rcpt_config *config, const struct transition_wants 
                                          .reasons = config->counters.reasons,
                                          .gateways = config->counters.gateways_ms > 0,
                                          .times = config->counters.times,
+                                         .links = config->counters.links,
+                                         .costs = config->counters.cost,
                                          .folds = wants->folds,
                                          .fold_columns = wants->fold_columns}};
     snprintf(rules->window, sizeof(rules->window), "%" PRId64 " hours", days * 24);
@@ -49,7 +51,8 @@ void rules_read(const struct rcpt_config *config, const struct transition_wants 
     rcpt_ranges_read(config, &rules->ranges);
 }
 
-/* Whether a rule that is on looks at single receipts, not only at the fate of their messages. */
+/* Whether a rule that is on looks at single receipts, not only at the fate of their messages. Rules
+ * that read the JSON text of receipts need nothing of the decoder. */
 bool rules_read_receipts(const struct rules *rules)
 {
     const struct rcpt_rules_settings *settings = &rules->settings;
@@ -67,6 +70,7 @@ static struct rcpt_lane_statements *make_statements(const struct rules *rules,
     variant.columns = rcpt_rules_columns(made, &variant.column_count);
     variant.orgs = wants->folds || wants->actions;
     variant.times = rules->settings.times;
+    variant.payloads = rcpt_rules_read_payloads(&rules->settings);
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     rcpt_rules_free(made);
     return statements;

@@ -30,7 +30,7 @@
 #define BY                                                                                         \
     {                                                                                              \
         .name = "by", .type = SERVE_CHOICE,                                                        \
-        .words = "reason|variant|channel|gateway|time_to_deliver|time_to_open"                     \
+        .words = "reason|variant|channel|gateway|time_to_deliver|time_to_open|link"                \
     }
 
 #define PENDING                                                                                    \

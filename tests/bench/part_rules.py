@@ -15,6 +15,8 @@ ON = {
     "reasons": {"counters": {"reasons": True}},
     "gateways": {"counters": {"gateways": "90d"}},
     "times": {"counters": {"times": True}},
+    "links": {"counters": {"links": True}},
+    "cost": {"counters": {"cost": True}},
     "all": {"dedup": {"window": "7d"}, "counters": {"series": "90d", "reasons": True, "gateways": "90d", "times": True}},
 }
 FIGURES = ("events_per_second", "server_us_per_event", "daemon_us_per_event", "wal_bytes_per_event")

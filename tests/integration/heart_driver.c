@@ -307,6 +307,8 @@ static struct rcpt_rules_settings read_rules(struct driver *driver, const struct
                                         .reasons = bool_of(open, "reasons"),
                                         .gateways = bool_of(open, "gateways"),
                                         .times = bool_of(open, "times"),
+                                        .links = bool_of(open, "links"),
+                                        .costs = bool_of(open, "costs"),
                                         .folds = bool_of(open, "folds"),
                                         .fold_columns = bool_of(open, "fold_columns")};
     rules.dimension_count =
@@ -321,6 +323,7 @@ static void make_statements(struct driver *driver, const struct rcpt_node *open,
     struct rcpt_rules *made = rcpt_rules_new(rules);
     struct rcpt_lane_variant variant = {.orgs = rules->folds || bool_of(open, "actions"),
                                         .times = rules->times,
+                                        .payloads = rcpt_rules_read_payloads(rules),
                                         .inserts_unknown = bool_of(open, "insert"),
                                         .recent_since = setting_of(driver, open, "recent_since"),
                                         .recent_column = setting_of(driver, open, "recent_column")};

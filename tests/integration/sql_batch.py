@@ -30,6 +30,9 @@ class Event:
     key: int = None  # copies of one event share it
     part: int = None  # of a message in several parts
     parts: int = None
+    link: str = None
+    cost: object = None  # as JSON
+    currency: str = None
 
     @property
     def payload(self):
@@ -37,7 +40,7 @@ class Event:
         fields = {"message_id": self.message_id, "status": NAMES.get(self.code, self.code), "at": at, "flags": [NAMES[9001 + bit] for bit in self.marks],
                   "org_id": "o" if self.campaign_id is not None and self.org is None else self.org, "campaign_id": self.campaign_id,
                   "gateway": self.gateway, "gateway_message_id": self.message_id if self.own else None, "reason_class": self.reason,
-                  "part": self.part, "parts": self.parts}
+                  "part": self.part, "parts": self.parts, "link": self.link, "cost": self.cost, "currency": self.currency}
         return json.dumps({name: value for name, value in fields.items() if value not in (None, [])}).encode()
 
     @property

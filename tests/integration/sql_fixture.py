@@ -124,6 +124,8 @@ def text_of(name, recent_since=None, recent_column="created_at"):
     if name.startswith("lane/decide"):
         text = re.sub(rf"(?<![:\w]):({'|'.join(EXTRA)})\b", lambda found: EXTRA[found[1]], re.sub(r"--.*", "", text))
         text = text.replace(":'since'", f"'{{\"{recent_since}\"}}'").replace(':"column"', f'"{recent_column}"')
+    if name == "lane/wake":
+        text = text.replace(":payload", "NULL")  # no rule reads it
     return bind_ranges(text)
 
 

@@ -6,7 +6,7 @@ from sql_fixture import SCHEMA, FLAGS, STATUSES, SqlError
 from support.daemon import binary
 
 PROGRAM = binary().parent / "tests/integration/heart_driver"
-RULES = ("dedup", "series", "reasons", "gateways", "times", "folds")
+RULES = ("dedup", "series", "reasons", "gateways", "times", "folds", "links", "costs")
 DONE = ("ready", "committed", "probed", "held")
 
 

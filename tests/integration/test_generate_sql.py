@@ -52,6 +52,8 @@ def test_every_statement_is_its_file_as_it_stands(printed):
         text = re.sub(r":'has_(?:customer|logical|channel)'", "'true'", text_of(name))
         assert same(printed[name], re.sub(r':"(?:customer|logical|channel)"', '"org_id"', text))
     assert same(printed["serve/pending"], text_of("serve/pending").replace(":'column'", "'org_id'").replace(':"column"', '"org_id"'))
+    for variant in ("rules", "rules recent"):
+        assert same(printed.pop(f"lane/wake {variant}"), text_of("lane/wake").replace("NULL AS payload", "CASE WHEN octet_length(g.payload) <= 16384 THEN convert_from(g.payload, 'UTF8') END AS payload"))
     candidates = text_of("expiry/candidates").replace(':"part_schema".:"part_table"', '"receiptd"."message_inbox"')
     assert same(printed["expiry/candidates"], re.sub(r':("(?:message_id|status|updated_at)")', r"\1", candidates))
     bound = ("expiry/candidates", "serve/pending", "serve/message", "serve/messages_of_customer", "serve/recipients", "serve/names", "lane/range_resolve", "serve/funnel", "serve/funnels")

@@ -541,7 +541,7 @@ def test_every_answer_is_what_openapi_says(create_site, topic):
     wait_for(lambda: site.json("/status")["instances"], what="an instance says something")
     alpha = reader.make_token(site.receiptd, "alpha", "read,support,operate", "--org", "alpha-org")
     link = site.receiptd.command("serve", "link", "alpha-campaign").stdout.strip().partition("?link=")[2]
-    more = {"/campaigns/{campaign}/funnel": ("?by=reason", "?by=gateway", "?by=time_to_deliver", "?pending=true"),
+    more = {"/campaigns/{campaign}/funnel": ("?by=reason", "?by=link", "?by=gateway", "?by=time_to_deliver", "?pending=true"),
             "/campaigns/{campaign}/timeline": ("", "?step=minute"), "/me": ("", f"?link={link}"), "/messages/{message}": ("", "?x=1"),
             "/campaigns/{campaign}/recipients": ("?format=json", "?format=csv", "?format=json&status=CLICKED")}
     bodies = {"post": ({"reason": "unknown_message"}, {"ids": ["t/0/1/0"]}, {})}

@@ -37,6 +37,8 @@ static struct rcpt_rules_settings settings_of(const struct sim *sim)
         .reasons = sim->plan.reasons,
         .gateways = sim->plan.gateways,
         .times = sim->plan.times,
+        .links = sim->plan.links,
+        .costs = sim->plan.costs,
         .folds = sim->plan.folds,
         .fold_columns = sim->plan.folds,
     };
@@ -349,6 +351,7 @@ static struct rcpt_woken woken_of(const struct sim *sim, uint32_t number)
 {
     const struct sim_item *item = &sim->traffic.items[number];
     const struct sim_message *message = &sim->traffic.messages[item->message];
+    bool reads = sim->plan.links || sim->plan.costs;
     return (struct rcpt_woken){.id = {message->id, message->id_size},
                                .code = rcpt_ladder_entry(sim->traffic.ladder, item->entry)->code,
                                .at_us = item->at_us,
@@ -356,6 +359,8 @@ static struct rcpt_woken woken_of(const struct sim *sim, uint32_t number)
                                .gateway = item->gateway,
                                .reason = item->why,
                                .key = sim->plan.dedup ? item->key : 0,
+                               .payload = {sim->traffic.records[item->record].value + item->text,
+                                           reads ? item->text_size : 0},
                                .whole_us = INT64_MIN};
 }
 

@@ -78,6 +78,25 @@ static void add(const struct judged *judged, struct sim_cell_key key, int64_t me
     sim_cells_add(judged->cells, key, messages, events);
 }
 
+static bool is_click(const struct sim *sim, int16_t code)
+{
+    return code == named(sim, "CLICKED") || code == named(sim, "BOT_CLICK");
+}
+
+/* The earliest click of this kind in the batch tells the link; of two at one time the lesser link. */
+static uint8_t first_link(const struct judged *judged, int16_t click)
+{
+    const struct sim_item *first = NULL;
+    for (uint32_t at = judged->fold->first; at < judged->fold->first + judged->fold->count; at++) {
+        const struct sim_item *item = &judged->sim->traffic.items[judged->request->items[at]];
+        if (code_of(judged->sim, item->entry) == click &&
+            (first == NULL || item->at_us < first->at_us ||
+             (item->at_us == first->at_us && item->link < first->link)))
+            first = item;
+    }
+    return first != NULL ? first->link : 0;
+}
+
 /* One step of the change, in every counter by steps. */
 static void add_step(const struct judged *judged, int16_t code, int64_t by)
 {
@@ -91,6 +110,13 @@ static void add_step(const struct judged *judged, int16_t code, int64_t by)
                               .status = code,
                               .minute = series_minute(judged, judged->fold->at_us)},
         by, 0);
+    if (plan->links && is_click(judged->sim, code))
+        add(judged,
+            (struct sim_cell_key){.kind = RCPT_COUNT_LINK,
+                                  .campaign = judged->campaign,
+                                  .key = by > 0 ? first_link(judged, code) : 0,
+                                  .status = code},
+            by, 0);
     for (uint32_t at = 0; at < plan->dimensions; at++)
         add(judged,
             (struct sim_cell_key){.kind = (uint8_t)(RCPT_COUNT_BY + at),
@@ -258,6 +284,17 @@ static void add_reason(const struct judged *judged, const struct sim_item *item)
     add(judged, key, 0, 1);
 }
 
+static void add_cost(const struct judged *judged, const struct sim_item *item)
+{
+    struct sim_cell_key key = {.kind = RCPT_COUNT_COST,
+                               .campaign = judged->campaign,
+                               .key = (uint8_t)(item->currency - '0'),
+                               .status = code_of(judged->sim, item->entry)};
+    add(judged, key, 0, 1);
+    key.kind = RCPT_COUNT_COST_AMOUNT;
+    add(judged, key, item->price / 1000, (int64_t)(item->price % 1000) * 1000000);
+}
+
 static void add_receipt(const struct judged *judged, const struct sim_item *item)
 {
     const struct sim_plan *plan = &judged->sim->plan;
@@ -280,6 +317,13 @@ static void add_receipt(const struct judged *judged, const struct sim_item *item
         add_to_gateway(judged, item);
     if (plan->reasons && item->why != 0)
         add_reason(judged, item);
+    key.kind = RCPT_COUNT_LINK;
+    key.key = item->link;
+    key.minute = 0;
+    if (plan->links && is_click(judged->sim, key.status))
+        add(judged, key, 0, 1);
+    if (plan->costs && item->currency != 0)
+        add_cost(judged, item);
 }
 
 static void add_copy(const struct judged *judged, const struct sim_item *item)

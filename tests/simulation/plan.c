@@ -120,6 +120,8 @@ static void draw_rules(struct sim_plan *plan, struct sim_random *random)
     plan->folds = sim_random_chance(random, share);
     plan->dimensions = sim_random_chance(random, share) ? 2 : 0;
     plan->groups = sim_random_chance(random, share) ? 2 : 0;
+    plan->links = sim_random_chance(random, share);
+    plan->costs = sim_random_chance(random, share);
 }
 
 /* Ends that need an operator come seldom, and at most one kind in a schedule: they end liveness. */

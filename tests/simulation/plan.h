@@ -69,7 +69,7 @@ struct sim_plan {
     uint32_t parked_max_rows;
     int64_t lock_timeout_ms, zombie_timeout_ms, session_timeout_ms;
     int64_t idle_timeout_ms; /* of a session that is idle in its transaction */
-    bool dedup, series, reasons, gateways, times, folds;
+    bool dedup, series, reasons, gateways, times, folds, links, costs;
     uint32_t dimensions, groups;    /* how many */
     int64_t network_us, hold_us;    /* bounds of delays */
     int64_t load_ms;                /* faults and production end here */

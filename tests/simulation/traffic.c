@@ -218,6 +218,23 @@ static void put_names(struct sim *sim, struct writer *writer, struct sim_item *i
     }
 }
 
+/* A link with the person in its query, and a price as gateways write it. */
+static void put_said(struct sim *sim, struct writer *writer, struct sim_item *item)
+{
+    struct sim_random *random = &sim->traffic_random;
+    if (sim_random_chance(random, 60)) {
+        item->link = (uint8_t)(1 + sim_random_below(random, SIM_LINKS));
+        put(writer, ",\"link\":\"l%u?to=%u\"", item->link, item->message);
+    }
+    if (sim_random_chance(random, 30)) {
+        bool euro = sim_random_chance(random, 50);
+        item->price = sim_random_below(random, 3000);
+        item->currency = (uint8_t)(euro ? 'R' : 'D');
+        put(writer, ",\"cost\":\"%s%u.%03u0\",\"currency\":\"%s\"", euro ? "" : "-",
+            item->price / 1000, item->price % 1000, euro ? "EUR" : "usd");
+    }
+}
+
 static int64_t day_of(int64_t at_us)
 {
     return at_us / INT64_C(86400000000);
@@ -260,6 +277,7 @@ static void put_good(struct sim *sim, struct writer *writer, struct sim_item *it
         put_new(sim, writer, item, timestamp_ms);
     if (item->event_id != 0)
         put(writer, ",\"event_id\":\"e%u\"", item->event_id);
+    put_said(sim, writer, item);
     put(writer, ",\"campaign_id\":\"c%u\"}", message->campaign);
     item->next_of_message = message->first_item;
     item->twin = find_twin(traffic, item);
@@ -346,12 +364,14 @@ static void fill_events(struct sim *sim, struct sim_record *record, struct write
     for (uint32_t index = 0; index < count; index++) {
         struct sim_item *item = add_item(sim, record, (int32_t)index);
         put(writer, "%s", index > 0 ? "," : "");
+        item->text = (uint32_t)writer->used;
         /* Alone and without brackets a scalar is no record of one event, but no event at all. */
         bool bad = form != 0 && sim_random_chance(random, sim->plan.reject_percent);
         if (bad)
             put_bad(writer, item, sim_random_below(random, 100));
         else
             put_good(sim, writer, item, timestamp_ms);
+        item->text_size = (uint32_t)writer->used - item->text;
     }
     put(writer, "%s", form == 1 ? "]" : form == 2 ? "]}" : "");
     record->size = (uint32_t)writer->used;

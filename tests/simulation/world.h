@@ -22,6 +22,7 @@
 #define SIM_ENTRIES     40u
 #define SIM_GATEWAYS    5u
 #define SIM_REASONS     3u
+#define SIM_LINKS       3
 #define SIM_NO_MESSAGE  UINT32_MAX
 #define SIM_FIRST_TIMESTAMP                                                                        \
     INT64_C(1700000000000) /* of record 0; each record has a millisecond of its own */
@@ -37,11 +38,15 @@ struct sim_item { /* an event of a record, or its part that becomes a dead lette
     int32_t index;            /* in the record, -1: the whole of it */
     uint8_t entry;            /* of the ladder */
     uint8_t lane;
-    uint8_t reason;       /* rcpt_reject_reason, where it cannot be understood */
-    uint8_t gateway, why; /* g0 … as 1 …, class of the reason r1 …; 0: none */
-    uint32_t event_id;    /* 0: none */
-    uint32_t twin;        /* the first item that is the same event of the message, perhaps itself */
-    uint64_t key;         /* of the event, as the decoder has made it; 0: not seen yet */
+    uint8_t reason;           /* rcpt_reject_reason, where it cannot be understood */
+    uint8_t gateway, why;     /* g0 … as 1 …, class of the reason r1 …; 0: none */
+    uint8_t link;             /* l1 … as 1 …; 0: none */
+    uint8_t currency;         /* last letter of that in which it names a cost; 0: it names none */
+    uint32_t price;           /* thousandths of that */
+    uint32_t text, text_size; /* its own JSON in the record's value */
+    uint32_t event_id;        /* 0: none */
+    uint32_t twin; /* the first item that is the same event of the message, perhaps itself */
+    uint64_t key;  /* of the event, as the decoder has made it; 0: not seen yet */
     /* What the database says; goes back with it. */
     uint8_t fate; /* enum sim_fate */
     uint8_t letter_reason;

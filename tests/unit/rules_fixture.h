@@ -49,6 +49,8 @@ struct rules_fixture {
         struct rcpt_event events[RECEIPTS];
         uint64_t keys[RECEIPTS];
     } decoded;
+    char value[RECEIPTS * 64]; /* of the record: what receipts say, one behind the other */
+    size_t said;
 };
 
 /* On the heap: it is large. */
@@ -63,6 +65,7 @@ static inline struct rules_fixture *rules_fixture_new(void)
     fixture->record = (struct rcpt_record){.events = fixture->decoded.events,
                                            .event_count = RECEIPTS,
                                            .has_keys = true,
+                                           .value = fixture->value,
                                            .traceparent = ""};
     return fixture;
 }
@@ -81,6 +84,8 @@ struct receipt {
     uint8_t gateway, reason;
     uint64_t key;
     bool is_echo;
+    const char *json; /* its text; NULL: none */
+    uint8_t machines; /* 1 << RCPT_MACHINE_CLICK: CLICKED beside it */
 };
 
 /* As core/batch_build.c folds: the highest status, the earliest time among equals, all flags. */
@@ -117,6 +122,16 @@ static inline void add_receipt(struct rules_fixture *fixture, const struct recei
                             .flags = receipt->flags,
                             .gateway = receipt->gateway,
                             .reason = receipt->reason};
+    if (receipt->json != NULL) {
+        size_t size = strlen(receipt->json);
+        assert_true(fixture->said + size < sizeof(fixture->value));
+        fixture->decoded.events[at].payload = (uint32_t)fixture->said;
+        fixture->decoded.events[at].payload_size = (uint32_t)size;
+        memcpy(fixture->value + fixture->said, receipt->json, size);
+        fixture->said += size;
+    }
+    fixture->decoded.events[at].machines = receipt->machines;
+    fixture->decoded.events[at].beside[RCPT_MACHINE_CLICK] = 800;
     fixture->decoded.keys[at] = receipt->key;
     fixture->raw[at] = (struct rcpt_batch_event){
         .record = &fixture->record, .event = &fixture->decoded.events[at], .code = receipt->code};
@@ -205,6 +220,7 @@ static inline void add_row(struct rcpt_rules *rules, const struct row *row)
 static inline void fill_in(struct rules_fixture *fixture, const struct rules_case *played)
 {
     fixture->batch.message_count = fixture->batch.event_count = 0;
+    fixture->said = 0;
     for (const struct receipt *receipt = played->receipts; receipt->id != NULL; receipt++)
         add_receipt(fixture, receipt);
 }

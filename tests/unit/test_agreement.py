@@ -44,6 +44,16 @@ def test_each_status_and_flag_of_an_adapter_has_a_sample(name):
     assert {word.strip('"') for row in rows for word in row} - {"NULL"} <= sampled
 
 
+@pytest.mark.parametrize("field", ("link", "cost", "currency"))
+def test_each_adapter_that_reads_a_link_or_a_cost_is_named_and_has_a_sample(field):
+    readers = {name for name in GATEWAYS if re.search(rf"(\.|draft->){field} = ", ADAPTERS[name].read_text())}
+    sampled = {name for name in GATEWAYS if any(field in event for case in json.loads(read(f"tests/payloads/{name}.json"))["cases"] for event in case["expect"])}
+    table = dict(re.findall(r"^\| `(link|cost|currency)` \| (.*) \|$", read("docs/gateways.md").split("## Links and costs")[1].split("## ")[0], re.MULTILINE))
+    named = set(re.findall(r"`(\w+)`", table[field])) & set(GATEWAYS)
+    silent = {"plivo", "vonage_sms"}  # their receipts name a cost and no currency
+    assert readers == sampled == (named if field != "currency" else set(re.findall(r"`(\w+)`", table["cost"])) - (named & silent))
+
+
 def test_each_command_has_a_row_on_its_page():
     commands = re.findall(r'^        \.name = "([\w-]+)"', read("src/commands/command.c"), re.MULTILINE)
     assert set(re.findall(r"^\| `receiptd ([\w-]+)", read("docs/commands.md"), re.MULTILINE)) == set(commands)

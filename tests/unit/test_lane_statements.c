@@ -32,7 +32,7 @@ static size_t count_of(const char *text, const char *part)
 static void statements_are_files_as_they_stand(void **state)
 {
     static const char *const names[] = {"fence", "keys",    "counters", "groups",
-                                        "folds", "intents", "wake",     "timeline"};
+                                        "folds", "intents", "parked",   "timeline"};
     struct rcpt_lane_statements *plain = rcpt_lane_statements_new(&(struct rcpt_lane_variant){0});
     (void)state;
     for (size_t index = 0; index < sizeof(names) / sizeof(names[0]); index++) {
@@ -61,6 +61,22 @@ static void what_the_configuration_does_not_want_is_not_prepared(void **state)
     assert_non_null(strstr(text_of(all, "range_resolve"), "m.\"recipient\" = d.recipient"));
     assert_null(strstr(text_of(all, "range_resolve"), ":\"range_recipient\""));
     rcpt_lane_statements_free(all);
+}
+
+static void a_wake_returns_payloads_where_rules_read_them(void **state)
+{
+    struct rcpt_lane_variant variant = {.payloads = false};
+    (void)state;
+    for (int reads = 0; reads < 2; reads++) {
+        variant.payloads = reads != 0;
+        struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
+        const char *wake = text_of(statements, "wake");
+        assert_int_equal(count_of(wake, "CASE WHEN octet_length(g.payload) <= 16384 THEN "
+                                        "convert_from(g.payload, 'UTF8') END AS payload"),
+                         reads);
+        assert_int_equal(count_of(wake, "NULL AS payload"), 1 - reads);
+        rcpt_lane_statements_free(statements);
+    }
 }
 
 /* The text that finds its messages is bound already: what looks like a variable is a name. */
@@ -141,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statements_are_files_as_they_stand),
         cmocka_unit_test(what_the_configuration_does_not_want_is_not_prepared),
+        cmocka_unit_test(a_wake_returns_payloads_where_rules_read_them),
         cmocka_unit_test(an_expiry_prepares_what_finds_its_messages_and_no_fence),
         cmocka_unit_test(decide_returns_what_rules_want_of_a_row),
         cmocka_unit_test(where_the_row_keeps_first_times_decide_changes_it_for_them_too),

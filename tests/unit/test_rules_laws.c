@@ -23,7 +23,10 @@ struct drawn {
 
 static void add_receipts(struct drawn *drawn, uint64_t *seed)
 {
-    static const int16_t codes[] = {200, 300, 310, 440, 600, 650, 700, 9001, 9002};
+    static const int16_t codes[] = {200, 300, 310, 440, 600, 650, 700, 800, 9001, 9002, 9007};
+    static const char *const said[] = {NULL, "{\"link\":\"x?1\",\"cost\":\"0.30\"}",
+                                       "{\"link\":\"y\",\"cost\":0.1,\"currency\":\"EUR\"}",
+                                       "{\"link\":\"x#2\",\"cost\":-1.05,\"currency\":\"eur\"}"};
     struct rcpt_batch *batch = &drawn->fixture->batch;
     for (uint32_t message = 0; message < MESSAGES; message++) {
         snprintf(drawn->ids[message], sizeof(drawn->ids[message]), "m%03u", message);
@@ -36,7 +39,8 @@ static void add_receipts(struct drawn *drawn, uint64_t *seed)
                                   .flags = draw(seed, 5) == 0 ? 1u << (2 + draw(seed, 3)) : 0,
                                   .minute = (int64_t)draw(seed, 200) - 60,
                                   .gateway = (uint8_t)draw(seed, 3),
-                                  .reason = (uint8_t)draw(seed, 3)});
+                                  .reason = (uint8_t)draw(seed, 3),
+                                  .json = said[draw(seed, LENGTH(said))]});
         }
     }
 }
@@ -46,7 +50,7 @@ static void add_random_row(struct drawn *drawn, uint32_t message, uint64_t *seed
 {
     static const char *const campaigns[] = {"", "a", "b", "campaign-1", "campaign-2"};
     static const char *const values[] = {NULL, "sms", "mail", "other"};
-    static const int16_t statuses[] = {0, 200, 300, 440, 600, 700};
+    static const int16_t statuses[] = {0, 200, 300, 440, 600, 700, 800};
     const struct rcpt_batch_message *folded = &drawn->fixture->messages[message];
     struct row *row = &drawn->rows[drawn->row_count];
     drawn->row_count++;
@@ -130,6 +134,8 @@ static struct rcpt_rules *all_rules(const struct rcpt_ladder *ladder, bool serie
         .reasons = true,
         .gateways = true,
         .times = true,
+        .links = true,
+        .costs = true,
         .folds = true,
     });
 }
@@ -144,6 +150,11 @@ static size_t campaign_index(const char *campaign)
 {
     size_t size = strlen(campaign);
     return size == 0 ? 0 : (size_t)campaign[size - 1];
+}
+
+static bool is_click(int16_t code)
+{
+    return code == 800 || code == 9007;
 }
 
 static size_t code_index(int16_t code)
@@ -308,12 +319,80 @@ static void each_receipt_counts_or_is_a_duplicate(void **state)
     }
 }
 
+/* The clicks of all links are the funnel's, of persons and of machines. */
+static void the_clicks_of_all_links_are_those_of_the_funnel(void **state)
+{
+    static const int16_t codes[] = {200, 300, 440, 600, 650, 700, 800, 9001, 9003, 9007};
+    static struct sums funnel, links;
+    (void)state;
+    uint64_t seed = 6;
+    for (int round = 0; round < 20; round++) {
+        struct drawn *drawn = draw_batch(&seed);
+        struct rcpt_rules *rules = all_rules(drawn->fixture->ladder, true);
+        memset(&funnel, 0, sizeof(funnel));
+        memset(&links, 0, sizeof(links));
+        apply(rules, drawn, 0);
+        add_kind(&funnel, rules, RCPT_COUNT_FUNNEL);
+        add_kind(&links, rules, RCPT_COUNT_LINK);
+        for (size_t index = 0; index < LENGTH(codes); index++)
+            for (size_t campaign = 0; campaign < LENGTH(funnel.events); campaign++) {
+                size_t at = code_index(codes[index]);
+                int64_t sign = is_click(codes[index]) ? 1 : 0;
+                assert_int_equal(links.messages[campaign][at],
+                                 sign * funnel.messages[campaign][at]);
+                assert_int_equal(links.events[campaign][at], sign * funnel.events[campaign][at]);
+            }
+        assert_true(events_of(rules, RCPT_COUNT_LINK) > 0);
+        rcpt_rules_free(rules);
+        rules_fixture_free(drawn->fixture);
+        free(drawn);
+    }
+}
+
+/* In 10^-9: what the receipts that count say, summed in another way. */
+static void costs_are_those_of_the_receipts_that_count(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    for (int round = 0; round < 20; round++) {
+        struct drawn *drawn = draw_batch(&seed);
+        struct rcpt_rules *rules = all_rules(drawn->fixture->ladder, true);
+        int64_t receipts = 0, cents = 0;
+        apply(rules, drawn, 0);
+        for (uint32_t index = 0; index < drawn->row_count; index++) {
+            uint32_t message = drawn->rows[index].message;
+            for (uint32_t at = drawn->fixture->messages[message].first_event;
+                 at < rcpt_batch_end(&drawn->fixture->batch, message); at++) {
+                const struct rcpt_event *event = &drawn->fixture->decoded.events[at];
+                if (drawn->echoes[at] || event->payload_size == 0)
+                    continue;
+                char last = drawn->fixture->value[event->payload + 10];
+                receipts++;
+                cents += last == '?' ? 30 : last == '#' ? 105 : 10;
+            }
+        }
+        uint32_t count;
+        int64_t sum = 0;
+        struct rcpt_tally_range range = rcpt_rules_range(rules, RCPT_COUNT_COST_AMOUNT);
+        const struct rcpt_tally_cell *cells = rcpt_rules_cells(rules, &count);
+        for (uint32_t index = range.first; index < range.end; index++)
+            sum += cells[index].messages * 1000000000 + cells[index].events;
+        assert_int_equal(sum, cents * 10000000);
+        assert_int_equal(events_of(rules, RCPT_COUNT_COST), receipts);
+        rcpt_rules_free(rules);
+        rules_fixture_free(drawn->fixture);
+        free(drawn);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_order_of_rows_changes_nothing),
         cmocka_unit_test(each_dimension_and_the_series_sum_up_to_the_funnel),
         cmocka_unit_test(each_receipt_counts_or_is_a_duplicate),
+        cmocka_unit_test(the_clicks_of_all_links_are_those_of_the_funnel),
+        cmocka_unit_test(costs_are_those_of_the_receipts_that_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,6 +174,8 @@ struct rcpt_config {
         int64_t gateways_ms;        /* counters.gateways; 0: not counted */
         bool reasons;               /* counters.reasons */
         bool times;                 /* counters.times */
+        bool links;                 /* counters.links */
+        bool cost;                  /* counters.cost */
         char **by;                  /* counters.by: columns of the inbox; see rule_columns.h */
         size_t by_count;
         char **groups; /* counters.groups: messages that count as one; likewise */

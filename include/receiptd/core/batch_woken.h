@@ -17,7 +17,8 @@ struct rcpt_woken {           /* texts are borrowed while the batch lives */
     uint8_t gateway, reason; /* numbers of names (struct rcpt_lane_names); 0: none */
     uint64_t key;            /* of the event; 0: none */
     bool delivers_part; /* of a message in several parts: it proves what stands above DELIVERED */
-    int64_t whole_us;   /* all parts are delivered, the last one then; INT64_MIN: not all are */
+    struct rcpt_text payload; /* its JSON text; size 0: no rule reads it */
+    int64_t whole_us; /* all parts are delivered, the last one then; INT64_MIN: not all are */
 };
 
 /* Fills messages, events and signatures. The receipts come sorted by id and organisation, as

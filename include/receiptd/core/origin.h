@@ -1,9 +1,10 @@
-/* The origin that an event names beside its status: organisation, campaign, gateway and reason,
- * read from the event's own JSON text.
+/* What an event names beside its status: its origin (organisation, campaign, gateway, reason), the
+ * link and the cost, read from the event's own JSON text.
  *
- * It is needed when a receipt is parked, its row has to be created or the timeline is written. So
- * it is read then, and not when the record is decoded. Pure. PostgreSQL's JSON functions cannot do
- * it: they refuse escapes anywhere in the object that are legal JSON.
+ * It is needed when a receipt is parked, its row has to be created, the timeline is written, or a
+ * rule counts links or costs. So it is read then, and not when the record is decoded. Pure.
+ * PostgreSQL's JSON functions cannot do it: they refuse escapes anywhere in the object that are
+ * legal JSON.
  */
 #ifndef RECEIPTD_CORE_ORIGIN_H
 #define RECEIPTD_CORE_ORIGIN_H
@@ -17,6 +18,7 @@ struct rcpt_origin { /* at NULL: absent, neither a string nor a number, or with 
     struct rcpt_text gateway;            /* the account, as message_alias names it */
     struct rcpt_text gateway_message_id; /* the id that the gateway gave */
     struct rcpt_text reason, reason_class, event_id;
+    struct rcpt_text link, cost, currency; /* what was clicked; the price as it was sent */
 };
 
 /* `json` is the text of one object that was decoded as an event before. Strings are in `arena` or

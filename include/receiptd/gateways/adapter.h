@@ -187,7 +187,7 @@ struct rcpt_gateway_event {
     struct rcpt_text gateway_at; /* 2025-10-18T12:10:29, when the zone is unknown */
     struct rcpt_text campaign_id, channel, reason, event_id, client_ref;
     const char *reason_class;                       /* of a failure: reason.h; NULL: it is none */
-    struct rcpt_text link, cost;                    /* what was clicked; price as sent */
+    struct rcpt_text link, cost, currency;          /* what was clicked; price as sent */
     struct rcpt_text flags[RCPT_GATEWAY_MAX_FLAGS]; /* names in the ladder */
     unsigned flag_count;
     unsigned part, parts; /* which, from 1, of how many; 0: unknown */

@@ -17,8 +17,9 @@
 struct rcpt_lane_variant {
     const struct rcpt_rules_column *columns; /* what rules want of a row: rcpt_rules_columns() */
     size_t column_count;
-    bool orgs;  /* its organisation, too: for folds and pipelines */
-    bool times; /* the row keeps first times */
+    bool orgs;     /* its organisation, too: for folds and pipelines */
+    bool times;    /* the row keeps first times */
+    bool payloads; /* rules read the JSON text of receipts: rcpt_rules_read_payloads() */
     /* Columns of the inbox by which ranges find messages; none where they are off. */
     const struct rcpt_pg_binding *bindings;
     size_t binding_count;

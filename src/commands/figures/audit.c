@@ -281,6 +281,17 @@ static void note_older(const struct audit *audit)
                 audit->older);
 }
 
+/* Clicks by link and costs come from receipts alone. */
+static void note_uncompared(const struct audit *audit)
+{
+    const struct rcpt_config *config = audit->context->config;
+    if (config->counters.links || config->counters.cost)
+        fprintf(stderr, "receiptd: not compared: %s%s%s: no row of the inbox says them\n",
+                config->counters.links ? "counters.links" : "",
+                config->counters.links && config->counters.cost ? ", " : "",
+                config->counters.cost ? "counters.cost" : "");
+}
+
 /* Keys are part of the interface: tools and tests read them. */
 static void print_json(const struct audit *audit)
 {
@@ -361,6 +372,7 @@ int command_audit(const struct command_call *call)
         audit_partitions_print(&audit.partitions, audit.missing, report_row_count(&audit.drift) > 0,
                                audit.repair);
         note_older(&audit);
+        note_uncompared(&audit);
         exit_code = command_printed(audit.remaining > 0 ? COMMAND_EXIT_NO : EX_OK);
     } else {
         exit_code = command_fail(&context.error);

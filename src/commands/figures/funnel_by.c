@@ -120,10 +120,11 @@ static void take_statuses(const struct by *by, struct statuses *statuses)
     }
 }
 
-/* Reasons and duplicates count receipts, not messages. */
+/* Reasons, duplicates and links count receipts, not messages. */
 static const char *measure_of(const struct by *by)
 {
-    bool receipts = strcmp(by->dimension, "reason") == 0 || strcmp(by->dimension, "duplicate") == 0;
+    bool receipts = strcmp(by->dimension, "reason") == 0 ||
+                    strcmp(by->dimension, "duplicate") == 0 || strcmp(by->dimension, "link") == 0;
     return receipts ? "events" : "messages";
 }
 
@@ -230,8 +231,9 @@ static bool fail_empty(struct by *by)
     rcpt_error_hint(&by->context->error,
                     "receiptd counts by the columns that counters.by names (variant, channel, "
                     "gateway), in campaigns whose messages are inserted from then on; by hour and "
-                    "minute with counters.series, reason with counters.reasons, duplicate with "
-                    "dedup.window, time_to_deliver and time_to_open with counters.times");
+                    "minute with counters.series, reason with counters.reasons, link with "
+                    "counters.links, duplicate with dedup.window, time_to_deliver and time_to_open "
+                    "with counters.times");
     return false;
 }
 

@@ -47,6 +47,19 @@ const struct rcpt_word *rcpt_rule_name(struct rcpt_rule_state *state, enum rcpt_
     return *word;
 }
 
+/* A key with escapes is a key, too, and stands in a text with a backslash. */
+struct rcpt_origin rcpt_rule_origin(struct rcpt_rule_state *state,
+                                    const struct rcpt_batch_event *raw, const char *key)
+{
+    const struct rcpt_origin none = {.link = {NULL, 0}};
+    if (raw->event->payload_size == 0 || raw->event->payload_size > RCPT_RULES_MOST_TEXT)
+        return none;
+    struct rcpt_text json = {raw->record->value + raw->event->payload, raw->event->payload_size};
+    if (rcpt_text_find(json, key) == json.size && rcpt_text_find(json, "\\") == json.size)
+        return none;
+    return rcpt_origin_read(json.at, json.size, &state->arena);
+}
+
 uint32_t rcpt_rule_minute(const struct rcpt_rule_state *state, int64_t at_us)
 {
     uint32_t minute = rcpt_tally_minute(at_us / MINUTE_US);

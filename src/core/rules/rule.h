@@ -10,6 +10,7 @@
 
 #include "../paths.h"
 #include "receiptd/base/table.h"
+#include "receiptd/core/origin.h"
 #include "receiptd/core/rules/rules.h"
 
 #define RCPT_RULE_MOST_COLUMNS 12u
@@ -33,7 +34,8 @@ struct rcpt_rule_state {
     const struct rcpt_word *none; /* '' */
     const struct rcpt_lane_names *names;
     const struct rcpt_word *words_of[RCPT_FACET__COUNT][UINT8_MAX + 1]; /* NULL: not asked for */
-    int16_t sent, delivered; /* codes of SENT and DELIVERED */
+    int16_t sent, delivered;      /* codes of SENT and DELIVERED */
+    int16_t clicked, bot_clicked; /* of CLICKED and BOT_CLICK; RCPT_LADDER_NO_STATUS: none */
 
     const struct rcpt_word *dimension_keys[RCPT_RULES_DIMENSIONS]; /* of the row */
     /* Each rule's own rows, and its results. */
@@ -81,7 +83,7 @@ struct rcpt_rule {
 
 extern const struct rcpt_rule rcpt_rule_dedup, rcpt_rule_dimensions, rcpt_rule_folds,
     rcpt_rule_funnel, rcpt_rule_gateways, rcpt_rule_groups, rcpt_rule_reasons, rcpt_rule_series,
-    rcpt_rule_times;
+    rcpt_rule_times, rcpt_rule_links, rcpt_rule_costs;
 
 /* ---- rule.c ---- */
 
@@ -92,6 +94,9 @@ void rcpt_rule_want(struct rcpt_rule_columns *columns, const char *before, const
 /* The name of a gateway or reason by its number in events. */
 const struct rcpt_word *rcpt_rule_name(struct rcpt_rule_state *state, enum rcpt_facet facet,
                                        uint8_t number);
+/* What the receipt's JSON text names, which is read only if it may hold `key` (in quotes). */
+struct rcpt_origin rcpt_rule_origin(struct rcpt_rule_state *state,
+                                    const struct rcpt_batch_event *raw, const char *key);
 /* The minute in which something of this time counts: an hour ahead of now at most. */
 uint32_t rcpt_rule_minute(const struct rcpt_rule_state *state, int64_t at_us);
 /* Adds to a cell for each step of the row's change, as messages. `place` names everything but the

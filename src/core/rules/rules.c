@@ -13,9 +13,9 @@
 
 /* Results do not depend on this order. */
 static const struct rcpt_rule *const all[] = {
-    &rcpt_rule_funnel, &rcpt_rule_series,  &rcpt_rule_dimensions,
-    &rcpt_rule_dedup,  &rcpt_rule_reasons, &rcpt_rule_gateways,
-    &rcpt_rule_times,  &rcpt_rule_groups,  &rcpt_rule_folds,
+    &rcpt_rule_funnel,  &rcpt_rule_series,   &rcpt_rule_dimensions, &rcpt_rule_dedup,
+    &rcpt_rule_reasons, &rcpt_rule_gateways, &rcpt_rule_times,      &rcpt_rule_groups,
+    &rcpt_rule_folds,   &rcpt_rule_links,    &rcpt_rule_costs,
 };
 #define RULES RCPT_COUNT_OF(all)
 
@@ -72,6 +72,11 @@ void rcpt_rules_free(struct rcpt_rules *rules)
     free(rules);
 }
 
+bool rcpt_rules_read_payloads(const struct rcpt_rules_settings *settings)
+{
+    return settings->links || settings->costs;
+}
+
 bool rcpt_rules_are_on(const struct rcpt_rules *rules)
 {
     return rules->on_count > 0;
@@ -125,6 +130,8 @@ void rcpt_rules_begin(struct rcpt_rules *rules, const struct rcpt_batch *batch, 
     state->none = rcpt_words_find(state->words, RCPT_TEXT(""));
     state->sent = rcpt_paths_code(&state->paths, "SENT");
     state->delivered = rcpt_paths_code(&state->paths, "DELIVERED");
+    state->clicked = rcpt_paths_code(&state->paths, "CLICKED");
+    state->bot_clicked = rcpt_paths_code(&state->paths, "BOT_CLICK");
     read_clock(state, now_us);
     rules->echoes = rcpt_arena_alloc(&state->arena, (size_t)batch->event_count + 1);
     memset(rules->echoes, 0, batch->event_count);
@@ -241,6 +248,9 @@ const char *rcpt_rules_kind(const struct rcpt_rules *rules, enum rcpt_count_of k
         [RCPT_COUNT_GATEWAY_UNKNOWN] = "gateway_unknown",
         [RCPT_COUNT_GATEWAY_WON] = "gateway_won",
         [RCPT_COUNT_TIME_PLACE] = "time_place",
+        [RCPT_COUNT_LINK] = "by_link", /* bounded as dimensions are */
+        [RCPT_COUNT_COST] = "cost",
+        [RCPT_COUNT_COST_AMOUNT] = "cost_amount",
     };
     if (kind >= RCPT_COUNT_BY && kind < RCPT_COUNT_BY + RCPT_RULES_DIMENSIONS)
         return rules->state.settings.dimensions[kind - RCPT_COUNT_BY].kind;

@@ -107,6 +107,7 @@ const struct rcpt_gateway rcpt_gateway_infobip = {
     .items = "/results/* /",
     .inbound = "/receivedAt",
     .fields = {.cost = "/price/pricePerMessage",
+               .currency = "/price/currency",
                .link = "/url",
                .id = "/messageId",
                .status = "/status/name,/status/groupName",

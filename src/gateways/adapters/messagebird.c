@@ -50,6 +50,7 @@ const struct rcpt_gateway rcpt_gateway_messagebird = {
     .channel = "sms",
     .inbound = "{originator}{body,payload}",
     .fields = {.cost = "price[amount]",
+               .currency = "price[currency]",
                .id = "id",
                .status = "status",
                .reason = "statusErrorCode",

@@ -149,6 +149,8 @@ static bool take_8x8(struct rcpt_reading *reading, struct rcpt_draft *draft)
         return draft->done;
     draft->status = rcpt_node_text_of(status, "state");
     draft->reason = code;
+    draft->cost = rcpt_node_text_of(rcpt_node_get(payload, "price"), "total");
+    draft->currency = rcpt_node_text_of(rcpt_node_get(payload, "price"), "currency");
     map(eight_by_eight_errors, RCPT_COUNT_OF(eight_by_eight_errors), draft);
     draft->reason = rcpt_node_text_of(status, "detail");
     map(eight_by_eight, RCPT_COUNT_OF(eight_by_eight), draft);

@@ -50,6 +50,7 @@ const struct rcpt_gateway rcpt_gateway_vonage_messages = {
     .name = "vonage_messages",
     .inbound = "/message_type",
     .fields = {.cost = "/usage/price",
+               .currency = "/usage/currency",
                .id = "/message_uuid",
                .status = "/status",
                .reason = "/error/title,/error/code,/error/type",

@@ -18,18 +18,19 @@ from support.world import Feeder
 INSTANCES, SHARE_SECONDS = 2, 5
 ON = {
     "dedup": {"window": "24h"},
-    "counters": {"series": "30d", "reasons": "true", "gateways": "30d", "times": True, "by": list(DIMENSIONS), "groups": ["customer", "logical"]},
+    "counters": {"series": "30d", "reasons": "true", "gateways": "30d", "times": True, "links": True, "cost": True, "by": list(DIMENSIONS), "groups": ["customer", "logical"]},
     "machine": {"rules": [{"kind": kind, name: value, "policy": policy} for kind, name, value, policy in MACHINE_RULES]},
     "inbox": {"columns": {"recipient": "recipient"}, "expiry": [{"column": EXPIRES[0], "value": EXPIRES[1], "after": "1s"}]},
 }
 COLUMNS = ("message_id", "org_id", "campaign_id", *DIMENSIONS, "customer_id", "logical_id", "recipient", "created_at")
 # Ranges wait for late rows until end_waiting(), however slow the machine is: their minute does not pass by itself.
 SLOW_CLOCK = "ALTER TABLE receiptd.range_receipt ALTER stored_at SET DEFAULT now() + interval '1 day'"
-# What depends on the order of receipts has only a sum that does not: the hour of a change.
+# What depends on the order of receipts has only a sum that does not: the hour of a change, the link of a first click.
 COUNTS = """
 SELECT 'funnel messages', campaign_id, NULL::int8, NULL::text, status, messages FROM receiptd.campaign_funnel
 UNION ALL SELECT 'funnel events', campaign_id, NULL, NULL, status, events FROM receiptd.campaign_funnel
-UNION ALL SELECT kind || ' messages', campaign_id, NULL, key, status, messages FROM receiptd.campaign_tally WHERE kind LIKE 'by_%'
+UNION ALL SELECT kind || ' messages', campaign_id, NULL, CASE WHEN kind <> 'by_link' THEN key END, status, messages FROM receiptd.campaign_tally
+    WHERE kind LIKE 'by_%'
 UNION ALL SELECT kind || ' events', campaign_id, NULL, key, status, events FROM receiptd.campaign_tally WHERE kind LIKE 'by_%'
 UNION ALL SELECT 'hour', campaign_id, (extract(epoch FROM at) / 3600)::int8, NULL, status, events FROM receiptd.campaign_tally WHERE kind = 'hour'
 UNION ALL SELECT kind || ' messages', campaign_id, NULL, NULL, status, messages FROM receiptd.campaign_tally WHERE kind IN ('hour', 'minute')
@@ -39,6 +40,8 @@ UNION ALL SELECT kind, NULL, NULL, key, status, events FROM receiptd.campaign_ta
 UNION ALL SELECT kind, NULL, NULL, key, NULL, events FROM receiptd.campaign_tally WHERE kind = 'gateway_delay'
 UNION ALL SELECT kind, campaign_id, NULL, key, status, messages FROM receiptd.campaign_tally WHERE kind IN ('time_to_deliver', 'time_to_open')
 UNION ALL SELECT kind, NULL, NULL, key, status, messages FROM receiptd.campaign_tally WHERE kind IN ('gateway_time_to_deliver', 'gateway_time_to_open')
+UNION ALL SELECT 'cost', campaign_id, NULL, currency, status, receipts FROM receiptd.campaign_cost
+UNION ALL SELECT 'cost amount', campaign_id, NULL, currency, status, amount * 1000000000 FROM receiptd.campaign_cost
 UNION ALL SELECT kind, campaign_id, NULL, NULL, status, groups FROM receiptd.group_funnel
 """
 

@@ -23,6 +23,9 @@ REASONS, FAILURES = ("absent", "blocked", "invalid"), {420, 430, 440, 450, 460, 
 WEIGHTS = [weight for weight, _ in JOURNEYS]
 PLANS = [[json.loads(token) for token in text.split()] for _, text in JOURNEYS]
 SENT, UNKNOWN, DELIVERED, OPENED, CLICKED = 300, 400, 600, 700, 800
+BOT_CLICK = 9007
+LINKS = ("https://d.example/a?to={}", "https://d.example/b", "https://d.example/b#{}", None)
+COSTS = (("0.0075", "USD", 7_500_000), ("-0.0075", "usd", 7_500_000), (0.25, "EUR", 250_000_000), ("3", None, 3_000_000_000))  # with their 10^-9
 DELIVERIES = (DELIVERED, OPENED, CLICKED)  # a message that stands here is delivered
 
 # The configuration's part of rules that look at a receipt: campaign and account are as the receipt names them.
@@ -35,7 +38,7 @@ QUIET = ([], ["IN_GTW"], ["SENT"], ["IN_GTW", "SENT"], ["SENT", "DEFERRED"], ["S
 BUSY = (["SENT", "DELIVERED"], ["SENT", "DELIVERED", "OPENED"], ["OPENED", "CLICKED"], ["DELIVERED"], ["SENT", "MACHINE_OPEN"], ["SENT"])
 FAILING = (["SENT", "FAILED"], ["SENT", "EXPIRED"], ["SKIPPED"], ["SENT", "BOUNCED_HARD_EMAIL"], ["IN_GTW", "REJECTED"])
 LOOSE_EVENTS, LOOSE_STATUS = "x", "y"  # how campaigns and accounts of these begin
-EXACT_WITH_X = ("funnel messages", "by_variant messages", "by_channel messages", "by_gateway messages", "hour messages", "minute messages", "customer", "logical")
+EXACT_WITH_X = ("funnel messages", "by_variant messages", "by_channel messages", "by_gateway messages", "by_link messages", "hour messages", "minute messages", "customer", "logical")
 
 
 class Histories:
@@ -104,6 +107,11 @@ class Histories:
             code = ladder.find(event["status"], None)
             if draw.random() < flags and code < ladder.FIRST_FLAG:
                 event["flags"] = draw.choice((["REPLIED"], ["MACHINE_OPEN"], ["BOT_CLICK", "REPLIED"], ["UNSUBSCRIBED", "COMPLAINED"]))
+            if code in (OPENED, CLICKED):
+                event |= {"link": link.format(message.id)} if (link := draw.choice(LINKS)) else {}
+            if draw.random() < 0.3:
+                cost, currency, _ = draw.choice(COSTS)
+                event |= {"cost": cost} | ({"currency": currency} if currency else {})
             if code in FAILURES:
                 event["reason_class"] = draw.choice(REASONS)
             events.append(event)
@@ -154,6 +162,12 @@ class Histories:
                 counts["minute", campaign, code] += 1
                 for name in DIMENSIONS:
                     counts[f"by_{name} events", campaign, getattr(message, name), code] += 1
+                if code in (CLICKED, BOT_CLICK):
+                    counts["by_link events", campaign, event.get("link", "").partition("?")[0].partition("#")[0], code] += 1
+            if "cost" in event:
+                currency, amount = next((name, units) for cost, name, units in COSTS if (cost, name) == (event["cost"], event.get("currency")))
+                counts["cost", campaign, (currency or "?").upper(), named] += 1
+                counts["cost amount", campaign, (currency or "?").upper(), named] += amount
             counts["gateway", event["gateway"], named] += 1
             counts["gateway_delay", event["gateway"]] += 1
             if "reason_class" in event:
@@ -180,6 +194,8 @@ class Histories:
             counts["funnel messages", message.campaign, code] += 1
             counts["hour messages", message.campaign, code] += code != ladder.ROOT
             counts["minute messages", message.campaign, code] += code != ladder.ROOT
+            if code in (CLICKED, BOT_CLICK):
+                counts["by_link messages", message.campaign, code] += 1
             for name in DIMENSIONS:
                 counts[f"by_{name} messages", message.campaign, getattr(message, name), code] += 1
 

@@ -35,6 +35,9 @@ enum rcpt_count_of {
     RCPT_COUNT_GATEWAY_UNKNOWN,
     RCPT_COUNT_GATEWAY_WON,
     RCPT_COUNT_TIME_PLACE, /* places in the histograms of times; the roll-up makes cells of them */
+    RCPT_COUNT_LINK,
+    RCPT_COUNT_COST,        /* receipts that name a cost */
+    RCPT_COUNT_COST_AMOUNT, /* their sum: messages are whole units, events their 10^-9 */
     RCPT_COUNT__COUNT,
 };
 
@@ -51,7 +54,7 @@ struct rcpt_rules_settings {
     size_t dimension_count;
     struct rcpt_rules_column_of groups[RCPT_RULES_GROUPS];
     size_t group_count;
-    bool dedup, series, reasons, gateways, times;
+    bool dedup, series, reasons, gateways, times, links, costs;
     bool folds;        /* some subscribe to transitions … */
     bool fold_columns; /* … and name columns of the inbox */
 };
@@ -93,6 +96,10 @@ struct rcpt_rules;
 /* Settings are copied, not the texts that they point to. */
 struct rcpt_rules *rcpt_rules_new(const struct rcpt_rules_settings *settings);
 void rcpt_rules_free(struct rcpt_rules *rules);
+/* Whether a rule that is on reads the JSON text of receipts. A longer one counts as empty, since a
+ * wake holds the texts of all its receipts. */
+#define RCPT_RULES_MOST_TEXT 16384
+bool rcpt_rules_read_payloads(const struct rcpt_rules_settings *settings);
 /* False: no rule is on, and only the plain funnel is counted. */
 bool rcpt_rules_are_on(const struct rcpt_rules *rules);
 /* The extra columns of the deciding statement. */

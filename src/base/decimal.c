@@ -1,6 +1,7 @@
 /* Decimal numbers as 128-bit integers with a scale; their order by their digits. A sum takes the
- * larger scale of its parts, and refuses what does not fit. Called by collect_values.c. */
-#include "decimal.h"
+ * larger scale of its parts, and refuses what does not fit. Called by folds
+ * and by the rule that sums costs. */
+#include "receiptd/base/decimal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,51 +15,65 @@ static bool is_digit(char byte)
     return byte >= '0' && byte <= '9';
 }
 
-/* An exponent as JSON writes it, moved into the place of the point; false: it is absurd. */
+/* An exponent as JSON writes it, moved into the place of the point; false: it is none, or absurd.
+ */
 static bool read_exponent(const char *at, const char *end, int *point)
 {
-    char text[8];
-    size_t size = (size_t)(end - at);
-    if (size == 0 || size >= sizeof(text))
+    bool negative = at < end && *at == '-';
+    int value = 0;
+    at += at < end && (*at == '-' || *at == '+');
+    if (at == end || end - at > 6)
         return false;
-    memcpy(text, at, size);
-    text[size] = '\0';
-    *point += (int)strtol(text, NULL, 10);
+    for (; at < end; at++) {
+        if (!is_digit(*at))
+            return false;
+        value = value * 10 + (*at - '0');
+    }
+    *point += negative ? -value : value;
+    return true;
+}
+
+/* 36 digits fit into the units, and an exponent may ask for more. */
+static bool shift_point(struct rcpt_decimal *decimal, int scale)
+{
+    if (scale > (int)MOST_DIGITS || scale < -(int)MOST_DIGITS)
+        return false;
+    for (; scale < 0; scale++)
+        if (__builtin_mul_overflow(decimal->units, 10, &decimal->units))
+            return false;
+    decimal->scale = (unsigned)scale;
     return true;
 }
 
 /* The digits first, without their point; then the exponent moves the point. */
-bool fold_decimal_read(struct rcpt_text number, struct fold_decimal *decimal)
+bool rcpt_decimal_read(struct rcpt_text number, struct rcpt_decimal *decimal)
 {
-    const char *at = number.at, *end = at + number.size;
-    bool negative = at < end && *at == '-', behind = false;
-    fold_units units = 0;
-    unsigned digits = 0;
-    int scale = 0;
-    for (at += negative; at < end && (is_digit(*at) || *at == '.'); at++) {
+    const char *at = number.at, *end = at + number.size, *point = NULL;
+    bool negative = at < end && *at == '-';
+    struct rcpt_decimal result = {0, 0};
+    unsigned digits = 0, read = 0;
+    int scale = 0, shift = 0;
+    for (at += negative; at < end && (is_digit(*at) || (*at == '.' && point == NULL)); at++) {
         if (*at == '.') {
-            behind = true;
+            point = at;
             continue;
         }
-        units = units * 10 + (*at - '0');
-        digits += !behind && (digits > 0 || *at != '0');
-        scale += behind;
+        result.units = result.units * 10 + (*at - '0');
+        read++;
+        digits += point == NULL && (digits > 0 || *at != '0');
+        scale += point != NULL;
         if (digits > MOST_DIGITS || scale > (int)MOST_DIGITS)
             return false;
     }
-    int shift = 0;
-    if (at < end && (*at == 'e' || *at == 'E') && !read_exponent(at + 1, end, &shift))
+    if (read == 0 || (at < end && (*at | ' ') != 'e') ||
+        (at < end && !read_exponent(at + 1, end, &shift)) || !shift_point(&result, scale - shift))
         return false;
-    scale -= shift;
-    if (scale > (int)MOST_DIGITS || scale < -(int)MOST_DIGITS)
-        return false;
-    for (; scale < 0; scale++)
-        units *= 10;
-    *decimal = (struct fold_decimal){negative ? -units : units, (unsigned)scale};
+    result.units = negative ? -result.units : result.units;
+    *decimal = result;
     return true;
 }
 
-static bool widen(struct fold_decimal *decimal, unsigned scale)
+static bool widen(struct rcpt_decimal *decimal, unsigned scale)
 {
     for (; decimal->scale < scale; decimal->scale++)
         if (__builtin_mul_overflow(decimal->units, 10, &decimal->units))
@@ -66,9 +81,9 @@ static bool widen(struct fold_decimal *decimal, unsigned scale)
     return true;
 }
 
-bool fold_decimal_add(struct fold_decimal *sum, struct fold_decimal value)
+bool rcpt_decimal_add(struct rcpt_decimal *sum, struct rcpt_decimal value)
 {
-    struct fold_decimal result = *sum;
+    struct rcpt_decimal result = *sum;
     if (!widen(&result, value.scale) || !widen(&value, result.scale) ||
         __builtin_add_overflow(result.units, value.units, &result.units))
         return false;
@@ -77,7 +92,7 @@ bool fold_decimal_add(struct fold_decimal *sum, struct fold_decimal value)
 }
 
 /* In parts of 18 digits, since no format prints 128 bits. */
-size_t fold_decimal_text(const struct fold_decimal *decimal, char text[FOLD_DECIMAL_TEXT])
+size_t rcpt_decimal_text(const struct rcpt_decimal *decimal, char text[RCPT_DECIMAL_TEXT])
 {
     char digits[64];
     bool negative = decimal->units < 0;
@@ -90,7 +105,7 @@ size_t fold_decimal_text(const struct fold_decimal *decimal, char text[FOLD_DECI
     size_t point = strlen(digits) - decimal->scale, first = strspn(digits, "0");
     if (first >= point)
         first = point - 1;
-    return (size_t)snprintf(text, FOLD_DECIMAL_TEXT, "%s%.*s%s%s", negative ? "-" : "",
+    return (size_t)snprintf(text, RCPT_DECIMAL_TEXT, "%s%.*s%s%s", negative ? "-" : "",
                             (int)(point - first), digits + first, decimal->scale > 0 ? "." : "",
                             digits + point);
 }
@@ -136,7 +151,7 @@ static bool is_zero(const struct digits *digits)
 }
 
 /* From the highest place that one of them has down to the lowest. */
-int fold_decimal_compare(struct rcpt_text a, struct rcpt_text b)
+int rcpt_decimal_compare(struct rcpt_text a, struct rcpt_text b)
 {
     struct digits left = digits_of(a), right = digits_of(b);
     int top = left.point > right.point ? left.point : right.point;
@@ -153,9 +168,9 @@ int fold_decimal_compare(struct rcpt_text a, struct rcpt_text b)
 }
 
 /* The value as a double, for sums that are inexact from here on. */
-double fold_decimal_double(const struct fold_decimal *decimal)
+double rcpt_decimal_double(const struct rcpt_decimal *decimal)
 {
-    char text[FOLD_DECIMAL_TEXT];
-    fold_decimal_text(decimal, text);
+    char text[RCPT_DECIMAL_TEXT];
+    rcpt_decimal_text(decimal, text);
     return strtod(text, NULL);
 }
