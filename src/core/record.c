@@ -74,41 +74,6 @@ uint64_t rcpt_decoder_machine_events(const struct rcpt_decoder *decoder,
     return decoder->machine_events[kind][policy];
 }
 
-struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
-                                           enum rcpt_reject_reason reason, int32_t index,
-                                           size_t payload, size_t payload_size)
-{
-    if (decoder->reject_count == decoder->reject_capacity) {
-        RCPT_GROW(decoder->rejects, decoder->reject_capacity, 16);
-    }
-    struct rcpt_reject *reject = &decoder->rejects[decoder->reject_count++];
-    memset(reject, 0, sizeof(*reject));
-    reject->reason = reason;
-    reject->index = index;
-    reject->receipts = 1;
-    reject->payload = (uint32_t)payload;
-    reject->payload_size = reject->full_size = (uint32_t)payload_size;
-    return reject;
-}
-
-void rcpt_record_forget(struct rcpt_decoder *decoder)
-{
-    decoder->event_count = decoder->ignored_count = 0;
-    decoder->reject_count = 0;
-    memset(decoder->machines, 0, sizeof(decoder->machines));
-}
-
-/* Replaces everything found by one reject; its letter holds the first bytes of the value. */
-struct rcpt_reject *rcpt_record_refuse(struct rcpt_decoder *decoder, enum rcpt_reject_reason reason)
-{
-    size_t size = decoder->input.value_size;
-    rcpt_record_forget(decoder);
-    struct rcpt_reject *reject = rcpt_record_add_reject(decoder, reason, -1, 0, size);
-    if (size > RCPT_RECORD_MAX_LETTER_BYTES)
-        reject->payload_size = RCPT_RECORD_MAX_LETTER_BYTES;
-    return reject;
-}
-
 /* Refuses a value that cannot be read at all. Single events with flaws are refused in
  * record_parse.c. */
 static void decode_value(struct rcpt_decoder *decoder)

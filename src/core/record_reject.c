@@ -1,9 +1,44 @@
-/* The names of the reasons for which a receipt, or a whole record, is not counted: in metrics, in
- * the table dead_letter and for `receiptd dead-letters --reason`.
+/* Refused receipts and records: the decoder's list of them, and the names of the reasons in
+ * metrics, in the table dead_letter and for `receiptd dead-letters --reason`.
  */
 #include <string.h>
 
-#include "receiptd/core/record.h"
+#include "record_internal.h"
+
+struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
+                                           enum rcpt_reject_reason reason, int32_t index,
+                                           size_t payload, size_t payload_size)
+{
+    if (decoder->reject_count == decoder->reject_capacity) {
+        RCPT_GROW(decoder->rejects, decoder->reject_capacity, 16);
+    }
+    struct rcpt_reject *reject = &decoder->rejects[decoder->reject_count++];
+    memset(reject, 0, sizeof(*reject));
+    reject->reason = reason;
+    reject->index = index;
+    reject->receipts = 1;
+    reject->payload = (uint32_t)payload;
+    reject->payload_size = reject->full_size = (uint32_t)payload_size;
+    return reject;
+}
+
+void rcpt_record_forget(struct rcpt_decoder *decoder)
+{
+    decoder->event_count = decoder->ignored_count = 0;
+    decoder->reject_count = 0;
+    memset(decoder->machines, 0, sizeof(decoder->machines));
+}
+
+/* Replaces everything found by one reject; its letter holds the first bytes of the value. */
+struct rcpt_reject *rcpt_record_refuse(struct rcpt_decoder *decoder, enum rcpt_reject_reason reason)
+{
+    size_t size = decoder->input.value_size;
+    rcpt_record_forget(decoder);
+    struct rcpt_reject *reject = rcpt_record_add_reject(decoder, reason, -1, 0, size);
+    if (size > RCPT_RECORD_MAX_LETTER_BYTES)
+        reject->payload_size = RCPT_RECORD_MAX_LETTER_BYTES;
+    return reject;
+}
 
 /* Each reason has its own name; one without a name would be NULL in the table. */
 const char *rcpt_reject_name(enum rcpt_reject_reason reason)
