@@ -1,7 +1,8 @@
-/* The assigned partitions: their list, the queue and the state of each. A partition's queue is taken
- * off the consumer queue when it is added, and given back when it is removed. If it were only
- * destroyed, librdkafka's partition would be mute at its next assignment. Called by assignment.c,
- * messages.c and cluster.c.
+/* The assigned partitions: their list, the queue and the state of each.
+ *
+ * A partition's queue is taken off the consumer queue when it is added, and given back when it is
+ * removed. If it were only destroyed, librdkafka's partition would be mute at its next assignment.
+ * Called by assignment.c, messages.c and cluster.c.
  */
 #include <stdlib.h>
 #include <string.h>
