@@ -86,6 +86,9 @@ static bool check_intake(const struct rcpt_config *config,
                          struct rcpt_error *error)
 {
     const char *name = rcpt_config_intake_topic(config, account);
+    if (account != NULL && name == NULL && config->kafka.accounts_count > 0)
+        return fail(error, config->kafka.topics[0], "and the other topics are not native",
+                    "the intake needs a topic for its receipts: set intake.topic");
     for (size_t index = 0; name != NULL && index < config->kafka.accounts_count; index++)
         if (strcmp(config->kafka.topics[index], name) == 0 &&
             !is_native(&config->kafka.accounts[index]))
