@@ -132,7 +132,9 @@ const char *rcpt_topic_detail(const struct rcpt_gateway_account *account, const 
     const char *id = fields->id != NULL ? fields->id : fields->message_id;
     struct detail detail = {rcpt_arena_alloc(arena, DETAIL_BYTES), 0};
     bool no_id = strcmp(drop->reason, "missing_id") == 0;
-    detail.used = (size_t)snprintf(detail.text, DETAIL_BYTES, "topic %.60s as %s: ", topic,
+    bool named = strcmp(account->name, topic) != 0;
+    detail.used = (size_t)snprintf(detail.text, DETAIL_BYTES, "topic %.60s%s%.60s as %s: ", topic,
+                                   named ? ", account " : "", named ? account->name : "",
                                    account->gateway->name);
     if (drop->kind == RCPT_GATEWAY_UNMAPPED)
         add_unknown_word(&detail, account, drop);

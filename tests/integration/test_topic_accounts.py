@@ -2,6 +2,8 @@
 
 import json
 import random
+import re
+import subprocess
 import time
 
 import pytest
@@ -10,8 +12,10 @@ from oracle import ladder
 from oracle.compare import compare
 from oracle.ledger import Row
 from support import intake
+from support.daemon import binary, to_yaml
 from support.operations import ControlSocket, Operations
-from support.platforms import PLATFORMS, BinaryCloudEvents, LowerCase, Nested, Numbers, RawTwilio, Writer, ledger_of
+from support.platforms import BEGIN, PLATFORMS, BinaryCloudEvents, LowerCase, Nested, Numbers, RawTwilio, Writer, ledger_of
+from support.services import ROOT
 
 
 @pytest.fixture
@@ -64,7 +68,9 @@ def check_letters(world, writers):
             'SELECT topic, partition, "offset", index, reason, detail, payload FROM receiptd.dead_letter WHERE topic = ANY (%s)', [str(w.topic) for w in writers]):
         value, writer = places[tuple(place)]
         assert payload == value if index < 0 else payload in value
-        assert f"topic {place[0]} as {writer.platform.account['gateway']}: " in detail and "500555" not in detail
+        account = writer.platform.account
+        named = f", account {account['account']}" if "account" in account else ""
+        assert f"topic {place[0]}{named} as {account['gateway']}: " in detail and "500555" not in detail
         if reason == "unknown_status":
             assert f'the word "{writer.platform.unknown_word}" has no meaning' in detail and "known: " in detail
 
@@ -124,6 +130,22 @@ def test_a_receipt_by_a_gateways_id_waits_for_its_alias(create_platforms):
     process.stop()
 
 
+def test_letters_of_a_form_are_explained_and_erased(create_platforms):
+    world, writers = create_platforms([RawTwilio, Nested])
+    for writer, id in zip(writers, ("SM-1", "m-1")):
+        value, _ = writer.platform.record([(id, writer.platform.unknown_word, BEGIN)])
+        writer.topic.send(value)
+    world.insert({"m-1": Row("o", "c")})
+    world.database.execute("INSERT INTO receiptd.message_alias (channel_account, gateway_id, message_id) VALUES ('acme-twilio', 'SM-1', 'm-1')")
+    process = world.installation.start()
+    wait_until_consumed(world, writers, process)
+    process.stop()
+    assert len(world.installation.json("explain", "m-1")["dead_letters"]) == 1
+    assert len(world.installation.json("explain", "SM-1")["dead_letters"]) == 1
+    world.installation.command("erase", "--message", "m-1")
+    assert world.database.value("SELECT count(*) FROM receiptd.dead_letter") == 0
+
+
 @pytest.mark.parametrize("cls", (Nested, LowerCase, Numbers, BinaryCloudEvents))
 def test_letters_are_redriven_by_the_words_of_today(create_platforms, cls):
     world, writers = create_platforms([cls])
@@ -155,7 +177,10 @@ def test_letters_are_redriven_by_the_words_of_today(create_platforms, cls):
 def test_a_reload_takes_other_words_and_refuses_other_topics(create_platforms, receiptd):
     control = ControlSocket(receiptd)
     world, (writer,) = create_platforms([Nested])
-    send = lambda word: writer.topic.send(writer.platform.record([(writer.ids[0], word, next(iter(writer.moments.values()), None) or time_of())])[0])
+
+    def send(word):
+        writer.topic.send(writer.platform.record([(writer.ids[0], word, BEGIN)])[0])
+
     process = world.installation.start()
     send("VIEWED")
     wait_until_consumed(world, [writer], process)
@@ -175,11 +200,6 @@ def test_a_reload_takes_other_words_and_refuses_other_topics(create_platforms, r
     assert refused.returncode != 0 and 'there is no adapter "twillio"' in refused.stdout + refused.stderr
     process.stop()
     control.close()
-
-
-def time_of():
-    from support.platforms import BEGIN
-    return BEGIN
 
 
 def test_records_that_are_no_receipts_move_the_position_and_nothing_else(create_platforms):
@@ -236,3 +256,36 @@ def test_an_account_waits_for_its_own_topic_only(create_world, create_topic):
     note = world.installation.command("check-config").stderr
     assert f'note: intake.accounts.bird.topic: no entry of kafka.topics reads "{world.topic}-missing"' in note
     process.stop()
+
+
+EXAMPLE = re.compile(r"```yaml\n(.*?)```\n\n```record (\S+)\n(.*?)```\n\n```receipts\n(.*?)```", re.DOTALL)
+
+
+def test_the_examples_of_the_page_give_what_it_shows(tmp_path):
+    examples = EXAMPLE.findall((ROOT / "docs/topics.md").read_text())
+    assert len(examples) == 5
+    for config, topic, record, receipts in examples:
+        (tmp_path / "receiptd.yaml").write_text(config)
+        done = subprocess.run([binary(), "run", "--config", tmp_path / "receiptd.yaml", "--try", topic], input=record.encode(), capture_output=True, timeout=60)
+        assert (done.returncode, done.stderr.decode()) == (0, "")
+        assert done.stdout.decode() == receipts
+
+
+def test_a_try_says_what_becomes_a_letter(tmp_path):
+    config = tmp_path / "receiptd.yaml"
+    config.write_text(to_yaml({"kafka": {"topics": ["ours", BinaryCloudEvents().entry("events")]}}))
+
+    def attempt(topic, record, *options):
+        done = subprocess.run([binary(), "run", "--config", config, "--try", topic, *options], input=record.encode(), capture_output=True, timeout=60)
+        return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr.decode()
+
+    status, receipts, said = attempt("events", '{"id":"m","state":"sent"}', "--header", "ce_specversion: 1.0; ce_type: t; ce_time: 2026-11-20T08:00:00Z")
+    assert (status, receipts[0]["at"], said) == (0, "2026-11-20T08:00:00Z", "")
+    status, receipts, said = attempt("events", '[{"id":"m","state":"sent"},{"id":"m","state":"sint"}]')
+    assert status == 65 and len(receipts) == 1
+    assert said == ('receiptd: dead letter: unknown_status: topic events as custom: the word "sint" has no meaning; did you mean "sent"?; '
+                    "known: sent, delivered, failed, opened\n")
+    assert attempt("ours", '{"message_id":"m","status":"SENT"}') == (0, [{"message_id": "m", "status": "SENT"}], "")
+    assert attempt("ours", '{"message_id":"m","status":"NONE"}')[0] == 65
+    assert attempt("events", " ") == (0, [], "receiptd: the record does not bring receipts\n")
+    assert attempt("others", "{}")[0] == 66 and "the configuration has ours, events" in attempt("others", "{}")[2]

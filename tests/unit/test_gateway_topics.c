@@ -242,7 +242,7 @@ static void a_refusal_says_what_would_do(void **state)
          "ping",
          NULL},
         {"nested", "{\"events\":[{\"msg\":{\"state\":\"dlvrd\"},\"+4915112345678\":1}]}",
-         "topic nested as custom: no id at /msg/id; its keys: msg, +#############", NULL},
+         "topic nested, account legacy as custom: no id at /msg/id; its keys: msg, +#############", NULL},
         {"flat", "{\"Id\":\"a\",\"State\":3}",
          "topic flat as custom: no receipt: it has no id at id; its keys: Id, State", NULL},
         {"flat", "[{\"id\":\"a\"},{\"id\":\"b\",\"state\":3}]",
