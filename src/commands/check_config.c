@@ -106,6 +106,24 @@ static void note_pipelines(const struct rcpt_config *config)
     rcpt_arena_fini(&arena);
 }
 
+/* Another group of instances may read it: only this file cannot tell. */
+static void note_topics(const struct rcpt_config *config)
+{
+    for (size_t index = 0; index < config->intake.accounts_count; index++) {
+        const struct rcpt_gateway_account_config *account = &config->intake.accounts[index];
+        char key[128], what[320];
+        unsigned at = 0;
+        while (account->topic != NULL && at < config->kafka.topics_count &&
+               strcmp(config->kafka.topics[at], account->topic) != 0)
+            at++;
+        if (account->topic == NULL || at < config->kafka.topics_count)
+            continue;
+        snprintf(key, sizeof(key), "intake.accounts.%.63s.topic", account->name);
+        snprintf(what, sizeof(what), "no entry of kafka.topics reads \"%.249s\"", account->topic);
+        print_note(NULL, key, what, "other instances have to, or its receipts count nowhere");
+    }
+}
+
 /* ---- the database ---- */
 
 /* Notes what `receiptd migrate` would still do to the inbox. Then prepares the statements, if there
@@ -213,6 +231,7 @@ int command_check_config(const struct command_call *call)
         printf("%s is valid\n", call->config_path);
     rcpt_config_find_weak(config, print_note, NULL);
     note_pipelines(config);
+    note_topics(config);
     rcpt_config_free(config);
     return command_printed(EX_OK);
 }

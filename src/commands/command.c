@@ -23,9 +23,14 @@ static const struct command commands[] = {
         .doc =
             "Runs in the foreground until SIGTERM or SIGINT. The first one drains, and leaves\n"
             "the group within shutdown.deadline; a second one ends the process at once. Logs go\n"
-            "to stderr.",
+            "to stderr.\n\n"
+            "--try reads the value of one record of a topic from the standard input. It prints\n"
+            "its receipts as JSON lines, and says on stderr what becomes a dead letter, and why\n"
+            "(exit code 65). Connects to nothing.",
         /* command_protect() finds this option by its name. */
-        .options = {{"core-dumps", NULL, "let a crash leave a core file, which holds secrets"}},
+        .options = {{"try", "TOPIC", "read a record for this entry of kafka.topics"},
+                    {"header", "NAME:VALUE", "headers of that record, separated by semicolons"},
+                    {"core-dumps", NULL, "let a crash leave a core file, which holds secrets"}},
         .run = command_run,
     },
     {

@@ -7,41 +7,11 @@
 #include <sysexits.h>
 #include <time.h>
 
-#include "command.h"
 #include "receiptd/base/clock.h"
 #include "receiptd/http/message.h"
+#include "try.h"
 
-#define MAX_INPUT_BYTES (64u << 20)
-#define PREFIX          "/dlr/"
-
-/* Accounts are few, and the search runs once. */
-static const struct rcpt_gateway_account_config *find_account(const struct rcpt_config *config,
-                                                              const char *name)
-{
-    for (size_t index = 0; index < config->intake.accounts_count; index++)
-        if (strcmp(config->intake.accounts[index].name, name) == 0)
-            return &config->intake.accounts[index];
-    return NULL;
-}
-
-/* The hint lists the accounts that there are. */
-static int fail_account(const struct rcpt_config *config, const char *name)
-{
-    fprintf(stderr, "receiptd: there is no intake account \"%s\"\nHINT: ", name);
-    for (size_t index = 0; index < config->intake.accounts_count; index++)
-        fprintf(stderr, "%s%s", index > 0 ? ", " : "the configuration has ",
-                config->intake.accounts[index].name);
-    fputs(config->intake.accounts_count == 0 ? "intake.accounts is empty\n" : "\n", stderr);
-    return EX_NOINPUT;
-}
-
-/* The bound is far above any body that the intake takes. */
-static char *read_input(size_t *size)
-{
-    char *text = rcpt_malloc(MAX_INPUT_BYTES);
-    *size = fread(text, 1, MAX_INPUT_BYTES, stdin);
-    return text;
-}
+#define PREFIX "/dlr/"
 
 /* The path behind /dlr/NAME. A sample with another path is read as if it had come to /dlr/NAME. */
 static struct rcpt_text tail_of(struct rcpt_text path, const char *account)
@@ -165,14 +135,16 @@ int command_intake_try(const struct command_call *call)
     struct rcpt_config *config = rcpt_config_load_for_try(call->config_path, &error);
     if (config == NULL)
         return command_fail(&error);
-    const struct rcpt_gateway_account_config *account = find_account(config, name);
+    const struct rcpt_gateway_account_config *account =
+        command_try_find(config->intake.accounts, config->intake.accounts_count, name);
     if (account == NULL) {
-        int exit_code = fail_account(config, name);
+        int exit_code = command_try_unknown("intake.accounts", name, config->intake.accounts,
+                                            config->intake.accounts_count);
         rcpt_config_free(config);
         return exit_code;
     }
     size_t size;
-    char *text = read_input(&size);
+    char *text = command_try_input(&size);
     struct rcpt_http_message *message = rcpt_http_message_parse(text, size, &error);
     int exit_code = EX_DATAERR;
     if (message != NULL && message->body_size > (size_t)config->intake.limits.body_bytes)

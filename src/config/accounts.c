@@ -1,6 +1,6 @@
-/* The fields of an entry of intake.accounts, the record of that key in table.c. Fields are checked
- * together when the account is made (gateways/account.c), since templates and statuses must be
- * compiled for it. */
+/* The fields of an entry of intake.accounts and of kafka.topics, the records of those keys in
+ * table.c. Fields are checked together when the account is made (gateways/account.c), since
+ * templates and statuses must be compiled for it. */
 #include "rows.h"
 
 /* A text that gateways/template.c compiles: it says where in a request a value stands. The limit of
@@ -51,6 +51,50 @@ static const struct rcpt_config_row mapping_rows[] = {
 static const struct rcpt_config_table mapping_record = RECORD_OF(mapping_rows);
 #undef RECORD
 
+/* What a gateway's form is: the same for its requests and for its records in a topic. The keys of
+ * custom count for `gateway: custom` only: they describe a form for which no adapter is written. */
+#define FORMAT_ROWS                                                                                \
+    TEMPLATE("message_id", message_id, "template of our message id, where requests carry it"),     \
+        TEMPLATE("campaign_id", campaign_id, "template of the campaign's id"),                     \
+        LIST(                                                                                      \
+            "message_id_form", id_forms, id_forms_count, 0, 8,                                     \
+            "changes of each id before its look-up, in this order: `trim`, `lower`, `upper`, "     \
+            "`strip_hyphens`, `strip_zeros`, `strip_suffix`, `hex_to_decimal`, `decimal_to_hex`"), \
+        TEXT("channel", channel, NULLABLE, NULL, 1, 63,                                            \
+             "channel of all receipts, instead of the adapter's"),                                 \
+        TEXT("time_zone", time_zone, NULLABLE, NULL, 1, 63,                                        \
+             "zone of times without one: an offset such as `+05:30`, or a name such as "           \
+             "`Europe/Berlin` for summer time (needs the system's tzdata)"),                       \
+        TEMPLATE("custom.id", custom.id, "template of the gateway's message id"),                  \
+        TEMPLATE("custom.message_id", custom.message_id, "template of our message id"),            \
+        TEMPLATE("custom.status", custom.status, "template of the gateway's word for the status"), \
+        MAP("custom.statuses", custom.statuses, custom.statuses_count, 0, 500, mapping_record,     \
+            "meaning of each word: `DELIVERED`, `DELIVERED+COMPLAINED` or `ignore`; a final `*` "  \
+            "stands for any rest"),                                                                \
+        TEMPLATE("custom.json_in", custom.json_in, "parameter that holds the JSON"),               \
+        TEMPLATE(                                                                                  \
+            "custom.items", custom.items,                                                          \
+            "path to the receipts of a batch, `/events/*`; not set: a request is one receipt"),    \
+        TEMPLATE("custom.at", custom.at, "template of the event's time"),                          \
+        CHOICE(                                                                                    \
+            "custom.time_format", custom.time_format, 0, "auto", time_formats,                     \
+            "`auto`: RFC 3339, also without zone, or seconds, milliseconds, microseconds since "   \
+            "1970; `short`: YYMMDDhhmm and longer"),                                               \
+        TEMPLATE("custom.reason", custom.reason, "template of an error's code"),                   \
+        TEMPLATE("custom.event_id", custom.event_id, "template of the event's id"),                \
+        TEMPLATE("custom.campaign_id", custom.campaign_id, "template of the campaign's id"),       \
+        TEMPLATE("custom.channel", custom.channel, "template of the channel"),                     \
+        TEMPLATE("custom.part", custom.part, "template of the part's number, from 1"),             \
+        TEMPLATE(                                                                                  \
+            "custom.parts", custom.parts,                                                          \
+            "template of the number of parts; a message is delivered when all its parts are"),     \
+        TEMPLATE("custom.ip", custom.ip,                                                           \
+                 "template of the address that opened or clicked, for `machine.networks`"),        \
+        TEMPLATE("custom.recipient", custom.recipient,                                             \
+                 "template of the person's id, for receipts without a message id that mean all "   \
+                 "messages to a person up to a time"),                                             \
+        TEMPLATE("custom.until", custom.until, "template of that time"),                           \
+        TEMPLATE("custom.client_ref", custom.client_ref, "template of what the sender put in")
 /* The order is that of the reference page. Each row is REQUIRED or NULLABLE, or has a default;
  * lists and maps begin empty. */
 #define RECORD struct rcpt_gateway_account_config
@@ -60,6 +104,9 @@ static const struct rcpt_config_row rows[] = {
     TEXT("gateway", gateway, REQUIRED, NULL, 1, 63, "an adapter of docs/gateways.md, or `custom`"),
     TEXT("org_id", org_id, NULLABLE, NULL, 1, 255,
          "organisation of the receipts; they change only its messages"),
+    TOPIC("topic", topic, NULLABLE, NULL, 1, 249,
+          "topic of the receipts, so that no other account's burst delays them; not set: "
+          "`intake.topic`; a new one needs a restart"),
     CHOICE("verify", verify, 0, "required", verify_modes,
            "`required`: valid credentials only; `optional`: also none, but no wrong ones; `off`"),
     CHOICE("auth", auth, 0, "gateway", auths,
@@ -90,45 +137,7 @@ static const struct rcpt_config_row rows[] = {
     DURATION("max_age", max_age_ms, 0, "48h", 0, 365LL * 24 * 3600 * 1000,
              "how long signatures with a time are valid, and numbers used once are remembered; "
              "longer than the gateway retries; 0: without limit"),
-    TEMPLATE("message_id", message_id, "template of our message id, where requests carry it"),
-    TEMPLATE("campaign_id", campaign_id, "template of the campaign's id"),
-    LIST("message_id_form", id_forms, id_forms_count, 0, 8,
-         "changes of each id before its look-up, in this order: `trim`, `lower`, `upper`, "
-         "`strip_hyphens`, `strip_zeros`, `strip_suffix`, `hex_to_decimal`, `decimal_to_hex`"),
-    TEXT("channel", channel, NULLABLE, NULL, 1, 63,
-         "channel of all receipts, instead of the adapter's"),
-    TEXT("time_zone", time_zone, NULLABLE, NULL, 1, 63,
-         "zone of times without one: an offset such as `+05:30`, or a name such as `Europe/Berlin` "
-         "for summer time (needs the system's tzdata)"),
-    /* The keys of custom count for `gateway: custom` only: they describe a format for which no
-     * adapter is written. */
-    TEMPLATE("custom.id", custom.id, "template of the gateway's message id"),
-    TEMPLATE("custom.message_id", custom.message_id, "template of our message id"),
-    TEMPLATE("custom.status", custom.status, "template of the gateway's word for the status"),
-    MAP("custom.statuses", custom.statuses, custom.statuses_count, 0, 500, mapping_record,
-        "meaning of each word: `DELIVERED`, `DELIVERED+COMPLAINED` or `ignore`; a final `*` stands "
-        "for any rest"),
-    TEMPLATE("custom.json_in", custom.json_in, "parameter that holds the JSON"),
-    TEMPLATE("custom.items", custom.items,
-             "path to the receipts of a batch, `/events/*`; not set: a request is one receipt"),
-    TEMPLATE("custom.at", custom.at, "template of the event's time"),
-    CHOICE("custom.time_format", custom.time_format, 0, "auto", time_formats,
-           "`auto`: RFC 3339, also without zone, or seconds or milliseconds since 1970; `short`: "
-           "YYMMDDhhmm and longer"),
-    TEMPLATE("custom.reason", custom.reason, "template of an error's code"),
-    TEMPLATE("custom.event_id", custom.event_id, "template of the event's id"),
-    TEMPLATE("custom.campaign_id", custom.campaign_id, "template of the campaign's id"),
-    TEMPLATE("custom.channel", custom.channel, "template of the channel"),
-    TEMPLATE("custom.part", custom.part, "template of the part's number, from 1"),
-    TEMPLATE("custom.parts", custom.parts,
-             "template of the number of parts; a message is delivered when all its parts are"),
-    TEMPLATE("custom.ip", custom.ip,
-             "template of the address that opened or clicked, for `machine.networks`"),
-    TEMPLATE("custom.recipient", custom.recipient,
-             "template of the person's id, for receipts without a message id that mean all "
-             "messages to a person up to a time"),
-    TEMPLATE("custom.until", custom.until, "template of that time"),
-    TEMPLATE("custom.client_ref", custom.client_ref, "template of what the sender put in"),
+    FORMAT_ROWS,
     INTEGER("custom.answer_code", custom.answer_code, 0, "200", 200, 299,
             "status code once everything is in Kafka"),
     TEXT("custom.answer_type", custom.answer_type, NULLABLE, NULL, 1, 100,
@@ -137,3 +146,17 @@ static const struct rcpt_config_row rows[] = {
 };
 
 const struct rcpt_config_table rcpt_config_account_record = RECORD_OF(rows);
+
+/* A topic has the same forms. Kafka lets its producers in, so there is no key for that. */
+static const struct rcpt_config_row topic_rows[] = {
+    TOPIC("name", name, REQUIRED, NULL, 1, 249, "name of the topic"),
+    TEXT("gateway", gateway, 0, RCPT_GATEWAY_NATIVE, 1, 63,
+         "form of the records: `native` is ours; an adapter of docs/gateways.md, or `custom`"),
+    TEXT("account", account, NULLABLE, NULL, 1, 63,
+         "name of the gateway in receipts, figures and aliases; not set: that of the topic"),
+    TEXT("org_id", org_id, NULLABLE, NULL, 1, 255,
+         "organisation of the receipts; they change only its messages"),
+    FORMAT_ROWS,
+};
+
+const struct rcpt_config_table rcpt_config_topic_record = RECORD_OF(topic_rows);

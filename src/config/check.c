@@ -27,8 +27,8 @@ static bool fail_type(struct checker *checker, const struct value *value)
 {
     static const char *const found[] = {"nothing", "a single value", "a list", "a mapping"};
     char text[256];
-    snprintf(text, sizeof(text), "expected %s, found %s", rcpt_config_expected(value->row->type),
-             found[value->node->type]);
+    snprintf(text, sizeof(text), "expected %s%s, found %s", rcpt_config_expected(value->row->type),
+             value->row->flags & RCPT_CONFIG_PLAIN ? " or names" : "", found[value->node->type]);
     return rcpt_config_fail_value(checker, value, text);
 }
 
@@ -61,33 +61,6 @@ static bool check_count(struct checker *checker, const struct value *value, int6
     return rcpt_config_fail_value(checker, value, text);
 }
 
-/* Topics are compared after expansion: two variables may hold the same name. */
-static bool check_topic(struct checker *checker, struct value *value, char **topics, size_t count)
-{
-    char text[256], part[64];
-    if (value->node->type != YAML_SCALAR_NODE)
-        return rcpt_config_fail_value(checker, value, "every entry must be the name of a topic");
-    if (!rcpt_config_resolve(checker, value))
-        return false;
-    topics[count] = value->text;
-    if (!rcpt_config_is_topic(value->text)) {
-        snprintf(text, sizeof(text),
-                 "\"%s\" is not a topic name: 1 to 249 letters, digits, dots, dashes and "
-                 "underscores",
-                 rcpt_config_value_shown(value, part));
-        return rcpt_config_fail_value(checker, value, text);
-    }
-    for (size_t index = 0; index < count; index++) {
-        if (strcmp(topics[index], value->text) == 0) {
-            snprintf(text, sizeof(text), "\"%s\" is named twice",
-                     rcpt_config_value_shown(value, part));
-            return rcpt_config_fail_value(checker, value, text);
-        }
-    }
-    rcpt_config_write_text(&checker->writer, value->text);
-    return true;
-}
-
 /* A text among others; the row says whether it is a secret. */
 static bool check_entry(struct checker *checker, const struct value *list, yaml_node_t *node)
 {
@@ -112,27 +85,6 @@ static bool check_list(struct checker *checker, const struct value *value)
             return false;
     rcpt_config_write_list_end(&checker->writer);
     return true;
-}
-
-/* The expanded names are kept until the list is done, to find those that are named twice. */
-static bool check_topics(struct checker *checker, const struct value *value)
-{
-    const yaml_node_item_t *items = value->node->data.sequence.items.start;
-    size_t count = (size_t)(value->node->data.sequence.items.top - items);
-    if (!check_count(checker, value, (int64_t)count))
-        return false;
-    char **topics = rcpt_calloc(count, sizeof(*topics));
-    bool good = true;
-    rcpt_config_write_list(&checker->writer, RCPT_CONFIG_BLOCK);
-    for (size_t index = 0; index < count && good; index++) {
-        struct value item = {value->row, value->label, node_of(checker, items[index]), false, NULL};
-        good = check_topic(checker, &item, topics, index);
-    }
-    rcpt_config_write_list_end(&checker->writer);
-    for (size_t index = 0; index < count; index++)
-        free(topics[index]);
-    free(topics);
-    return good;
 }
 
 /* The place of each property is kept: librdkafka refuses properties later, and its error should say
@@ -287,12 +239,13 @@ static bool check_record(struct checker *checker, const struct value *list, size
     else
         snprintf(label, sizeof(label), "%s[%zu]", list->label, number);
     struct value record = {list->row, label, node, false, NULL};
-    if (node->type != YAML_MAPPING_NODE)
+    bool is_plain = list->row->flags & RCPT_CONFIG_PLAIN && node->type == YAML_SCALAR_NODE;
+    if (node->type != YAML_MAPPING_NODE && !is_plain)
         return fail_record(checker, &record, name != NULL);
     struct rcpt_config_keys keys = {
         checker->file->name, &checker->file->document, fields, label, nodes, false};
-    nodes[0] = name;
-    if (!rcpt_config_collect(&keys, node, checker->file->error))
+    nodes[0] = is_plain ? node : name;
+    if (!is_plain && !rcpt_config_collect(&keys, node, checker->file->error))
         return false;
     rcpt_config_write_map(&checker->writer, RCPT_CONFIG_BLOCK);
     for (size_t index = 0; index < rcpt_config_count(fields); index++) {
@@ -355,8 +308,8 @@ static bool check_tree(struct checker *checker, const struct value *value)
 static bool check_value(struct checker *checker, struct value *value)
 {
     yaml_node_type_t expected = YAML_SCALAR_NODE;
-    if (value->row->type == RCPT_CONFIG_TOPICS || value->row->type == RCPT_CONFIG_LIST ||
-        value->row->type == RCPT_CONFIG_RECORDS || value->row->type == RCPT_CONFIG_TREE)
+    if (value->row->type == RCPT_CONFIG_LIST || value->row->type == RCPT_CONFIG_RECORDS ||
+        value->row->type == RCPT_CONFIG_TREE)
         expected = YAML_SEQUENCE_NODE;
     else if (value->row->type == RCPT_CONFIG_MAP)
         expected = YAML_MAPPING_NODE;
@@ -368,8 +321,6 @@ static bool check_value(struct checker *checker, struct value *value)
     if (value->node->type != expected)
         return fail_type(checker, value);
     switch (value->row->type) {
-    case RCPT_CONFIG_TOPICS:
-        return check_topics(checker, value);
     case RCPT_CONFIG_LIST:
         return check_list(checker, value);
     case RCPT_CONFIG_MAP:

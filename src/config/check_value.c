@@ -111,6 +111,8 @@ static bool check_text(struct checker *checker, const struct value *value)
     bool good = true;
     if (value->row->type == RCPT_CONFIG_IDENTIFIER)
         good = rcpt_config_is_identifier(value->text);
+    else if (value->row->type == RCPT_CONFIG_TOPIC)
+        good = rcpt_config_is_topic(value->text);
     else if (value->row->type == RCPT_CONFIG_TABLE)
         good = rcpt_config_is_table_name(value->text);
     else if (!check_length(checker, value) || !check_url(checker, value))
@@ -180,7 +182,7 @@ static bool check_choice(struct checker *checker, const struct value *value)
     return false;
 }
 
-/* The text is freed here; topics keep theirs longer and call rcpt_config_resolve() themselves. */
+/* The text is freed here. */
 bool rcpt_config_check_scalar(struct checker *checker, struct value *value)
 {
     if (!rcpt_config_resolve(checker, value))

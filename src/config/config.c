@@ -175,6 +175,7 @@ static void tell_accounts(struct rcpt_config *config)
 {
     for (size_t index = 0; index < config->intake.accounts_count; index++)
         config->intake.accounts[index].ranges = config->inbox.recipient != NULL;
+    rcpt_config_name_topics(config);
 }
 
 /* Checks that need the values of several rows. They run on the loaded struct, where defaults are
@@ -263,13 +264,26 @@ static bool check_account(struct loading *loading, size_t index)
     return account != NULL;
 }
 
+/* Topics of another form are accounts, too. */
+static bool check_topics(struct loading *loading)
+{
+    struct rcpt_error error;
+    rcpt_error_clear(&error);
+    if (rcpt_config_check_topics(loading->config, &error))
+        return true;
+    rcpt_config_error(loading->file.error, loading->file.name,
+                      place_of(loading, "kafka.topics", "intake.topic"), "%s", error.text);
+    rcpt_error_hint(loading->file.error, "%s", error.hint);
+    return false;
+}
+
 /* All accounts use the ladder of this configuration, so make_ladder() runs first. */
 static bool check_accounts(struct loading *loading)
 {
     for (size_t index = 0; index < loading->config->intake.accounts_count; index++)
         if (!check_account(loading, index))
             return false;
-    return true;
+    return check_topics(loading);
 }
 
 /* Rules are checked one by one, each also against those before it. */
@@ -461,6 +475,7 @@ void rcpt_config_free(struct rcpt_config *config)
     if (config == NULL)
         return;
     pipelines_free(config->compiled);
+    rcpt_config_free_topics(config);
     rcpt_ladder_free(config->ladder);
     rcpt_network_set_free(config->scanners);
     rcpt_config_free_sources(&config->sources);

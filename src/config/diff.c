@@ -90,7 +90,7 @@ static bool same_records(const struct rcpt_config_table *fields, const char *lef
 
 static bool same_value(const struct rcpt_config_row *row, const void *left, const void *right)
 {
-    bool is_list = row->type == RCPT_CONFIG_TOPICS || row->type == RCPT_CONFIG_LIST;
+    bool is_list = row->type == RCPT_CONFIG_LIST;
     if (row->type < RCPT_CONFIG_MAP && !is_list)
         return same_single(row, left, right);
     size_t count = count_of(row, left);
@@ -252,6 +252,13 @@ static void take_networks(struct rcpt_config *config, struct rcpt_config *fresh,
     }
 }
 
+/* Whether both read the same topics: positions belong to them, so others need a restart. */
+static bool same_topics(const struct rcpt_config *left, const struct rcpt_config *right)
+{
+    return left->kafka.topics_count == right->kafka.topics_count &&
+           same_texts(left->kafka.topics, right->kafka.topics, left->kafka.topics_count);
+}
+
 /* ---- a reload ---- */
 
 /* Compiled pipelines are always exchanged: they belong to the text in effect, and the actions may
@@ -271,7 +278,8 @@ void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh
             take_properties(config, fresh, changes);
         else if (same_value(row, config, fresh))
             continue;
-        else if (row->flags & RCPT_CONFIG_RELOADABLE) {
+        else if (row->flags & RCPT_CONFIG_RELOADABLE &&
+                 (strcmp(row->path, "kafka.topics") != 0 || same_topics(config, fresh))) {
             exchange_value(row, config, fresh);
             changes->applied[changes->applied_count++] = row->path;
         } else {

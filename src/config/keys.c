@@ -63,7 +63,11 @@ static bool fail_unknown(const struct rcpt_config_keys *keys, const char *sectio
     rcpt_config_error(error, keys->name, rcpt_config_place_of(key), "%s%s%s%s%s: unknown key",
                       keys->label, dot(keys->label), section, dot(section),
                       rcpt_config_shown(name, part));
-    if (find_nearest(keys->table, section, name, best))
+    if (keys->table == &rcpt_config_topic_record && section[0] == '\0' &&
+        rcpt_config_find(&rcpt_config_account_record, name) >= 0)
+        rcpt_error_hint(error, "that is a key of intake.accounts, about requests; who may write to "
+                               "a topic is decided by Kafka (ACLs)");
+    else if (find_nearest(keys->table, section, name, best))
         rcpt_error_hint(error, "did you mean \"%s\"?", best);
     else if ((elsewhere = find_elsewhere(keys->table, name)) != NULL)
         rcpt_error_hint(error, "did you mean %s? keys stand indented below their section",

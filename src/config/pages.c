@@ -70,7 +70,7 @@ const char *rcpt_config_type_name(enum rcpt_config_type type)
 {
     static const char *const names[RCPT_CONFIG_TYPE__COUNT] = {
         [RCPT_CONFIG_TEXT] = "text",          [RCPT_CONFIG_IDENTIFIER] = "SQL name",
-        [RCPT_CONFIG_TABLE] = "SQL table",    [RCPT_CONFIG_TOPICS] = "list of topics",
+        [RCPT_CONFIG_TABLE] = "SQL table",    [RCPT_CONFIG_TOPIC] = "topic",
         [RCPT_CONFIG_LIST] = "list of texts", [RCPT_CONFIG_INTEGER] = "integer",
         [RCPT_CONFIG_SIZE] = "size",          [RCPT_CONFIG_DURATION] = "duration",
         [RCPT_CONFIG_CHOICE] = "choice",      [RCPT_CONFIG_MAP] = "map",
@@ -99,8 +99,8 @@ static void write_range(const struct rcpt_config_row *row, FILE *out)
     char min[RCPT_CONFIG_NUMBER_BYTES], max[RCPT_CONFIG_NUMBER_BYTES];
     rcpt_config_format_number(row->type, row->min, min);
     rcpt_config_format_number(row->type, row->max, max);
-    bool is_list = row->type >= RCPT_CONFIG_MAP || row->type == RCPT_CONFIG_TOPICS ||
-                   row->type == RCPT_CONFIG_LIST || row->type == RCPT_CONFIG_TREE;
+    bool is_list = row->type >= RCPT_CONFIG_MAP || row->type == RCPT_CONFIG_LIST ||
+                   row->type == RCPT_CONFIG_TREE;
     if (row->type >= RCPT_CONFIG_INTEGER && row->type <= RCPT_CONFIG_RATIO)
         fprintf(out, ", %s–%s", min, max);
     else if (row->min > (is_list ? 0 : 1))

@@ -100,7 +100,7 @@ void rcpt_config_write_records(struct rcpt_config_writer *writer, const struct r
     rcpt_config_write_list_end(writer);
 }
 
-/* The list of a TOPICS, LIST or MAP row. */
+/* The list of a LIST, MAP or RECORDS row. */
 static const char *read_list(const struct rcpt_config_row *row, const void *base, size_t *count)
 {
     struct rcpt_config_row number = {.offset = row->count_offset, .size = row->count_size};
@@ -162,6 +162,14 @@ static void write_secret(struct rcpt_config_writer *writer, const struct rcpt_co
 static void write_rows(struct rcpt_config_writer *writer, const struct rcpt_config_table *table,
                        const void *base, bool all);
 
+/* Whether the entry says no more than its first field: the second one has its default. */
+static bool is_plain(const struct rcpt_config_row *row, const void *record)
+{
+    const struct rcpt_config_row *second = rcpt_config_row(row->record, 1);
+    return row->flags & RCPT_CONFIG_PLAIN &&
+           strcmp(read_text(second, record), second->initial) == 0;
+}
+
 /* Fields of a record that are not set are left out; at the top every key is printed, so that the
  * reader sees what is possible. */
 static void write_entries(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
@@ -170,15 +178,20 @@ static void write_entries(struct rcpt_config_writer *writer, const struct rcpt_c
     size_t count;
     const char *records = read_list(row, base, &count);
     rcpt_config_write_list(writer, RCPT_CONFIG_BLOCK);
-    for (size_t index = 0; index < count; index++)
-        write_rows(writer, row->record, records + index * row->record->record_size, false);
+    for (size_t index = 0; index < count; index++) {
+        const char *record = records + index * row->record->record_size;
+        if (is_plain(row, record))
+            write_single(writer, rcpt_config_row(row->record, 0), record);
+        else
+            write_rows(writer, row->record, record, false);
+    }
     rcpt_config_write_list_end(writer);
 }
 
 static void write_row(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
                       const void *base)
 {
-    if (row->type == RCPT_CONFIG_TOPICS || row->type == RCPT_CONFIG_LIST)
+    if (row->type == RCPT_CONFIG_LIST)
         write_texts(writer, row, base);
     else if (row->type == RCPT_CONFIG_MAP)
         write_pairs(writer, row, base);

@@ -24,6 +24,7 @@
     }
 #define TEXT(name, member, ...)       KEY(TEXT, name, AT(member), __VA_ARGS__)
 #define IDENTIFIER(name, member, ...) KEY(IDENTIFIER, name, AT(member), __VA_ARGS__)
+#define TOPIC(name, member, ...)      KEY(TOPIC, name, AT(member), __VA_ARGS__)
 #define TABLE(name, member, ...)      KEY(TABLE, name, AT(member), __VA_ARGS__)
 #define INTEGER(name, member, ...)    KEY(INTEGER, name, AT(member), __VA_ARGS__)
 #define SIZE(name, member, ...)       KEY(SIZE, name, AT(member), __VA_ARGS__)
@@ -58,6 +59,7 @@ enum {
     SECRET = RCPT_CONFIG_SECRET,
     ACTIVE = RCPT_CONFIG_ACTIVE,
     NAMED = RCPT_CONFIG_NAMED,
+    PLAIN = RCPT_CONFIG_PLAIN,
 };
 
 /* The table of a record: these rows of RECORD. */

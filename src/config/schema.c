@@ -105,9 +105,9 @@ static cyaml_schema_value_t value_of(struct schema *schema, const struct rcpt_co
     case RCPT_CONFIG_TEXT:
     case RCPT_CONFIG_IDENTIFIER:
     case RCPT_CONFIG_TREE:
+    case RCPT_CONFIG_TOPIC:
     case RCPT_CONFIG_TABLE:
         return text_value();
-    case RCPT_CONFIG_TOPICS:
     case RCPT_CONFIG_LIST:
         return list_value(&schema->text, sizeof(char *));
     case RCPT_CONFIG_CHOICE:

@@ -17,8 +17,13 @@ static const cyaml_strval_t gap_policies[] = {
 static const struct rcpt_config_row kafka_rows[] = {
     TEXT("kafka.brokers", kafka.brokers, REQUIRED | ACTIVE, "127.0.0.1:9092", 1, 4096,
          "addresses of brokers, `host:port`, separated by commas"),
-    KEY(TOPICS, "kafka.topics", LIST_AT(kafka.topics, kafka.topics_count), REQUIRED | ACTIVE,
-        "[dlr-events]", 1, 100, "topics that carry receipts"),
+    /* rcpt_config_take_over() takes the entries only where their names are the same. */
+    RECORDS("kafka.topics", kafka.accounts, kafka.accounts_count,
+            REQUIRED | ACTIVE | RELOADABLE | PLAIN, "[dlr-events]", 1, 100,
+            rcpt_config_topic_record,
+            "topics that carry receipts; an entry is a name, or a mapping for a topic in another "
+            "form; a reload takes changes of entries, other names need a restart; examples: "
+            "docs/topics.md"),
     TEXT("kafka.group", kafka.group, ACTIVE, "receiptd", 1, 249,
          "consumer group; its instances share the partitions"),
     TEXT("kafka.instance_id", kafka.instance_id, NULLABLE, "receiptd-0", 1, 249,
@@ -300,8 +305,8 @@ static const struct rcpt_config_row intake_rows[] = {
          "token and certificate of `http`; \"\": none; `receiptd run` has them on `http.listen`"),
     BOOLEAN("intake.reuse_port", intake.reuse_port, 0, "false",
             "several processes share the address; the kernel spreads connections"),
-    TEXT("intake.topic", intake.topic, NULLABLE, "dlr-events", 1, 249,
-         "topic of the receipts; not set: the first of `kafka.topics`"),
+    TOPIC("intake.topic", intake.topic, NULLABLE, "dlr-events", 1, 249,
+          "topic of the receipts; not set: the first of `kafka.topics` that is native"),
     TEXT("intake.dead_letter_topic", intake.dead_letter_topic, 0, "dlr-dead", 1, 249,
          "topic for what cannot be understood; a header has the reason"),
     CHOICE("intake.dead_letters", intake.dead_letters, 0, "raw", letter_payloads,

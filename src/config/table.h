@@ -19,6 +19,8 @@ enum {
     RCPT_CONFIG_SECRET = 8,     /* may be file:PATH, is never shown */
     RCPT_CONFIG_ACTIVE = 16,    /* not commented out in config/receiptd.yaml */
     RCPT_CONFIG_NAMED = 32,     /* records: may be a mapping from their first field to the rest */
+    RCPT_CONFIG_PLAIN = 64,     /* records: an entry may be its first field alone; it is printed so
+                                   where the second field has its default */
 };
 
 struct rcpt_config_row {
@@ -54,6 +56,7 @@ struct rcpt_config_table {
 /* Fields of the entries of lists of records: accounts.c, endpoints.c, expiry.c, folds.c,
  * ladder.c, machine.c, retention.c. */
 extern const struct rcpt_config_table rcpt_config_account_record;
+extern const struct rcpt_config_table rcpt_config_topic_record;
 extern const struct rcpt_config_table rcpt_config_endpoint_record;
 extern const struct rcpt_config_table rcpt_config_expiry_record;
 extern const struct rcpt_config_table rcpt_config_machine_record;
@@ -82,6 +85,13 @@ const char *rcpt_config_retention_problem(const struct rcpt_config *config);
 const char *rcpt_config_partitions_problem(const struct rcpt_config *config);
 /* Fills in inbox.partition_span and inbox.fillfactor from other keys where they are not set. */
 void rcpt_config_follow(struct rcpt_config *config);
+
+/* Puts the names of kafka.topics beside its accounts, and tells those what they are. */
+void rcpt_config_name_topics(struct rcpt_config *config);
+void rcpt_config_free_topics(struct rcpt_config *config);
+/* Whether the topics' accounts are right, and the intake's topics native. */
+RCPT_MUST_CHECK bool rcpt_config_check_topics(const struct rcpt_config *config,
+                                              struct rcpt_error *error);
 
 /* Whether inbox.expiry fits the ladder. */
 RCPT_MUST_CHECK bool rcpt_config_check_expiry(const struct rcpt_config *config,

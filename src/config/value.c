@@ -166,7 +166,8 @@ const char *rcpt_config_expected(enum rcpt_config_type type)
         [RCPT_CONFIG_IDENTIFIER] =
             "an SQL name: 1 to 63 letters, digits and underscores, no digit first",
         [RCPT_CONFIG_TABLE] = "schema.table, both SQL names of letters, digits and underscores",
-        [RCPT_CONFIG_TOPICS] = "a list of topic names such as [dlr-events]",
+        [RCPT_CONFIG_TOPIC] =
+            "a topic name: 1 to 249 letters, digits, dots, dashes and underscores",
         [RCPT_CONFIG_LIST] = "a list of texts",
         [RCPT_CONFIG_INTEGER] = "a whole number",
         [RCPT_CONFIG_SIZE] = "a size such as 65536, 64KiB, 24MiB or 1GB",

@@ -54,7 +54,7 @@ void rcpt_batch_add_rejects(const struct rcpt_ladder *ladder, struct rcpt_batch 
             .partition = source->partition,
             .index = reject->index,
             .reason = reject->reason,
-            .detail = reject->detail,
+            .detail = rcpt_record_detail(record, reject),
             .at_us = record->timestamp_ms * 1000,
             .receipts = reject->receipts,
             .indexes = reject->receipts > 1 ? record->value + reject->indexes : NULL,

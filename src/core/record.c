@@ -90,6 +90,8 @@ static void decode_value(struct rcpt_decoder *decoder)
         reject = rcpt_record_refuse(decoder, RCPT_REJECT_RECORD_TOO_LARGE);
         snprintf(reject->detail, sizeof(reject->detail),
                  "the value has %zu bytes, at most %u are allowed", size, RCPT_RECORD_MAX_BYTES);
+    } else if (decoder->input.form != NULL) {
+        rcpt_record_parse_form(decoder, decoder->input.form);
     } else {
         rcpt_record_parse(decoder);
     }
@@ -99,7 +101,8 @@ static void decode_value(struct rcpt_decoder *decoder)
  * letter's bytes, so that an oversized one costs no memory. */
 static size_t kept_bytes(const struct rcpt_decoder *decoder)
 {
-    bool refused = decoder->reject_count == 1 && decoder->rejects[0].index < 0;
+    bool refused =
+        decoder->reject_count == 1 && decoder->rejects[0].index < 0 && decoder->input.form == NULL;
     return refused ? decoder->rejects[0].payload_size : decoder->input.value_size;
 }
 
@@ -233,6 +236,8 @@ static uint32_t lane_of_reject(const struct rcpt_decoder *decoder, const struct 
     if (range->recipient_size > 0)
         return (uint32_t)rcpt_hash_text_extended(range->recipient, range->recipient_size, 0) &
                (decoder->lanes - 1);
+    if (reject->hash != 0)
+        return (uint32_t)reject->hash & (decoder->lanes - 1);
     uint64_t hash =
         rcpt_hash_position(input->topic, input->partition, input->offset, (uint32_t)reject->index);
     return (uint32_t)hash & (decoder->lanes - 1);
@@ -373,6 +378,8 @@ static struct rcpt_record *finish(struct rcpt_decoder *decoder)
         .chunk = chunk,
         .unreadable = input->unreadable != NULL,
         .has_keys = decoder->keys,
+        .is_formed = input->form != NULL,
+        .crc = decoder->raw_crc,
         .memory_bytes = (uint32_t)bytes,
         .event_count = decoder->event_count,
         .reject_count = decoder->reject_count,
@@ -425,6 +432,9 @@ struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
         decoder->input.value_size = 0;
     RCPT_ASSERT(decoder->input.value_size < INT32_MAX); /* Kafka's limit too */
     decoder->default_at_us = rcpt_record_bound_ms(input->timestamp_ms) * 1000;
+    decoder->raw_crc = input->form == NULL ? 0
+                                           : rcpt_hash_record(input->key, input->key_size,
+                                                              input->value, input->value_size);
 
     decode_value(decoder);
     rcpt_record_gather_rests(decoder);
@@ -436,5 +446,7 @@ struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
 /* A refused record keeps less of its value, but more than the hash covers. */
 uint32_t rcpt_record_crc(const struct rcpt_record *record)
 {
+    if (record->is_formed)
+        return record->crc;
     return rcpt_hash_record(record->key, record->key_size, record->value, record->full_size);
 }

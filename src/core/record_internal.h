@@ -97,6 +97,7 @@ struct rcpt_decoder {
     /* Input of the record that is being decoded. */
     struct rcpt_record_input input;
     int64_t default_at_us;
+    uint32_t raw_crc;          /* of an input with a form; its value is replaced */
     struct rcpt_arena strings; /* unescaped strings */
     struct rcpt_event *events; /* in record order */
     uint64_t *event_keys;      /* likewise, where `keys` are wanted */
@@ -115,6 +116,7 @@ struct rcpt_decoder {
  * third of the parser's price; any other record goes through the parser. For a record that the scan
  * takes, both give the same result. */
 void rcpt_record_parse(struct rcpt_decoder *decoder);
+void rcpt_record_parse_form(struct rcpt_decoder *decoder, const struct rcpt_record_form *form);
 bool rcpt_record_scan(struct rcpt_decoder *decoder); /* false: nothing is filled */
 void rcpt_record_parse_any(struct rcpt_decoder *decoder);
 

@@ -81,7 +81,10 @@ static void gather(struct rcpt_decoder *decoder, enum rcpt_reject_reason reason,
     char detail[sizeof(((struct rcpt_reject *)NULL)->detail)];
     RCPT_ASSERT(rest != NULL);
     snprintf(detail, sizeof(detail), "%u receipts in one letter; of the first: %.70s",
-             count - RCPT_RECORD_OWN_LETTERS, rest->detail);
+             count - RCPT_RECORD_OWN_LETTERS,
+             rest->long_detail > 0 ? (const char *)decoder->input.value + rest->long_detail
+                                   : rest->detail);
+    rest->long_detail = 0;
     rest->indexes = rest_end(decoder);
     append_indexes(decoder, reason);
     rest->payload = begin;

@@ -38,8 +38,8 @@ static bool find_gateway(struct rcpt_gateway_account *account,
     account->gateway = rcpt_gateway_find(config->gateway);
     if (account->gateway != NULL)
         return true;
-    rcpt_error_fatal(error, EX_CONFIG, "intake account %s: gateway: there is no adapter \"%.64s\"",
-                     config->name, config->gateway);
+    rcpt_error_fatal(error, EX_CONFIG, "%s %.249s: gateway: there is no adapter \"%.64s\"",
+                     rcpt_account_kind(config), config->name, config->gateway);
     const char *near = nearest_gateway(config->gateway);
     if (near != NULL)
         rcpt_error_hint(error, "did you mean \"%s\"? docs/gateways.md lists them; others: custom",
@@ -274,8 +274,8 @@ static bool copy_forms(struct rcpt_gateway_account *account,
         enum rcpt_id_form form = rcpt_id_form_find(config->id_forms[index]);
         if (form == RCPT_ID_FORM__COUNT) {
             rcpt_error_fatal(error, EX_CONFIG,
-                             "intake account %s: message_id_form: there is no form \"%.40s\"",
-                             config->name, config->id_forms[index]);
+                             "%s %.249s: message_id_form: there is no form \"%.40s\"",
+                             rcpt_account_kind(config), config->name, config->id_forms[index]);
             rcpt_error_hint(error, "trim, lower, upper, strip_hyphens, strip_zeros, strip_suffix, "
                                    "hex_to_decimal or decimal_to_hex");
             return false;
@@ -303,6 +303,8 @@ static bool read_zone(struct rcpt_gateway_account *account,
     const char *problem = "", *name = config->time_zone;
     if (name == NULL)
         name = account->gateway->time_zone;
+    if (name == NULL && config->is_topic && account->gateway == &account->own)
+        name = "Z"; /* a platform's own times */
     if (name == NULL)
         return true;
     account->time_zone = rcpt_zone_new(name, &problem);
@@ -318,7 +320,7 @@ static bool read_zone(struct rcpt_gateway_account *account,
 static bool fill(struct rcpt_gateway_account *account,
                  const struct rcpt_gateway_account_config *config, struct rcpt_error *error)
 {
-    if (!is_name(config->name))
+    if (!config->is_topic && !is_name(config->name)) /* Kafka has rules for names of topics */
         return rcpt_account_fail(error, config, "name",
                                  "must be letters, digits, dashes and underscores");
     if (!find_gateway(account, config, error))
@@ -335,14 +337,15 @@ struct rcpt_gateway_account *rcpt_gateway_account_new(
     struct rcpt_error *error)
 {
     struct rcpt_gateway_account *account = rcpt_calloc(1, sizeof(*account));
-    account->name = rcpt_strdup(config->name);
+    account->name = rcpt_strdup(config->account != NULL ? config->account : config->name);
     account->org_id = copy_of(config->org_id);
     account->public_url = copy_of(config->public_url);
     account->verify_token = copy_of(config->verify_token);
     account->topic_arn = copy_of(config->topic_arn);
     account->channel = copy_of(config->channel);
     account->auth_name = copy_of(config->auth_name);
-    account->verify = config->verify;
+    /* Kafka has let the producer in. */
+    account->verify = config->is_topic ? RCPT_GATEWAY_VERIFY_OFF : config->verify;
     account->auth = config->auth;
     account->max_age_us = config->max_age_ms * 1000;
     account->digest = config->digest;

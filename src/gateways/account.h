@@ -40,6 +40,8 @@ struct rcpt_gateway_account {
     struct rcpt_template *inbound; /* the gateway's */
 };
 
+/* "topic" or "intake account", for messages. */
+const char *rcpt_account_kind(const struct rcpt_gateway_account_config *config);
 /* False: the error says which key of the account is wrong, and why. */
 bool rcpt_account_fail(struct rcpt_error *error, const struct rcpt_gateway_account_config *config,
                        const char *key, const char *problem);

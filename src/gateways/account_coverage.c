@@ -5,12 +5,17 @@
 
 #include <sysexits.h>
 
+const char *rcpt_account_kind(const struct rcpt_gateway_account_config *config)
+{
+    return config->is_topic ? "topic" : "intake account";
+}
+
 /* The form that all messages about accounts have. */
 bool rcpt_account_fail(struct rcpt_error *error, const struct rcpt_gateway_account_config *config,
                        const char *key, const char *problem)
 {
-    return rcpt_error_fatal(error, EX_CONFIG, "intake account %s: %s: %s", config->name, key,
-                            problem);
+    return rcpt_error_fatal(error, EX_CONFIG, "%s %.249s: %s: %s", rcpt_account_kind(config),
+                            config->name, key, problem);
 }
 
 /* Where the URL signs the message's id, no other place may name one. */

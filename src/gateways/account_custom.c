@@ -54,9 +54,8 @@ static bool make_statuses(struct rcpt_gateway_account *account,
         if (make_mapping(account, pair, &account->own_statuses[index]))
             continue;
         rcpt_error_fatal(error, EX_CONFIG,
-                         "intake account %s: custom.statuses.%.100s: \"%.100s\" is not in the "
-                         "ladder",
-                         config->name, pair->name, pair->value);
+                         "%s %.249s: custom.statuses.%.100s: \"%.100s\" is not in the ladder",
+                         rcpt_account_kind(config), config->name, pair->name, pair->value);
         rcpt_error_hint(error, "a status such as DELIVERED, a status and a flag such as "
                                "DELIVERED+COMPLAINED, or ignore");
         return false;

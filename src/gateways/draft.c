@@ -27,6 +27,7 @@ static void add_drop(struct rcpt_reading *reading, struct rcpt_gateway_drop drop
     if (reading->drops == NULL || result->drop_count == reading->drop_capacity)
         reading->drops = grow(reading->arena, reading->drops, result->drop_count,
                               &reading->drop_capacity, sizeof(drop));
+    drop.order = (uint32_t)(result->event_count + result->drop_count);
     reading->drops[result->drop_count++] = drop;
     result->drops = reading->drops;
 }
@@ -37,16 +38,33 @@ static void add_event(struct rcpt_reading *reading, const struct rcpt_gateway_ev
     if (reading->events == NULL || result->event_count == reading->event_capacity)
         reading->events = grow(reading->arena, reading->events, result->event_count,
                                &reading->event_capacity, sizeof(*event));
-    reading->events[result->event_count++] = *event;
+    reading->events[result->event_count] = *event;
+    reading->events[result->event_count].order =
+        (uint32_t)(result->event_count + result->drop_count);
+    result->event_count++;
     result->events = reading->events;
+}
+
+/* An id that cannot have a form of the account's stays as it is, and so does one that our URL
+ * signs. */
+static struct rcpt_text form_id(const struct rcpt_reading *reading, struct rcpt_text id)
+{
+    const struct rcpt_gateway_account *account = reading->account;
+    char made[RCPT_ID_FORM_BYTES];
+    for (size_t index = 0; index < account->id_form_count && reading->signed_id.size == 0; index++)
+        if (rcpt_id_form_make(account->id_forms[index], id, made))
+            id = rcpt_text_copy(reading->arena, rcpt_text_of(made));
+    return id;
 }
 
 /* A draft that is done adds nothing more. */
 static void drop_draft(struct rcpt_reading *reading, struct rcpt_draft *draft,
                        enum rcpt_gateway_drop_kind kind, const char *reason)
 {
+    struct rcpt_text id = draft->message_id.size > 0 ? draft->message_id : draft->id;
     draft->done = true;
-    add_drop(reading, (struct rcpt_gateway_drop){kind, reason, draft->status, draft->raw});
+    add_drop(reading, (struct rcpt_gateway_drop){kind, reason, draft->status, draft->raw,
+                                                 .id = form_id(reading, id)});
 }
 
 /* Counted, but no dead letter: the gateway means no receipt by it. */
@@ -283,18 +301,6 @@ static struct rcpt_text good_text(struct rcpt_text text)
     return good ? text : (struct rcpt_text){NULL, 0};
 }
 
-/* An id that cannot have a form of the account's stays as it is, and so does one that our URL
- * signs. */
-static struct rcpt_text form_id(const struct rcpt_reading *reading, struct rcpt_text id)
-{
-    const struct rcpt_gateway_account *account = reading->account;
-    char made[RCPT_ID_FORM_BYTES];
-    for (size_t index = 0; index < account->id_form_count && reading->signed_id.size == 0; index++)
-        if (rcpt_id_form_make(account->id_forms[index], id, made))
-            id = rcpt_text_copy(reading->arena, rcpt_text_of(made));
-    return id;
-}
-
 /* A range names no message, so only the fields that the core reads of a range are set. */
 static void make_range(struct rcpt_reading *reading, const struct rcpt_draft *draft,
                        const struct rcpt_mapping *mapping)
@@ -308,8 +314,10 @@ static void make_range(struct rcpt_reading *reading, const struct rcpt_draft *dr
     if (!rcpt_moment_read(draft->until, reading->gateway->time_format, &clock, reading->arena,
                           &until) ||
         !until.exact) {
-        add_drop(reading, (struct rcpt_gateway_drop){RCPT_GATEWAY_REJECTED, "invalid_range",
-                                                     draft->status, draft->raw});
+        add_drop(reading, (struct rcpt_gateway_drop){.kind = RCPT_GATEWAY_REJECTED,
+                                                     .reason = "invalid_range",
+                                                     .status = draft->status,
+                                                     .raw = draft->raw});
         return;
     }
     event.until_us = until.at_us;
@@ -365,8 +373,13 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
     if (read_count(draft->part, &event.part) && read_count(draft->parts, &event.parts))
         add_event(reading, &event);
     else
-        add_drop(reading, (struct rcpt_gateway_drop){RCPT_GATEWAY_REJECTED, "invalid_part",
-                                                     draft->status, draft->raw});
+        add_drop(reading, (struct rcpt_gateway_drop){.kind = RCPT_GATEWAY_REJECTED,
+                                                     .reason = "invalid_part",
+                                                     .status = draft->status,
+                                                     .raw = draft->raw,
+                                                     .id = event.message_id.size > 0
+                                                               ? event.message_id
+                                                               : event.gateway_message_id});
 }
 
 /* If the URL signs the id, the body must not name another. */

@@ -176,6 +176,8 @@ void rcpt_items_read(struct rcpt_reading *reading, rcpt_items_visitor *take,
     struct rcpt_source *source = &reading->source;
     struct walk walk = {.reading = reading, .take = take, .miss = miss};
     const char *items = reading->gateway->items != NULL ? reading->gateway->items : "/*";
+    if (source->request->is_item)
+        items = "/*";
     source->items[0] = source->root;
     source->level = 0;
     go(&walk, source->root, choose_path(source->root, items));

@@ -2,6 +2,7 @@
  * local times without a zone. A time whose zone is unknown stays a text (`gateway_at`) instead of
  * becoming a wrong instant. Pure; called by draft.c. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "gateway.h"
 #include "receiptd/core/timestamp.h"
@@ -52,13 +53,24 @@ static struct rcpt_text with_zone(struct rcpt_text text, struct rcpt_arena *aren
     return RCPT_TEXT_JOIN(arena, head, has_sign ? RCPT_TEXT("") : RCPT_TEXT("+"), zone);
 }
 
+/* 16 digits are microseconds and 19 nanoseconds: in another unit they were beyond the year 9999. */
+static bool read_long_epoch(struct rcpt_text text, int64_t *at_us)
+{
+    char digits[20] = "";
+    if (!rcpt_text_is_digits(text) || (text.size != 16 && text.size != 19))
+        return false;
+    memcpy(digits, text.at, 16);
+    *at_us = strtoll(digits, NULL, 10);
+    return true;
+}
+
 /* Reads every form that is recognisable by itself; any other is local time. */
 static bool read_auto(struct rcpt_text text, const struct rcpt_clock *clock,
                       struct rcpt_arena *arena, struct rcpt_moment *moment)
 {
     int64_t at_us;
     text = with_zone(text, arena);
-    if (rcpt_timestamp_parse_epoch(text.at, text.size, &at_us) ||
+    if (read_long_epoch(text, &at_us) || rcpt_timestamp_parse_epoch(text.at, text.size, &at_us) ||
         rcpt_timestamp_parse(text.at, text.size, &at_us)) {
         *moment = (struct rcpt_moment){.exact = true, .at_us = at_us};
         return true;

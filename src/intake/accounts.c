@@ -54,6 +54,22 @@ static void set_adapter(struct rcpt_intake *intake, struct intake_account *accou
     account->stats.gateway = rcpt_gateway_account_gateway(adapter);
 }
 
+/* The producer's topics are those of the start. */
+static bool check_targets(struct rcpt_intake *intake, struct rcpt_error *error)
+{
+    const struct rcpt_config *config = intake->config;
+    for (size_t i = 0; i < config->intake.accounts_count; i++) {
+        const char *topic = rcpt_config_intake_topic(config, &config->intake.accounts[i]);
+        if (intake_find_target(intake, topic) != NULL)
+            continue;
+        rcpt_error_fatal(error, EX_CONFIG, "intake account %s: topic: \"%.249s\" is new",
+                         config->intake.accounts[i].name, topic);
+        rcpt_error_hint(error, "restart: the topics of the start stay");
+        return false;
+    }
+    return true;
+}
+
 /* All adapters are made before one is taken: a reload that fails changes nothing. */
 bool intake_make_accounts(struct rcpt_intake *intake, struct rcpt_error *error)
 {
@@ -64,6 +80,8 @@ bool intake_make_accounts(struct rcpt_intake *intake, struct rcpt_error *error)
         rcpt_error_hint(error, "each gateway needs one: name, gateway, org_id, secrets");
         return false;
     }
+    if (!check_targets(intake, error))
+        return false;
     struct rcpt_gateway_account **adapters = rcpt_calloc(count, sizeof(*adapters));
     struct intake_account **accounts = rcpt_calloc(count, sizeof(struct intake_account *));
     while (made < count && (adapters[made] = rcpt_gateway_account_new(
@@ -74,6 +92,8 @@ bool intake_make_accounts(struct rcpt_intake *intake, struct rcpt_error *error)
     for (size_t i = 0; i < count && made == count; i++) {
         accounts[i] = take_account(intake, rcpt_gateway_account_name(adapters[i]));
         set_adapter(intake, accounts[i], adapters[i], config->intake.accounts[i].max_age_ms);
+        accounts[i]->target = intake_find_target(
+            intake, rcpt_config_intake_topic(config, &config->intake.accounts[i]));
     }
     free(adapters);
     if (made < count) {

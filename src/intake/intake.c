@@ -42,24 +42,27 @@ static const char *kafka_trouble(const struct rcpt_intake *intake)
 
 /* The order is that of the start: without partitions no record has a target, without the database
  * no alias is found, and a stalled Kafka would only fill the memory. */
-const char *intake_obstacle(const struct rcpt_intake *intake)
+const char *intake_obstacle(const struct rcpt_intake *intake, const struct intake_target *target)
 {
-    if (rcpt_aggregate_partitions(intake->aggregate) == 0 || !intake->letters_known)
+    if (rcpt_aggregate_partitions(target->aggregate) == 0 || !intake->letters_known)
         return kafka_trouble(intake);
     if (intake->database == INTAKE_DATABASE_UNKNOWN)
         return "connecting to PostgreSQL";
     if (intake->database == INTAKE_DATABASE_DOWN &&
         intake->config->intake.alias == RCPT_ALIAS_REQUIRED)
         return "aliases cannot be looked up";
-    if (rcpt_aggregate_oldest_ms(intake->aggregate, intake_now(intake)) > stall_ms(intake))
+    if (rcpt_aggregate_oldest_ms(target->aggregate, intake_now(intake)) > stall_ms(intake))
         return "Kafka does not acknowledge";
     return NULL;
 }
 
-/* Called from every tick and callback; logs and reports changes only, also of the reason. */
+/* Called from every tick and callback; logs and reports changes only, also of the reason. Ready
+ * means that the requests of all accounts are taken. */
 void intake_update_readiness(struct rcpt_intake *intake)
 {
-    const char *reason = intake->draining ? "stopping" : intake_obstacle(intake);
+    const char *reason = intake->draining ? "stopping" : NULL;
+    for (size_t i = 0; i < intake->target_count && reason == NULL; i++)
+        reason = intake_obstacle(intake, &intake->targets[i]);
     if (reason == NULL && !intake->kafka_healthy) /* requests are taken: it may be back in time */
         reason = kafka_trouble(intake);
     const char *text = reason != NULL ? reason : "";
@@ -180,7 +183,7 @@ static void free_intake(struct rcpt_intake *intake)
         free(intake->proxies[i]);
     intake_free_spares(intake);
     intake_free_certificates(intake);
-    rcpt_aggregate_free(intake->aggregate);
+    intake_free_targets(intake);
     rcpt_replay_memory_free(intake->replay);
     rcpt_alias_cache_free(intake->aliases);
     rcpt_pg_encoder_free(intake->encoder);
@@ -261,8 +264,8 @@ void rcpt_intake_apply_config(struct rcpt_intake *intake)
 static bool is_settled(const struct rcpt_intake *intake)
 {
     return rcpt_http_stats(intake->http)->waiting_requests == 0 && !intake_is_fetching(intake) &&
-           rcpt_aggregate_is_empty(intake->aggregate) && intake->waiting == NULL &&
-           !intake->lookup.in_flight && rcpt_producer_records(intake->producer) == 0;
+           !intake_has_records(intake) && intake->waiting == NULL && !intake->lookup.in_flight &&
+           rcpt_producer_records(intake->producer) == 0;
 }
 
 /* A drain is over when every request has its answer, and every answer its client. */
@@ -316,20 +319,6 @@ static void start_handles(struct rcpt_intake *intake)
     uv_timer_start(&intake->tick, on_tick, TICK_MS, TICK_MS);
 }
 
-/* Several records of a partition may be in flight, but few: meanwhile the next record fills. */
-static void make_memories(struct rcpt_intake *intake)
-{
-    const struct rcpt_config *config = intake->config;
-    struct rcpt_aggregate_settings settings = {
-        .max_events = (uint32_t)config->intake.max_events,
-        .max_bytes = config->intake.max_bytes,
-        .linger_ms = config->intake.linger_ms,
-        .max_in_flight = 4,
-    };
-    intake->aggregate = rcpt_aggregate_new(&settings);
-    intake->replay = rcpt_replay_memory_new(config->intake.replay_keys, uv_hrtime());
-}
-
 /* Aliases come last: a database that is away must not keep the server from listening. */
 struct rcpt_intake *rcpt_intake_start(const struct rcpt_intake_settings *settings,
                                       struct rcpt_error *error)
@@ -341,10 +330,10 @@ struct rcpt_intake *rcpt_intake_start(const struct rcpt_intake_settings *setting
     intake->certificate_mark = certificate_mark(intake);
     rcpt_arena_init(&intake->json, JSON_CHUNK_BYTES);
     intake->client = rcpt_client_new(intake->loop, NULL);
-    make_memories(intake);
+    intake->replay = rcpt_replay_memory_new(intake->config->intake.replay_keys, uv_hrtime());
     start_handles(intake);
-    if (!intake_make_accounts(intake, error) || !intake_start_producer(intake, error) ||
-        !make_http(intake, error)) {
+    if (!intake_make_targets(intake, error) || !intake_make_accounts(intake, error) ||
+        !intake_start_producer(intake, error) || !make_http(intake, error)) {
         close_all(intake);
         return NULL;
     }
@@ -370,7 +359,7 @@ const struct rcpt_gateway_stats *rcpt_intake_account_stats(const struct rcpt_int
 void rcpt_intake_totals(const struct rcpt_intake *intake, struct rcpt_intake_totals *totals)
 {
     *totals = intake->totals;
-    totals->waiting_bytes = rcpt_aggregate_bytes(intake->aggregate);
+    totals->waiting_bytes = intake_record_bytes(intake);
     totals->waiting_requests = rcpt_http_stats(intake->http)->waiting_requests;
 }
 

@@ -3,6 +3,7 @@
  * intake.c    start, readiness, drain, figures
  * request.c   a request from its arrival to its answer
  * delivery.c  its memory and its span
+ * targets.c   topics of receipts, and what waits for each
  * kafka.c     records on their way, dead letters
  * fetch.c     certificates and confirmations
  * alias.c     look-ups of gateways' ids, gathered
@@ -19,14 +20,21 @@
 #include "receiptd/postgres/arrays.h"
 #include "receiptd/postgres/connection.h"
 
-#define INTAKE_TOPIC_EVENTS     0u /* index in the producer's topics */
-#define INTAKE_TOPIC_LETTERS    1u
+#define INTAKE_TOPIC_LETTERS    0u /* index in the producer's topics; behind it the targets */
+#define INTAKE_MOST_TARGETS     (RCPT_PRODUCER_MAX_TOPICS - 1)
 #define INTAKE_ARENA_KEEP_BYTES 65536u /* of an arena in the free list */
 #define INTAKE_CERTIFICATES     16u
 #define INTAKE_FETCHES          32u /* certificates that requests wait for */
 
+/* A topic of receipts, with the records that wait for it. */
+struct intake_target {
+    char *topic;
+    struct rcpt_aggregate *aggregate;
+};
+
 struct intake_account {
     struct rcpt_gateway_account *adapter;
+    struct intake_target *target;
     const char *name;
     size_t name_size;
     uint32_t number; /* scope in the memories */
@@ -110,7 +118,8 @@ struct rcpt_intake {
     struct rcpt_http_server *http;
     struct rcpt_client *client; /* for certificates and confirmations */
     struct rcpt_producer *producer;
-    struct rcpt_aggregate *aggregate;
+    struct intake_target targets[INTAKE_MOST_TARGETS];
+    size_t target_count;
     struct rcpt_replay_memory *replay;
     struct rcpt_intake_totals totals;
     char **proxies; /* of intake.trusted_proxies */
@@ -149,8 +158,8 @@ struct rcpt_intake {
 
 /* ---- intake.c ---- */
 int64_t intake_now(const struct rcpt_intake *intake);
-/* Why the intake takes no requests; NULL: it takes them. */
-const char *intake_obstacle(const struct rcpt_intake *intake);
+/* Why no request is taken whose receipts go to this target; NULL: they are taken. */
+const char *intake_obstacle(const struct rcpt_intake *intake, const struct intake_target *target);
 void intake_update_readiness(struct rcpt_intake *intake);
 
 /* ---- accounts.c ---- */
@@ -184,6 +193,15 @@ void delivery_end_span(struct delivery *delivery, unsigned code);
 /* After a burst the process gives its memory back. */
 void intake_trim(struct rcpt_intake *intake, int64_t now);
 void intake_free_spares(struct rcpt_intake *intake);
+
+/* ---- targets.c ---- */
+/* Makes the targets of the configuration; each lives as long as the intake. */
+RCPT_MUST_CHECK bool intake_make_targets(struct rcpt_intake *intake, struct rcpt_error *error);
+void intake_free_targets(struct rcpt_intake *intake);
+/* NULL: this topic was not among them at the start. */
+struct intake_target *intake_find_target(struct rcpt_intake *intake, const char *topic);
+size_t intake_record_bytes(const struct rcpt_intake *intake); /* open and on their way */
+bool intake_has_records(const struct rcpt_intake *intake);    /* any of these */
 
 /* ---- kafka.c ---- */
 RCPT_MUST_CHECK bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error);

@@ -15,7 +15,8 @@
 #define HIDDEN_DIGITS 7u /* from so many on a number may be a telephone's */
 
 struct outgoing {                       /* what a delivery report is about */
-    struct rcpt_aggregate_batch *batch; /* or: */
+    struct rcpt_aggregate_batch *batch; /* of this target, or: */
+    struct intake_target *target;
     struct rcpt_ticket *ticket;
 };
 
@@ -59,7 +60,7 @@ static enum rcpt_producer_sent send_record(struct rcpt_intake *intake, struct ou
         {"received_at", received_at, strlen(received_at)},
     };
     struct rcpt_producer_record record = {
-        .topic = INTAKE_TOPIC_EVENTS,
+        .topic = (size_t)(outgoing->target - intake->targets) + INTAKE_TOPIC_LETTERS + 1,
         .partition = (int32_t)batch->partition,
         .value = batch->json.bytes,
         .value_size = batch->json.size,
@@ -72,10 +73,11 @@ static enum rcpt_producer_sent send_record(struct rcpt_intake *intake, struct ou
 }
 
 /* A record that the producer refuses fails its requests at once: their gateways send again. */
-static void send_batch(struct rcpt_intake *intake, struct rcpt_aggregate_batch *batch)
+static void send_batch(struct rcpt_intake *intake, struct intake_target *target,
+                       struct rcpt_aggregate_batch *batch)
 {
     struct outgoing *outgoing = rcpt_calloc(1, sizeof(*outgoing));
-    outgoing->batch = batch;
+    *outgoing = (struct outgoing){.batch = batch, .target = target};
     if (send_record(intake, outgoing) == RCPT_PRODUCER_TAKEN) {
         /* The producer owns the bytes now; the batch keeps its size for the account of memory. */
         batch->json.bytes = NULL;
@@ -83,7 +85,7 @@ static void send_batch(struct rcpt_intake *intake, struct rcpt_aggregate_batch *
         return;
     }
     free(outgoing);
-    rcpt_aggregate_settle(intake->aggregate, batch, false);
+    rcpt_aggregate_settle(target->aggregate, batch, false);
 }
 
 /* A record waited out its time while no event of the loop came by. */
@@ -96,9 +98,14 @@ static void on_linger(uv_timer_t *timer)
 void intake_flush(struct rcpt_intake *intake)
 {
     struct rcpt_aggregate_batch *batch;
-    while ((batch = rcpt_aggregate_next(intake->aggregate, intake_now(intake))) != NULL)
-        send_batch(intake, batch);
-    if (rcpt_aggregate_lingers(intake->aggregate) && !uv_is_active((uv_handle_t *)&intake->linger))
+    bool lingers = false;
+    for (size_t i = 0; i < intake->target_count; i++) {
+        struct intake_target *target = &intake->targets[i];
+        while ((batch = rcpt_aggregate_next(target->aggregate, intake_now(intake))) != NULL)
+            send_batch(intake, target, batch);
+        lingers = lingers || rcpt_aggregate_lingers(target->aggregate);
+    }
+    if (lingers && !uv_is_active((uv_handle_t *)&intake->linger))
         uv_timer_start(&intake->linger, on_linger, (uint64_t)intake->config->intake.linger_ms + 1,
                        0);
 }
@@ -176,15 +183,15 @@ void intake_send_letter(struct delivery *delivery, const struct rcpt_gateway_dro
 /* A refusal (REJECT) repeats with every attempt, so it is logged as an error with its remedy. */
 static void on_delivered(void *context, void *tag, const struct rcpt_error *error)
 {
-    struct rcpt_intake *intake = context;
     struct outgoing *outgoing = tag;
+    (void)context;
     if (error != NULL && error->decision == RCPT_DECISION_REJECT)
         rcpt_log_error("intake",
                        "Kafka refuses a record: %s; HINT: intake.batch.max_bytes must be "
                        "below max.message.bytes of the topic",
                        error->text);
     if (outgoing->batch != NULL)
-        rcpt_aggregate_settle(intake->aggregate, outgoing->batch, error == NULL);
+        rcpt_aggregate_settle(outgoing->target->aggregate, outgoing->batch, error == NULL);
     else
         rcpt_ticket_release(outgoing->ticket, error == NULL);
     free(outgoing);
@@ -200,10 +207,11 @@ static void on_round(void *context)
 static void on_partitions(void *context, size_t topic, int32_t count)
 {
     struct rcpt_intake *intake = context;
-    if (topic == INTAKE_TOPIC_EVENTS)
-        rcpt_aggregate_set_partitions(intake->aggregate, (uint32_t)count);
-    else
+    if (topic == INTAKE_TOPIC_LETTERS)
         intake->letters_known = count > 0;
+    else
+        rcpt_aggregate_set_partitions(intake->targets[topic - INTAKE_TOPIC_LETTERS - 1].aggregate,
+                                      (uint32_t)count);
     intake_update_readiness(intake);
 }
 
@@ -218,16 +226,17 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
     intake_update_readiness(intake);
 }
 
-/* Two topics, in the order of INTAKE_TOPIC_EVENTS and INTAKE_TOPIC_LETTERS. A record may be larger
+/* The topic of dead letters, then the targets' (INTAKE_TOPIC_LETTERS). A record may be larger
  * than a batch, since one event or letter may be; twice leaves space for headers and escapes. */
 bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error)
 {
     const struct rcpt_config *config = intake->config;
-    const char *topics[] = {
-        config->intake.topic != NULL ? config->intake.topic : config->kafka.topics[0],
-        config->intake.dead_letter_topic,
-    };
-    static const char *const keys[] = {"intake.topic", "intake.dead_letter_topic"};
+    const char *topics[RCPT_PRODUCER_MAX_TOPICS] = {config->intake.dead_letter_topic};
+    const char *keys[RCPT_PRODUCER_MAX_TOPICS] = {"intake.dead_letter_topic"};
+    for (size_t i = 0; i < intake->target_count; i++) {
+        topics[INTAKE_TOPIC_LETTERS + 1 + i] = intake->targets[i].topic;
+        keys[INTAKE_TOPIC_LETTERS + 1 + i] = "intake.topic";
+    }
     struct rcpt_kafka_property *properties = host_kafka_properties(config);
     struct rcpt_producer_settings settings = {
         .loop = intake->loop,
@@ -235,7 +244,7 @@ bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error)
         .properties = properties,
         .property_count = config->kafka.properties_count,
         .topics = topics,
-        .topic_count = 2,
+        .topic_count = intake->target_count + 1,
         .topic_keys = keys,
         .compression = config->intake.compression,
         .budget_bytes = config->intake.memory_bytes,

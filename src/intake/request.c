@@ -138,8 +138,9 @@ static void emit_event(struct delivery *delivery, const struct rcpt_gateway_even
     const struct rcpt_text key = is_range ? event->recipient : id;
     struct rcpt_text json =
         rcpt_gateway_event_json(delivery->account->adapter, &out, id, &intake->json);
-    rcpt_aggregate_add(intake->aggregate, rcpt_hash_text_extended(key.at, key.size, 0), json.at,
-                       json.size, &delivery->ticket, origin, intake_now(intake));
+    rcpt_aggregate_add(delivery->account->target->aggregate,
+                       rcpt_hash_text_extended(key.at, key.size, 0), json.at, json.size,
+                       &delivery->ticket, origin, intake_now(intake));
     rcpt_arena_reset(&intake->json, INTAKE_ARENA_KEEP_BYTES);
     stats->events++;
 }
@@ -184,7 +185,7 @@ void intake_emit(struct delivery *delivery)
     delivery->events = (uint32_t)result->event_count;
     keep_answer(delivery);
     for (size_t i = 0; i < result->event_count; i++) {
-        if (rcpt_aggregate_bytes(intake->aggregate) > intake->config->intake.memory_bytes) {
+        if (intake_record_bytes(intake) > intake->config->intake.memory_bytes) {
             /* Many events can repeat one large value, so memory may run out before the request is
              * done. Then it fails as a whole. */
             rcpt_ticket_hold(&delivery->ticket);
@@ -298,7 +299,7 @@ static void route(struct delivery *delivery)
 static bool has_capacity(const struct rcpt_intake *intake, size_t more)
 {
     size_t waiting = rcpt_http_stats(intake->http)->waiting_requests * WAITING_BYTES;
-    size_t records = rcpt_aggregate_bytes(intake->aggregate);
+    size_t records = intake_record_bytes(intake);
     return waiting + records + intake->arena_bytes + more <=
            intake->config->intake.memory_bytes / 2;
 }
@@ -429,7 +430,7 @@ void intake_on_request(void *context, struct rcpt_http_request *request)
     account->stats.requests++;
     if (rcpt_http_method(request) == RCPT_HTTP_HEAD) { /* a probe of the gateway */
         turn_away(account, request, 200, 0);
-    } else if (intake_obstacle(intake) != NULL ||
+    } else if (intake_obstacle(intake, account->target) != NULL ||
                !has_capacity(intake, rcpt_http_body(request).size)) {
         account->stats.turned_away++;
         rcpt_http_give_back(request); /* it was not read, and comes again */

@@ -42,11 +42,25 @@ static void find_header(const rd_kafka_headers_t *headers, const char *name, con
     }
 }
 
-static void find_trace(const rd_kafka_message_t *from, struct rcpt_kafka_message *to)
+bool rcpt_kafka_header(const struct rcpt_kafka_message *message, size_t number,
+                       struct rcpt_kafka_header *header)
+{
+    const void *value = NULL;
+    if (message->headers == NULL ||
+        rd_kafka_header_get_all(message->headers, number, &header->name, &value, &header->size) !=
+            RD_KAFKA_RESP_ERR_NO_ERROR)
+        return false;
+    header->value = value != NULL ? value : "";
+    return true;
+}
+
+/* Other headers are read only where the owner asks for them. */
+static void find_headers(const rd_kafka_message_t *from, struct rcpt_kafka_message *to)
 {
     rd_kafka_headers_t *headers;
     if (rd_kafka_message_headers(from, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
+    to->headers = headers;
     find_header(headers, "traceparent", &to->traceparent, &to->traceparent_size);
     if (to->traceparent != NULL)
         find_header(headers, "tracestate", &to->tracestate, &to->tracestate_size);
@@ -66,7 +80,7 @@ static void deliver(struct rcpt_kafka *kafka, struct partition *partition,
         .value = from->payload,
         .value_size = from->len,
     };
-    find_trace(from, &to);
+    find_headers(from, &to);
     partition->next = from->offset + 1;
     partition->time_ms = to.timestamp_ms;
     partition->retries = 0;

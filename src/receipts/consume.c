@@ -7,6 +7,8 @@
 
 #include "internal.h"
 
+#define MOST_HEADERS 64u /* of a record, that templates of a topic may read */
+
 /* A partition's tag is its slot, so that a record needs no lookup by name. The slot is kept plus 1,
  * since a tag of NULL means none. */
 static void *tag_of(uint32_t slot)
@@ -29,6 +31,24 @@ static bool wants(void *context, const char *topic, int32_t partition, void *tag
                  rcpt_engine_wants(receipts->engine, slot_of(tag));
     receipts->consuming.starved |= !takes;
     return takes;
+}
+
+/* The form of a record that is not in ours; its headers may say more of it. */
+static const struct rcpt_record_form *form_of(const struct receipts *receipts,
+                                              const struct rcpt_kafka_message *message,
+                                              const struct rcpt_record_input *input)
+{
+    struct rcpt_gateway_header headers[MOST_HEADERS];
+    struct rcpt_kafka_header header;
+    struct rcpt_gateway_beside beside = {.headers = headers,
+                                         .scanners = receipts->context->config->scanners};
+    if (!rcpt_gateway_topics_has(receipts->topics, message->topic))
+        return NULL;
+    while (beside.header_count < MOST_HEADERS &&
+           rcpt_kafka_header(message, beside.header_count, &header))
+        headers[beside.header_count++] =
+            (struct rcpt_gateway_header){rcpt_text_of(header.name), {header.value, header.size}};
+    return rcpt_gateway_topics_form(receipts->topics, input, &beside);
 }
 
 /* Asked first, since most records after a rewind are known already and need no decoding. */
@@ -56,6 +76,7 @@ static void on_message(void *context, void *tag, const struct rcpt_kafka_message
         input.tracestate = message->tracestate;
         input.tracestate_size = message->tracestate_size;
     }
+    input.form = form_of(receipts, message, &input);
     struct rcpt_record *record = rcpt_record_decode(receipts->decoder, &input);
     record->received_ns = received_ns;
     record->decoded_ns = trace_now(receipts->context);
@@ -305,10 +326,25 @@ static void on_closed(void *context)
     host_check_drain(receipts->context);
 }
 
+/* Records that are decoded already keep their form. */
+bool consume_read_topics(struct receipts *receipts, struct rcpt_error *error)
+{
+    const struct rcpt_config *config = receipts->context->config;
+    struct rcpt_gateway_topics *topics = rcpt_gateway_topics_new(
+        config->kafka.accounts, config->kafka.accounts_count, config->ladder, error);
+    if (topics == NULL)
+        return false;
+    rcpt_gateway_topics_free(receipts->topics);
+    receipts->topics = topics;
+    return true;
+}
+
 /* False with the error where librdkafka refuses the configuration. */
 bool consume_start(struct receipts *receipts, struct rcpt_error *error)
 {
     const struct rcpt_config *config = receipts->context->config;
+    if (!consume_read_topics(receipts, error))
+        return false;
     struct rcpt_kafka_property *properties = host_kafka_properties(config);
     struct rcpt_kafka_settings settings = {
         .loop = receipts->context->loop,

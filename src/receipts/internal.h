@@ -5,6 +5,7 @@
 #include "receiptd/receipts/receipts.h"
 
 #include "receiptd/core/assignment.h"
+#include "receiptd/gateways/topics.h"
 #include "receiptd/host/places.h"
 #include "receiptd/kafka/consumer.h"
 #include "receiptd/postgres/ask.h"
@@ -44,8 +45,9 @@ struct receipts {
     struct host_context *context;
     struct rcpt_engine *engine;
     struct rcpt_decoder *decoder;
-    uint32_t odd_channels_logged; /* of the decoder's */
-    struct rcpt_kafka *kafka;     /* NULL: not started, or closed */
+    struct rcpt_gateway_topics *topics; /* whose records are not in our form */
+    uint32_t odd_channels_logged;       /* of the decoder's */
+    struct rcpt_kafka *kafka;           /* NULL: not started, or closed */
     struct rcpt_asker control;
     struct host_places *places;                      /* of all partitions of its topics */
     const struct control_listener *control_listener; /* NULL: none */
@@ -70,6 +72,8 @@ struct receipts {
 
 /* ---- consume.c ---- */
 RCPT_MUST_CHECK bool consume_start(struct receipts *receipts, struct rcpt_error *error);
+/* Makes the accounts of the present configuration. False: those before stay. */
+RCPT_MUST_CHECK bool consume_read_topics(struct receipts *receipts, struct rcpt_error *error);
 void consume_apply_config(struct receipts *receipts);
 /* Ports of the assignment machine. */
 void consume_query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *rows);

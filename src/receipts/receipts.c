@@ -239,8 +239,11 @@ bool receipts_consume(struct receipts *receipts, struct rcpt_error *error)
 void receipts_apply_config(struct receipts *receipts, unsigned connections)
 {
     const struct host_context *context = receipts->context;
+    struct rcpt_error error;
     set_limits(receipts);
     rcpt_decoder_set_machines(receipts->decoder, &context->config->machine);
+    if (!consume_read_topics(receipts, &error)) /* a zone's file has gone since the check */
+        rcpt_log_failure(RCPT_LOG_ERROR, "receipts", &error, "the topics' forms stay as they were");
     lanes_apply_config(receipts->lanes);
     rcpt_pg_set_dsn(receipts->control.pg, context->config->postgres.dsn);
     if (receipts->kafka != NULL) {
@@ -296,6 +299,7 @@ void receipts_free(struct receipts *receipts)
     rcpt_assignment_free(receipts->assignment);
     rcpt_engine_free(receipts->engine);
     rcpt_decoder_free(receipts->decoder);
+    rcpt_gateway_topics_free(receipts->topics);
     host_places_free(receipts->places);
     lanes_free(receipts->lanes);
     parking_free(receipts->parking);

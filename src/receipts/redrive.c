@@ -123,10 +123,12 @@ static void leave(const struct redriver *redriver, const struct redrive_key *key
 }
 
 /* The letter of one event holds that event's text alone: an array or an envelope in it was no event
- * in its record either. */
+ * in its record either. An adapter makes its own text of it. */
 static bool is_one_event(const struct rcpt_record *record)
 {
     static const char blanks[] = " \t\r\n";
+    if (record->is_formed)
+        return record->event_count + record->ignored_count == 1;
     const char *value = record->value;
     size_t begin = 0, end = record->value_size;
     while (begin < end && memchr(blanks, value[begin], 4) != NULL)
@@ -144,7 +146,7 @@ static void leave_record(const struct redriver *redriver, const struct redrive_k
 {
     if (record->reject_count > 0)
         leave(redriver, key, rcpt_reject_name(record->rejects[0].reason),
-              record->rejects[0].detail);
+              rcpt_record_detail(record, &record->rejects[0]));
     else
         leave(redriver, key, rcpt_reject_name(RCPT_REJECT_NOT_AN_EVENT),
               "the payload is not one event");
@@ -157,7 +159,8 @@ static struct rcpt_record *decode(const struct redriver *redriver, const struct 
 {
     size_t size = 0;
     void *payload = rcpt_session_rows_bytes(rows, row, "payload", &size);
-    const struct rcpt_record_input input = {
+    bool is_item = rcpt_session_rows_int(rows, row, "index") >= 0;
+    struct rcpt_record_input input = {
         .topic = rcpt_session_rows_text(rows, row, "topic"),
         .partition = (int32_t)rcpt_session_rows_int(rows, row, "partition"),
         .offset = rcpt_session_rows_int(rows, row, "offset"),
@@ -165,10 +168,12 @@ static struct rcpt_record *decode(const struct redriver *redriver, const struct 
         .value = payload,
         .value_size = size,
     };
+    const struct rcpt_gateway_beside beside = {.is_item = is_item};
+    if (rcpt_gateway_topics_has(redriver->settings->topics, input.topic))
+        input.form = rcpt_gateway_topics_form(redriver->settings->topics, &input, &beside);
     struct rcpt_record *record = rcpt_record_decode(redriver->decoder, &input);
     free(payload);
-    bool whole = rcpt_session_rows_int(rows, row, "index") < 0 ||
-                 rcpt_session_rows_text(rows, row, "indexes") != NULL;
+    bool whole = !is_item || rcpt_session_rows_text(rows, row, "indexes") != NULL;
     if (record->event_count + record->ignored_count > 0 && record->reject_count == 0 &&
         (whole || is_one_event(record)))
         return record;

@@ -32,6 +32,7 @@ struct redrive {
     unsigned lanes;
     struct rcpt_ladder *ladder;
     struct rcpt_machine_rules machines;
+    struct rcpt_gateway_topics *topics; /* NULL: `error` says why */
     struct redrive_key after, *chosen;
     size_t chosen_count;
     bool has_after, has_ids;
@@ -57,6 +58,7 @@ static void free_redrive(struct redrive *redrive)
     free(redrive->reason);
     free(redrive->chosen);
     free(redrive->left);
+    rcpt_gateway_topics_free(redrive->topics);
     rcpt_ladder_free(redrive->ladder);
     rcpt_machine_rules_free(&redrive->machines);
     serve_request_free(redrive->request);
@@ -186,6 +188,7 @@ static void run(struct redrive *redrive, struct rcpt_session *session)
         .session = session,
         .ladder = redrive->ladder,
         .machines = &redrive->machines,
+        .topics = redrive->topics,
         .lanes = redrive->lanes,
         .reason = redrive->reason,
         .chosen = redrive->has_ids ? redrive->chosen : NULL,
@@ -213,7 +216,8 @@ static void on_work(uv_work_t *work)
     redrive->out = rcpt_open_memory(&redrive->left, &redrive->left_size);
     rcpt_json_init(&redrive->json, redrive->out);
     rcpt_json_begin_array(&redrive->json);
-    struct rcpt_session *session = rcpt_session_open(&settings, &redrive->error);
+    struct rcpt_session *session =
+        redrive->topics != NULL ? rcpt_session_open(&settings, &redrive->error) : NULL;
     if (session != NULL)
         run(redrive, session);
     rcpt_session_close(session);
@@ -323,6 +327,8 @@ static void begin(struct redrive *redrive)
     redrive->lanes = config->lanes;
     redrive->ladder = rcpt_ladder_copy(config->ladder);
     rcpt_machine_rules_copy(&config->machine, &redrive->machines);
+    redrive->topics = rcpt_gateway_topics_new(config->kafka.accounts, config->kafka.accounts_count,
+                                              redrive->ladder, &redrive->error);
     redrive->work.data = redrive;
     serve->redrives++;
     uint64_t *place = place_of(serve, 0);

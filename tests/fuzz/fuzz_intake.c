@@ -1,7 +1,7 @@
 /* Requests from any bytes through every adapter. The first byte chooses the gateway, the second one
  * the kind of request and whether it is verified; up to the first NUL byte it is the query, the
  * rest is the body. Everything of the result is touched, and what goes to the topic must be a
- * record that the core takes.
+ * record that the core takes. The body is read once more as a record of a topic with that form.
  *
  *   make fuzz && build/fuzz/tests/fuzz/fuzz_intake CORPUS
  */
@@ -12,6 +12,7 @@
 #include "receiptd/base/document.h"
 #include "receiptd/core/record.h"
 #include "receiptd/gateways/adapter.h"
+#include "receiptd/gateways/topics.h"
 
 #define MAX_GATEWAYS 64u
 
@@ -20,6 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct rcpt_ladder *ladder;
 static struct rcpt_decoder *decoder;
 static struct rcpt_gateway_account *accounts[MAX_GATEWAYS + 1][2];
+static struct rcpt_gateway_topics *topics[MAX_GATEWAYS + 1];
 static size_t account_count;
 
 static struct rcpt_gateway_account *make_account(const char *gateway, bool verified)
@@ -51,6 +53,10 @@ static struct rcpt_gateway_account *make_account(const char *gateway, bool verif
     struct rcpt_error error;
     struct rcpt_gateway_account *account = rcpt_gateway_account_new(&config, ladder, &error);
     RCPT_ASSERT(account != NULL);
+    config.is_topic = true;
+    if (!verified)
+        topics[account_count] = rcpt_gateway_topics_new(&config, 1, ladder, &error);
+    RCPT_ASSERT(topics[account_count] != NULL || verified);
     free(copy);
     return account;
 }
@@ -58,16 +64,16 @@ static struct rcpt_gateway_account *make_account(const char *gateway, bool verif
 static void make_accounts(void)
 {
     struct rcpt_error error;
-    const char *const *names = rcpt_gateway_list(&account_count);
-    RCPT_ASSERT(account_count <= MAX_GATEWAYS);
+    size_t count;
+    const char *const *names = rcpt_gateway_list(&count);
+    RCPT_ASSERT(count <= MAX_GATEWAYS);
     ladder = rcpt_ladder_new(rcpt_ladder_default_definition(), &error);
     RCPT_ASSERT(ladder != NULL);
     decoder = rcpt_decoder_new(ladder, 1);
-    for (size_t index = 0; index <= account_count; index++)
+    for (; account_count <= count; account_count++)
         for (int verified = 0; verified < 2; verified++)
-            accounts[index][verified] =
-                make_account(index < account_count ? names[index] : "custom", verified);
-    account_count++;
+            accounts[account_count][verified] =
+                make_account(account_count < count ? names[account_count] : "custom", verified);
 }
 
 static const char *no_certificate(void *context, const char *url)
@@ -149,6 +155,31 @@ static void run(const struct rcpt_gateway_account *account, unsigned kind, const
     rcpt_arena_fini(&arena);
 }
 
+/* Events and letters of a record lie inside of it, each at a place of its own. */
+static void run_record(struct rcpt_gateway_topics *own, unsigned kind, const char *bytes,
+                       size_t size)
+{
+    const struct rcpt_gateway_header header = {{"ce_specversion", 14}, {"1.0", 3}};
+    const struct rcpt_gateway_beside beside = {&header, (kind & 1) != 0, NULL, (kind & 2) != 0};
+    struct rcpt_record_input input = {
+        .topic = "a", .timestamp_ms = 1, .value = bytes, .value_size = size};
+    input.form = rcpt_gateway_topics_form(own, &input, &beside);
+    struct rcpt_record *record = rcpt_record_decode(decoder, &input);
+    for (uint32_t at = 0; at < record->event_count; at++) {
+        const struct rcpt_event *event = &record->events[at];
+        RCPT_ASSERT(event->payload + event->payload_size <= record->value_size);
+        RCPT_ASSERT(at == 0 || event->index > record->events[at - 1].index);
+    }
+    for (uint32_t at = 0; at < record->reject_count; at++) {
+        const struct rcpt_reject *reject = &record->rejects[at];
+        RCPT_ASSERT(rcpt_record_detail(record, reject)[0] != '\0');
+        RCPT_ASSERT(reject->index >= 0 || record->reject_count == 1);
+        RCPT_ASSERT(reject->receipts > 1 ||
+                    reject->payload + reject->payload_size <= record->value_size);
+    }
+    rcpt_record_free(record);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2)
@@ -158,6 +189,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *bytes = rcpt_malloc(size - 1); /* of its own, so that reading past its end is seen */
     memcpy(bytes, data + 2, size - 2);
     run(accounts[data[0] % account_count][data[1] >> 7], data[1], bytes, size - 2);
+    const char *end = memchr(bytes, '\0', size - 2);
+    size_t begin = end != NULL ? (size_t)(end - bytes) + 1 : 0;
+    run_record(topics[data[0] % account_count], data[1], bytes + begin, size - 2 - begin);
     free(bytes);
     return 0;
 }

@@ -43,9 +43,10 @@ static const struct mistake key_mistakes[] = {
 /* Lists, maps and what stands in them. */
 static const struct mistake list_mistakes[] = {
     {"kafka: {brokers: b, topics: [\"${TEST_CONFIG_UNSET}\"]}\npostgres: {dsn: x}\n",
-     "t.yaml:1:30: kafka.topics: environment variable TEST_CONFIG_UNSET is not set", NULL},
+     "t.yaml:1:30: kafka.topics[0].name: environment variable TEST_CONFIG_UNSET is not set", NULL},
     {"kafka: {brokers: b, topics: [..]}\npostgres: {dsn: x}\n",
-     "t.yaml:1:30: kafka.topics: \"..\" is not a topic name: 1 to 249 letters, digits, dots, "
+     "t.yaml:1:30: kafka.topics[0].name: \"..\" is not a topic name: 1 to 249 letters, digits, "
+     "dots, "
      "dashes "
      "and underscores",
      NULL},
@@ -128,20 +129,39 @@ static const struct mistake value_mistakes[] = {
     {"kafka:\n  brokers: \"\"\n  topics: [t]\npostgres: {dsn: x}\n",
      "t.yaml:2:12: kafka.brokers: is empty", NULL},
     {"kafka:\n  brokers: b\n  topics: dlr\npostgres: {dsn: x}\n",
-     "t.yaml:3:11: kafka.topics: expected a list of topic names such as [dlr-events], found a "
-     "single "
-     "value",
-     NULL},
+     "t.yaml:3:11: kafka.topics: expected a list of mappings or names, found a single value", NULL},
     {"kafka:\n  brokers: b\n  topics: []\npostgres: {dsn: x}\n",
      "t.yaml:3:11: kafka.topics: must have 1 to 100 entries, has 0", NULL},
     {"kafka:\n  brokers: b\n  topics: [a, b, a]\npostgres: {dsn: x}\n",
-     "t.yaml:3:18: kafka.topics: \"a\" is named twice", NULL},
+     "t.yaml:3:11: kafka.topics: \"a\" is named twice", "a topic has one form"},
+    {"kafka:\n  brokers: b\n  topics: [{name: a, secrets: [s]}]\npostgres: {dsn: x}\n",
+     "t.yaml:3:22: kafka.topics[0].secrets: unknown key",
+     "that is a key of intake.accounts, about requests; who may write to a topic is decided by "
+     "Kafka (ACLs)"},
+    {"kafka:\n  brokers: b\n  topics: [{name: a, org_id: o}]\npostgres: {dsn: x}\n",
+     "t.yaml:3:11: kafka.topics: \"a\" has keys that a native topic does not read",
+     "name the form of its records: gateway: custom, or an adapter of docs/gateways.md"},
+    {"kafka:\n  brokers: b\n  topics: [{name: a, gateway: twillio}]\npostgres: {dsn: x}\n",
+     "t.yaml:3:11: topic a: gateway: there is no adapter \"twillio\"",
+     "did you mean \"twilio\"? docs/gateways.md lists them; others: custom"},
+    {"kafka:\n  brokers: b\n  topics: [{name: a, gateway: custom}]\npostgres: {dsn: x}\n",
+     "t.yaml:3:11: topic a: custom: needs id (or message_id) and status", NULL},
+    {"kafka:\n  brokers: b\n  topics: [{name: a, gateway: custom, custom: {id: i, status: s, "
+     "statuses: {x: DELIVERD}}}]\npostgres: {dsn: x}\n",
+     "t.yaml:3:11: topic a: custom.statuses.x: \"DELIVERD\" is not in the ladder",
+     "a status such as DELIVERED, a status and a flag such as DELIVERED+COMPLAINED, or ignore"},
+    {"kafka:\n  brokers: b\n  topics: [{name: a, gateway: twilio}]\nintake: {topic: a}\n"
+     "postgres: {dsn: x}\n",
+     "t.yaml:3:11: kafka.topics: \"a\" has another form, and the intake writes native receipts to "
+     "it",
+     "give the intake a native topic: intake.topic, or topic of its account"},
     {"kafka:\n  brokers: b\n  topics: [^a.*]\npostgres: {dsn: x}\n",
-     "t.yaml:3:12: kafka.topics: \"^a.*\" is not a topic name: 1 to 249 letters, digits, dots, "
+     "t.yaml:3:12: kafka.topics[0].name: \"^a.*\" is not a topic name: 1 to 249 letters, digits, "
+     "dots, "
      "dashes and underscores",
      NULL},
     {"kafka:\n  brokers: b\n  topics: [[a]]\npostgres: {dsn: x}\n",
-     "t.yaml:3:12: kafka.topics: every entry must be the name of a topic", NULL},
+     "t.yaml:3:12: kafka.topics[0]: must be a mapping with name", NULL},
     {"kafka:\n  brokers: b\n  topics: [t]\n  properties:\n    a.b: 1\n    a.b: 2\npostgres: {dsn: "
      "x}\n",
      "t.yaml:6:5: kafka.properties: \"a.b\" is given twice", "it stands at line 5 too"},

@@ -384,11 +384,11 @@ static void a_secret_is_not_shown_by_its_errors(void **state)
     setenv("TEST_CONFIG_SECRET", "hunter2", 1);
     expect_error(SMALLEST "lanes: ${TEST_CONFIG_SECRET}\n",
                  "t.yaml:3:8: lanes: \"${TEST_CONFIG_SECRET}\" is not a whole number", NULL);
-    expect_error(
-        "kafka: {brokers: b, topics: [\"${TEST_CONFIG_SECRET}/\"]}\npostgres: {dsn: x}\n",
-        "t.yaml:1:30: kafka.topics: \"${TEST_CONFIG_SECRET}/\" is not a topic name: 1 to 249 "
-        "letters, digits, dots, dashes and underscores",
-        NULL);
+    expect_error("kafka: {brokers: b, topics: [\"${TEST_CONFIG_SECRET}/\"]}\npostgres: {dsn: x}\n",
+                 "t.yaml:1:30: kafka.topics[0].name: \"${TEST_CONFIG_SECRET}/\" is not a topic "
+                 "name: 1 to 249 "
+                 "letters, digits, dots, dashes and underscores",
+                 NULL);
 }
 
 static void a_file_value_is_plain_text_where_no_secret_is_meant(void **state)

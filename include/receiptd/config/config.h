@@ -120,8 +120,10 @@ struct rcpt_config {
     struct rcpt_fold_config *folds; /* folds */
     size_t folds_count;
     struct {
-        char *brokers; /* kafka.brokers */
-        char **topics; /* kafka.topics */
+        char *brokers;                                /* kafka.brokers */
+        struct rcpt_gateway_account_config *accounts; /* kafka.topics */
+        size_t accounts_count;
+        char **topics; /* their names */
         unsigned topics_count;
         char *group;                         /* kafka.group */
         char *instance_id;                   /* kafka.instance_id, NULL: dynamic member */
@@ -364,6 +366,10 @@ struct rcpt_config_changes { /* paths of keys whose values differ, in the order 
     unsigned applied_count, needs_restart_count;
 };
 
+/* The topic to which the intake writes an account's receipts. NULL account: those of accounts that
+ * name none. NULL: there is no such topic. */
+const char *rcpt_config_intake_topic(const struct rcpt_config *config,
+                                     const struct rcpt_gateway_account_config *account);
 /* The value of a property of Kafka; NULL: not set. */
 const char *rcpt_config_kafka_property(const struct rcpt_config *config, const char *name);
 /* Exchanges the values of all keys that differ and may change while running; `config` then holds

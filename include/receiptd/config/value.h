@@ -12,8 +12,8 @@ enum rcpt_config_type {
     RCPT_CONFIG_TEXT,       /* char *; range: bytes */
     RCPT_CONFIG_IDENTIFIER, /* char *; an SQL name of letters, digits and _ */
     RCPT_CONFIG_TREE,       /* char *: JSON of a list with a grammar of its own; range: how many */
+    RCPT_CONFIG_TOPIC,      /* char *; the name of a Kafka topic */
     RCPT_CONFIG_TABLE,      /* char *; two identifiers: schema.table */
-    RCPT_CONFIG_TOPICS,     /* char **; distinct names of Kafka topics; range: how many */
     RCPT_CONFIG_LIST,       /* char **; texts; range: how many */
     RCPT_CONFIG_INTEGER,
     RCPT_CONFIG_SIZE,     /* bytes; written with a unit */

@@ -135,8 +135,10 @@ struct rcpt_reject {
      * their texts. `indexes` is then the offset of their indexes in the record's value: "{99,100}"
      * with a NUL. */
     uint32_t receipts, indexes;
-    /* what exactly is wrong, without the id or any other value that may be personal */
+    uint64_t hash; /* of its message, where an adapter knows it: leads to the lane; 0: unknown */
+    /* what exactly is wrong, without the id or any other value that may be personal … */
     char detail[120];
+    uint32_t long_detail; /* … an adapter's text: its offset in the record's value; 0: `detail` */
 };
 
 struct rcpt_record {
@@ -146,6 +148,8 @@ struct rcpt_record {
     uint32_t refs;   /* lanes that hold it */
     bool unreadable; /* of the input */
     bool has_keys;   /* rcpt_record_event_key */
+    bool is_formed;  /* of an input with a form: `crc` is that of the value as it came */
+    uint32_t crc;
     int64_t offset;
     int64_t timestamp_ms;             /* Kafka's, bounded; 0: none; default of `at` */
     const char *traceparent;          /* "" if none or malformed */
@@ -171,6 +175,24 @@ struct rcpt_record {
     const uint32_t *lane_rejects;
 };
 
+/* The form that an adapter gives to a value which is not ours (gateways/topics.h). `text` begins
+ * with `json_size` bytes of JSON: an array of events as records hold them. Behind it lie payloads
+ * and details of the refusals. */
+struct rcpt_record_refusal {
+    enum rcpt_reject_reason reason;
+    int32_t index; /* in the record; -1: the whole record, and the only refusal */
+    uint32_t payload, payload_size, full_size;
+    uint64_t hash;   /* as of struct rcpt_reject */
+    uint32_t detail; /* offset in the text, with a NUL at its end */
+};
+struct rcpt_record_form {
+    const char *text;
+    size_t text_size, json_size;
+    const uint32_t *indexes; /* in the record, of the array's elements */
+    const struct rcpt_record_refusal *refusals;
+    size_t refusal_count;
+};
+
 struct rcpt_record_input {
     const char *topic;
     int32_t partition;
@@ -185,6 +207,7 @@ struct rcpt_record_input {
     size_t traceparent_size;
     const char *tracestate; /* NULL: none, or of no interest; checked for form */
     size_t tracestate_size;
+    const struct rcpt_record_form *form; /* NULL: the value is ours */
 };
 
 /* Bounds Kafka's timestamp of a record to the years 1970 to 9999, which PostgreSQL and the figures
@@ -242,6 +265,12 @@ const char *rcpt_decoder_odd_channel(const struct rcpt_decoder *decoder, uint32_
 struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
                                        const struct rcpt_record_input *input);
 void rcpt_record_free(struct rcpt_record *record);
+/* The detail of one of its rejects. */
+static inline const char *rcpt_record_detail(const struct rcpt_record *record,
+                                             const struct rcpt_reject *reject)
+{
+    return reject->long_detail > 0 ? record->value + reject->long_detail : reject->detail;
+}
 /* Hash of an event's id (without one: of its time) and of the status and flags that it names,
  * before any policy. Copies of one event of a message have the same key. 0: no rule needs it
  * (rcpt_decoder_set_rules). */

@@ -84,10 +84,15 @@ struct rcpt_gateway_custom {
     char *answer_type, *answer;
 };
 
-/* An entry of intake.accounts, as the configuration holds it. */
+#define RCPT_GATEWAY_NATIVE "native" /* of a topic whose records are in our own form */
+
+/* An entry of intake.accounts or kafka.topics, as the configuration holds it. Keys about requests
+ * are not among those of a topic. */
 struct rcpt_gateway_account_config {
-    char *name;    /* /dlr/NAME */
-    char *gateway; /* an adapter's name, or "custom" */
+    char *name;    /* /dlr/NAME, or the topic */
+    char *gateway; /* an adapter's name, "custom", or RCPT_GATEWAY_NATIVE for a topic */
+    char *account; /* of a topic: its name in receipts; NULL: that of the topic */
+    char *topic;   /* of the intake's receipts; NULL: intake.topic */
     char *org_id;
     enum rcpt_gateway_verify verify;
     enum rcpt_gateway_auth auth;
@@ -111,7 +116,8 @@ struct rcpt_gateway_account_config {
     char *channel;   /* instead of the adapter's */
     char *time_zone; /* "+05:30" or "Europe/Berlin": zone of times that carry none */
     struct rcpt_gateway_custom custom;
-    bool ranges; /* inbox.columns.recipient is set; no key of the account */
+    bool ranges;   /* inbox.columns.recipient is set; no key of the account */
+    bool is_topic; /* an entry of kafka.topics; no key either */
 };
 
 struct rcpt_gateway_account;
@@ -143,6 +149,7 @@ struct rcpt_gateway_request {
     const struct rcpt_gateway_header *headers;
     size_t header_count;
     struct rcpt_text body;   /* as signed: no longer chunked or zipped */
+    bool is_item;            /* the body is an item alone, or an array of items */
     struct rcpt_text source; /* address of the sender as text, without port */
     int64_t received_us;     /* since 1970 UTC */
     /* PEM of the certificate that a gateway names by URL, if the caller has it by now; terminated.
@@ -191,6 +198,7 @@ struct rcpt_gateway_event {
     struct rcpt_text flags[RCPT_GATEWAY_MAX_FLAGS]; /* names in the ladder */
     unsigned flag_count;
     unsigned part, parts; /* which, from 1, of how many; 0: unknown */
+    uint32_t order;       /* its place among the events and drops of the request, from 0 */
 };
 
 enum rcpt_gateway_drop_kind {
@@ -206,6 +214,8 @@ struct rcpt_gateway_drop {
     const char *reason;      /* static: "invalid_json", "missing_id", "unknown_status", … */
     struct rcpt_text status; /* the gateway's word, where there is one */
     struct rcpt_text raw;    /* the bytes; may hold personal data */
+    struct rcpt_text id;     /* of the message, as an event would have it; may be empty */
+    uint32_t order;          /* as of events */
 };
 
 struct rcpt_gateway_answer {

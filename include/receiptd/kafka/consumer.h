@@ -41,7 +41,17 @@ struct rcpt_kafka_message { /* borrowed for the call; copy what is needed */
     size_t traceparent_size;
     const char *tracestate; /* likewise */
     size_t tracestate_size;
+    const void *headers; /* rcpt_kafka_header; NULL: none */
 };
+
+struct rcpt_kafka_header {
+    const char *name;
+    const char *value; /* not terminated */
+    size_t size;
+};
+/* A header by its number, from 0; false: there are no more. One without a value is empty. */
+bool rcpt_kafka_header(const struct rcpt_kafka_message *message, size_t number,
+                       struct rcpt_kafka_header *header);
 
 struct rcpt_kafka_credentials { /* of SASL; NULL: not set */
     const char *username, *password;

@@ -9,7 +9,7 @@
 
 #include "receiptd/kafka/consumer.h"
 
-#define RCPT_PRODUCER_MAX_TOPICS 8u
+#define RCPT_PRODUCER_MAX_TOPICS 32u
 
 struct rcpt_producer;
 

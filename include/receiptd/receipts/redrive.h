@@ -5,6 +5,7 @@
 
 #include "receiptd/core/ladder.h"
 #include "receiptd/core/machine.h"
+#include "receiptd/gateways/topics.h"
 #include "receiptd/postgres/session.h"
 
 #define REDRIVE_MOST_TOPIC 249u /* Kafka's limit */
@@ -23,6 +24,7 @@ struct redrive_settings {
     struct rcpt_session *session;
     const struct rcpt_ladder *ladder;
     const struct rcpt_machine_rules *machines;
+    struct rcpt_gateway_topics *topics; /* whose letters are not in our form; NULL: none */
     unsigned lanes;
     const char *reason;               /* letters with this reason; NULL: with any */
     const struct redrive_key *chosen; /* these letters, whatever their reason; NULL: all */

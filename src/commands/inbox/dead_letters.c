@@ -85,13 +85,18 @@ static int move(const struct command_call *call, enum command_format format, int
     int exit_code;
     if (!command_open(&context, call, false, &exit_code))
         return exit_code;
+    const struct rcpt_config *config = context.config;
+    struct rcpt_gateway_topics *topics = rcpt_gateway_topics_new(
+        config->kafka.accounts, config->kafka.accounts_count, config->ladder, &context.error);
     const struct redrive_settings settings = {.session = context.session,
-                                              .ladder = context.config->ladder,
-                                              .machines = &context.config->machine,
-                                              .lanes = context.config->lanes,
+                                              .ladder = config->ladder,
+                                              .machines = &config->machine,
+                                              .topics = topics,
+                                              .lanes = config->lanes,
                                               .reason = command_option(call, "reason"),
                                               .limit = limit};
-    bool good = redrive_letters(&settings, &counts, &context.error);
+    bool good = topics != NULL && redrive_letters(&settings, &counts, &context.error);
+    rcpt_gateway_topics_free(topics);
     print_counts(&counts, format);
     exit_code = good ? command_printed(EX_OK) : command_fail(&context.error);
     command_close(&context);

@@ -7,15 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "receiptd/base/buffer.h"
 #include "receiptd/postgres/array_text.h"
 #include "receiptd/postgres/sql.h"
 
+/* Payload and detail are one text: a webhook in a topic has the gateway's id, and only the detail
+ * names the account that the id is of. */
 static bool names_one(struct erase_names *names, const struct rcpt_session_rows *page, size_t row)
 {
+    const char *detail = rcpt_session_rows_text(page, row, "detail");
+    struct rcpt_buffer text = {NULL, 0, 0};
     size_t size = 0;
     char *payload = rcpt_session_rows_bytes(page, row, "payload", &size);
-    bool named = (payload != NULL && erase_names_any(names, (struct rcpt_text){payload, size})) ||
-                 erase_names_any(names, rcpt_text_of(rcpt_session_rows_text(page, row, "detail")));
+    if (payload != NULL)
+        rcpt_buffer_append(&text, payload, size);
+    rcpt_buffer_append_text(&text, "\n");
+    rcpt_buffer_append_text(&text, detail != NULL ? detail : "");
+    bool named = erase_names_any(names, (struct rcpt_text){text.bytes, text.size});
+    rcpt_buffer_free(&text);
     free(payload);
     return named;
 }

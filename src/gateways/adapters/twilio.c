@@ -1,6 +1,8 @@
 /* Twilio Programmable Messaging: a form with one receipt, in no kept order and without a time; a
- * carrier's date may come, to the minute and without zone. New fields appear without notice.
- * twilio.com/docs/messaging/guides/track-outbound-message-status */
+ * carrier's date may come, to the minute and without zone. New fields appear without notice. Event
+ * Streams have the same in JSON, with a time, as data of CloudEvents.
+ * twilio.com/docs/messaging/guides/track-outbound-message-status
+ * twilio.com/docs/events/event-types/messaging/outbound-message */
 #include "../gateways.h"
 
 /* The code is more precise than the word. A message that Twilio itself refused (failed) was not
@@ -36,6 +38,7 @@ static const struct rcpt_mapping statuses[] = {
     {"failed", NULL, "REJECTED", NULL},
     {"canceled", NULL, "SKIPPED", NULL},
     {"receiv*", NULL, NULL, NULL}, /* a person's message */
+    {"com.twilio.messaging.inbound*", NULL, NULL, NULL},
 };
 
 static const struct rcpt_reason reasons[] = {
@@ -55,6 +58,8 @@ static void find_channel(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     static const char *const channels[] = {"whatsapp", "messenger", "rcs"};
     struct rcpt_text to = rcpt_reading_value(reading, "To");
+    if (to.size == 0)
+        to = rcpt_reading_value(reading, "to");
     struct rcpt_text scheme = rcpt_text_part(to, 0, rcpt_text_find(to, ":"));
     for (size_t index = 0; index < RCPT_COUNT_OF(channels); index++)
         if (scheme.size < to.size && rcpt_text_is(scheme, channels[index]))
@@ -65,11 +70,11 @@ const struct rcpt_gateway rcpt_gateway_twilio = {
     .name = "twilio",
     .channel = "sms",
     .inbound = "{From}{Body,MediaUrl0}",
-    .fields = {.id = "MessageSid,SmsSid",
-               .status = "MessageStatus,SmsStatus",
-               .reason = "ErrorCode",
-               .at = "RawDlrDoneDate",
-               .event_id = "@i-twilio-idempotency-token",
+    .fields = {.id = "MessageSid,SmsSid,messageSid",
+               .status = "MessageStatus,SmsStatus,messageStatus,eventName",
+               .reason = "ErrorCode,errorCode",
+               .at = "RawDlrDoneDate,timestamp",
+               .event_id = "@i-twilio-idempotency-token,@ce_id",
                .channel = "ChannelPrefix"},
     .time_format = RCPT_GATEWAY_TIME_SHORT,
     .statuses = statuses,
