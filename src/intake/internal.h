@@ -1,6 +1,7 @@
 /* Shared by the files of the intake. Private to src/intake.
  *
- * intake.c    start, readiness, drain, figures
+ * intake.c    start, drain, figures
+ * readiness.c whether requests are taken, and why not
  * request.c   a request from its arrival to its answer
  * delivery.c  its memory and its span
  * targets.c   topics of receipts, and what waits for each
@@ -156,8 +157,12 @@ struct rcpt_intake {
     struct rcpt_arena json; /* of one event */
 };
 
-/* ---- intake.c ---- */
-int64_t intake_now(const struct rcpt_intake *intake);
+static inline int64_t intake_now(const struct rcpt_intake *intake)
+{
+    return (int64_t)uv_now(intake->loop);
+}
+
+/* ---- readiness.c ---- */
 /* Why no request is taken whose receipts go to this target; NULL: they are taken. */
 const char *intake_obstacle(const struct rcpt_intake *intake, const struct intake_target *target);
 void intake_update_readiness(struct rcpt_intake *intake);
@@ -204,12 +209,14 @@ size_t intake_record_bytes(const struct rcpt_intake *intake); /* open and on the
 bool intake_has_records(const struct rcpt_intake *intake);    /* any of these */
 
 /* ---- kafka.c ---- */
-RCPT_MUST_CHECK bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error);
+/* The callback on_closed gets the intake when the producer has ended. */
+RCPT_MUST_CHECK bool intake_start_producer(struct rcpt_intake *intake,
+                                           void (*on_closed)(void *context),
+                                           struct rcpt_error *error);
 /* Sends due records. */
 void intake_flush(struct rcpt_intake *intake);
 /* Holds the ticket until it is acknowledged. */
 void intake_send_letter(struct delivery *delivery, const struct rcpt_gateway_drop *drop);
-void intake_on_producer_closed(void *context);
 
 /* ---- fetch.c ---- */
 /* For rcpt_gateway_request; the context is the intake. */

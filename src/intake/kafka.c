@@ -228,7 +228,8 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
 
 /* The topic of dead letters, then the targets' (INTAKE_TOPIC_LETTERS). A record may be larger
  * than a batch, since one event or letter may be; twice leaves space for headers and escapes. */
-bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error)
+bool intake_start_producer(struct rcpt_intake *intake, void (*on_closed)(void *context),
+                           struct rcpt_error *error)
 {
     const struct rcpt_config *config = intake->config;
     const char *topics[RCPT_PRODUCER_MAX_TOPICS] = {config->intake.dead_letter_topic};
@@ -257,7 +258,7 @@ bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error)
                       .on_round = on_round,
                       .on_partitions = on_partitions,
                       .on_health = on_health,
-                      .on_closed = intake_on_producer_closed},
+                      .on_closed = on_closed},
     };
     intake->producer = rcpt_producer_new(&settings, error);
     free(properties);
