@@ -120,6 +120,8 @@ struct rcpt_intake {
     struct rcpt_client *client; /* for certificates and confirmations */
     struct rcpt_producer *producer;
     struct intake_target targets[INTAKE_MOST_TARGETS];
+    const char
+        *topic_keys[RCPT_PRODUCER_MAX_TOPICS]; /* of the producer's topics; it borrows them */
     size_t target_count;
     struct rcpt_replay_memory *replay;
     struct rcpt_intake_totals totals;

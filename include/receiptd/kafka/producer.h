@@ -57,7 +57,7 @@ struct rcpt_producer_settings {
     size_t property_count;
     const char *const *topics;
     size_t topic_count;
-    /* Where the configuration names each topic, for hints; static. NULL: in pipelines. */
+    /* Where the configuration names each topic, for hints; borrowed. NULL: in pipelines. */
     const char *const *topic_keys;
     const char *compression; /* none, gzip, snappy, lz4, zstd */
     size_t budget_bytes;
