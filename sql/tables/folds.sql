@@ -31,6 +31,7 @@ CREATE TABLE fold_rule (
 -- Events for folds: lanes and the reader of topics append one row for each transaction, and the publisher takes it
 -- away. Rows of transitions have orgs to gained, and columns where a rule reads any. Rows of topics have rules, keys,
 -- parts. firsts and lasts (microseconds since 1970) stand in place of `at` where a publisher has kept sums back.
+-- first_rows and last_rows stand in place of `id` there: the transitions of a message have it in their order.
 CREATE TABLE fold_event (
     id bigserial PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT now(),
@@ -40,7 +41,8 @@ CREATE TABLE fold_event (
     columns text[], -- of the inbox, each a JSON object
     links text[], -- a traceparent of each
     size integer NOT NULL DEFAULT 1000, -- entries
-    firsts bigint[], lasts bigint[]
+    firsts bigint[], lasts bigint[],
+    first_rows bigint[], last_rows bigint[]
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
