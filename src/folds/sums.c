@@ -1,8 +1,8 @@
 /* Sums of transitions, as fold_event holds them: columns of arrays, one element per entry. Writes
  * them as parameters of gather and keep.sql, reads them from rows of events.sql. Called by gather.c
  * and flush.c. */
+#include "columns.h"
 #include "internal.h"
-#include "receiptd/postgres/array_text.h"
 
 /* ---- to the database ---- */
 
@@ -97,54 +97,22 @@ enum {
     EVENT_LAST_ROWS
 };
 
-/* An array of the row. Where all elements are equal, the array holds one: the last element read
- * stands for those that follow. */
-struct column {
-    struct rcpt_array_reader reader;
-    struct rcpt_text text;
-    int64_t number;
-};
-
-/* A NULL array reads as an empty one: `text` and `number` keep their initial values for every
- * entry. */
-static struct column column_of(const struct rcpt_pg_rows *rows, size_t row, int index)
-{
-    struct column column = {.text = {NULL, 0}};
-    rcpt_array_reader_init(&column.reader, rcpt_pg_rows_text(rows, row, index));
-    return column;
-}
-
-static struct rcpt_text next_text(struct column *column, struct rcpt_arena *arena)
-{
-    struct rcpt_text text;
-    if (rcpt_array_reader_next(&column->reader, arena, &text))
-        column->text = text;
-    return column->text;
-}
-
-static int64_t next_number(struct column *column)
-{
-    int64_t number;
-    if (rcpt_array_reader_next_int(&column->reader, &number))
-        column->number = number;
-    return column->number;
-}
-
 /* Columns advance together: one element of each makes an entry. */
 int64_t folds_sums_read(struct rcpt_fold_pending *pending, struct rcpt_arena *arena,
                         const struct rcpt_pg_rows *rows, size_t row, int64_t *id)
 {
-    struct column orgs = column_of(rows, row, EVENT_ORGS),
-                  campaigns = column_of(rows, row, EVENT_CAMPAIGNS);
-    struct column old = column_of(rows, row, EVENT_OLD), new = column_of(rows, row, EVENT_NEW);
-    struct column gained = column_of(rows, row, EVENT_GAINED),
-                  counts = column_of(rows, row, EVENT_N);
-    struct column columns = column_of(rows, row, EVENT_COLUMNS),
-                  links = column_of(rows, row, EVENT_LINKS);
-    struct column firsts = column_of(rows, row, EVENT_FIRSTS),
-                  lasts = column_of(rows, row, EVENT_LASTS);
-    struct column first_rows = column_of(rows, row, EVENT_FIRST_ROWS),
-                  last_rows = column_of(rows, row, EVENT_LAST_ROWS);
+    struct folds_column orgs = column_of(rows, row, EVENT_ORGS),
+                        campaigns = column_of(rows, row, EVENT_CAMPAIGNS);
+    struct folds_column old = column_of(rows, row, EVENT_OLD),
+                        new = column_of(rows, row, EVENT_NEW);
+    struct folds_column gained = column_of(rows, row, EVENT_GAINED),
+                        counts = column_of(rows, row, EVENT_N);
+    struct folds_column columns = column_of(rows, row, EVENT_COLUMNS),
+                        links = column_of(rows, row, EVENT_LINKS);
+    struct folds_column firsts = column_of(rows, row, EVENT_FIRSTS),
+                        lasts = column_of(rows, row, EVENT_LASTS);
+    struct folds_column first_rows = column_of(rows, row, EVENT_FIRST_ROWS),
+                        last_rows = column_of(rows, row, EVENT_LAST_ROWS);
     *id = first_rows.number = last_rows.number = rcpt_pg_rows_int(rows, row, EVENT_ID);
     firsts.number = lasts.number = rcpt_pg_rows_int(rows, row, EVENT_AT);
     int64_t count = rcpt_pg_rows_int(rows, row, EVENT_SIZE);

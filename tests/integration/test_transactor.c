@@ -136,11 +136,12 @@ static void open_it(struct fixture *fixture)
 
 static void publish(struct fixture *fixture, const char *topic, int64_t mark)
 {
-    static const char value[] = "{}";
     unsigned before = fixture->answers;
-    const struct rcpt_transactor_record records[] = {{topic, "k", value, "id-1"},
-                                                     {topic, NULL, value, NULL}};
-    rcpt_transactor_publish(fixture->transactor, records, 2, mark);
+    const struct rcpt_transactor_record records[] = {
+        {topic, RCPT_TEXT("k"), RCPT_TEXT("{}"), {{"id", RCPT_TEXT("id-1")}}},
+        {topic, {NULL, 0}, RCPT_TEXT("{}"), {{NULL, {NULL, 0}}}},
+        {topic, RCPT_TEXT("gone"), {NULL, 0}, {{"a", RCPT_TEXT("1")}, {"b", RCPT_TEXT("")}}}};
+    rcpt_transactor_publish(fixture->transactor, records, 3, mark);
     AWAIT_ANSWER(fixture, before + 1);
 }
 

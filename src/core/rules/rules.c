@@ -13,9 +13,9 @@
 
 /* Results do not depend on this order. */
 static const struct rcpt_rule *const all[] = {
-    &rcpt_rule_funnel, &rcpt_rule_series,  &rcpt_rule_dimensions,
-    &rcpt_rule_dedup,  &rcpt_rule_reasons, &rcpt_rule_gateways,
-    &rcpt_rule_times,  &rcpt_rule_groups,  &rcpt_rule_folds,
+    &rcpt_rule_funnel,  &rcpt_rule_series,   &rcpt_rule_dimensions, &rcpt_rule_dedup,
+    &rcpt_rule_reasons, &rcpt_rule_gateways, &rcpt_rule_times,      &rcpt_rule_groups,
+    &rcpt_rule_folds,   &rcpt_rule_stream,
 };
 #define RULES RCPT_COUNT_OF(all)
 
@@ -94,7 +94,7 @@ bool rcpt_rules_count_funnel(const struct rcpt_rules *rules)
 static void forget(struct rcpt_rule_state *state)
 {
     const struct rcpt_rule_list empty = {0};
-    state->fold_rows = state->folds = empty;
+    state->fold_rows = state->folds = state->change_rows = state->changes = empty;
     for (size_t group = 0; group < RCPT_RULES_GROUPS; group++)
         state->group_rows[group] = state->members[group] = empty;
     rcpt_table_clear(&state->fold_table);
@@ -275,4 +275,10 @@ const struct rcpt_rules_fold *rcpt_rules_folds(const struct rcpt_rules *rules, u
 {
     *count = rules->state.folds.count;
     return rules->state.folds.items;
+}
+
+const struct rcpt_rules_change *rcpt_rules_changes(const struct rcpt_rules *rules, uint32_t *count)
+{
+    *count = rules->state.changes.count;
+    return rules->state.changes.items;
 }
