@@ -15,7 +15,7 @@ UPSERT = """INSERT INTO message_status (message_id, status, flags, status_at, ca
 EMPTY = dict.fromkeys(("status_at", "campaign_id", "org_id"))
 
 brokers, topic, dsn = sys.argv[1:]
-consumer = Consumer({"bootstrap.servers": brokers, "group.id": "message-status-follower", "auto.offset.reset": "earliest",
+consumer = Consumer({"bootstrap.servers": brokers, "group.id": "message-status-follower", "group.instance.id": "1", "auto.offset.reset": "earliest",
                      "isolation.level": "read_committed", "enable.auto.commit": False})
 consumer.subscribe([topic])
 with psycopg.connect(dsn, autocommit=True) as database:

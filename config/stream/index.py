@@ -8,7 +8,7 @@ import sys
 from confluent_kafka import Consumer
 
 brokers, topic = sys.argv[1:]
-consumer = Consumer({"bootstrap.servers": brokers, "group.id": "message-index", "auto.offset.reset": "earliest",
+consumer = Consumer({"bootstrap.servers": brokers, "group.id": "message-index", "group.instance.id": "1", "auto.offset.reset": "earliest",
                      "isolation.level": "read_committed", "enable.auto.commit": False})
 consumer.subscribe([topic])
 while True:

@@ -11,7 +11,7 @@ import sys
 from confluent_kafka import Consumer
 
 brokers, topic, directory = sys.argv[1:]
-consumer = Consumer({"bootstrap.servers": brokers, "group.id": "message-warehouse", "auto.offset.reset": "earliest",
+consumer = Consumer({"bootstrap.servers": brokers, "group.id": "message-warehouse", "group.instance.id": "1", "auto.offset.reset": "earliest",
                      "isolation.level": "read_committed", "enable.auto.commit": False})
 consumer.subscribe([topic])
 while True:
