@@ -65,7 +65,7 @@ static void put_flag_list(struct fold_text *text, const struct folds_stream_form
     fold_text_put_words(text, flags != 0 ? "]" : "[]");
 }
 
-/* Of PostgreSQL's `2026-11-28 12:00:00.5+00` RFC 3339 needs three changes. */
+/* PostgreSQL's `2026-11-28 12:00:00.5+00` in the form of RFC 3339. */
 static struct rcpt_text time_of(struct rcpt_text time, char shown[static 40])
 {
     if (time.at == NULL || time.size < 22 || time.size >= 40 || time.at[10] != ' ')

@@ -258,6 +258,15 @@ static void add_folds(struct sim_cells *cells, const struct rcpt_rules *rules)
                       list[at].messages, 0);
 }
 
+/* m-00012 and a tail that may be of digits, too. */
+static uint32_t message_number(struct rcpt_text id)
+{
+    uint32_t number = 0;
+    for (size_t at = 2; at < 7; at++)
+        number = number * 10 + (uint32_t)(id.at[at] - '0');
+    return number;
+}
+
 /* One of each message, with the flags that it has then. */
 static void add_changes(struct sim_cells *cells, const struct rcpt_rules *rules)
 {
@@ -272,7 +281,7 @@ static void add_changes(struct sim_cells *cells, const struct rcpt_rules *rules)
                                   .more = number_in(list[at].org),
                                   .status = (int16_t)list[at].old,
                                   .other = (int16_t)list[at].new,
-                                  .minute = (uint32_t)strtoul(list[at].id.at + 2, NULL, 10),
+                                  .minute = message_number(list[at].id),
                                   .gained = (uint32_t)(list[at].gained | list[at].flags << 16)},
             1, 0);
 }

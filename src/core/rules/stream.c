@@ -96,7 +96,7 @@ static void describe(struct rcpt_rule_state *state, const struct rcpt_batch_even
         change->trace = rcpt_text_of(event->record->traceparent);
 }
 
-/* Of the status, or of the receipt that brought the flag. */
+/* The time of the status, or of the receipt that brought the flag. */
 static int64_t time_of(const struct rcpt_rule_row *row, const struct rcpt_batch_event *event,
                        struct rcpt_text status_at)
 {
