@@ -2,9 +2,9 @@
 -- them, as one row of the stream with the columns $3 text[] of the inbox. Returns rows, last (the largest id).
 --
 -- FOR SHARE waits for transitions in flight, and later ones wait for it. The id of the row is taken behind the last
--- lock. So it is larger than those of all transitions that the images hold, and smaller than those of all later ones:
--- in the stream an image is never older than the record before it. A watermark without locks would need the ids of
--- all transactions in flight, since ids do not become visible in their order.
+-- lock. So it is larger than the ids of all transitions that the images hold, and smaller than those of later ones. In
+-- the stream an image is never older than the record before it. A watermark without locks would need the ids of all
+-- transactions in flight, since ids do not become visible in their order.
 WITH page AS MATERIALIZED (
     SELECT m.* FROM message_inbox m WHERE m.message_id > $1::text ORDER BY m.message_id LIMIT $2::int4 FOR SHARE
 ),

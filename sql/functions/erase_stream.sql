@@ -1,6 +1,6 @@
--- Part of erase_messages(): takes these messages out of the rows that wait for the stream. Those that were deleted
--- earlier (they are not among `deleted`, whose tombstones the inbox's trigger has written) get another tombstone: the
--- stream may have been switched on or filled after that. A row that is left without messages publishes nothing.
+-- Part of erase_messages(): takes these messages out of the rows that wait for the stream. A row that is left without
+-- messages publishes nothing. The inbox's trigger has written the tombstones of `deleted`. The other messages were
+-- deleted earlier and get another tombstone, since the stream may have been switched on or filled after that.
 CREATE OR REPLACE FUNCTION erase_stream(erased text[], deleted text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE stream_event e
