@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION erase_elements(elements anyarray, ids text[], erased text[]) RETURNS anyarray
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN cardinality(elements) = cardinality(ids)
-                THEN ARRAY(SELECT elements[n] FROM unnest(ids) WITH ORDINALITY AS i (id, n)
-                           WHERE i.id <> ALL (erased) ORDER BY n)
+                THEN ARRAY(SELECT i.element FROM unnest(ids, elements) WITH ORDINALITY AS i (id, element, n)
+                           WHERE i.id NOT IN (SELECT unnest(erased)) ORDER BY i.n)
                 ELSE elements END
 $$;

@@ -18,7 +18,7 @@
 #define MOST_WAITING   50   /* rows of the stream, each a page or a transaction of a lane */
 #define COUNT_WAITING  "51" /* counting more says nothing more */
 #define POLL_MS        100
-#define ATTEMPTS       20
+#define ATTEMPTS       100
 #define PROGRESS_EVERY 10 /* seconds */
 
 struct backfill {
@@ -77,8 +77,10 @@ static bool wait_for_room(struct backfill *backfill)
 
 /* ---- pages ---- */
 
-/* Lanes lock the messages of a batch in the order of bytes. Where the inbox has another collation,
- * the two may meet; then PostgreSQL ends one of them. */
+/* A page that waits holds what it has locked, and a daemon ends sessions that hold it up: so a page
+ * waits briefly, gives its locks back, and begins again. Lanes lock the messages of a batch in the
+ * order of bytes. Where the inbox has another collation, two sessions may wait for each other; then
+ * PostgreSQL ends one. */
 static bool is_worth_another(const struct rcpt_error *error)
 {
     return strcmp(error->code, "40P01") == 0 || strcmp(error->code, "55P03") == 0;
@@ -130,7 +132,7 @@ static bool run(struct command_context *context, const char *from)
                             strlen(context->config->stream.columns[index]));
     backfill.columns = rcpt_array_text_finish(&columns);
     context->error = (struct rcpt_error){0};
-    if (rcpt_session_execute(context->session, "SET lock_timeout = '5s'", &context->error))
+    if (rcpt_session_execute(context->session, "SET lock_timeout = '500ms'", &context->error))
         while (step(&backfill))
             ;
     bool good = context->error.text[0] == '\0';
