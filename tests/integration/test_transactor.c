@@ -283,7 +283,7 @@ static void a_history_ends_behind_the_mark_of_a_transaction(void **state)
     struct rcpt_kafka_history history = {
         .brokers = brokers, .topic = topic, .context = &records, .on_message = count};
     assert_true(rcpt_kafka_read_history(&history, &error));
-    assert_int_equal(records, 2);
+    assert_int_equal(records, 3);
     history.topic = missing;
     assert_false(rcpt_kafka_read_history(&history, &error));
     assert_non_null(strstr(error.text, missing));

@@ -43,7 +43,8 @@ static char *columns_text(const struct rcpt_rules_settings *settings)
 static void want(const struct rcpt_rules_settings *settings, struct rcpt_rule_columns *columns)
 {
     if (settings->stream_state)
-        rcpt_rule_want(columns, "(extract(epoch FROM ", "status_at", ") * 1000000)::int8", false);
+        rcpt_rule_want(columns, "(extract(epoch FROM ", "status_at", ") * 1000000)::int8::text",
+                       false);
     if (settings->stream_column_count > 0)
         rcpt_rule_want_text(columns, columns_text(settings));
 }
