@@ -42,9 +42,9 @@ enum {
     READ_GATEWAYS,
     READ_REASONS,
     READ_COLUMNS,
-    READ_TRACES,
-    READ__COUNT
+    READ_TRACES
 };
+#define READ_COLUMNS_COUNT (READ_TRACES + 1)
 
 static enum folds_stream_kind kind_of(const struct rcpt_pg_rows *rows, size_t row)
 {
@@ -66,10 +66,10 @@ struct making {
 /* The columns advance together. */
 static void make_of_row(struct making *making, const struct rcpt_pg_rows *rows, size_t row)
 {
-    struct folds_column columns[READ__COUNT];
+    struct folds_column columns[READ_COLUMNS_COUNT];
     const char *topic = rcpt_pg_rows_text(rows, row, READ_DESTINATION);
     enum folds_stream_kind kind = kind_of(rows, row);
-    for (int index = READ_IDS; index < READ__COUNT; index++)
+    for (int index = READ_IDS; index < READ_COLUMNS_COUNT; index++)
         columns[index] = column_of(rows, row, index);
 #define TEXT(index) next_text(&columns[index], &making->arena)
     for (int64_t left = rcpt_pg_rows_int(rows, row, READ_SIZE); left > 0; left--) {
@@ -98,11 +98,11 @@ void folds_stream_publish(struct folds_shard *shard, const struct rcpt_pg_rows *
 {
     struct folds_stream *stream = &shard->folds->stream;
     const struct rcpt_config *config = shard->folds->context->config;
+    bool is_state = config->stream.mode == RCPT_STREAM_STATE;
     char source[80];
     snprintf(source, sizeof(source), "/receiptd/%s", config->postgres.schema);
-    struct making making = {.form = {.ladder = config->ladder,
-                                     .is_state = config->stream.mode == RCPT_STREAM_STATE,
-                                     .source = source}};
+    struct making making = {
+        .form = {.ladder = config->ladder, .is_state = is_state, .source = source}};
     size_t records = 0;
     for (size_t row = 0; row < count; row++)
         records += (size_t)rcpt_pg_rows_int(rows, row, READ_SIZE);

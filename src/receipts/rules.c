@@ -35,8 +35,9 @@ static void read_stream(const struct rcpt_config *config, const struct transitio
                         struct rules *rules)
 {
     struct rcpt_rules_settings *settings = &rules->settings;
+    bool is_state = config->stream.mode == RCPT_STREAM_STATE;
     settings->stream = wants->stream;
-    settings->stream_state = config->stream.mode == RCPT_STREAM_STATE;
+    settings->stream_state = is_state;
     settings->stream_column_count = wants->stream ? config->stream.columns_count : 0;
     for (size_t index = 0; index < settings->stream_column_count; index++) {
         snprintf(rules->stream_columns[index], sizeof(rules->stream_columns[index]), "%s",

@@ -7,6 +7,7 @@ import threading
 import time
 from datetime import datetime
 
+import psycopg
 import pytest
 from confluent_kafka.admin import ConfigResource
 
@@ -99,6 +100,48 @@ def test_kills_and_two_instances_lose_double_and_disorder_nothing(create_streame
     stream.assert_changes(published(world), world.database)
     for process in running.values():
         process.stop(60)
+
+
+def test_after_a_failover_that_lost_commits_each_message_converges(create_streamer, services):
+    world = create_streamer(10_000, seed=34)
+    world.insert(world.stream.late)
+    records = list(world.stream.records())
+    world.produce(records[: len(records) // 2])
+    process = world.installation.start()
+    world.finish(process)
+    wait_until_quiet(world, process)
+    process.stop()
+    world.database.connection.close()
+    copy = f"{world.database.name}_copy"
+    with psycopg.connect(services.dsn, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{world.database.name}"')
+    process = world.installation.start()
+    world.produce(records[len(records) // 2 :])
+    world.finish(process)
+    wait_until_quiet(world, process)
+    process.stop()
+    told = published(world)
+    stream.assert_changes(told, world.database)
+
+    # The copy knows nothing of the second half: Kafka does.
+    world.database.connection.close()
+    with psycopg.connect(services.dsn, autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE "{world.database.name}" WITH (FORCE)')
+        connection.execute(f'ALTER DATABASE "{copy}" RENAME TO "{world.database.name}"')
+    process = world.installation.start()
+    process.wait_for_log(r"folds: shard 2: the database has forgotten \d+ publications", 60)
+    world.finish(process)
+    wait_until_quiet(world, process)
+    found = published(world)
+    assert len(found) > len(told)
+    rows, chains = stream.rows(world.database), stream.by_message(found)
+    assert set(chains) == set(rows)
+    for id, chain in chains.items():
+        assert (chain[-1].body["new"], chain[-1].body["flags"]) == rows[id][:2], "the last record is the row"
+    before = {record.headers["ce_id"] for record in told}
+    again = [record for record in found if record.headers["ce_id"] in before]
+    assert len(again) > len(before), "what came again has the same ids"
+    process.stop()
 
 
 def test_a_change_names_the_receipt_that_made_it_and_the_columns_asked_for(create_streamer):

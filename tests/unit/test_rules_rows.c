@@ -290,7 +290,7 @@ static void columns_are_listed_as_rows_have_them(void **state)
           .stream_state = true,
           .stream_columns = {"a", "b"},
           .stream_column_count = 2},
-         "(extract(epoch FROM m.\"status_at\") * 1000000)::int8 | NULL; "
+         "(extract(epoch FROM m.\"status_at\") * 1000000)::int8::text | NULL; "
          "(SELECT s.columns FROM (SELECT NULL::text AS \"a\", NULL::text AS \"b\") n, "
          "LATERAL (SELECT jsonb_build_object('a', left(to_jsonb(\"a\") #>> '{}', 1000), "
          "'b', left(to_jsonb(\"b\") #>> '{}', 1000))::text AS columns "

@@ -39,8 +39,9 @@ void rcpt_rule_want(struct rcpt_rule_columns *columns, const char *before, const
 void rcpt_rule_want_text(struct rcpt_rule_columns *columns, char *text_taken)
 {
     RCPT_ASSERT(columns->count < RCPT_RULE_MOST_COLUMNS);
-    columns->list[columns->count++] =
-        (struct rcpt_rules_column){.changed = text_taken, .same = "NULL"};
+    struct rcpt_rules_column *column = &columns->list[columns->count++];
+    column->changed = text_taken;
+    column->same = "NULL";
 }
 
 /* Looks each number up once a batch: every batch starts with an empty table of names. */
