@@ -133,7 +133,8 @@ struct folds_stream {
     double lag_seconds;
     size_t in_flight;            /* records of the transaction of Kafka */
     uint64_t published, refused; /* records; transactions */
-    bool is_full;                /* the last claim left rows */
+    bool is_full;                /* the last claim left rows … */
+    int64_t begun_ms;            /* … and was sent then */
     bool is_told;                /* columns that the inbox lacks are logged */
 };
 

@@ -10,9 +10,10 @@
 #include "receiptd/postgres/sql.h"
 #include "stream_records.h"
 
-#define MOST_BYTES (1024 * 1024) /* of ids and columns of one transaction */
-#define LAG_MS     2000
-#define PAUSE_MS   100 /* until the next transaction, while less than a whole one waits */
+#define MOST_BYTES    (256 * 1024) /* of ids and columns of one transaction: some 6 000 records */
+#define LAG_MS        2000
+#define MOST_PAUSE_MS 500
+#define PAUSE_MS      100 /* until the next transaction, while less than a whole one waits */
 
 /* ---- claiming ---- */
 
@@ -21,6 +22,7 @@ void folds_stream_encode_claim(const struct folds_shard *shard, struct rcpt_pg_e
     rcpt_pg_add_int4(encoder, FOLDS_STREAM_ROWS);
     rcpt_pg_add_int8(encoder, MOST_BYTES);
     rcpt_pg_add_text(encoder, shard->folds->stream.topic);
+    shard->folds->stream.begun_ms = host_now(shard->folds->context);
 }
 
 /* ---- publishing ---- */
@@ -131,10 +133,18 @@ void folds_stream_published(struct folds_shard *shard, const struct rcpt_error *
     }
 }
 
-/* Small transactions wait for each other: a transaction costs two commits and Kafka's own. */
+/* Small transactions wait for each other: a transaction costs two commits and Kafka's own. While
+ * this instance is behind with receipts, its lanes get as much time as the last transaction took.
+ */
 int64_t folds_stream_pause_ms(const struct folds_shard *shard)
 {
-    return shard->folds->stream.is_full ? 0 : PAUSE_MS;
+    const struct app_folds *folds = shard->folds;
+    int64_t took = host_now(folds->context) - folds->stream.begun_ms;
+    if (!folds->stream.is_full)
+        return PAUSE_MS;
+    if (receipts_lag(folds->receipts) <= 0)
+        return 0;
+    return took < MOST_PAUSE_MS ? took : MOST_PAUSE_MS;
 }
 
 /* ---- figures ---- */
