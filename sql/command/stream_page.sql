@@ -1,5 +1,5 @@
--- A page of `receiptd stream --backfill`: the messages behind $1 text in the order of their ids, at most $2 int4 of
--- them, as one row of the stream with the columns $3 text[] of the inbox. Returns rows, last (the largest id).
+-- A page of `receiptd stream --backfill`: some messages in the order of their ids, as one row of the stream. $1 text:
+-- ids behind this one; $2 int4: so many at most; $3 text[]: columns of the inbox. Returns rows, last (the largest id).
 --
 -- FOR SHARE waits for transitions in flight, and later ones wait for it. The id of the row is taken behind the last
 -- lock. So it is larger than the ids of all transitions that the images hold, and smaller than those of later ones. In

@@ -8,7 +8,7 @@
 -- the id. It also books their counts in the histograms of times, where the table has the columns (inbox_forgotten()).
 -- In a session with the setting receiptd.stream = 'on' it writes their tombstones for the stream. The rows are locked
 -- by then, so a tombstone's id is larger than those of all transitions of its message. receiptd's commands set it
--- where stream.topic is configured; a platform that deletes messages itself may set it, too.
+-- where stream.topic is configured. A platform that deletes messages itself may set it, too.
 -- It has the rights of the same role as count_inserted(), by the same rules.
 --
 -- Each partition gets the trigger for DELETE as well, as for inserts. TRUNCATE of the table fires the triggers of its
