@@ -12,6 +12,9 @@ taken AS (
     RETURNING l.lane, l.epoch
 ),
 published AS (
-    DELETE FROM fold_outbox o WHERE o.lane = $1::int4 AND o.seq < $2::int8
+    DELETE FROM fold_outbox o WHERE o.lane = $1::int4 AND o.seq < $2::int8 RETURNING o.event
+),
+streamed AS (
+    DELETE FROM stream_event e USING published p WHERE e.id = p.event
 )
 SELECT t.epoch, b.lost FROM taken t JOIN before b USING (lane);

@@ -2,7 +2,7 @@
 -- (erase_collected()), and deletes the groups whose key holds one. Numbers of new groups begin above those, as in
 -- fold/forget.sql. Returns how many rows changed.
 -- A row of transitions gets another id: a publisher that has it in its memory finds it gone, and reads again
--- (fold_check_gone()).
+-- (fold_check_gone()). Its entries keep their place in the order (first_rows, last_rows).
 CREATE OR REPLACE FUNCTION erase_folds(ids text[]) RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE
     numbers numeric[] := ARRAY(SELECT i.id::numeric FROM unnest(ids) i (id)
@@ -27,6 +27,10 @@ BEGIN
     )
     UPDATE fold_event e
     SET columns = d.columns, keys = d.keys, parts = d.parts,
+        first_rows = CASE WHEN e.rules IS NULL
+                          THEN COALESCE(e.first_rows, array_fill(e.id, ARRAY[cardinality(e.n)])) END,
+        last_rows = CASE WHEN e.rules IS NULL
+                         THEN COALESCE(e.last_rows, array_fill(e.id, ARRAY[cardinality(e.n)])) END,
         id = CASE WHEN e.rules IS NULL THEN nextval(pg_get_serial_sequence('fold_event', 'id')) ELSE e.id END
     FROM erased d
     WHERE d.id = e.id

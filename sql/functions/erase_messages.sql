@@ -12,6 +12,8 @@ CREATE OR REPLACE FUNCTION erase_messages(ids text[], customer text, customer_co
                                           OUT folds int8, OUT accounts text[], OUT gateway_ids text[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
+DECLARE
+    here text[];
 BEGIN
     -- An alias may lead to another alias of its account.
     WITH RECURSIVE leads AS (
@@ -39,8 +41,11 @@ BEGIN
     )
     SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM followed) INTO parked, timeline;
     PERFORM FROM message_inbox m WHERE m.message_id = ANY (ids) ORDER BY m.message_id COLLATE "C" FOR UPDATE;
-    DELETE FROM message_inbox m WHERE m.message_id = ANY (ids);
-    GET DIAGNOSTICS messages = ROW_COUNT;
+    WITH gone AS (
+        DELETE FROM message_inbox m WHERE m.message_id = ANY (ids) RETURNING m.message_id
+    )
+    SELECT count(*), array_agg(g.message_id) INTO messages, here FROM gone g;
+    PERFORM erase_stream(ids, here);
     -- The trigger remembers them as deleted: now as erased.
     DELETE FROM retired_message r
     WHERE r.hash IN (SELECT hashtextextended(i.id COLLATE "C", 0) FROM unnest(ids) i (id));

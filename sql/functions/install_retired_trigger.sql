@@ -6,6 +6,9 @@
 -- stay, and they are live and retired messages together. It remembers the ids, so that a late receipt is not taken
 -- for one that came too early. It forgets which parts of them are delivered (message_part): another message may get
 -- the id. It also books their counts in the histograms of times, where the table has the columns (inbox_forgotten()).
+-- In a session with the setting receiptd.stream = 'on' it writes their tombstones for the stream. The rows are locked
+-- by then, so a tombstone's id is larger than those of all transitions of its message. receiptd's commands set it
+-- where stream.topic is configured. A platform that deletes messages itself may set it, too.
 -- It has the rights of the same role as count_inserted(), by the same rules.
 --
 -- Each partition gets the trigger for DELETE as well, as for inserts. TRUNCATE of the table fires the triggers of its
@@ -44,7 +47,11 @@ BEGIN
                 INSERT INTO campaign_retired (campaign_id, status, flags, messages)
                 SELECT COALESCE(d.%3$I::text COLLATE "C", ''), d.%4$I, d.%5$I, count(*) FROM deleted d GROUP BY 1, 2, 3;
                 INSERT INTO retired_message (hash)
-                SELECT hashtextextended(d.%2$I::text COLLATE "C", 0) FROM deleted d;%11$s
+                SELECT hashtextextended(d.%2$I::text COLLATE "C", 0) FROM deleted d;
+                INSERT INTO stream_event (ids, kind)
+                SELECT array_agg(g.id), 'gone'
+                FROM (SELECT d.%2$I::text AS id, row_number() OVER () / 1000 AS page FROM deleted d) g
+                WHERE current_setting('receiptd.stream', true) = 'on' GROUP BY g.page;%11$s
                 DELETE FROM message_part p
                 WHERE p.message_id = ANY (ARRAY(SELECT d.%2$I::text COLLATE "default" FROM deleted d))
                   AND (SELECT true FROM message_inbox m WHERE m.message_id = p.message_id LIMIT 1) IS NULL;
@@ -60,7 +67,11 @@ BEGIN
             INSERT INTO campaign_retired (campaign_id, status, flags, messages)
             SELECT COALESCE(m.campaign_id, ''), m.status, m.flags, count(*) FROM message_inbox m GROUP BY 1, 2, 3;
             INSERT INTO retired_message (hash)
-            SELECT hashtextextended(m.message_id COLLATE "C", 0) FROM message_inbox m;%12$s
+            SELECT hashtextextended(m.message_id COLLATE "C", 0) FROM message_inbox m;
+            INSERT INTO stream_event (ids, kind)
+            SELECT array_agg(g.id), 'gone'
+            FROM (SELECT m.message_id AS id, row_number() OVER () / 1000 AS page FROM message_inbox m) g
+            WHERE current_setting('receiptd.stream', true) = 'on' GROUP BY g.page;%12$s
             DELETE FROM message_part p USING message_inbox m WHERE m.message_id = p.message_id;
             RETURN NULL;
         END

@@ -15,6 +15,9 @@ GRANT USAGE ON SEQUENCE counter_delta_id_seq, group_delta_id_seq TO :"counter_ro
 GRANT SELECT, INSERT ON campaign_organisation TO :"counter_role";
 -- The key of a group is a hash with this salt.
 GRANT SELECT (salt) ON group_salt TO :"counter_role";
+-- The stream gets a tombstone for each deleted message.
+GRANT INSERT (ids, kind) ON stream_event TO :"counter_role";
+GRANT USAGE ON SEQUENCE stream_event_id_seq TO :"counter_role";
 -- Deleted messages are booked; TRUNCATE is booked from the rows themselves.
 GRANT SELECT (message_id, campaign_id, status, flags) ON message_inbox TO :"counter_role";
 GRANT INSERT ON campaign_retired, retired_message TO :"counter_role";

@@ -83,6 +83,9 @@ GRANT INSERT, UPDATE, DELETE ON fold_rule, fold_event, fold_group, fold_outbox, 
     TO :"receiptd_role";
 GRANT UPDATE ON fold_lane TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE fold_event_id_seq TO :"receiptd_role";
+-- The status stream: lanes append rows, and the publisher deletes them.
+GRANT INSERT, DELETE ON stream_event TO :"receiptd_role";
+GRANT USAGE ON SEQUENCE stream_event_id_seq TO :"receiptd_role";
 -- Pipelines, runs, actions and limits.
 GRANT INSERT, UPDATE, DELETE ON action, action_instance, action_lane, action_overlap, action_progress, org_limit,
     pipeline, pipeline_delta, pipeline_pause, pipeline_source, pipeline_step, pipeline_total, pipeline_trigger, run,

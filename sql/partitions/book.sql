@@ -1,6 +1,7 @@
 -- Books the messages of a detached partition as deleted ones are booked (functions/install_retired_trigger): their
--- counts, also in the histograms of times, and their ids. It forgets which of their parts are delivered. It runs in a
--- transaction that keeps all others from changing the partition. Variables: part_schema, part; message_id,
+-- counts, also in the histograms of times, and their ids, and with receiptd.stream = 'on' their tombstones. It
+-- forgets which of their parts are delivered. It runs in a transaction that keeps all others from changing the
+-- partition. Variables: part_schema, part; message_id,
 -- campaign_id, status, flags: its columns. Returns messages. The hashes come in the order of their index, so that
 -- each of its pages is touched once.
 WITH counted AS (
@@ -13,6 +14,13 @@ WITH counted AS (
 remembered AS (
     INSERT INTO retired_message (hash)
     SELECT hashtextextended(p.:"message_id"::text COLLATE "C", 0) FROM ONLY :"part_schema".:"part" p ORDER BY 1
+),
+streamed AS (
+    INSERT INTO stream_event (ids, kind)
+    SELECT array_agg(g.id), 'gone'
+    FROM (SELECT p.:"message_id"::text AS id, row_number() OVER () / 1000 AS page
+          FROM ONLY :"part_schema".:"part" p) g
+    WHERE current_setting('receiptd.stream', true) = 'on' GROUP BY g.page
 ),
 forgotten AS (
     DELETE FROM message_part d USING ONLY :"part_schema".:"part" p

@@ -31,6 +31,7 @@ CREATE TABLE fold_rule (
 -- Events for folds: lanes and the reader of topics append one row for each transaction, and the publisher takes it
 -- away. Rows of transitions have orgs to gained, and columns where a rule reads any. Rows of topics have rules, keys,
 -- parts. firsts and lasts (microseconds since 1970) stand in place of `at` where a publisher has kept sums back.
+-- first_rows and last_rows stand in place of `id` there: the transitions of a message have it in their order.
 CREATE TABLE fold_event (
     id bigserial PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT now(),
@@ -40,7 +41,8 @@ CREATE TABLE fold_event (
     columns text[], -- of the inbox, each a JSON object
     links text[], -- a traceparent of each
     size integer NOT NULL DEFAULT 1000, -- entries
-    firsts bigint[], lasts bigint[]
+    firsts bigint[], lasts bigint[],
+    first_rows bigint[], last_rows bigint[]
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
@@ -72,8 +74,8 @@ CREATE TABLE fold_group (
 CREATE INDEX fold_group_due ON fold_group (lane, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX fold_group_closed ON fold_group (lane, published_at) WHERE due_at IS NULL;
 
--- Groups that were claimed and are not known to be published. seq is dense in each lane and stands, as an offset, in
--- Kafka's own transaction (docs/folds.md). So seq tells which groups are published.
+-- Groups, and rows of the stream, that were claimed and are not known to be published. seq is dense in each lane and
+-- stands, as an offset, in Kafka's own transaction (docs/folds.md). So seq tells which of them are published.
 CREATE TABLE fold_outbox (
     lane smallint,
     seq bigint,
@@ -83,6 +85,7 @@ CREATE TABLE fold_outbox (
     message_key text,
     payload text NOT NULL,
     claimed_at timestamptz NOT NULL DEFAULT now(),
+    event bigint, -- of stream_event: the whole row in place of a payload
     PRIMARY KEY (lane, seq)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
@@ -108,8 +111,8 @@ CREATE TABLE fold_call (
 );
 CREATE INDEX fold_call_due ON fold_call (lane, retry_at) WHERE failed_at IS NULL;
 
--- A lane of the publisher. The epoch belongs to its present owner; numbers of groups begin above the largest forgotten
--- one.
+-- A lane of the publisher; the last one is that of the stream (stream_event). The epoch belongs to its present owner.
+-- Numbers of groups begin above the largest forgotten one.
 CREATE TABLE fold_lane (
     lane smallint PRIMARY KEY,
     epoch bigint NOT NULL DEFAULT 0,
@@ -119,7 +122,7 @@ CREATE TABLE fold_lane (
     ticks bigint NOT NULL DEFAULT 0,
     gathered_at timestamptz -- of lane 0: all events that were there at this time are in groups
 ) WITH (fillfactor = 50);
-INSERT INTO fold_lane (lane) VALUES (0), (1);
+INSERT INTO fold_lane (lane) VALUES (0), (1), (2);
 
 -- Exact counts; a row is written by its lane alone.
 CREATE TABLE fold_total (

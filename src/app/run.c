@@ -433,7 +433,7 @@ static void start(struct app *app)
     app->measure = measure_new(context, app->receipts);
     app->folds = folds_new(context, app->receipts);
     app->actions = actions_new(context, app->receipts);
-    app->status = status_new(context, app->receipts, app->measure, app->actions);
+    app->status = status_new(context, app->receipts, app->measure, app->folds, app->actions);
     app->intake_metrics = (struct measure_source){.collect = collect_intake, .context = app};
     measure_add_source(app->measure, &app->intake_metrics);
     start_timers(app);

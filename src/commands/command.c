@@ -313,6 +313,19 @@ static const struct command commands[] = {
         .run = command_fold_plan,
     },
     {
+        .name = "stream",
+        .summary = "fill the status stream with the messages that are there",
+        .doc = "--backfill writes a record of each row of the inbox into the stream, in the order\n"
+               "of the ids and page by page, while receipts flow. Such a record never comes after\n"
+               "a newer one of its message. The command waits while a daemon has 50 rows of the\n"
+               "stream to publish. It may be interrupted, and prints how to go on\n"
+               "(docs/stream.md).",
+        .options = {{"backfill", NULL, "write the present rows"},
+                    {"from", "ID", "only messages behind this id, which an earlier run printed"},
+                    OWNER_OPTION},
+        .run = command_stream,
+    },
+    {
         /* The verbs are an argument, not options, so that completion can offer them (`choices`). */
         .name = "actions",
         .argument = "[VERB [ARGUMENT]]",

@@ -132,13 +132,22 @@ bool command_connect(struct command_context *context, const struct command_call 
     return connect_by(context, call, NULL, read_only);
 }
 
+/* With it the inbox's trigger writes a tombstone for each message that goes
+ * (sql/functions/install_retired_trigger.sql). */
+static bool stream_deletions(struct command_context *context)
+{
+    return context->config->stream.topic == NULL ||
+           rcpt_session_execute(context->session, "SET receiptd.stream = 'on'", &context->error);
+}
+
 /* A failure is printed here; the caller only returns the code. */
 bool command_open_as(struct command_context *context, const struct command_call *call,
                      const char *dsn, bool read_only, int *exit_code)
 {
     memset(context, 0, sizeof(*context));
     context->config = rcpt_config_load(call->config_path, &context->error);
-    if (context->config != NULL && connect_by(context, call, dsn, read_only))
+    if (context->config != NULL && connect_by(context, call, dsn, read_only) &&
+        (read_only || stream_deletions(context)))
         return true;
     *exit_code = command_fail(&context->error);
     command_close(context);

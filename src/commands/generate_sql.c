@@ -61,7 +61,11 @@ static const struct rcpt_rules_settings everything = {
     .group_count = 1,
     .times = true,
     .folds = true,
-    .fold_columns = true};
+    .fold_columns = true,
+    .stream = true,
+    .stream_state = true,
+    .stream_columns = {DIMENSION_COLUMN},
+    .stream_column_count = 1};
 
 struct variant {
     const char *name, *recent_since;

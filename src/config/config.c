@@ -303,6 +303,19 @@ static bool check_folds(struct loading *loading)
     return true;
 }
 
+static bool check_stream(struct loading *loading)
+{
+    const char *key;
+    struct rcpt_error error;
+    rcpt_error_clear(&error);
+    if (rcpt_config_check_stream(loading->config, &key, &error))
+        return true;
+    rcpt_config_error(loading->file.error, loading->file.name, place_of(loading, key, key), "%s",
+                      error.text);
+    rcpt_error_hint(loading->file.error, "%s", error.hint);
+    return false;
+}
+
 /* ---- actions ---- */
 
 /* Errors of an endpoint have its name and the place of the list: the places of its fields are not
@@ -395,7 +408,7 @@ static struct rcpt_config *parse(const char *name, const char *text, size_t size
         return NULL;
     bool good = load_document(&loading) && check_together(&loading) && make_ladder(&loading) &&
                 check_expiry(&loading) && check_machine(&loading) && check_accounts(&loading) &&
-                check_folds(&loading) && check_actions(&loading);
+                check_folds(&loading) && check_stream(&loading) && check_actions(&loading);
     yaml_document_delete(&loading.file.document);
     if (good) {
         loading.config->secret_notes = loading.file.secret_notes;

@@ -209,7 +209,7 @@ static bool check_matches(const struct rcpt_fold_config *fold, const struct rcpt
     return true;
 }
 
-/* A transition has no numbers to add up, so only sets and counts can be collected. */
+/* A transition has no numbers: what adds or compares them is refused. */
 static bool check_transitions(const struct rcpt_fold_config *fold, const struct rcpt_ladder *ladder,
                               struct rcpt_error *error)
 {
@@ -221,10 +221,11 @@ static bool check_transitions(const struct rcpt_fold_config *fold, const struct 
     for (size_t index = 0; index < fold->collect_count; index++) {
         const struct rcpt_fold_collect_config *collect = &fold->collect[index];
         const char *field = collect->field != NULL ? collect->field : collect->name;
-        if (collect->kind != RCPT_FOLD_SET && collect->kind != RCPT_FOLD_COUNT)
-            return fail(error, fold, "collect: transitions have sets and counts only, not",
+        if (collect->kind == RCPT_FOLD_SUM || collect->kind == RCPT_FOLD_MIN ||
+            collect->kind == RCPT_FOLD_MAX)
+            return fail(error, fold, "collect: transitions have set, count, first and last, not",
                         collect->name);
-        if (collect->kind == RCPT_FOLD_SET && !check_field(fold, "collect", field, error))
+        if (collect->kind != RCPT_FOLD_COUNT && !check_field(fold, "collect", field, error))
             return false;
     }
     return check_matches(fold, ladder, error);

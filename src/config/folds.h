@@ -1,4 +1,4 @@
-/* The check of a fold rule over several fields. Private to this folder. */
+/* Checks of fold rules and of the status stream over several fields. Private to this folder. */
 #ifndef RECEIPTD_CONFIG_FOLDS_H
 #define RECEIPTD_CONFIG_FOLDS_H
 
@@ -8,5 +8,8 @@
 RCPT_MUST_CHECK bool rcpt_config_check_fold(const struct rcpt_fold_config *folds, size_t index,
                                             const struct rcpt_ladder *ladder,
                                             struct rcpt_error *error);
+/* The stream: `key` says whose value is at fault. */
+RCPT_MUST_CHECK bool rcpt_config_check_stream(const struct rcpt_config *config, const char **key,
+                                              struct rcpt_error *error);
 
 #endif

@@ -554,6 +554,21 @@ static const struct rcpt_config_row actions_rows[] = {
 };
 
 /* Three lists that make one ladder; check.c treats them as one key. */
+static const cyaml_strval_t stream_modes[] = {
+    {"changes", RCPT_STREAM_CHANGES},
+    {"state", RCPT_STREAM_STATE},
+};
+static const struct rcpt_config_row stream_rows[] = {
+    TEXT("stream.topic", stream.topic, NULLABLE | RELOADABLE, "message-status", 1, 249,
+         "topic to which every transition of a message is published; not set: none is"),
+    CHOICE("stream.mode", stream.mode, RELOADABLE, "changes", stream_modes,
+           "`changes` publishes a record for each transition, `state` the message as it is then, "
+           "for a compacted topic"),
+    LIST("stream.columns", stream.columns, stream.columns_count, RELOADABLE,
+         RCPT_CONFIG_STREAM_COLUMNS,
+         "columns of the inbox that each record carries, as texts of up to 1000 characters"),
+};
+
 static const struct rcpt_config_row ladder_rows[] = {
     RECORDS("ladder.statuses", ladder_definition.statuses, ladder_definition.status_count,
             RELOADABLE, NULL, 1, RCPT_LADDER_MAX_STATUSES, rcpt_config_status_record,
@@ -608,6 +623,8 @@ static const struct rcpt_config_section sections[] = {
     {"dead_letters", "Receipts that could not be applied: `receiptd dead-letters`.",
      ROWS(dead_letters)},
     {"actions", "How actions of `pipelines` are carried out. docs/actions.md.", ROWS(actions)},
+    {"stream", "Every transition of a message, as a record in Kafka. docs/stream.md.",
+     ROWS(stream)},
     {"ladder",
      "The tree of statuses. A ladder in the file replaces the whole default one. A reload takes "
      "additions after `receiptd migrate`, and refuses other changes.",

@@ -135,6 +135,7 @@ static void on_tick(uv_timer_t *timer)
     struct app_folds *folds = timer->data;
     store_rules(folds);
     read_totals(folds);
+    folds_stream_tick(folds);
     for (uint32_t index = 0; index < FOLDS_SHARDS; index++)
         folds_shard_tick(&folds->shards[index]);
     topics_tick(folds->topics.reader);
@@ -174,6 +175,7 @@ static void start(struct folds *module)
     folds->context = module->context;
     folds->receipts = module->receipts;
     make_asks(folds);
+    folds_stream_init(folds);
     settings.context = folds;
     settings.synchronous_commit = true; /* a claim precedes an effect outside PostgreSQL */
     settings.on_ready = on_ready;
@@ -193,7 +195,8 @@ static void start(struct folds *module)
 
 void folds_start(struct folds *folds)
 {
-    if (folds->context->config->folds_count > 0)
+    const struct rcpt_config *config = folds->context->config;
+    if (config->folds_count > 0 || config->stream.topic != NULL)
         start(folds);
 }
 
@@ -222,6 +225,17 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
 
 /* ---- the subscription ---- */
 
+static void want_stream(const struct rcpt_config *config, struct transition_wants *wants)
+{
+    wants->stream = config->stream.topic != NULL;
+    if (!wants->stream)
+        return;
+    wants->stream_form = 1 + (uint64_t)config->stream.mode;
+    for (size_t index = 0; index < config->stream.columns_count; index++)
+        wants->stream_form = wants->stream_form * UINT64_C(0x9e3779b97f4a7c15) ^
+                             rcpt_text_hash(rcpt_text_of(config->stream.columns[index]));
+}
+
 /* Columns of the inbox cost a look at it in every batch: only if a rule names one. */
 void folds_want(const struct rcpt_config *config, struct transition_wants *wants)
 {
@@ -232,6 +246,7 @@ void folds_want(const struct rcpt_config *config, struct transition_wants *wants
         wants->folds = true;
         wants->fold_columns |= folds_columns(fold, NULL, NULL) > 0;
     }
+    want_stream(config, wants);
 }
 
 static void want(const void *context, struct transition_wants *wants)
@@ -255,7 +270,7 @@ struct folds *folds_new(struct host_context *context, struct receipts *receipts)
 /* ---- reload, end ---- */
 
 /* Rules are stored before the shards go on, so that groups follow one version of them. */
-void folds_apply_config(struct folds *folds, bool rules_changed)
+void folds_apply_config(struct folds *folds, bool rules_changed, bool stream_changed)
 {
     struct app_folds *running = folds->running;
     if (running == NULL) {
@@ -268,6 +283,8 @@ void folds_apply_config(struct folds *folds, bool rules_changed)
         rcpt_transactor_set_credentials(running->shards[index].transactor, &credentials);
     rcpt_pg_set_dsn(running->asker.pg, folds->context->config->postgres.dsn);
     topics_apply_config(running->topics.reader);
+    if (stream_changed)
+        folds_stream_configure(running);
     if (!rules_changed)
         return;
     running->rules_again = running->rules.in_flight;
@@ -275,6 +292,17 @@ void folds_apply_config(struct folds *folds, bool rules_changed)
     store_rules(running);
     folds_topics_reload(&running->topics);
     folds_calls_configure(&running->calls);
+}
+
+bool folds_view_stream(const struct folds *folds, struct folds_stream_view *view)
+{
+    const struct app_folds *running = folds->running;
+    if (running == NULL || running->stream.topic == NULL)
+        return false;
+    *view = (struct folds_stream_view){.lag_seconds = running->stream.lag_seconds,
+                                       .published = running->stream.published,
+                                       .refused = running->stream.refused};
+    return true;
 }
 
 const char *folds_reason(const struct folds *folds)
@@ -317,6 +345,7 @@ static void on_part_closed(void *context)
     rcpt_pg_encoder_free(folds->asker.encoder);
     for (uint32_t index = 0; index < FOLDS_SHARDS; index++)
         folds_gather_free(folds->shards[index].gatherer);
+    folds_stream_fini(folds);
     folds->folds->running = NULL;
     free(folds);
     host_closed(app);

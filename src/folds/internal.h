@@ -10,6 +10,9 @@
  * collect.c, collect_values.c    events of topics into groups in memory; pure
  * letters.c  dead letters of events
  * calls.c    publications by webhook
+ * publish.c  publications of groups as records
+ * stream.c   the status stream: what its shard claims and publishes
+ * stream_records.c    a transition as a record; pure
  * rules.c    rules in the form for PostgreSQL
  * plan.c     publications of a rule with other windows; pure, for `receiptd fold-plan`
  * text.c     JSON into a growing text
@@ -27,7 +30,9 @@
 #include "receiptd/postgres/ask.h"
 #include "receiptd/topics/topics.h"
 
-#define FOLDS_SHARDS 2u /* as sql/tables/folds.sql has them */
+#define FOLDS_SHARDS      3u  /* as sql/tables/folds.sql has them */
+#define FOLDS_STREAM      2u  /* the shard of the status stream; the others share groups */
+#define FOLDS_STREAM_ROWS 500 /* of one claim of the stream */
 /* A claimed call is leased for so long. The configuration allows no time-out above 60 s, so the
  * lease of a call cannot end while its attempt still runs. */
 #define FOLDS_CALL_LEASE_MS 65000
@@ -122,6 +127,17 @@ struct folds_calls {
     void (*on_closed)(void *context);
 };
 
+struct folds_stream {
+    char *topic; /* that was configured last; NULL: never in this process */
+    struct rcpt_ask lag;
+    double lag_seconds;
+    size_t in_flight;            /* records of the transaction of Kafka */
+    uint64_t published, refused; /* records; transactions */
+    bool is_full;                /* the last claim left rows … */
+    int64_t begun_ms;            /* … and was sent then */
+    bool is_told;                /* columns that the inbox lacks are logged */
+};
+
 struct app_folds { /* running */
     struct folds *folds;
     struct host_context *context;
@@ -132,6 +148,7 @@ struct app_folds { /* running */
     struct folds_shard shards[FOLDS_SHARDS];
     struct folds_topics topics;
     struct folds_calls calls;
+    struct folds_stream stream;
     bool rules_stored; /* those of the configuration are in the database */
     bool rules_again;  /* they have changed while a statement was storing them */
     unsigned closing;
@@ -184,6 +201,24 @@ void folds_calls_init(struct folds_calls *calls, struct app_folds *folds);
 void folds_calls_configure(struct folds_calls *calls);            /* the rules have changed */
 void folds_calls_tick(struct folds_calls *calls, uint32_t shard); /* a shard that is ours */
 void folds_calls_close(struct folds_calls *calls, void (*on_closed)(void *context));
+
+/* ---- publish.c ---- */
+/* One transaction of Kafka with the rows of `read`, and next_mark behind them. */
+void folds_publish_groups(struct folds_shard *shard, const struct rcpt_pg_rows *rows, size_t count);
+
+/* ---- stream.c ---- */
+void folds_stream_init(struct app_folds *folds);
+void folds_stream_configure(struct app_folds *folds); /* the configuration has changed */
+void folds_stream_tick(struct app_folds *folds);
+void folds_stream_fini(struct app_folds *folds);
+/* The parameters of stream_claim behind the shard. */
+void folds_stream_encode_claim(const struct folds_shard *shard, struct rcpt_pg_encoder *encoder);
+/* One transaction of Kafka with the rows of stream_read, and next_mark behind them. */
+void folds_stream_publish(struct folds_shard *shard, const struct rcpt_pg_rows *rows, size_t count);
+/* Its end, for the figures. */
+void folds_stream_published(struct folds_shard *shard, const struct rcpt_error *error);
+/* Until the next claim after a transaction. */
+int64_t folds_stream_pause_ms(const struct folds_shard *shard);
 
 /* ---- letters.c ---- */
 void folds_letters_add(struct folds_letters *letters, const struct rcpt_kafka_message *message,

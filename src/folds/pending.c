@@ -135,6 +135,8 @@ void rcpt_fold_pending_add(struct rcpt_fold_pending *pending,
         pending->count++;
         sum->first_us = transition->first_us;
         sum->last_us = transition->last_us;
+        sum->first_row = transition->first_row;
+        sum->last_row = transition->last_row;
         sum->link = (struct rcpt_text){NULL, 0};
     }
     sum->count += transition->count;
@@ -144,6 +146,10 @@ void rcpt_fold_pending_add(struct rcpt_fold_pending *pending,
         sum->first_us = transition->first_us;
     if (transition->last_us > sum->last_us)
         sum->last_us = transition->last_us;
+    if (transition->first_row < sum->first_row)
+        sum->first_row = transition->first_row;
+    if (transition->last_row > sum->last_row)
+        sum->last_row = transition->last_row;
     if (sum->link.at == NULL && transition->link.at != NULL)
         sum->link = folds_pending_keep(pending, transition->link);
     if (transition->first_us < pending->since_us)

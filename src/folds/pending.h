@@ -24,6 +24,7 @@ struct rcpt_fold_transition {
     int32_t gained;
     int64_t count;
     int64_t first_us, last_us;
+    int64_t first_row, last_row; /* ids in fold_event: the order of a message's transitions */
 };
 
 struct rcpt_fold_pending *rcpt_fold_pending_new(void);

@@ -60,6 +60,11 @@ static bool is_owned(const struct folds_shard *shard)
     return receipts_own_share(shard->folds->receipts, shard->index);
 }
 
+static bool is_stream(const struct folds_shard *shard)
+{
+    return shard->index == FOLDS_STREAM;
+}
+
 static bool is_ready(const struct folds_shard *shard)
 {
     return rcpt_asker_is_ready(&shard->folds->asker);
@@ -132,7 +137,10 @@ void folds_add_fence(struct folds_transaction *transaction, const struct folds_s
 
 void folds_add_claim(struct folds_transaction *transaction, const struct folds_shard *shard)
 {
-    rcpt_pg_add_int4(add_own(transaction, shard, "claim"), MOST_GROUPS);
+    if (is_stream(shard))
+        folds_stream_encode_claim(shard, add_own(transaction, shard, "stream_claim"));
+    else
+        rcpt_pg_add_int4(add_own(transaction, shard, "claim"), MOST_GROUPS);
 }
 
 /* Rows that a gathering had in memory are read again: they may be gone, or another instance's. */
@@ -235,7 +243,10 @@ static void on_emptied(struct folds_shard *shard, struct rcpt_pg_rows *const *ro
     rcpt_backoff_reset(&shard->backoff);
     rcpt_outage_end(&shard->folds->asker.outage, &shard->is_refused, now_of(shard), "folds",
                     "folds: shards publish again");
-    folds_shard_poll(shard);
+    if (is_stream(shard))
+        shard->poll_at_ms = now_of(shard) + folds_stream_pause_ms(shard);
+    if (now_of(shard) >= shard->poll_at_ms)
+        folds_shard_poll(shard);
 }
 
 /* Deletes the rows below the mark, which are published. */
@@ -251,6 +262,8 @@ static void on_published(void *context, const struct rcpt_error *error)
 {
     struct folds_shard *shard = context;
     enter(shard, FOLDS_IDLE, error == NULL ? "published" : "failed");
+    if (is_stream(shard))
+        folds_stream_published(shard, error);
     if (error != NULL) {
         if (error->decision != RCPT_DECISION_RETRY)
             shard->epoch = 0;
@@ -262,24 +275,18 @@ static void on_published(void *context, const struct rcpt_error *error)
         empty_outbox(shard);
 }
 
-/* Columns of sql/fold/read. */
-enum { OUT_SEQ, OUT_ID, OUT_DESTINATION, OUT_MESSAGE_KEY, OUT_PAYLOAD };
+/* First column of sql/fold/read and stream_read. */
+enum { READ_SEQ };
 
 /* One Kafka transaction holds the records and the mark behind them. */
 static void publish(struct folds_shard *shard, const struct rcpt_pg_rows *rows, size_t count)
 {
-    struct rcpt_transactor_record *records = rcpt_calloc(count, sizeof(*records));
-    for (size_t row = 0; row < count; row++)
-        records[row] = (struct rcpt_transactor_record){
-            .topic = rcpt_pg_rows_text(rows, row, OUT_DESTINATION),
-            .key = rcpt_pg_rows_text(rows, row, OUT_MESSAGE_KEY),
-            .value = rcpt_pg_rows_text(rows, row, OUT_PAYLOAD),
-            .id = rcpt_pg_rows_text(rows, row, OUT_ID),
-        };
-    shard->next_mark = rcpt_pg_rows_int(rows, count - 1, OUT_SEQ) + 1;
+    shard->next_mark = rcpt_pg_rows_int(rows, count - 1, READ_SEQ) + 1;
     enter(shard, FOLDS_PUBLISHING, "the outbox is read");
-    rcpt_transactor_publish(shard->transactor, records, count, shard->next_mark);
-    free(records);
+    if (is_stream(shard))
+        folds_stream_publish(shard, rows, count);
+    else
+        folds_publish_groups(shard, rows, count);
 }
 
 /* The shard may have been given up while the rows were on their way. */
@@ -299,9 +306,10 @@ static void on_read(struct folds_shard *shard, struct rcpt_pg_rows *const *rows,
 static void read_outbox(struct folds_shard *shard)
 {
     struct folds_transaction transaction = {.count = 0};
-    struct rcpt_pg_encoder *encoder = add_own(&transaction, shard, "read");
+    struct rcpt_pg_encoder *encoder =
+        add_own(&transaction, shard, is_stream(shard) ? "stream_read" : "read");
     rcpt_pg_add_int8(encoder, shard->mark);
-    rcpt_pg_add_int4(encoder, MOST_RECORDS);
+    rcpt_pg_add_int4(encoder, is_stream(shard) ? FOLDS_STREAM_ROWS : MOST_RECORDS);
     folds_shard_submit(shard, FOLDS_READING, "reading its outbox", &transaction, on_read);
 }
 
@@ -323,7 +331,10 @@ enum { CLAIM_EXAMINED, CLAIM_CLAIMED };
 /* More groups that are due are claimed at once, after the outbox has been emptied. */
 void folds_shard_claimed(struct folds_shard *shard, const struct rcpt_pg_rows *rows, bool more)
 {
-    bool full = rcpt_pg_rows_int(rows, 0, CLAIM_EXAMINED) >= MOST_GROUPS;
+    int64_t most = is_stream(shard) ? FOLDS_STREAM_ROWS : MOST_GROUPS;
+    bool full = rcpt_pg_rows_int(rows, 0, CLAIM_EXAMINED) >= most;
+    if (is_stream(shard))
+        shard->folds->stream.is_full = full;
     if (!more)
         pause_gathering(shard);
     if (rcpt_pg_rows_int(rows, 0, CLAIM_CLAIMED) > 0 && is_ready(shard))
@@ -385,6 +396,8 @@ static void on_polled(struct folds_shard *shard, struct rcpt_pg_rows *const *row
     bool topics = rcpt_pg_rows_bool(rows[0], 0, WORK_TOPICS);
     bool due = rcpt_pg_rows_bool(rows[0], 0, WORK_DUE);
     bool claimed = rcpt_pg_rows_bool(rows[0], 0, WORK_CLAIMED);
+    if (is_stream(shard) && shard->folds->stream.topic == NULL)
+        due = false; /* it is off, and this process knows no topic for the rows that are left */
     bool nothing = !transitions && !topics && !due && !claimed;
     if (nothing && shard->index > 0)
         shard->poll_at_ms = now_of(shard) + POLL_MS;
@@ -433,13 +446,13 @@ void folds_shard_tick(struct folds_shard *shard)
     rcpt_transactor_tick(shard->transactor);
     if (shard->folds->asker.closed && shard->state == FOLDS_IDLE)
         rcpt_transactor_drop(shard->transactor);
-    if (may_work && is_owned(shard))
+    if (may_work && !is_stream(shard) && is_owned(shard))
         folds_calls_tick(&shard->folds->calls, shard->index);
     if (shard->state != FOLDS_IDLE || !may_work || now < shard->retry_at_ms)
         return;
     if (!is_owned(shard))
         give_up(shard);
-    else if (shard->epoch != 0 && now >= shard->forget_at_ms)
+    else if (!is_stream(shard) && shard->epoch != 0 && now >= shard->forget_at_ms)
         forget(shard);
     else if (now >= shard->poll_at_ms)
         folds_shard_poll(shard);

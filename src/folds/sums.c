@@ -1,8 +1,8 @@
 /* Sums of transitions, as fold_event holds them: columns of arrays, one element per entry. Writes
  * them as parameters of gather and keep.sql, reads them from rows of events.sql. Called by gather.c
  * and flush.c. */
+#include "columns.h"
 #include "internal.h"
-#include "receiptd/postgres/array_text.h"
 
 /* ---- to the database ---- */
 
@@ -32,6 +32,15 @@ static void add_texts(const struct numbers *of, size_t offset)
             *(const struct rcpt_text *)(const void *)((const char *)of->entries[index] + offset));
 }
 
+static void add_numbers(const struct numbers *of, size_t offset)
+{
+    rcpt_pg_begin_int8_array(of->encoder, of->count);
+    for (size_t index = 0; index < of->count; index++)
+        rcpt_pg_put_int8(
+            of->encoder,
+            *(const int64_t *)(const void *)((const char *)of->entries[index] + offset));
+}
+
 /* A count of 0 asks for the groups of an entry without adding anything. */
 static void add_counts(const struct numbers *of, bool only_asked)
 {
@@ -41,7 +50,7 @@ static void add_counts(const struct numbers *of, bool only_asked)
 }
 
 /* In the order of the parameters of gather: org, campaign, old, new, gained, columns, n, first,
- * last, link. */
+ * last, link, first row, last row. */
 void folds_sums_add(struct rcpt_pg_encoder *encoder,
                     const struct rcpt_fold_transition *const *entries, size_t count,
                     bool only_asked)
@@ -60,13 +69,11 @@ void folds_sums_add(struct rcpt_pg_encoder *encoder,
         rcpt_pg_put_int4(encoder, of->entries[index]->gained);
     add_texts(of, offsetof(struct rcpt_fold_transition, columns));
     add_counts(of, only_asked);
-    rcpt_pg_begin_int8_array(encoder, of->count);
-    for (size_t index = 0; index < of->count; index++)
-        rcpt_pg_put_int8(encoder, of->entries[index]->first_us);
-    rcpt_pg_begin_int8_array(encoder, of->count);
-    for (size_t index = 0; index < of->count; index++)
-        rcpt_pg_put_int8(encoder, of->entries[index]->last_us);
+    add_numbers(of, offsetof(struct rcpt_fold_transition, first_us));
+    add_numbers(of, offsetof(struct rcpt_fold_transition, last_us));
     add_texts(of, offsetof(struct rcpt_fold_transition, link));
+    add_numbers(of, offsetof(struct rcpt_fold_transition, first_row));
+    add_numbers(of, offsetof(struct rcpt_fold_transition, last_row));
 }
 
 /* ---- from the database ---- */
@@ -85,55 +92,28 @@ enum {
     EVENT_COLUMNS,
     EVENT_LINKS,
     EVENT_FIRSTS,
-    EVENT_LASTS
+    EVENT_LASTS,
+    EVENT_FIRST_ROWS,
+    EVENT_LAST_ROWS
 };
-
-/* An array of the row. Where all elements are equal, the array holds one: the last element read
- * stands for those that follow. */
-struct column {
-    struct rcpt_array_reader reader;
-    struct rcpt_text text;
-    int64_t number;
-};
-
-/* A NULL array reads as an empty one: `text` and `number` keep their initial values for every
- * entry. */
-static struct column column_of(const struct rcpt_pg_rows *rows, size_t row, int index)
-{
-    struct column column = {.text = {NULL, 0}};
-    rcpt_array_reader_init(&column.reader, rcpt_pg_rows_text(rows, row, index));
-    return column;
-}
-
-static struct rcpt_text next_text(struct column *column, struct rcpt_arena *arena)
-{
-    struct rcpt_text text;
-    if (rcpt_array_reader_next(&column->reader, arena, &text))
-        column->text = text;
-    return column->text;
-}
-
-static int64_t next_number(struct column *column)
-{
-    int64_t number;
-    if (rcpt_array_reader_next_int(&column->reader, &number))
-        column->number = number;
-    return column->number;
-}
 
 /* Columns advance together: one element of each makes an entry. */
 int64_t folds_sums_read(struct rcpt_fold_pending *pending, struct rcpt_arena *arena,
                         const struct rcpt_pg_rows *rows, size_t row, int64_t *id)
 {
-    struct column orgs = column_of(rows, row, EVENT_ORGS),
-                  campaigns = column_of(rows, row, EVENT_CAMPAIGNS);
-    struct column old = column_of(rows, row, EVENT_OLD), new = column_of(rows, row, EVENT_NEW);
-    struct column gained = column_of(rows, row, EVENT_GAINED),
-                  counts = column_of(rows, row, EVENT_N);
-    struct column columns = column_of(rows, row, EVENT_COLUMNS),
-                  links = column_of(rows, row, EVENT_LINKS);
-    struct column firsts = column_of(rows, row, EVENT_FIRSTS),
-                  lasts = column_of(rows, row, EVENT_LASTS);
+    struct folds_column orgs = column_of(rows, row, EVENT_ORGS),
+                        campaigns = column_of(rows, row, EVENT_CAMPAIGNS);
+    struct folds_column old = column_of(rows, row, EVENT_OLD),
+                        new = column_of(rows, row, EVENT_NEW);
+    struct folds_column gained = column_of(rows, row, EVENT_GAINED),
+                        counts = column_of(rows, row, EVENT_N);
+    struct folds_column columns = column_of(rows, row, EVENT_COLUMNS),
+                        links = column_of(rows, row, EVENT_LINKS);
+    struct folds_column firsts = column_of(rows, row, EVENT_FIRSTS),
+                        lasts = column_of(rows, row, EVENT_LASTS);
+    struct folds_column first_rows = column_of(rows, row, EVENT_FIRST_ROWS),
+                        last_rows = column_of(rows, row, EVENT_LAST_ROWS);
+    *id = first_rows.number = last_rows.number = rcpt_pg_rows_int(rows, row, EVENT_ID);
     firsts.number = lasts.number = rcpt_pg_rows_int(rows, row, EVENT_AT);
     int64_t count = rcpt_pg_rows_int(rows, row, EVENT_SIZE);
     for (int64_t left = count; left > 0; left--) {
@@ -148,9 +128,10 @@ int64_t folds_sums_read(struct rcpt_fold_pending *pending, struct rcpt_arena *ar
             .count = next_number(&counts),
             .first_us = next_number(&firsts),
             .last_us = next_number(&lasts),
+            .first_row = next_number(&first_rows),
+            .last_row = next_number(&last_rows),
         };
         rcpt_fold_pending_add(pending, &entry);
     }
-    *id = rcpt_pg_rows_int(rows, row, EVENT_ID);
     return count;
 }

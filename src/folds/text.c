@@ -81,14 +81,19 @@ static void put_escaped(struct fold_text *text, const char *bytes, size_t size)
 /* Texts are cut at a fixed size, as a group's memory is bounded by the number of its values. */
 void fold_text_put_string(struct fold_text *text, struct rcpt_text string)
 {
-    size_t size = string.size < MOST_TEXT_BYTES ? string.size : MOST_TEXT_BYTES;
-    if (!is_plain(string.at, size)) {
-        const char *nul = memchr(string.at, '\0', size);
-        put_escaped(text, string.at, nul != NULL ? (size_t)(nul - string.at) : size);
+    string.size = string.size < MOST_TEXT_BYTES ? string.size : MOST_TEXT_BYTES;
+    fold_text_put_whole(text, string);
+}
+
+void fold_text_put_whole(struct fold_text *text, struct rcpt_text string)
+{
+    if (!is_plain(string.at, string.size)) {
+        const char *nul = memchr(string.at, '\0', string.size);
+        put_escaped(text, string.at, nul != NULL ? (size_t)(nul - string.at) : string.size);
         return;
     }
     fold_text_put_char(text, '"');
-    fold_text_put(text, string.at, size);
+    fold_text_put(text, string.at, string.size);
     fold_text_put_char(text, '"');
 }
 

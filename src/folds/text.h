@@ -18,6 +18,8 @@ void fold_text_put_words(struct fold_text *text, const char *words); /* terminat
 /* A JSON string; cut at 1 000 bytes, and where a NUL is, which no text of PostgreSQL holds. */
 void fold_text_put_string(struct fold_text *text, struct rcpt_text string);
 
+void fold_text_put_whole(struct fold_text *text, struct rcpt_text string); /* uncut */
+
 /* A scalar as JSON; an object or array becomes a text. False: null, nothing was written. */
 bool fold_text_put_value(struct fold_text *text, const struct rcpt_node *node);
 

@@ -12,7 +12,7 @@
  * health.c      the meaning of errors, transitions of health, rate-limited logs
  * settings.c    properties: defaults, the protocol's own, checks
  * producer.c    the other direction: records, deliveries, a new client for a failed one
- * transactor.c  records in transactions
+ * transactor.c, transactor_records.c  records in transactions
  * send_settings.c  properties of both
  * client.c      parts of all clients: copies of settings, waking the loop, the end of a handle
  * worker.c      jobs in threads of their own, with a deadline
@@ -23,6 +23,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include "receiptd/base/backoff.h"
+#include "receiptd/base/buffer.h"
 #include "receiptd/base/log.h"
 #include "receiptd/base/states.h"
 #include "receiptd/kafka/consumer.h"
@@ -223,6 +224,19 @@ rd_kafka_conf_t *rcpt_producer_conf_new(const struct rcpt_producer_settings *set
                                         struct rcpt_error *error);
 rd_kafka_conf_t *rcpt_transactor_conf_new(const struct rcpt_transactor_settings *settings,
                                           bool producer, struct rcpt_error *error);
+
+/* transactor_records.c */
+struct rcpt_transactor_record;
+struct rcpt_transactor_records {
+    struct rcpt_transactor_record *list; /* their texts are in the block */
+    size_t count;
+    struct rcpt_buffer block;
+};
+void rcpt_transactor_records_copy(struct rcpt_transactor_records *copies,
+                                  const struct rcpt_transactor_record *records, size_t count);
+void rcpt_transactor_records_free(struct rcpt_transactor_records *copies);
+/* The caller owns them. */
+rd_kafka_headers_t *rcpt_transactor_headers(const struct rcpt_transactor_record *record);
 
 /* advice.c */
 /* Replaces the hint of an error of TLS or of a password by one that names what is set. */

@@ -1,6 +1,6 @@
-/* A transactional producer for folds. Each operation is a job in a thread, which owns the client
- * while it runs; on_done returns the client, or destroys it in another job. States: closed (no
- * handle), busy (a job has it), open. Called by folds/shard.c. */
+/* A transactional producer for folds and the stream. Each operation is a job in a thread, which
+ * owns the client while it runs; on_done returns the client, or destroys it in another job. States:
+ * closed (no handle), busy (a job has it), open. Called by folds/shard.c. */
 #include "receiptd/kafka/transactor.h"
 #include "receiptd/base/clock.h"
 
@@ -39,8 +39,7 @@ struct job {
     rd_kafka_t *handle;                  /* the job's while it runs */
     char *group, *mark_topic;
     int64_t mark;
-    char **texts; /* of the records: topic, key, value, id */
-    size_t record_count;
+    struct rcpt_transactor_records records;
     bool refused; /* a record was: `error` says which topic and why */
     struct rcpt_error error;
 };
@@ -145,9 +144,9 @@ static const char *advice_on(rd_kafka_resp_err_t code)
     switch (code) {
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
-        return "create the topic, or correct publish.kafka.topic of folds";
+        return "create the topic, or correct publish.kafka.topic of folds or stream.topic";
     case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
-        return "raise max.message.bytes of the topic, or lower max_values of the rule";
+        return "raise max.message.bytes of the topic, or lower max_values of the rule of folds";
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
         return "grant WRITE and DESCRIBE on the topic to receiptd's user";
     default:
@@ -181,21 +180,19 @@ static void on_delivery(rd_kafka_t *handle, const rd_kafka_message_t *message, v
 /* A full queue is waited for; librdkafka copies key and value. */
 static bool produce(struct job *job, size_t index, int64_t deadline)
 {
-    char **texts = &job->texts[4 * index];
-    size_t key_size = texts[1] != NULL ? strlen(texts[1]) : 0;
+    const struct rcpt_transactor_record *record = &job->records.list[index];
     for (;;) {
-        rd_kafka_headers_t *headers = rd_kafka_headers_new(1);
-        if (texts[3] != NULL)
-            rd_kafka_header_add(headers, "id", 2, texts[3], (ssize_t)strlen(texts[3]));
+        rd_kafka_headers_t *headers = rcpt_transactor_headers(record);
         rd_kafka_resp_err_t code = rd_kafka_producev(
-            job->handle, RD_KAFKA_V_TOPIC(texts[0]), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-            RD_KAFKA_V_KEY(texts[1], key_size), RD_KAFKA_V_VALUE(texts[2], strlen(texts[2])),
+            job->handle, RD_KAFKA_V_TOPIC(record->topic), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+            RD_KAFKA_V_KEY(record->key.at, record->key.size),
+            RD_KAFKA_V_VALUE((void *)(uintptr_t)record->value.at, record->value.size),
             RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(job), RD_KAFKA_V_END);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             return true;
         rd_kafka_headers_destroy(headers);
         if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL || now_ms() >= deadline)
-            return refuse(job, code, texts[0]);
+            return refuse(job, code, record->topic);
         rd_kafka_poll(job->handle, 50);
     }
 }
@@ -257,7 +254,7 @@ static void publish_work(struct job *job)
         return;
     }
     bool good = true;
-    for (size_t index = 0; index < job->record_count && good; index++)
+    for (size_t index = 0; index < job->records.count && good; index++)
         good = produce(job, index, deadline);
     if (good && send_mark(job, deadline) && commit(job, deadline))
         return;
@@ -287,9 +284,7 @@ static void job_free(struct rcpt_kafka_job *base)
         rd_kafka_conf_destroy(job->conf);
     if (job->reader_conf != NULL)
         rd_kafka_conf_destroy(job->reader_conf);
-    for (size_t index = 0; index < 4 * job->record_count; index++)
-        free(job->texts[index]);
-    free(job->texts);
+    rcpt_transactor_records_free(&job->records);
     free(job->group);
     free(job->mark_topic);
     free(job);
@@ -429,15 +424,7 @@ void rcpt_transactor_publish(struct rcpt_transactor *transactor,
     transactor->handle = NULL;
     rcpt_kafka_use_credentials(job->handle, &transactor->common);
     job->mark = mark;
-    job->record_count = count;
-    job->texts = rcpt_calloc(4 * count, sizeof(*job->texts));
-    for (size_t index = 0; index < count; index++) {
-        char **texts = &job->texts[4 * index];
-        texts[0] = rcpt_strdup(records[index].topic);
-        texts[1] = records[index].key != NULL ? rcpt_strdup(records[index].key) : NULL;
-        texts[2] = rcpt_strdup(records[index].value);
-        texts[3] = records[index].id != NULL ? rcpt_strdup(records[index].id) : NULL;
-    }
+    rcpt_transactor_records_copy(&job->records, records, count);
     start(transactor, job, PUBLISH_MS);
 }
 

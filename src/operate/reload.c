@@ -55,12 +55,11 @@ void reload_print_changes(const struct rcpt_config_changes *changes, FILE *out)
         fputs("nothing has changed\n", out);
 }
 
-/* A reload replaces the whole set of actions, so only if one of their keys has changed. */
-static bool concerns_actions(const struct rcpt_config_changes *changes)
+/* Whether a key of a section has changed; `section` ends with a dot. */
+static bool concerns(const struct rcpt_config_changes *changes, const char *section)
 {
     for (unsigned index = 0; index < changes->applied_count; index++)
-        if (strcmp(changes->applied[index], "pipelines") == 0 ||
-            strncmp(changes->applied[index], "actions.", 8) == 0)
+        if (strncmp(changes->applied[index], section, strlen(section)) == 0)
             return true;
     return false;
 }
@@ -88,10 +87,11 @@ static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh
     rcpt_config_apply_log(config);
     status_apply_config(parts->status);
     receipts_apply_config(parts->receipts, target);
-    folds_apply_config(parts->folds, has_changed(changes, "folds"));
+    folds_apply_config(parts->folds, has_changed(changes, "folds"), concerns(changes, "stream."));
     receipts_apply_subscriptions(parts->receipts);
     parts->apply_intake(parts->intake_context);
-    if (concerns_actions(changes))
+    /* A reload replaces the whole set of actions, so only if one of their keys has changed. */
+    if (has_changed(changes, "pipelines") || concerns(changes, "actions."))
         return actions_reload(parts->actions, error);
     actions_apply_config(parts->actions);
     return true;

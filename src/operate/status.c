@@ -18,6 +18,7 @@ struct status {
     struct host_context *context;
     const struct receipts *receipts;
     const struct measure *measure;
+    const struct folds *folds;
     const struct actions *actions;
     uint64_t last_events, last_ns;       /* committed by the last status line, for its rate */
     struct rcpt_engine_stats last_stats; /* of the last line of the log */
@@ -152,6 +153,27 @@ static void write_kafka(const struct status *status, struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
+/* null: there is no stream. */
+static void write_stream(const struct status *status, struct rcpt_json *json)
+{
+    const struct rcpt_config *config = status->context->config;
+    struct folds_stream_view view;
+    rcpt_json_key(json, "stream");
+    if (!folds_view_stream(status->folds, &view)) {
+        rcpt_json_null(json);
+        return;
+    }
+    rcpt_json_begin_object(json);
+    rcpt_json_put_text(json, "topic", config->stream.topic);
+    rcpt_json_put_text(json, "mode",
+                       config->stream.mode == RCPT_STREAM_STATE ? "state" : "changes");
+    rcpt_json_key(json, "lag_seconds");
+    rcpt_json_double(json, view.lag_seconds);
+    rcpt_json_put_int(json, "published", (int64_t)view.published);
+    rcpt_json_put_int(json, "refused", (int64_t)view.refused);
+    rcpt_json_end_object(json);
+}
+
 /* Counters since the start; rates are made of metrics. */
 static void write_counts(const struct status *status, struct rcpt_json *json)
 {
@@ -240,6 +262,7 @@ void status_write(const struct status *status, struct rcpt_json *json)
     instant(json, "last_commit_at", measure_last_commit_ms(status->measure));
     rcpt_json_key(json, "actions");
     actions_write(status->actions, json);
+    write_stream(status, json);
     write_counts(status, json);
     write_errors(json);
     rcpt_json_end_object(json);
@@ -402,12 +425,14 @@ void status_apply_config(struct status *status)
 
 /* The line of the log begins with the process, also while it is not ready. */
 struct status *status_new(struct host_context *context, struct receipts *receipts,
-                          const struct measure *measure, const struct actions *actions)
+                          const struct measure *measure, const struct folds *folds,
+                          const struct actions *actions)
 {
     struct status *status = rcpt_calloc(1, sizeof(*status));
     status->context = context;
     status->receipts = receipts;
     status->measure = measure;
+    status->folds = folds;
     status->actions = actions;
     uv_timer_init(context->loop, &status->timer);
     status->timer.data = status;

@@ -27,6 +27,8 @@ static void add_counters(struct rcpt_submission *submission, const struct rcpt_l
         add(submission, sender, "groups", RCPT_ENCODE_GROUPS);
     if (rcpt_encode_folds(encoders[RCPT_ENCODE_FOLDS], rules))
         add(submission, sender, "folds", RCPT_ENCODE_FOLDS);
+    if (rcpt_encode_stream(encoders[RCPT_ENCODE_STREAM], rules))
+        add(submission, sender, "stream", RCPT_ENCODE_STREAM);
     if (sender->keys != NULL && rcpt_encode_undone_keys(encoders[RCPT_ENCODE_KEYS], sender->keys))
         add(submission, sender, "keys_undo", RCPT_ENCODE_KEYS);
 }

@@ -36,6 +36,7 @@ static const struct source {
     {{.name = "counters"}, NULL, IN_BOTH},
     {{.name = "groups"}, NULL, IN_BOTH},
     {{.name = "folds"}, NULL, IN_BOTH},
+    {{.name = "stream"}, NULL, IN_BOTH},
     {{.name = "intents"}, NULL, IN_BOTH},
     {{.name = "parked"}, NULL, IN_LANES},
     {{.name = "letters"}, NULL, IN_LANES},

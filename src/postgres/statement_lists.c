@@ -185,10 +185,13 @@ const struct rcpt_pg_statement *rcpt_serve_names_statements(const char *view, si
 const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
-        {.name = "poll"},  {.name = "take"},    {.name = "fence"},  {.name = "events"},
-        {.name = "due"},   {.name = "put_off"}, {.name = "gather"}, {.name = "keep"},
-        {.name = "claim"}, {.name = "read"},    {.name = "done"},   {.name = "forget"},
-        {.name = "rules"}, {.name = "totals"},  {.name = "calls"},  {.name = "answered"},
+        {.name = "poll"},       {.name = "take"},         {.name = "fence"},
+        {.name = "events"},     {.name = "due"},          {.name = "put_off"},
+        {.name = "gather"},     {.name = "keep"},         {.name = "claim"},
+        {.name = "read"},       {.name = "done"},         {.name = "forget"},
+        {.name = "rules"},      {.name = "totals"},       {.name = "calls"},
+        {.name = "answered"},   {.name = "stream_claim"}, {.name = "stream_read"},
+        {.name = "stream_lag"},
     };
     *count = RCPT_COUNT_OF(statements);
     return with_texts(statements, *count, "fold");

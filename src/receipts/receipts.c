@@ -74,6 +74,18 @@ static void port_halt(void *context, const struct rcpt_error *error)
     host_halt(receipts->context, error);
 }
 
+/* A reload may switch on the stream, which reads reasons. */
+static void read_rules(const struct receipts *receipts)
+{
+    const struct rcpt_config *config = receipts->context->config;
+    struct rules rules;
+    rules_read(config, &(struct transition_wants){.stream = config->stream.topic != NULL}, &rules);
+    if (rules_read_receipts(&rules))
+        rcpt_decoder_set_rules(receipts->decoder, rules.settings.dedup);
+    if (rules.ranges.on)
+        rcpt_decoder_take_ranges(receipts->decoder);
+}
+
 /* Ports connect the pure engine to PostgreSQL and Kafka. */
 static void make_engine(struct receipts *receipts)
 {
@@ -91,12 +103,7 @@ static void make_engine(struct receipts *receipts)
     };
     receipts->engine = rcpt_engine_new(&settings, config->ladder, &ports);
     receipts->decoder = rcpt_decoder_new(config->ladder, config->lanes);
-    struct rules rules;
-    rules_read(config, &(struct transition_wants){.folds = false}, &rules);
-    if (rules_read_receipts(&rules))
-        rcpt_decoder_set_rules(receipts->decoder, rules.settings.dedup);
-    if (rules.ranges.on)
-        rcpt_decoder_take_ranges(receipts->decoder);
+    read_rules(receipts);
     rcpt_decoder_set_machines(receipts->decoder, &config->machine);
 }
 
@@ -244,6 +251,7 @@ void receipts_apply_config(struct receipts *receipts, unsigned connections)
     rcpt_decoder_set_machines(receipts->decoder, &context->config->machine);
     if (!consume_read_topics(receipts, &error)) /* a zone's file has gone since the check */
         rcpt_log_failure(RCPT_LOG_ERROR, "receipts", &error, "the topics' forms stay as they were");
+    read_rules(receipts);
     lanes_apply_config(receipts->lanes);
     rcpt_pg_set_dsn(receipts->control.pg, context->config->postgres.dsn);
     if (receipts->kafka != NULL) {

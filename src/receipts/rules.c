@@ -30,6 +30,22 @@ static void read_groups(const struct rcpt_config *config, struct rules *rules)
             .kind = rules->groups.names[index], .column = rules->groups.columns[index]};
 }
 
+/* Copied: a reload replaces the names, and statements may be made again before it takes effect. */
+static void read_stream(const struct rcpt_config *config, const struct transition_wants *wants,
+                        struct rules *rules)
+{
+    struct rcpt_rules_settings *settings = &rules->settings;
+    bool is_state = config->stream.mode == RCPT_STREAM_STATE;
+    settings->stream = wants->stream;
+    settings->stream_state = is_state;
+    settings->stream_column_count = wants->stream ? config->stream.columns_count : 0;
+    for (size_t index = 0; index < settings->stream_column_count; index++) {
+        snprintf(rules->stream_columns[index], sizeof(rules->stream_columns[index]), "%s",
+                 config->stream.columns[index]);
+        settings->stream_columns[index] = rules->stream_columns[index];
+    }
+}
+
 /* The window is one of whole days, as the store of keys forgets. */
 void rules_read(const struct rcpt_config *config, const struct transition_wants *wants,
                 struct rules *rules)
@@ -48,6 +64,7 @@ void rules_read(const struct rcpt_config *config, const struct transition_wants 
     snprintf(rules->window, sizeof(rules->window), "%" PRId64 " hours", days * 24);
     read_dimensions(config, rules);
     read_groups(config, rules);
+    read_stream(config, wants, rules);
     rcpt_ranges_read(config, &rules->ranges);
 }
 
@@ -57,7 +74,7 @@ bool rules_read_receipts(const struct rules *rules)
 {
     const struct rcpt_rules_settings *settings = &rules->settings;
     return settings->dedup || settings->series || settings->reasons || settings->gateways ||
-           settings->times;
+           settings->times || settings->stream;
 }
 
 /* The columns are those that the senders' rules will ask for, since both come from the same
@@ -68,7 +85,7 @@ static struct rcpt_lane_statements *make_statements(const struct rules *rules,
 {
     struct rcpt_rules *made = rcpt_rules_new(&rules->settings);
     variant.columns = rcpt_rules_columns(made, &variant.column_count);
-    variant.orgs = wants->folds || wants->actions;
+    variant.orgs = wants->folds || wants->actions || wants->stream;
     variant.times = rules->settings.times;
     variant.payloads = rcpt_rules_read_payloads(&rules->settings);
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);

@@ -23,7 +23,7 @@ bool subscribers_are_prepared(const struct receipts *receipts)
 
 struct transition_wants subscribers_want(const struct receipts *receipts)
 {
-    struct transition_wants wants = {false, false, false};
+    struct transition_wants wants = {.folds = false};
     const struct transition_subscriber *subscriber = receipts->subscribers;
     for (; subscriber != NULL; subscriber = subscriber->next)
         subscriber->want(subscriber->context, &wants);
@@ -34,7 +34,8 @@ bool subscribers_want_same(const struct transition_wants *left,
                            const struct transition_wants *right)
 {
     return left->folds == right->folds && left->fold_columns == right->fold_columns &&
-           left->actions == right->actions;
+           left->actions == right->actions && left->stream == right->stream &&
+           left->stream_form == right->stream_form;
 }
 
 /* subscribed: the batch reached what the selective subscriber subscribes to. */

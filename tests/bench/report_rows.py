@@ -238,6 +238,13 @@ def folds(result):
                "p50 s": rounded(steady["p50"], 2), "max s": rounded(steady["worst"], 2)}
 
 
+def stream(result):
+    names = {"off": "no stream", "on": "the stream on", "columns": "the stream on, with two columns"}
+    yield from ({"case": names[case["case"]], **columns(case["figures"]), "of the rate without": ratio(case["share"]) if case["share"] else None}
+                for case in result["cases"])
+    yield {"case": "transitions that wait, published alone", "records/s": spread(result["published_per_second"])}
+
+
 def commands(result):
     return ({"case": name, "seconds": spread(found["seconds"], 2), "plain statement, seconds": spread(found["plain"], 2), "as a multiple": ratio(found["multiple"])}
             for name, found in result["commands"].items())
@@ -316,7 +323,7 @@ def soak(result):
 SETTINGS = {
     "limit": "events", "records": "rest_seconds", "cost": "events", "replaced": "sample consumers", "growth": "events", "rows": "events", "retention": "old events",
     "dropped": "rows rate", "recent": "events recent_rows half_life_hours per_day old buffers_mib", "mapped": "events", "dimensions": "events campaigns variants bar",
-    "snapshot": "minutes paced_events burst_events", "tracing": "events block_events", "intake": "connections partitions", "rules": "events",
+    "snapshot": "minutes paced_events burst_events", "tracing": "events block_events", "intake": "connections partitions", "rules": "events", "stream": "events",
     "sizing": "events messages", "beside": "events", "imports": "people receipt_rate", "commands": "campaigns messages", "serve": "campaigns requests",
     "viewers": "events viewers cores", "page": "campaigns visits seconds", "soak": "rate seconds events messages deleted"}
 

@@ -442,6 +442,21 @@ def paused(site):
     site.control.ctl("resume")
 
 
+def stream_behind(site):
+    """The topic of the stream does not exist."""
+    topic = f"{site.world.topic}-stream"
+    site.world.installation.configure(stream={"topic": topic})
+    site.control.ctl("reload")
+    while (yield):
+        pass
+    site.process.wait_for_log(f"topic {topic} does not take a publication: .*HINT: create the topic", 60)
+    broker.create_topic(site.world.brokers, topic, 1)
+    site.pages.wait_for_figure("receiptd_stream_lag_seconds", lambda lag: lag < 3, 60)
+    site.world.installation.configure(stream={"topic": None})
+    site.control.ctl("reload")
+    site.wait(lambda: site.execute("SELECT count(*) FROM receiptd.stream_event") == [(0,)], "what is left is published")
+
+
 def not_ready(site):
     database = site.world.database
     database.connection.close()
@@ -535,7 +550,7 @@ OF_READERS = (serve_errors, serve_refused, serve_down)
 def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, create_topic, receiptd, tmp_path):
     together = (database_connections, parked_too_long, dead_letters, other_organisation, record_too_large, contradictions, database_went_back,
                 old_snapshot, intake_unmapped, intake_unknown_form, intake_signatures)
-    alone = ((roll_up_stalled,), (fence_conflicts,), (partition_idle,), (log_lost,), (connection_flapping,), (intake_refuses,),
+    alone = ((stream_behind,), (roll_up_stalled,), (fence_conflicts,), (partition_idle,), (log_lost,), (connection_flapping,), (intake_refuses,),
              (memory, lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
     cases = {name(case) for group in (together, *alone, OF_PARTITIONS, OF_OTHERS_PARTITIONS, OF_READERS) for case in group}
     assert cases == set(re.findall(r"alert: (\w+)", RULES.read_text())), "an alert without its case"

@@ -97,6 +97,7 @@ def test_c_names_the_columns_of_answers_in_their_order(receiptd, database, print
 CONFIGURED = {
     "": {},
     "folds": {"folds": [{"name": "f", "group_key": ["campaign_id"], "window": "1s", "max_hold": "5s"}]},
+    "stream": {"stream": {"mode": "state", "columns": ["org_id"]}},
     "folds_columns actions": {
         "folds": [{"name": "f", "group_key": ["inbox.channel"], "window": "1s", "max_hold": "5s"}],
         "pipelines": [{"name": "p", "on": "DELIVERED", "webhook": "crm"}],
@@ -121,11 +122,14 @@ def test_what_is_printed_is_what_the_daemon_prepares(create_world, create_topic,
     settings = dict(CONFIGURED[variant])
     if "folds" in settings:
         settings["folds"] = [rule | {"publish": {"kafka": {"topic": str(create_topic(1))}}} for rule in settings["folds"]]
+    status_stream = settings.pop("stream", None)
     world = create_world(**settings)
+    if status_stream:
+        world.installation.configure(stream={"topic": str(create_topic(1)), **status_stream})
     world.database.execute(f'ALTER DATABASE "{world.database.name}" SET log_min_duration_statement = 0')
     begin = log.stat().st_size
     process = world.installation.start()
-    required = {"decide", "wake", "fence", "rollup"} | ({"gather", "positions"} if "folds" in variant else set()) \
+    required = {"decide", "wake", "fence", "rollup"} | ({"gather", "positions"} if "folds" in variant else set()) | ({"stream_claim"} if "stream" in variant else set()) \
         | ({"claim"} if "actions" in variant else set())
     process.wait_for(lambda: required <= {name for name, _ in prepared_since(log, begin, world.database.name)}, 60, f"{required} are prepared")
     process.stop()

@@ -22,7 +22,7 @@ OPEN = """
 """
 
 
-NO_EVENTS = "'{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', 1"
+NO_EVENTS = "'{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', 1"
 APPEND = """
     INSERT INTO fold_event (orgs, campaigns, old, new, gained, n, size)
     SELECT array_agg('o'::text), array_agg('c'::text), array_agg(0::smallint), array_agg(c::smallint), array_agg(0), array_agg(3::int8), count(*)
@@ -31,7 +31,8 @@ APPEND = """
 ENTRIES = """
     ARRAY{ids}::int8[], ARRAY{campaigns}::text[], ARRAY{campaigns}::text[], array_fill(0::int2, ARRAY[{count}]), ARRAY{codes}::int2[],
     array_fill(0, ARRAY[{count}]), array_fill(NULL::text, ARRAY[{count}]), array_fill(3::int8, ARRAY[{count}]),
-    array_fill({at}, ARRAY[{count}]), array_fill({at}, ARRAY[{count}]), array_fill(NULL::text, ARRAY[{count}]), {new}
+    array_fill({at}, ARRAY[{count}]), array_fill({at}, ARRAY[{count}]), array_fill(NULL::text, ARRAY[{count}]),
+    ARRAY{rows}::int8[], ARRAY{rows}::int8[], {new}
 """
 
 
@@ -39,10 +40,10 @@ def gather_topics(session, rows=500, entries=1000):
     return [row[:2] for row in session.query(f'EXECUTE "fold/gather"({NO_EVENTS}, {rows}, {entries}, NULL)')]
 
 
-def gather(session, ids, campaigns, codes, at="now()", new=1, as_of="NULL"):
+def gather(session, ids, campaigns, codes, at="now()", new=1, as_of="NULL", rows=None):
     """The answer: rules, keys and windows of the entries from `new` on."""
     at = f"(extract(epoch FROM {at}) * 1000000)::int8"
-    given = ENTRIES.format(ids=ids, campaigns=campaigns, codes=codes, count=len(codes), at=at, new=new)
+    given = ENTRIES.format(ids=ids, campaigns=campaigns, codes=codes, count=len(codes), at=at, new=new, rows=rows or [1] * len(codes))
     return session.query(f'EXECUTE "fold/gather"({given}, 500, 1000, {as_of})')[0][2:6]
 
 
@@ -163,10 +164,10 @@ def test_sums_that_are_kept_back_are_read_again_with_their_own_times(database):
     for name in ("fold/events", "fold/keep"):
         session.prepare(name)
     kept = session.query("""EXECUTE "fold/keep"('{o,o}', '{a,b}', '{0,200}', '{200,300}', '{0,1}', ARRAY[NULL, '{"x": 1}'], '{7,8}', '{1000,2000}',
-                            '{3000,4000}', ARRAY[NULL, 'link'])""")
+                            '{3000,4000}', ARRAY[NULL, 'link'], '{5,6}', '{7,9}')""")
     row = session.query("EXECUTE \"fold/events\"('{}', 500, 1000)")[0]
     assert [(row[0],)] == kept and row[2:] == (2, ["o"], ["a", "b"], [0, 200], [200, 300], [0, 1], [7, 8], [None, '{"x": 1}'],
-                                               [None, "link"], [1000, 2000], [3000, 4000])
+                                               [None, "link"], [1000, 2000], [3000, 4000], [5, 6], [7, 9])
 
 
 def test_arrays_of_one_value_come_with_one_element(database):
@@ -215,7 +216,7 @@ def test_entries_of_no_transitions_are_only_asked_about(database):
     session.prepare("fold/gather")
     code = reached_from_nothing(session)[0]
     session.do("INSERT INTO fold_event (rules, keys, parts, n, size) VALUES ('{r}', '{k}', ARRAY['{}'], '{1}', 1)")  # a topic's
-    given = ENTRIES.format(ids=[], campaigns=["a", "b"], codes=[code] * 2, count=2, at="0", new=1).replace("array_fill(3::int8", "array_fill(0::int8")
+    given = ENTRIES.format(ids=[], campaigns=["a", "b"], codes=[code] * 2, count=2, at="0", new=1, rows=[1, 1]).replace("array_fill(3::int8", "array_fill(0::int8")
     rows, rest, entries, rules, keys, _, _ = session.query(f'EXECUTE "fold/gather"({given}, 0, 0, NULL)')[0]
     assert (rows, sorted(zip(entries, rules, keys))) == (0, [(1, "r", '{"campaign_id": "a"}'), (2, "r", '{"campaign_id": "b"}')])
     assert session.query("SELECT (SELECT count(*) FROM fold_event)::int, (SELECT count(*) FROM fold_group)::int,"
@@ -282,6 +283,54 @@ def test_a_gathering_counts_whatever_number_of_statuses_meet_in_a_group(database
         found = session.query("SELECT collected -> 'v' -> '', key FROM fold_group")
         assert len(found) == 1 and json.loads(found[0][1]) == {"campaign_id": "c"}
         assert {name: n for name, n in found[0][0].items() if n} == {name: n for name, n in expected.items() if n}
+
+
+COLLECTED = {"": "tally", "now": "last", "born": "first", "note": "last", "new": "last", "all": "set"}
+FIELDS = {"now": "status", "born": "prev_status", "note": "inbox.note", "new": "flags", "all": "status"}
+
+
+def entries_of(session, *given):
+    """Gathers entries of one campaign: status before, status now, flags gained, note, first row, last row."""
+    old, new, gained, notes, firsts, lasts = (list(column) for column in zip(*given))
+    count, notes = len(given), [json.dumps({"note": note}) for note in notes]
+    entries = ENTRIES.format(ids=[], campaigns=["c"] * count, codes=new, count=count, at="7", new=1, rows=firsts)
+    entries = entries.replace("array_fill(0::int2, ARRAY[%d])" % count, f"ARRAY{old}::int2[]").replace("array_fill(0, ARRAY[%d])" % count, f"ARRAY{gained}::int4[]")
+    entries = entries.replace("array_fill(NULL::text, ARRAY[%d])" % count, f"ARRAY{notes}::text[]", 1)
+    entries = f"ARRAY{lasts}::int8[]".join(entries.rsplit(f"ARRAY{firsts}::int8[]", 1))
+    session.query(f'EXECUTE "fold/gather"({entries}, 500, 1000, NULL)')
+    return session.query("SELECT collected -> 'v' FROM fold_group")[0][0]
+
+
+def test_first_and_last_follow_the_rows_in_which_a_messages_transitions_came(database):
+    session = database.session()
+    session.do(RULE.replace("""'{"": "tally"}', '{}'""", f"'{json.dumps(COLLECTED)}', '{json.dumps(FIELDS)}'"))
+    session.prepare("fold/gather")
+    code = dict(session.query("SELECT name, code::int FROM message_status_priority"))
+    bits = dict(session.query("SELECT name, (1 << flag_bit)::int FROM message_status_priority WHERE flag_bit IS NOT NULL"))
+    sent, delivered, opened, failed = (code[name] for name in ("SENT", "DELIVERED", "OPENED", "FAILED"))
+    # In memory the order is lost: the entry of the newest row stands in the middle.
+    found = entries_of(session, (sent, failed, 0, "b", 12, 12), (delivered, opened, bits["REPLIED"] | bits["COMPLAINED"], None, 20, 31),
+                       (0, sent, 0, "a", 11, 11), (failed, delivered, 0, "c", 13, 30))
+    assert (found["now"], found["note"], found["born"]) == ("OPENED", None, "TARGETED")
+    assert found["new"] == "+".join(name for name in sorted(("REPLIED", "COMPLAINED"), key=code.get))
+    assert sorted(found["all"]) == ["DELIVERED", "FAILED", "OPENED", "SENT"]
+    found = entries_of(session, (sent, delivered, 0, "z", 40, 40))  # what is handed over later is later
+    assert (found["now"], found["note"], found["born"], found["new"]) == ("DELIVERED", "z", "TARGETED", None)
+    found = entries_of(session, (sent, delivered, 0, "y", 41, 41), (sent, opened, 0, "x", 41, 41))  # two messages of one batch
+    assert (found["now"], found["note"]) == ("OPENED", "x")
+
+
+def test_an_erasure_leaves_the_order_of_the_rows_that_it_changes(database):
+    session = database.session()
+    session.prepare("fold/events")
+    row = ("INSERT INTO fold_event (orgs, campaigns, old, new, gained, n, columns, size)"
+           " VALUES ('{o,o}', '{c,c}', '{0,0}', '{200,200}', '{0,0}', '{1,1}', %s, 2)")
+    for who in ("gone", "here"):
+        session.do(row.replace("%s", f"""ARRAY['{{"who": "{who}"}}', '{{"who": "x"}}']"""))
+    session.query("SELECT erase_folds('{gone}')")
+    kept, changed = session.query("EXECUTE \"fold/events\"('{}', 500, 1000)")
+    assert kept[9] == ['{"who": "here"}', '{"who": "x"}'] and kept[-1] is None
+    assert changed[9][0] == '{"who": null}' and changed[0] > kept[0] and changed[-2] == changed[-1] == [kept[0] - 1] * 2
 
 
 # ---- what groups and calls wait for ----------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 enum sim_cell_kind { /* behind enum rcpt_count_of */
                      CELL_MEMBER = RCPT_COUNT__COUNT,
                      CELL_FOLD = CELL_MEMBER + RCPT_RULES_GROUPS,
+                     CELL_CHANGE, /* a transition in the stream; `minute` is the message */
 };
 
 #define SIM_NO_BUCKET INT16_MIN

@@ -41,6 +41,9 @@ static struct rcpt_rules_settings settings_of(const struct sim *sim)
         .costs = sim->plan.costs,
         .folds = sim->plan.folds,
         .fold_columns = sim->plan.folds,
+        .stream = sim->plan.folds,
+        .stream_columns = {"fold"},
+        .stream_column_count = 1,
     };
 }
 
@@ -125,7 +128,7 @@ static const char *extra_text(const struct rcpt_pg_rows *rows, const struct sim_
         return text_of("k", sim_customer(message));
     if (strstr(sql, "\"attempt_of\"") != NULL)
         return text_of("k", sim_attempt_of(message));
-    if (strstr(sql, "fold_columns(") != NULL)
+    if (strstr(sql, "fold_columns(") != NULL || strstr(sql, "\"fold\"") != NULL)
         return text_of("f", sim_fold_columns(message));
     if (strstr(sql, "\"first_sent_at") != NULL)
         return line->deliver[0] != '\0' ? line->deliver : NULL;
@@ -257,6 +260,34 @@ static void add_folds(struct sim_cells *cells, const struct rcpt_rules *rules)
                       list[at].messages, 0);
 }
 
+/* m-00012 and a tail that may be of digits, too. */
+static uint32_t message_number(struct rcpt_text id)
+{
+    uint32_t number = 0;
+    for (size_t at = 2; at < 7; at++)
+        number = number * 10 + (uint32_t)(id.at[at] - '0');
+    return number;
+}
+
+/* One of each message, with the flags that it has then. */
+static void add_changes(struct sim_cells *cells, const struct rcpt_rules *rules)
+{
+    uint32_t count;
+    const struct rcpt_rules_change *list = rcpt_rules_changes(rules, &count);
+    for (uint32_t at = 0; at < count; at++)
+        sim_cells_add(
+            cells,
+            (struct sim_cell_key){.kind = CELL_CHANGE,
+                                  .campaign = number_in(list[at].campaign),
+                                  .key = number_in(list[at].columns),
+                                  .more = number_in(list[at].org),
+                                  .status = (int16_t)list[at].old,
+                                  .other = (int16_t)list[at].new,
+                                  .minute = message_number(list[at].id),
+                                  .gained = (uint32_t)(list[at].gained | list[at].flags << 16)},
+            1, 0);
+}
+
 /* As add_counters() of src/postgres/flights_write.c. */
 static void write_cells(const struct sim_sender *sender, struct sim_request *request)
 {
@@ -269,6 +300,7 @@ static void write_cells(const struct sim_sender *sender, struct sim_request *req
     for (size_t group = 0; group < request->groups; group++)
         add_members(cells, sender->rules, group);
     add_folds(cells, sender->rules);
+    add_changes(cells, sender->rules);
 }
 
 static void write_keys(const struct sim_sender *sender, struct sim_request *request)

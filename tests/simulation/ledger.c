@@ -162,8 +162,13 @@ static void add_members_and_folds(const struct judged *judged)
     fold.kind = CELL_FOLD;
     fold.key = (uint8_t)sim_fold_columns(message);
     fold.more = (uint8_t)sim_org(message);
-    if (judged->sim->plan.folds)
-        add(judged, fold, 1, 0);
+    if (!judged->sim->plan.folds)
+        return;
+    add(judged, fold, 1, 0);
+    fold.kind = CELL_CHANGE;
+    fold.minute = message;
+    fold.gained |= (judged->fold->had | judged->gained) << 16;
+    add(judged, fold, 1, 0);
 }
 
 /* The first one by name, among the message's receipts in this batch. */

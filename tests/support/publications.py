@@ -9,8 +9,8 @@ from confluent_kafka import Consumer, TopicPartition
 from support.services import watermarks
 
 
-def read(brokers, topic, partitions, with_times=False):
-    """All committed publications, in the order of each partition, as dicts; with the time of their record on request.
+def read_records(brokers, topic, partitions):
+    """All committed records, in the order of each partition, as messages of the consumer.
 
     Kafka marks a transaction as committed in the log after it has answered who commits it. So this waits for the marks, but not
     longer than a producer that was killed may leave a transaction open."""
@@ -33,16 +33,24 @@ def read(brokers, topic, partitions, with_times=False):
                 if message.offset() >= ends[message.partition()]:
                     open_partitions.discard(message.partition())
                 continue
-            publication = json.loads(message.value())
-            headers = dict(message.headers() or [])
-            assert headers["id"].decode() == publication["id"]
-            publication["_key"] = message.key().decode()
-            if with_times:
-                publication["_at_ms"] = message.timestamp()[1]
-            found.append(publication)
+            found.append(message)
         return found
     finally:
         consumer.close()
+
+
+def read(brokers, topic, partitions, with_times=False):
+    """The records as dicts; with the time of their record on request."""
+    found = []
+    for message in read_records(brokers, topic, partitions):
+        publication = json.loads(message.value())
+        headers = dict(message.headers() or [])
+        assert headers["id"].decode() == publication["id"]
+        publication["_key"] = message.key().decode()
+        if with_times:
+            publication["_at_ms"] = message.timestamp()[1]
+        found.append(publication)
+    return found
 
 
 def ends_of(settings, places):

@@ -114,14 +114,15 @@ static inline void add_receipt(struct rules_fixture *fixture, const struct recei
                                                .top = -1,
                                                .first_event = at};
     }
-    fixture->decoded.events[at] =
-        (struct rcpt_event){.id = receipt->id,
-                            .id_size = (uint8_t)strlen(receipt->id),
-                            .hash = rcpt_hash_text_extended(receipt->id, strlen(receipt->id), 0),
-                            .at_us = (HOUR + receipt->minute) * MINUTE,
-                            .flags = receipt->flags,
-                            .gateway = receipt->gateway,
-                            .reason = receipt->reason};
+    fixture->decoded.events[at] = (struct rcpt_event){
+        .id = receipt->id,
+        .id_size = (uint8_t)strlen(receipt->id),
+        .hash = rcpt_hash_text_extended(receipt->id, strlen(receipt->id), 0),
+        .at_us = (HOUR + receipt->minute) * MINUTE,
+        .flags = receipt->flags,
+        .entry = (uint8_t)rcpt_ladder_find_code(fixture->ladder, receipt->code, NULL, 0),
+        .gateway = receipt->gateway,
+        .reason = receipt->reason};
     if (receipt->json != NULL) {
         size_t size = strlen(receipt->json);
         assert_true(fixture->said + size < sizeof(fixture->value));
@@ -190,6 +191,7 @@ struct row {
     uint32_t message;
     int16_t was, now;
     uint32_t gained;
+    uint32_t had;    /* flags before */
     bool same;       /* it did not change */
     const char *org; /* NULL: none */
     const char *columns[8];
@@ -211,6 +213,7 @@ static inline void add_row(struct rcpt_rules *rules, const struct row *row)
                                                    .was = row->was,
                                                    .now = row->now,
                                                    .gained = row->gained,
+                                                   .flags = row->had | row->gained,
                                                    .changed = !row->same,
                                                    .campaign = rcpt_text_of(row->campaign),
                                                    .org = rcpt_text_of(row->org),

@@ -209,7 +209,8 @@ static const struct mistake fold_mistakes[] = {
      "t.yaml:3:8: folds: rule \"r\": collect: transitions have no field \"inbox.\"",
      OF_TRANSITIONS},
     {FOLD("group_key: [org_id], collect: {x: {kind: sum}}"),
-     "t.yaml:3:8: folds: rule \"r\": collect: transitions have sets and counts only, not \"x\"",
+     "t.yaml:3:8: folds: rule \"r\": collect: transitions have set, count, first and last, not "
+     "\"x\"",
      NULL},
     {FOLD("group_key: [id], source: topic"),
      "t.yaml:3:8: folds: rule \"r\": source: topic needs the name of a topic",

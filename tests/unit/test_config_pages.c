@@ -391,6 +391,7 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->http.runs_token, "the runs-token of the test");
     take_away(&config->tracing.endpoint, "http://127.0.0.1:4318/v1/traces");
     take_away(&config->tracing.token, "the tracing-token of the test");
+    take_away(&config->stream.topic, "message-status");
     take_away(&config->actions.ca_file, "/etc/ssl/certs/ca-certificates.crt");
     char *whole = printed(config);
     assert_string_equal(whole, expected);

@@ -143,6 +143,7 @@ static struct rcpt_rules *rules_of(const struct rules_fixture *fixture, bool ser
         .times = any,
         .folds = any,
         .fold_columns = any,
+        .stream = any,
     });
 }
 
@@ -208,6 +209,9 @@ static void each_statement_gets_its_parameters(void **state)
         "{customer,logical}{1,2}{1,3}{a,a,b}{c,l,n}{300,300,600}{600,600,700}{0,0,0}");
     assert_true(rcpt_encode_folds(encoder, rules));
     assert_parameters(encoder, "lane/folds", "{,O}{b,a}{600,300}{700,600}{0,0}{1,1}{{},{}}{}");
+    assert_true(rcpt_encode_stream(encoder, rules));
+    assert_parameters(encoder, "lane/stream",
+                      "{m,n}{O,NULL}{a,b}{300,600}{600,700}{0}{0}{@30,@20}{kannel,NULL}{}{}{}");
     rcpt_rules_free(rules);
     rcpt_count_free(count);
     rcpt_pg_encoder_free(encoder);
@@ -230,6 +234,7 @@ static void what_has_nothing_to_say_is_not_sent(void **state)
                       "{300,300,600,300,700}{0,0,1,0,1}{-1,1,1,1,1}");
     assert_false(rcpt_encode_members(encoder, rules));
     assert_false(rcpt_encode_folds(encoder, rules));
+    assert_false(rcpt_encode_stream(encoder, rules));
     fixture->batch.message_count = fixture->batch.event_count = 0;
     rcpt_rules_begin(rules, &fixture->batch, NOW, &test_names);
     rcpt_rules_finish(rules);

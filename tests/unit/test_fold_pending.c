@@ -91,6 +91,14 @@ static void sums_are_by_kind(void **state)
     assert_int_equal(list.entries[0]->first_us, 40);
     assert_int_equal(list.entries[0]->last_us, 60);
 
+    struct rcpt_fold_transition early = transition("a", 300, 1, 50);
+    early.first_row = early.last_row = -7; /* a row that another lane committed late */
+    rcpt_fold_pending_add(pending, &early);
+    early.first_row = early.last_row = 9;
+    rcpt_fold_pending_add(pending, &early);
+    assert_int_equal(list.entries[0]->first_row, -7);
+    assert_int_equal(list.entries[0]->last_row, 9);
+
     struct rcpt_fold_transition other[6];
     for (size_t index = 0; index < 6; index++)
         other[index] = transition("a", 300, 1, 50);

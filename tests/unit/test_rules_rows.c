@@ -187,6 +187,80 @@ static void a_fold_has_the_least_traceparent(void **state)
     rules_fixture_free(fixture);
 }
 
+/* ---- the stream ---- */
+
+/* ID[O/CAMPAIGN] OLD>NEW+GAINED=FLAGS@MINUTE GATEWAY/REASON COLUMNS */
+static void say_changes(struct line *line, const struct rcpt_rules *rules)
+{
+    uint32_t count;
+    const struct rcpt_rules_change *list = rcpt_rules_changes(rules, &count);
+    for (uint32_t index = 0; index < count; index++)
+        say(line, "%.*s[%s/%s] %d>%d+%d=%d@%lld %.*s/%.*s%s%.*s", (int)list[index].id.size,
+            list[index].id.at, list[index].org.at, list[index].campaign.at, list[index].old,
+            list[index].new, list[index].gained, list[index].flags,
+            (long long)(list[index].at_us / MINUTE - HOUR), (int)list[index].gateway.size,
+            list[index].gateway.at, (int)list[index].reason.size, list[index].reason.at,
+            list[index].columns.size > 0 ? " " : "", (int)list[index].columns.size,
+            list[index].columns.at);
+}
+
+#define COMPLAINED   1 /* implies DELIVERED */
+#define RESUBSCRIBED 4
+
+static void the_stream_gets_every_transition_with_the_receipt_that_made_it(void **state)
+{
+    static const struct rules_case cases[] = {
+        /* Of the receipts of the new status the earliest, whatever else came. */
+        {.settings = {.stream = true},
+         .receipts = {{"m", 300, .minute = 1, .gateway = KANNEL},
+                      {"m", 600, .minute = 9, .gateway = KANNEL},
+                      {"m", 600, .minute = 7, .gateway = TWILIO, .reason = BLOCKED},
+                      {"n", 600, .minute = 8}},
+         .rows = {{"a", 0, 200, 600, .org = "o"}, {"b", 1, 300, 600}},
+         .expected = "m[o/a] 200>600+0=0@7 twilio/blocked, n[/b] 300>600+0=0@8 /"},
+        /* A status of the same minute does not take the place of the one that was reached. */
+        {.settings = {.stream = true},
+         .receipts = {{"m", 300, .minute = 7, .gateway = KANNEL},
+                      {"m", 600, .minute = 7, .gateway = TWILIO}},
+         .rows = {{"a", 0, 200, 600}},
+         .expected = "m[/a] 200>600+0=0@7 twilio/"},
+        /* A flag that implies the status gives both. */
+        {.settings = {.stream = true},
+         .receipts = {{"m", 9001, .minute = 3, .gateway = TWILIO}},
+         .rows = {{"a", 0, 300, 600, .gained = COMPLAINED}},
+         .expected = "m[/a] 300>600+1=1@3 twilio/"},
+        /* The status stays: the earliest receipt that brings a new flag, also beside a status. */
+        {.settings = {.stream = true},
+         .receipts = {{"m", 300, .minute = 1},
+                      {"m", 9003, .minute = 6},
+                      {"m", 300, RESUBSCRIBED, .minute = 4, .gateway = KANNEL}},
+         .rows = {{"a", 0, 700, 700, .gained = RESUBSCRIBED, .had = COMPLAINED}},
+         .expected = "m[/a] 700>700+4=5@4 kannel/"},
+        /* Nothing changed, or a first time alone. */
+        {.settings = {.stream = true},
+         .receipts = {{"m", 600}, {"n", 600}},
+         .rows = {{"a", 0, 600, 600, .same = true}, {"a", 1, 700, 700}},
+         .expected = ""},
+        /* As a state the time is that of the status, which the row has. */
+        {.settings = {.stream = true,
+                      .stream_state = true,
+                      .stream_columns = {"x"},
+                      .stream_column_count = 1},
+         .receipts = {{"m", 9003, .minute = 6}, {"n", 600, .minute = 2}},
+         .rows = {{"a", 0, 700, 700, .gained = RESUBSCRIBED, .columns = {"1699999380000000", "{}"}},
+                  {"a", 1, 300, 600, .columns = {"1", "{\"x\": 1}"}}},
+         .expected = "m[/a] 700>700+4=4@3 / {}, n[/a] 300>600+0=0@2 / {\"x\": 1}"},
+        /* Two rows of one id. */
+        {.settings = {.stream = true},
+         .receipts = {{"m", 600}},
+         .rows = {{"b", 0, 300, 600}, {"a", 0, 200, 600}},
+         .expected = "m[/a] 200>600+0=0@0 /, m[/b] 300>600+0=0@0 /"},
+    };
+    (void)state;
+    for (size_t index = 0; index < LENGTH(cases); index++)
+        play(&cases[index], say_changes);
+}
+
 /* ---- columns ---- */
 
 static void columns_are_listed_as_rows_have_them(void **state)
@@ -211,6 +285,16 @@ static void columns_are_listed_as_rows_have_them(void **state)
          "m.\"first_gateway\" | NULL; m.\"prev_times\" | NULL; "
          "m.\"who\"::text COLLATE \"C\" | NULL; "
          "(SELECT f.columns FROM fold_columns(m.\"message_id\") f) | NULL; "},
+        {{.stream = true}, ""},
+        {{.stream = true,
+          .stream_state = true,
+          .stream_columns = {"a", "b"},
+          .stream_column_count = 2},
+         "(extract(epoch FROM m.\"status_at\") * 1000000)::int8::text | NULL; "
+         "(SELECT s.columns FROM (SELECT NULL::text AS \"a\", NULL::text AS \"b\") n, "
+         "LATERAL (SELECT jsonb_build_object('a', left(to_jsonb(\"a\") #>> '{}', 1000), "
+         "'b', left(to_jsonb(\"b\") #>> '{}', 1000))::text AS columns "
+         "FROM (SELECT m.*) t) s) | NULL; "},
     };
     (void)state;
     for (size_t index = 0; index < LENGTH(cases); index++) {
@@ -265,7 +349,8 @@ static void of_a_message_without_a_receipt_no_receipt_is_counted(void **state)
                                                      .series = true,
                                                      .reasons = true,
                                                      .times = true,
-                                                     .folds = true});
+                                                     .folds = true,
+                                                     .stream = true});
     const struct row row = {"a", 0,          310,
                             400, .org = "o", .columns = {"sms", NULL, NULL, NULL, NULL, "c"}};
     (void)state;
@@ -278,9 +363,10 @@ static void of_a_message_without_a_receipt_no_receipt_is_counted(void **state)
     say_cells(&line, rules);
     say_members(&line, rules);
     say_folds(&line, rules);
+    say_changes(&line, rules);
     assert_string_equal(line.text, "a@7 310 -1/0, a@7 400 1/0, by_channel a/sms 310 -1/0, "
                                    "by_channel a/sms 400 1/0, 0 a/c 310>400+0, "
-                                   "o/a  310>400+0 x1");
+                                   "o/a  310>400+0 x1, m[o/a] 310>400+0=0@7 /");
     rcpt_rules_free(rules);
     rules_fixture_free(fixture);
 }
@@ -292,6 +378,7 @@ int main(void)
         cmocka_unit_test(groups_list_members_that_changed),
         cmocka_unit_test(folds_get_messages_that_changed_alike),
         cmocka_unit_test(a_fold_has_the_least_traceparent),
+        cmocka_unit_test(the_stream_gets_every_transition_with_the_receipt_that_made_it),
         cmocka_unit_test(columns_are_listed_as_rows_have_them),
         cmocka_unit_test(all_rules_at_once_read_their_own_columns),
         cmocka_unit_test(of_a_message_without_a_receipt_no_receipt_is_counted),

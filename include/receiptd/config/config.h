@@ -43,6 +43,9 @@ struct rcpt_config_expiry { /* an entry of inbox.expiry */
     int64_t after_ms;       /* 0: never */
 };
 
+enum rcpt_stream_mode { RCPT_STREAM_CHANGES, RCPT_STREAM_STATE };
+#define RCPT_CONFIG_STREAM_COLUMNS 16u
+
 enum rcpt_fold_source { RCPT_FOLD_TRANSITIONS, RCPT_FOLD_TOPIC };
 struct rcpt_fold_collect_config { /* an entry of folds.collect */
     char *name;
@@ -308,6 +311,12 @@ struct rcpt_config {
         unsigned org_rate, org_burst, org_concurrency; /* rates are per minute; 0: no limit */
         unsigned rate, burst, concurrency;
     } actions;
+    struct {
+        char *topic;                /* stream.topic; NULL: off */
+        enum rcpt_stream_mode mode; /* stream.mode: changes | state */
+        char **columns;             /* stream.columns, of the inbox */
+        size_t columns_count;
+    } stream;
     struct rcpt_secret_notes secret_notes;
     struct rcpt_config_sources sources;
     struct pipelines *compiled; /* `pipelines`; NULL: none, or taken (pipelines_take) */

@@ -15,7 +15,14 @@ char *folds_rules_text(const struct rcpt_config *config);
  * work. Call before receipts_start. */
 struct folds *folds_new(struct host_context *context, struct receipts *receipts);
 void folds_start(struct folds *folds); /* nothing without a rule in the configuration */
-void folds_apply_config(struct folds *folds, bool rules_changed); /* after a reload */
+/* After a reload. */
+void folds_apply_config(struct folds *folds, bool rules_changed, bool stream_changed);
+struct folds_stream_view {
+    double lag_seconds;          /* of the oldest row that waits; 0: none does */
+    uint64_t published, refused; /* by this instance: records; transactions of Kafka */
+};
+/* False: there is no stream. */
+bool folds_view_stream(const struct folds *folds, struct folds_stream_view *view);
 /* Why folds do not work; NULL: they do, or there are none. */
 const char *folds_reason(const struct folds *folds);
 void folds_stop(struct folds *folds); /* what is in flight ends, then host_check_drain */

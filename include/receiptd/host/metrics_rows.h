@@ -237,6 +237,15 @@ METRIC(FOLD_CALLS, "receiptd_fold_calls_total", COUNTER, LABELS("rule", "outcome
        .who = "panel Webhooks of folds by outcome",
        .help = "Attempts to publish by webhook, of this instance")
 
+/* stream */
+METRIC(STREAM_LAG, "receiptd_stream_lag_seconds", GAUGE, .who = "alert ReceiptdStreamBehind",
+       .help = "Age of the oldest transition that waits to be published, the same on every "
+               "instance; 0: none waits")
+METRIC(STREAM_PUBLISHED, "receiptd_stream_published_total", COUNTER, .who = "stream.md, Figures",
+       .help = "Records of the status stream that this instance has published")
+METRIC(STREAM_REFUSED, "receiptd_stream_refused_total", COUNTER, .who = "stream.md, Figures",
+       .help = "Transactions of the status stream that Kafka did not take from this instance")
+
 /* actions */
 METRIC(PIPELINE_RUNS, "receiptd_pipeline_runs_total", COUNTER, LABELS("pipeline"), .most = 200,
        .who = "panel Runs of pipelines", .help = "Runs that began, over all instances")

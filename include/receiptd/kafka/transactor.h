@@ -10,15 +10,22 @@
 #ifndef RECEIPTD_KAFKA_TRANSACTOR_H
 #define RECEIPTD_KAFKA_TRANSACTOR_H
 
+#include "receiptd/base/text.h"
 #include "receiptd/kafka/consumer.h"
 
 struct rcpt_transactor;
 
+struct rcpt_transactor_header {
+    const char *name;
+    struct rcpt_text value; /* `at` NULL: the header is left out */
+};
+
+#define RCPT_TRANSACTOR_HEADERS 8u
+
 struct rcpt_transactor_record { /* borrowed for the call */
     const char *topic;
-    const char *key; /* NULL: none */
-    const char *value;
-    const char *id; /* header "id"; NULL: none */
+    struct rcpt_text key, value; /* `at` NULL: none; a value: a tombstone */
+    struct rcpt_transactor_header headers[RCPT_TRANSACTOR_HEADERS]; /* the first ones with a name */
 };
 
 struct rcpt_transactor_settings {

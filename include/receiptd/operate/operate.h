@@ -105,7 +105,8 @@ void supervisor_signals_leave(int exit_code);
 struct status;
 
 struct status *status_new(struct host_context *context, struct receipts *receipts,
-                          const struct measure *measure, const struct actions *actions);
+                          const struct measure *measure, const struct folds *folds,
+                          const struct actions *actions);
 void status_free(struct status *status);
 
 /* {"ready":…,"reasons":[…]} */

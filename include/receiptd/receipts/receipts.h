@@ -38,6 +38,8 @@ struct receipts;
 struct transition_wants {
     bool folds, fold_columns; /* fold_event; with columns of the inbox */
     bool actions;             /* intents of pipelines */
+    bool stream;              /* stream_event */
+    uint64_t stream_form;     /* a hash of its mode and columns: other ones are another statement */
 };
 
 /* A module that takes part in the transactions of lanes. */

@@ -15,6 +15,7 @@ struct rules {
     struct rcpt_kinds dimensions;
     struct rcpt_kinds groups;
     struct rcpt_ranges ranges;
+    char stream_columns[RCPT_RULES_STREAM_COLUMNS][64];
 };
 
 void rules_read(const struct rcpt_config *config, const struct transition_wants *wants,

@@ -12,7 +12,7 @@
         avoidable = t.avoidable + EXCLUDED.avoidable
 ),
 clock AS (
-    UPDATE fold_lane l SET gathered_at = timestamptz 'epoch' + $15::int8 * interval '1 microsecond'
-    FROM (SELECT count(*) >= $13::int4 OR COALESCE(sum(t.size), 0) >= $14::int8 AS rest FROM taken t) w
-    WHERE l.lane = 0 AND $15::int8 IS NOT NULL AND NOT w.rest
+    UPDATE fold_lane l SET gathered_at = timestamptz 'epoch' + $17::int8 * interval '1 microsecond'
+    FROM (SELECT count(*) >= $15::int4 OR COALESCE(sum(t.size), 0) >= $16::int8 AS rest FROM taken t) w
+    WHERE l.lane = 0 AND $17::int8 IS NOT NULL AND NOT w.rest
 )

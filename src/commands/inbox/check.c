@@ -185,7 +185,8 @@ static bool check_all(struct command_context *context)
         topics = topics || config->folds[index].source == RCPT_FOLD_TOPIC;
     return check_lanes(context) && check_list(context, true, rcpt_control_statements) &&
            check_list(context, actions_want(config), rcpt_action_statements) &&
-           check_list(context, config->folds_count > 0, rcpt_fold_statements) &&
+           check_list(context, config->folds_count > 0 || config->stream.topic != NULL,
+                      rcpt_fold_statements) &&
            check_list(context, topics, rcpt_fold_topic_statements) &&
            check_list(context, config->intake.accounts_count > 0, rcpt_intake_statements);
 }

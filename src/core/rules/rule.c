@@ -31,9 +31,17 @@ void rcpt_rule_want(struct rcpt_rule_columns *columns, const char *before, const
     write_identifier(out, column);
     fputs(behind, out);
     RCPT_ASSERT(fclose(out) == 0);
+    rcpt_rule_want_text(columns, text);
+    if (same)
+        columns->list[columns->count - 1].same = text;
+}
+
+void rcpt_rule_want_text(struct rcpt_rule_columns *columns, char *text_taken)
+{
     RCPT_ASSERT(columns->count < RCPT_RULE_MOST_COLUMNS);
-    columns->list[columns->count++] =
-        (struct rcpt_rules_column){.changed = text, .same = same ? text : "NULL"};
+    struct rcpt_rules_column *column = &columns->list[columns->count++];
+    column->changed = text_taken;
+    column->same = "NULL";
 }
 
 /* Looks each number up once a batch: every batch starts with an empty table of names. */

@@ -40,7 +40,7 @@ struct rcpt_rule_state {
     const struct rcpt_word *dimension_keys[RCPT_RULES_DIMENSIONS]; /* of the row */
     /* Each rule's own rows, and its results. */
     struct rcpt_rule_list group_rows[RCPT_RULES_GROUPS], members[RCPT_RULES_GROUPS];
-    struct rcpt_rule_list fold_rows, folds;
+    struct rcpt_rule_list fold_rows, folds, change_rows, changes;
     struct rcpt_table fold_table;
 };
 
@@ -83,7 +83,7 @@ struct rcpt_rule {
 
 extern const struct rcpt_rule rcpt_rule_dedup, rcpt_rule_dimensions, rcpt_rule_folds,
     rcpt_rule_funnel, rcpt_rule_gateways, rcpt_rule_groups, rcpt_rule_reasons, rcpt_rule_series,
-    rcpt_rule_times, rcpt_rule_links, rcpt_rule_costs;
+    rcpt_rule_stream, rcpt_rule_times, rcpt_rule_links, rcpt_rule_costs;
 
 /* ---- rule.c ---- */
 
@@ -91,6 +91,8 @@ extern const struct rcpt_rule rcpt_rule_dedup, rcpt_rule_dimensions, rcpt_rule_f
  * also for rows that did not change. */
 void rcpt_rule_want(struct rcpt_rule_columns *columns, const char *before, const char *column,
                     const char *behind, bool same);
+/* The same for an expression of any form over the alias m, of changed rows; takes it. */
+void rcpt_rule_want_text(struct rcpt_rule_columns *columns, char *text_taken);
 /* The name of a gateway or reason by its number in events. */
 const struct rcpt_word *rcpt_rule_name(struct rcpt_rule_state *state, enum rcpt_facet facet,
                                        uint8_t number);

@@ -1,7 +1,8 @@
 """One stream of receipts and one of events, two instances, one database; cycles until the streams are over, then the judgement.
 
 The oracle knows nothing of folds: the ledger replays the log of receipts and says what the funnel must be; the log of events
-is added up separately. The publications must give the same sums, each number of each group once.
+is added up separately. The publications must give the same sums, each number of each group once. Beside the folds runs the status
+stream: the records of each message must lead to its row, each beginning where the one before ended.
 """
 
 import collections
@@ -17,7 +18,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from oracle import broker
 from oracle.traffic import Traffic
-from support import publications
+from support import publications, stream as status_stream
 from support.daemon import Receiptd
 from support.servers import Postgres
 from support.world import World
@@ -54,7 +55,7 @@ class Era:
         self.directory = Path(tempfile.mkdtemp(prefix="receiptd-folds-"))
         self.database, self.postgres = pair.create_database(), Postgres(pair)
         self.topic, self.out = pair.create_topic(PARTITIONS, retention_ms=-1), pair.create_topic(2)
-        self.events = pair.create_topic(4, retention_ms=-1)
+        self.events, self.changes = pair.create_topic(4, retention_ms=-1), pair.create_topic(4, retention_ms=-1)
         base = {"window": "300ms", "max_hold": "1s", "publish": {"kafka": {"topic": str(self.out)}}}
         folds = [{**base, "name": "campaigns", "group_key": ["campaign_id"]},
                  {**base, "name": "accounts", "source": "topic", "topic": str(self.events), "group_key": ["account"],
@@ -62,6 +63,7 @@ class Era:
         installation = Receiptd(self.directory, self.database.dsn, pair.brokers, [self.topic])
         stream = Traffic(self.random.randrange(10**6), events, PARTITIONS)
         self.world = World(installation, self.database, self.topic, stream, folds=folds)
+        installation.configure(stream={"topic": str(self.changes)})
         installation.migrate()
         self.world.insert(stream.early)
         self.running = {name: installation.start(name) for name in "ab"}
@@ -105,6 +107,7 @@ class Era:
         read = "SELECT partition, next_offset FROM receiptd.fold_progress WHERE topic = %s"
         self.world.wait(lambda: dict(self.database.query(read, str(self.events))) == ends, None, 180, "all events are read")
         self.world.wait(lambda: publications.is_quiet(self.database), None, 180, "all folds are published")
+        self.world.wait(lambda: status_stream.is_quiet(self.database), None, 180, "all of the stream is published")
 
     def replay(self):
         """Of the topic of events: account -> (events, sum), and the positions of records that are no events."""
@@ -122,6 +125,7 @@ class Era:
     def judge(self):
         """The number of publications; an assertion says what is wrong."""
         self.finish()
+        status_stream.assert_changes(status_stream.read(self.world.brokers, self.changes, 4), self.database)
         found = publications.read(self.world.brokers, self.out, 2)
         publications.assert_once(found)
         of = {rule: [p for p in found if p["rule"] == rule] for rule in ("campaigns", "accounts")}
@@ -143,7 +147,7 @@ class Era:
         self.feeders[1].over.set()
         self.world.installation.close()
         self.database.drop()
-        for topic in (self.topic, self.out, self.events):
+        for topic in (self.topic, self.out, self.events, self.changes):
             topic.drop()
         if not keep:
             shutil.rmtree(self.directory, ignore_errors=True)

@@ -15,8 +15,9 @@
 #include "receiptd/core/names.h"
 #include "receiptd/core/tally.h"
 
-#define RCPT_RULES_DIMENSIONS 3u
-#define RCPT_RULES_GROUPS     2u
+#define RCPT_RULES_DIMENSIONS     3u
+#define RCPT_RULES_GROUPS         2u
+#define RCPT_RULES_STREAM_COLUMNS 16u
 
 /* Kinds of cells; the order is that of results. BY: of the first dimension, GROUP … of groups. */
 enum rcpt_count_of {
@@ -57,6 +58,10 @@ struct rcpt_rules_settings {
     bool dedup, series, reasons, gateways, times, links, costs;
     bool folds;        /* some subscribe to transitions … */
     bool fold_columns; /* … and name columns of the inbox */
+    bool stream;       /* every transition … */
+    bool stream_state; /* … with the time of the status that the message has then … */
+    const char *stream_columns[RCPT_RULES_STREAM_COLUMNS]; /* … and these columns of the inbox */
+    size_t stream_column_count;
 };
 
 /* The extra columns that rules ask of the deciding statement, as text; NULL where there is none. */
@@ -70,6 +75,7 @@ struct rcpt_rules_row {
     uint32_t message;                /* of the batch */
     int16_t was, now;                /* statuses; the same where nothing changed */
     uint32_t gained;                 /* flags */
+    uint32_t flags;                  /* all that it has now */
     bool changed;                    /* by the statement; with times that may be a time alone */
     struct rcpt_text campaign, org;  /* size 0: none */
     const struct rcpt_text *columns; /* as rcpt_rules_columns() lists them */
@@ -89,6 +95,16 @@ struct rcpt_rules_fold {
     uint32_t gained;
     uint32_t messages;
     const char *link; /* the least traceparent; NULL: there is none */
+};
+
+/* A transition of a message, for the stream (stream_event). Texts of size 0: none. */
+struct rcpt_rules_change {
+    struct rcpt_text id, org, campaign;
+    struct rcpt_text gateway, reason; /* of the receipt that made the transition … */
+    struct rcpt_text trace;           /* … and the traceparent of its record */
+    struct rcpt_text columns;         /* JSON */
+    int64_t at_us;
+    int32_t old, new, flags, gained;
 };
 
 struct rcpt_rules;
@@ -129,5 +145,7 @@ struct rcpt_tally_range rcpt_rules_range(const struct rcpt_rules *rules, enum rc
 const struct rcpt_rules_member *rcpt_rules_members(const struct rcpt_rules *rules, size_t group,
                                                    uint32_t *count);
 const struct rcpt_rules_fold *rcpt_rules_folds(const struct rcpt_rules *rules, uint32_t *count);
+/* In the order of the batch's messages. */
+const struct rcpt_rules_change *rcpt_rules_changes(const struct rcpt_rules *rules, uint32_t *count);
 
 #endif
