@@ -16,6 +16,7 @@
 #include "receiptd/folds/folds.h"
 #include "receiptd/host/places.h"
 #include "receiptd/kafka/consumer.h"
+#include "receiptd/messages/messages.h"
 #include "receiptd/operate/control.h"
 #include "receiptd/operate/endpoints.h"
 #include "receiptd/operate/operate.h"
@@ -32,6 +33,7 @@ struct app { /* what the process owns */
     struct receipts *receipts;
     struct folds *folds;
     struct actions *actions;
+    struct messages *messages; /* NULL: no topic announces any */
     struct webhooks webhooks;
     struct readers readers;
     struct measure *measure;
@@ -65,6 +67,8 @@ static unsigned run_reasons(const void *owner, const char *reasons[HOST_MOST_REA
         reasons[count++] = folds_reason(app->folds);
     if (actions_reason(app->actions) != NULL)
         reasons[count++] = actions_reason(app->actions);
+    if (messages_reason(app->messages) != NULL)
+        reasons[count++] = messages_reason(app->messages);
     if (webhooks_reason(&app->webhooks) != NULL)
         reasons[count++] = webhooks_reason(&app->webhooks);
     if (receipts_hold(app->receipts) != RECEIPTS_HOLD_NONE)
@@ -144,6 +148,7 @@ static void close_rest(struct app *app)
     close_signals(app);
     receipts_close(app->receipts);
     folds_close(app->folds);
+    messages_close(app->messages);
 }
 
 /* Time left of shutdown.deadline, for leaving the group; at least 1, since 0 would mean no limit.
@@ -162,7 +167,8 @@ static void run_check_drain(void *owner)
     if (app->context.phase != HOST_STOPPING || app->webhooks.intake != NULL ||
         app->readers.serve != NULL || !receipts_are_settled(app->receipts) ||
         reload_is_under_way(app->reload) || !folds_are_settled(app->folds) ||
-        !actions_are_settled(app->actions) || !status_is_settled(app->status))
+        !actions_are_settled(app->actions) || !messages_are_settled(app->messages) ||
+        !status_is_settled(app->status))
         return;
     if (receipts_leave(app->receipts, patience_ms(app)))
         return; /* it comes back here */
@@ -196,6 +202,7 @@ static void begin_stop(struct app *app, const char *why)
     webhooks_drain(&app->webhooks);
     readers_drain(&app->readers);
     status_leave(app->status);
+    messages_stop(app->messages);
     receipts_stop(app->receipts);
     folds_stop(app->folds);
     actions_stop(app->actions);
@@ -364,6 +371,7 @@ static void start_operation(struct app *app)
                                                        .receipts = app->receipts,
                                                        .folds = app->folds,
                                                        .actions = app->actions,
+                                                       .messages = app->messages,
                                                        .endpoints = app->endpoints,
                                                        .status = app->status,
                                                        .supervisor = &app->supervisor,
@@ -384,12 +392,14 @@ static void start(struct app *app)
     app->measure = measure_new(context, app->receipts);
     app->folds = folds_new(context, app->receipts);
     app->actions = actions_new(context, app->receipts);
+    app->messages = messages_new(context, app->receipts);
     app->status = status_new(context, app->receipts, app->measure, app->actions);
     start_timers(app);
     start_supervisor(app);
     start_tracer(app);
     receipts_start(app->receipts);
     folds_start(app->folds);
+    messages_start(app->messages);
     start_operation(app);
     /* Consumption begins last: by then every module that a first receipt may reach exists. */
     if (!receipts_consume(app->receipts, &error) ||
@@ -415,6 +425,7 @@ static void finish(struct app *app)
     endpoints_free(app->endpoints);
     status_free(app->status);
     measure_free(app->measure);
+    messages_free(app->messages);
     actions_free(app->actions);
     folds_free(app->folds);
     receipts_free(app->receipts);

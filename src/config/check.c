@@ -212,7 +212,7 @@ static void write_default(struct checker *checker, const struct rcpt_config_row 
 {
     int64_t number = 0;
     if (row->type == RCPT_CONFIG_MAP || row->type == RCPT_CONFIG_LIST ||
-        row->type == RCPT_CONFIG_RECORDS) {
+        row->type == RCPT_CONFIG_RECORDS || row->type == RCPT_CONFIG_TOPICS) {
         rcpt_config_write_list(&checker->writer, RCPT_CONFIG_BLOCK);
         rcpt_config_write_list_end(&checker->writer);
     } else if (row->type == RCPT_CONFIG_CHOICE || row->type <= RCPT_CONFIG_TABLE) {

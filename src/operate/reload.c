@@ -90,6 +90,7 @@ static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh
     receipts_apply_config(parts->receipts, target);
     folds_apply_config(parts->folds, has_changed(changes, "folds"));
     receipts_apply_subscriptions(parts->receipts);
+    messages_apply_config(parts->messages);
     parts->apply_intake(parts->intake_context);
     if (concerns_actions(changes))
         return actions_reload(parts->actions, error);
