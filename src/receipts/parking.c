@@ -83,7 +83,7 @@ void receipts_probe_soon(struct receipts *receipts)
     int64_t wait = parking->paced_until_ms - host_now(receipts->context);
     parking->hurried = parking->rows > 0;
     if (parking->hurried && uv_is_active((uv_handle_t *)&parking->timer))
-        uv_timer_start(&parking->timer, on_timer, wait > 0 ? (uint64_t)wait : 0, 0);
+        uv_timer_start(&parking->timer, on_timer, wait > 1 ? (uint64_t)wait : 1, 0);
 }
 
 /* Ranges that were stored before they were switched off stay until they are trimmed. */
@@ -141,12 +141,12 @@ static void on_timer(uv_timer_t *timer)
 {
     struct parking *parking = timer->data;
     const struct receipts *receipts = parking->receipts;
+    parking->hurried = false; /* also if it cannot be sent: a timer of 0 ms would stop the loop */
     struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&parking->probe);
     if (encoder == NULL) {
         schedule(parking, 0);
         return;
     }
-    parking->hurried = false;
     assigned_put(receipts->engine, encoder);
     rcpt_pg_add_int8(encoder, expiry_ms(receipts->context->config));
     rcpt_ask_send(&parking->probe);
