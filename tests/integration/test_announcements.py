@@ -9,7 +9,7 @@ import pytest
 from oracle.ledger import Row
 from oracle.compare import Inbox
 from support import templates
-from support.wait import wait_for
+from support.operations import Operations
 from test_database_faults import crash, postgres  # noqa: F401
 
 LONG = 60
@@ -67,12 +67,6 @@ def wait_until_read(world, process, timeout=LONG):
 def letters(world):
     return world.database.query("SELECT reason, index, detail, convert_from(payload, 'UTF8') FROM receiptd.dead_letter WHERE topic = %s"
                                 " ORDER BY dead_at, \"offset\", index DESC", str(world.messages))
-
-
-def counted(process):
-    """{result: number} of the metric."""
-    from support.operations import Operations
-    return {labels["result"]: value for labels, value in Operations(process).metrics().get("receiptd_announcements_total", [])}
 
 
 def inbox(world, columns="message_id, org_id, campaign_id"):
@@ -158,6 +152,14 @@ def test_a_tombstone_deletes_as_the_platform_does(create_announced):
     announce(world, {"b": Row("o", "c")})
     wait_until_read(world, process)
     assert letters(world)[-1][::3] == ("retired_message", None), "the person stays erased"
+    figures = Operations(process).figures()
+    results = {name: figures.get_one("receiptd_announcements_total", result=name) for name in ("announced", "retired", "unknown", "retired_message")}
+    assert results == {"announced": 6, "retired": 2, "unknown": 3, "retired_message": 2}
+    assert figures.get_one("receiptd_events_dead_total", reason="retired_message", gateway="none") >= 2
+    shown = [(one["reader"], one["lag"]) for one in world.installation.json("positions", "show", "--reader", "messages", "--format", "json")]
+    assert shown == 3 * [("messages", 0)]
+    read = {(place["reader"], place["topic"]) for place in Operations(process).get("/statusz").json["topics"]}
+    assert ("messages", str(world.messages)) in read
     process.stop()
 
 
