@@ -14,10 +14,11 @@ from pathlib import Path
 import psycopg
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from demonstration import campaigns, producers, stream, verdict
+from demonstration import campaigns, platform, producers, stream, verdict
 from demonstration.view import State, number, open_view
 
 TOPIC = "dlr-events"
+MESSAGES = "messages"  # with --kafka-only
 DATABASE = "receiptd"
 OWNER = "receiptd_owner"  # of the schema: no superuser
 WORKER = "receiptd_worker"  # the daemon's role
@@ -41,6 +42,7 @@ def parse(arguments):
     parser.add_argument("--pace", type=float, default=30.0)
     parser.add_argument("--page-port", type=int, required=True)
     parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--kafka-only", action="store_true")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args(arguments)
     options.workers = 2
@@ -54,7 +56,7 @@ class Demonstration:
         self.options = options
         self.config = options.directory / "receiptd.yaml"
         self.log_path = options.directory / "receiptd.log"
-        self.daemon = self.readers = None
+        self.daemon = self.readers = self.announcer = None
         self.page = f"http://127.0.0.1:{options.page_port}/"
 
     def run(self):
@@ -64,7 +66,7 @@ class Demonstration:
         self._prepare()
         self._start_readers()
         self._say(f"\nopen {self.page} and watch the funnels fill\n")
-        self._say(f"inserting {number(options.messages)} messages of {len(campaigns.CAMPAIGNS)} campaigns")
+        self._say(f"{'announcing' if options.kafka_only else 'inserting'} {number(options.messages)} messages of {len(campaigns.CAMPAIGNS)} campaigns")
         self._insert(number for number in range(options.messages) if not stream.is_late(number))
         ledger = writers.ledger()
         self._say(f"written: {number(ledger.total)} receipts, {number(ledger.duplicates)} of them twice, "
@@ -92,7 +94,10 @@ class Demonstration:
             connection.execute(f"GRANT CREATE ON DATABASE {DATABASE} TO {OWNER}")
         options.dsn = psycopg.conninfo.make_conninfo(options.dsn, dbname=DATABASE)
         admin = AdminClient({"bootstrap.servers": options.brokers, "log_level": 2})
-        admin.create_topics([NewTopic(TOPIC, stream.PARTITIONS, 1)])[TOPIC].result(30)
+        for topic in (TOPIC, MESSAGES) if options.kafka_only else (TOPIC,):
+            admin.create_topics([NewTopic(topic, stream.PARTITIONS, 1)])[topic].result(30)
+        if options.kafka_only:
+            self.announcer = platform.Announcer(options.brokers, MESSAGES)
         self._configure(OWNER)
         self._command("migrate", "--role", WORKER, quiet=True)
         with psycopg.connect(options.dsn, autocommit=True) as connection:
@@ -108,28 +113,18 @@ class Demonstration:
         dsn = psycopg.conninfo.make_conninfo(self.options.dsn, user=role)
         self.config.write_text(
             f'kafka:\n  brokers: "{self.options.brokers}"\n  topics: [{TOPIC}]\n  group: receiptd\n'
+            + (f'  message_topics: [{MESSAGES}]\n' if self.options.kafka_only else "") +
             f'postgres:\n  dsn: "{dsn}"\n  connections: 2\nlanes: 8\nunknown: park\n'
             'counters: {series: 30d, reasons: true, gateways: 30d, times: true, by: [variant, channel, gateway], groups: [customer, logical]}\n'
             'timeline: {retention: 1d}\n'
             f'serve:\n  listen: "127.0.0.1:{self.options.page_port}"\n  open: true\n  campaigns: marketing.campaigns\n')
 
     def _insert(self, numbers):
-        """Inserts rows as the platform does: ids, and by what the funnel is counted, too."""
-        ends = [(end, campaign) for campaign, _, end in campaigns.messages_of(self.options.messages)]
-        position = 0
-        copy = "COPY receiptd.message_inbox (message_id, org_id, campaign_id, variant, channel, gateway, customer_id, logical_id) FROM STDIN"
-        with self.connection.cursor() as cursor, cursor.copy(copy) as target:
-            lines = []
-            for value in numbers:
-                while value >= ends[position][0]:
-                    position += 1
-                campaign = ends[position][1]
-                lines.append("\t".join((campaigns.message_id(value), "acme", campaign.name, campaigns.variant(value), campaign.channel, campaign.gateway,
-                                        *campaigns.groups(value))) + "\n")
-                if len(lines) == 10000:
-                    target.write("".join(lines))
-                    lines = []
-            target.write("".join(lines))
+        """The platform brings its messages: rows, or with --kafka-only announcements of them."""
+        if self.announcer is not None:
+            self.announcer.announce(numbers, self.options.messages)
+        else:
+            platform.insert(self.connection, numbers, self.options.messages)
 
     def _start(self, command, log_path, pid_name):
         with open(log_path, "wb") as log:
@@ -183,7 +178,7 @@ class Demonstration:
                 self._look(state, writers.produced)
                 view.update(state, self._note(all_sent, state, ledger))
                 now = time.monotonic()
-                if all_sent and state.settled >= state.total and state.parked <= ledger.parked:
+                if all_sent and state.settled >= state.total and state.parked <= ledger.parked and state.targeted >= self.options.messages:
                     return now - started, view.rate.peak
                 if (state.settled, state.parked) != before:
                     moved = now
@@ -196,6 +191,7 @@ class Demonstration:
         rows = self.connection.execute(
             "SELECT campaign_id, status, messages, events, current FROM receiptd.campaign_funnel").fetchall()
         state.funnel = {(campaign, status): tuple(counts) for campaign, status, *counts in rows}
+        state.targeted = sum(messages for (_, status), (messages, _, _) in state.funnel.items() if status == 0)
         state.parked, state.dead = self.connection.execute(
             "SELECT (SELECT count(*) FROM receiptd.parked_event), (SELECT count(*) FROM receiptd.dead_letter)").fetchone()
         state.settled = sum(events for _, events, _ in state.funnel.values()) + state.parked + state.dead
@@ -228,6 +224,7 @@ class Demonstration:
         print()
         self._heading("the ledger: the generator kept its own account, now compared with the database")
         equal = verdict.compare(self.connection, ledger, self.options.messages)
+        # With --kafka-only a consumer of the status stream compares the last status of each message here.
         print()
         self._heading("dead letters by reason: the neighbours of each were counted")
         for reason, count in self.connection.execute(

@@ -29,6 +29,7 @@ class State:
     settled: int = 0  # counted, parked or dead
     parked: int = 0
     dead: int = 0
+    targeted: int = 0  # messages that are there
     funnel: dict = field(default_factory=dict)  # (campaign, code): (messages, events, current)
 
     def messages(self, campaign, stage):

@@ -1,7 +1,7 @@
 -- Other reasons why an existing table cannot be an exact inbox, where its shape is right (inbox_problems). Its rows
 -- may be hidden, changed or refused, or rights may be missing. Rows and whose rights: as in inbox_additions.sql.
 -- Parameters: $1 text its schema, $2 text its name, $3 jsonb our columns (src/commands/inbox/place.h), $4 text our
--- schema, $5 bool unknown is insert, $6 bool inserts are counted.
+-- schema, $5 bool unknown is insert, $6 bool inserts are counted, $7 bool topics announce messages.
 WITH t AS (
     SELECT c.*, n.nspname, format('%I.%I', n.nspname, c.relname) AS name
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -31,6 +31,12 @@ trigger AS (
     JOIN col c ON c.filler = 'receiptd' AND c.ours <> 'updated_at' -- which no counter reads
     WHERE p.prosrc ~* format('(^|;|\mthen|\mbegin|\melse)\s*new\."?%s"?\s*:?=',
                              regexp_replace(c.attname, '(\W)', '\\\1', 'g'))
+),
+-- The key that makes receiptd insert rows, and the way without it.
+maker AS (
+    SELECT CASE WHEN $5::bool THEN 'unknown is insert' ELSE 'kafka.message_topics is set' END AS key,
+           CASE WHEN $5::bool THEN 'set unknown to park, or' ELSE 'insert messages in SQL, or' END AS advice
+    WHERE $5::bool OR $7::bool
 ),
 problem (n, problem, advice, sql) AS (
     SELECT 1, format('inbox table %s has row-level security that applies to role "%s", which owns the view: it would '
@@ -65,11 +71,11 @@ problem (n, problem, advice, sql) AS (
            format('ALTER TABLE %s DISABLE TRIGGER %I', t.name, g.tgname)
     FROM t, trigger g GROUP BY g.tgname, t.name
     UNION ALL
-    SELECT 6, format('unknown is insert, but column %I of inbox table %s %s: a new row could not be made',
+    SELECT 6, format('%s, but column %I of inbox table %s %s: a new row could not be made', maker.key,
                      c.attname, t.name,
                      CASE WHEN c.attgenerated <> '' THEN 'is generated'
                           WHEN c.filler = 'platform' THEN 'is no plain text'
-                          ELSE 'may not be NULL and has no default' END), 'set unknown to park, or',
+                          ELSE 'may not be NULL and has no default' END), maker.advice,
            CASE WHEN c.attgenerated = 's'
                 THEN format('ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION', t.name, c.attname)
                 WHEN c.filler = 'platform' AND c.attgenerated = ''
@@ -79,20 +85,19 @@ problem (n, problem, advice, sql) AS (
                      || format('ALTER TABLE %s ALTER COLUMN %I TYPE text COLLATE "C"', t.name, c.attname)
                 WHEN c.attgenerated = ''
                 THEN format('ALTER TABLE %s ALTER COLUMN %I DROP NOT NULL', t.name, c.attname) END
-    FROM t, col c LEFT JOIN pg_collation l ON l.oid = c.attcollation
-    WHERE $5::bool AND CASE WHEN c.filler = 'platform'
-                            THEN c.attgenerated <> ''
-                                 OR c.atttypid NOT IN ('text'::regtype, 'varchar'::regtype)
-                                 OR NOT l.collisdeterministic
-                            ELSE c.attnotnull AND NOT c.atthasdef AND c.attidentity = '' AND c.attgenerated = '' END
+    FROM t, maker, col c LEFT JOIN pg_collation l ON l.oid = c.attcollation
+    WHERE CASE WHEN c.filler = 'platform'
+               THEN c.attgenerated <> ''
+                    OR c.atttypid NOT IN ('text'::regtype, 'varchar'::regtype)
+                    OR NOT l.collisdeterministic
+               ELSE $5::bool AND c.attnotnull AND NOT c.atthasdef AND c.attidentity = '' AND c.attgenerated = '' END
     UNION ALL
-    SELECT 7, format('unknown is insert, but constraint %I of inbox table %s is deferrable: a new '
-                     'row could not be made', k.conname, t.name),
-           'set unknown to park, or',
+    SELECT 7, format('%s, but constraint %I of inbox table %s is deferrable: a new row could not be made', maker.key,
+                     k.conname, t.name),
+           maker.advice,
            format('ALTER TABLE %s DROP CONSTRAINT %I, ADD CONSTRAINT %2$I %s', t.name, k.conname,
                   regexp_replace(pg_get_constraintdef(k.oid), ' DEFERRABLE.*', ''))
-    FROM t JOIN pg_constraint k ON k.conrelid = t.oid AND k.contype IN ('p', 'u', 'x') AND k.condeferrable
-    WHERE $5::bool
+    FROM t JOIN pg_constraint k ON k.conrelid = t.oid AND k.contype IN ('p', 'u', 'x') AND k.condeferrable, maker
     UNION ALL
     SELECT 8, format('role "%s" is no member of "%s", which owns inbox table %s: it cannot put a trigger there '
                      'that counts new rows', me.rolname, o.rolname, t.name),
@@ -106,11 +111,12 @@ problem (n, problem, advice, sql) AS (
     SELECT 9, format('role "%s" has not all rights on inbox table %s that view message_inbox needs',
                      me.rolname, t.name),
            'have its owner run',
-           format('GRANT USAGE ON SCHEMA %I TO %I; GRANT SELECT, INSERT, UPDATE ON %s TO %2$I',
-                  t.nspname, me.rolname, t.name)
+           format('GRANT USAGE ON SCHEMA %I TO %I; GRANT SELECT, INSERT, UPDATE%s ON %s TO %2$I',
+                  t.nspname, me.rolname, CASE WHEN $7::bool THEN ', DELETE' END, t.name)
     FROM t, me
     WHERE NOT (has_schema_privilege(me.oid, t.relnamespace, 'USAGE') AND has_table_privilege(me.oid, t.oid, 'SELECT')
                AND has_table_privilege(me.oid, t.oid, 'UPDATE')
-               AND (has_table_privilege(me.oid, t.oid, 'INSERT') OR NOT $5::bool))
+               AND (has_table_privilege(me.oid, t.oid, 'INSERT') OR NOT EXISTS (SELECT FROM maker))
+               AND (has_table_privilege(me.oid, t.oid, 'DELETE') OR NOT $7::bool))
 )
 SELECT problem, advice, sql FROM problem ORDER BY n, problem;

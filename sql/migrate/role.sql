@@ -38,6 +38,10 @@ GRANT EXECUTE ON FUNCTION
     actions_release_held, actions_settle_awaits, actions_take, actions_tidy, actions_topic, actions_unsubscribed,
     pipelines_store
     TO :"receiptd_role";
+-- Topics announce messages.
+GRANT EXECUTE ON FUNCTION
+    messages_announce, messages_parse, messages_store
+    TO :"receiptd_role";
 -- It sees the oldest snapshot and the number of connections, and nothing else of other sessions.
 GRANT EXECUTE ON FUNCTION
     watch_server
@@ -76,6 +80,8 @@ GRANT DELETE ON inbox_partition TO :"receiptd_role";
 GRANT INSERT ON position_change, database_accepted TO :"receiptd_role";
 -- Each instance writes its status for `receiptd serve`.
 GRANT INSERT, UPDATE, DELETE ON instance_status TO :"receiptd_role";
+-- Topics of messages are read; nothing deletes a position.
+GRANT INSERT, UPDATE ON message_progress TO :"receiptd_role";
 -- One session at a time locks its turn.
 GRANT UPDATE ON turn TO :"receiptd_role";
 -- Folds.

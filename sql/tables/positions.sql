@@ -33,7 +33,7 @@ CREATE TABLE consumer_progress (
 CREATE TABLE position_change (
     changed_at timestamptz NOT NULL DEFAULT now(),
     changed_by text NOT NULL DEFAULT session_user,
-    reader text COLLATE "C" NOT NULL, -- receipts, folds, actions
+    reader text COLLATE "C" NOT NULL, -- receipts, folds, actions, messages
     topic text COLLATE "C" NOT NULL,
     partition integer NOT NULL,
     before text NOT NULL, -- of each lane

@@ -2,32 +2,15 @@
  * of topics (topics/topics.h). The consumer opens once the pipelines are stored. Called by
  * actions.c. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "internal.h"
 #include "receiptd/base/log.h"
-#include "receiptd/base/utf8.h"
-#include "receiptd/topics/topics.h"
-
-/* A batch is sent when the connection is free, with all records that came until then, up to these
- * limits. */
-#define BATCH_RECORDS 1000u
-#define BATCH_BYTES   (4u * 1024 * 1024)
-#define FETCH_BYTES   (8u * 1024 * 1024)
-
-struct record {
-    char *topic;
-    int32_t partition;
-    int64_t offset;
-    char *value; /* NULL: no UTF-8, or more than a record may have */
-    size_t size;
-};
+#include "receiptd/topics/records.h"
 
 struct actions_topic {
     struct app_actions *actions;
     struct topics_reader *reader;
-    struct record *records; /* that are not sent yet */
-    size_t count, capacity, bytes;
+    struct topics_records records; /* that are not sent yet */
     uint64_t sent_ns;
     int64_t next_at_ms; /* of the next transaction: receipts go first */
     bool opened, stopping;
@@ -36,45 +19,24 @@ struct actions_topic {
 
 /* ---- records in ---- */
 
-/* False stops polling the topics; the records stay with Kafka. */
 static bool has_capacity(void *owner)
 {
     const struct actions_topic *topic = owner;
-    return topic->count < BATCH_RECORDS && topic->bytes < BATCH_BYTES;
+    return topics_records_has_capacity(&topic->records);
 }
 
-/* Values that PostgreSQL cannot hold go as NULL, and become dead letters there. */
+/* A tombstone has no content. */
 static void on_message(void *owner, const struct rcpt_kafka_message *message)
 {
     struct actions_topic *topic = owner;
-    const char *value = message->value;
-    if (value == NULL && message->unreadable == NULL)
-        return; /* a tombstone has no content */
-    bool is_text = value != NULL && message->value_size <= RCPT_RECORD_MAX_BYTES &&
-                   rcpt_utf8_is_text(value, message->value_size) &&
-                   memchr(value, '\0', message->value_size) == NULL;
-    if (topic->count == topic->capacity) {
-        RCPT_GROW(topic->records, topic->capacity, BATCH_RECORDS);
-    }
-    topic->records[topic->count++] =
-        (struct record){.topic = rcpt_strdup(message->topic),
-                        .partition = message->partition,
-                        .offset = message->offset,
-                        .value = is_text ? rcpt_strndup(value, message->value_size) : NULL,
-                        .size = message->value_size};
-    if (is_text)
-        topic->bytes += message->value_size;
+    if (message->value != NULL || message->unreadable != NULL)
+        topics_records_add(&topic->records, message);
 }
 
-/* The batch is encoded, or its partitions were revoked: their positions bring the records again. */
 static void forget(void *owner)
 {
     struct actions_topic *topic = owner;
-    for (size_t index = 0; index < topic->count; index++) {
-        free(topic->records[index].topic);
-        free(topic->records[index].value);
-    }
-    topic->count = topic->bytes = 0;
+    topics_records_forget(&topic->records);
 }
 
 /* ---- the transaction ---- */
@@ -87,39 +49,12 @@ static bool may_send(void *owner)
            host_now(topic->actions->context) >= topic->next_at_ms;
 }
 
-/* Topic, partition and offset of each record. */
-static void put_places(const struct actions_topic *topic, struct rcpt_pg_encoder *encoder)
-{
-    rcpt_pg_begin_text_array(encoder, topic->count);
-    for (size_t i = 0; i < topic->count; i++)
-        rcpt_pg_put_bytes(encoder, topic->records[i].topic, strlen(topic->records[i].topic));
-    rcpt_pg_begin_int4_array(encoder, topic->count);
-    for (size_t i = 0; i < topic->count; i++)
-        rcpt_pg_put_int4(encoder, topic->records[i].partition);
-    rcpt_pg_begin_int8_array(encoder, topic->count);
-    for (size_t i = 0; i < topic->count; i++)
-        rcpt_pg_put_int8(encoder, topic->records[i].offset);
-}
-
-/* NULL stands for a value that PostgreSQL cannot hold. */
-static void put_values(const struct actions_topic *topic, struct rcpt_pg_encoder *encoder)
-{
-    rcpt_pg_begin_text_array(encoder, topic->count);
-    for (size_t i = 0; i < topic->count; i++) {
-        const struct record *record = &topic->records[i];
-        if (record->value == NULL)
-            rcpt_pg_put_null(encoder);
-        else
-            rcpt_pg_put_bytes(encoder, record->value, record->size);
-    }
-}
-
 /* Whether the dead letter of a record, should it become one, has to be cut. */
 static bool has_large(const struct actions_topic *topic)
 {
     bool large = false;
-    for (size_t index = 0; index < topic->count; index++)
-        large |= topic->records[index].size > RCPT_RECORD_MAX_LETTER_BYTES;
+    for (size_t index = 0; index < topic->records.count; index++)
+        large |= topic->records.at[index].size > RCPT_RECORD_MAX_LETTER_BYTES;
     return large;
 }
 
@@ -128,10 +63,10 @@ static bool has_large(const struct actions_topic *topic)
 static void add(void *owner, struct topics_batch *batch)
 {
     struct actions_topic *topic = owner;
-    put_places(topic, batch->encoders[0]);
-    put_values(topic, batch->encoders[0]);
+    topics_records_put_places(&topic->records, batch->encoders[0]);
+    topics_records_put_values(&topic->records, batch->encoders[0]);
     if (has_large(topic))
-        put_places(topic, topics_batch_add(batch, "topic_letters"));
+        topics_records_put_places(&topic->records, topics_batch_add(batch, "topic_letters"));
     forget(topic);
     topic->sent_ns = uv_hrtime();
 }
@@ -163,8 +98,7 @@ static void on_closed(void *context)
     struct actions_topic *topic = context;
     void (*on_stopped)(void *context) = topic->on_stopped;
     struct app_actions *actions = topic->actions;
-    forget(topic);
-    free(topic->records);
+    topics_records_fini(&topic->records);
     free(topic);
     on_stopped(actions);
 }
@@ -190,7 +124,7 @@ struct actions_topic *actions_topic_start(struct app_actions *actions)
         .read_positions = "topic_positions",
         .insert_positions = "topic_begin",
         .move_positions = "topic",
-        .fetch_budget_bytes = FETCH_BYTES,
+        .fetch_budget_bytes = TOPICS_RECORDS_FETCH_BYTES,
         .owner = topic,
         .has_capacity = has_capacity,
         .on_message = on_message,

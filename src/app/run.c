@@ -15,11 +15,12 @@
 #include "receiptd/actions/actions.h"
 #include "receiptd/folds/folds.h"
 #include "receiptd/host/places.h"
-#include "receiptd/intake/intake.h"
 #include "receiptd/kafka/consumer.h"
+#include "receiptd/messages/messages.h"
 #include "receiptd/operate/control.h"
 #include "receiptd/operate/endpoints.h"
 #include "receiptd/operate/operate.h"
+#include "webhooks.h"
 
 #define LEAVE_MS     5000 /* at most, for Kafka's part of the end */
 #define LOG_FLUSH_MS 1000
@@ -32,7 +33,8 @@ struct app { /* what the process owns */
     struct receipts *receipts;
     struct folds *folds;
     struct actions *actions;
-    struct rcpt_intake *intake; /* NULL: not enabled, or closed */
+    struct messages *messages; /* NULL: no topic announces any */
+    struct webhooks webhooks;
     struct readers readers;
     struct measure *measure;
     struct status *status;
@@ -41,10 +43,8 @@ struct app { /* what the process owns */
     struct control *control;
     struct supervisor supervisor;
     struct rcpt_outage database;
-    struct measure_source intake_metrics;
     struct host_ticker log_flush;
     int64_t log_flush_at_ms;
-    bool intake_enabled, intake_ready;
     char logged_state[HOST_REASON_BYTES]; /* of the last line about readiness */
     int exit_code;
 };
@@ -67,8 +67,10 @@ static unsigned run_reasons(const void *owner, const char *reasons[HOST_MOST_REA
         reasons[count++] = folds_reason(app->folds);
     if (actions_reason(app->actions) != NULL)
         reasons[count++] = actions_reason(app->actions);
-    if (app->intake_enabled && !app->intake_ready)
-        reasons[count++] = "the intake is not ready";
+    if (messages_reason(app->messages) != NULL)
+        reasons[count++] = messages_reason(app->messages);
+    if (webhooks_reason(&app->webhooks) != NULL)
+        reasons[count++] = webhooks_reason(&app->webhooks);
     if (receipts_hold(app->receipts) != RECEIPTS_HOLD_NONE)
         reasons[count++] = "an operator has asked to take in nothing more (receiptd ctl resume)";
     RCPT_ASSERT(count <= HOST_MOST_REASONS);
@@ -146,6 +148,7 @@ static void close_rest(struct app *app)
     close_signals(app);
     receipts_close(app->receipts);
     folds_close(app->folds);
+    messages_close(app->messages);
 }
 
 /* Time left of shutdown.deadline, for leaving the group; at least 1, since 0 would mean no limit.
@@ -161,9 +164,10 @@ static int64_t patience_ms(const struct app *app)
 static void run_check_drain(void *owner)
 {
     struct app *app = owner;
-    if (app->context.phase != HOST_STOPPING || app->intake != NULL || app->readers.serve != NULL ||
-        !receipts_are_settled(app->receipts) || reload_is_under_way(app->reload) ||
-        !folds_are_settled(app->folds) || !actions_are_settled(app->actions) ||
+    if (app->context.phase != HOST_STOPPING || app->webhooks.intake != NULL ||
+        app->readers.serve != NULL || !receipts_are_settled(app->receipts) ||
+        reload_is_under_way(app->reload) || !folds_are_settled(app->folds) ||
+        !actions_are_settled(app->actions) || !messages_are_settled(app->messages) ||
         !status_is_settled(app->status))
         return;
     if (receipts_leave(app->receipts, patience_ms(app)))
@@ -195,10 +199,10 @@ static void begin_stop(struct app *app, const char *why)
     run_update_readiness(app);
     uv_timer_start(&app->deadline, on_deadline, (uint64_t)app->context.config->shutdown.deadline_ms,
                    0);
-    if (app->intake != NULL)
-        rcpt_intake_drain(app->intake);
+    webhooks_drain(&app->webhooks);
     readers_drain(&app->readers);
     status_leave(app->status);
+    messages_stop(app->messages);
     receipts_stop(app->receipts);
     folds_stop(app->folds);
     actions_stop(app->actions);
@@ -219,10 +223,8 @@ static void run_fail(void *owner, const struct rcpt_error *error)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct app *app = handle->data;
-    /* The intake reads its certificates again even where the reload is refused. */
     if (number == SIGHUP) {
-        if (app->intake != NULL)
-            rcpt_intake_reload(app->intake);
+        webhooks_reload(&app->webhooks);
         rcpt_log_info("app", "SIGHUP: reading the configuration again");
         if (!host_is_stopping(&app->context) && !reload_begin(app->reload, NULL, NULL))
             reload_after_this(app->reload);
@@ -265,56 +267,12 @@ static bool open_loop(struct app *app)
     return failure == 0;
 }
 
-/* If the intake runs in this process, the instance is ready only when the intake is ready, although
- * it may apply receipts meanwhile. */
-static void on_intake_ready(void *context, bool ready, const char *reason)
-{
-    struct app *app = context;
-    (void)reason; /* logged by the intake */
-    app->intake_ready = ready;
-    run_update_readiness(app);
-}
-
-/* The drain waits for the intake as for any module. */
-static void on_intake_closed(void *context)
-{
-    struct app *app = context;
-    app->intake = NULL;
-    run_check_drain(app);
-}
-
-/* A source of measure.c, which does not know the intake; called for each page. */
-static void collect_intake(void *context, struct rcpt_metrics *metrics)
-{
-    const struct app *app = context;
-    if (app->intake != NULL)
-        measure_intake(metrics, app->intake);
-}
-
 /* A reload has changed the configuration. */
 static void apply_intake(void *context)
 {
     struct app *app = context;
-    if (app->intake != NULL)
-        rcpt_intake_apply_config(app->intake);
+    webhooks_apply_config(&app->webhooks);
     readers_apply_config(&app->readers);
-}
-
-/* The intake runs beside the consumer where it is enabled. */
-static bool start_intake(struct app *app, struct rcpt_error *error)
-{
-    struct rcpt_intake_settings settings = {.loop = &app->loop,
-                                            .config = app->context.config,
-                                            .instance = app->context.instance,
-                                            .tracer = app->context.tracer,
-                                            .context = app,
-                                            .on_ready = on_intake_ready,
-                                            .on_closed = on_intake_closed};
-    app->intake_enabled = app->context.config->intake.enabled;
-    if (!app->intake_enabled)
-        return true;
-    app->intake = rcpt_intake_start(&settings, error);
-    return app->intake != NULL;
 }
 
 /* For the watchdog: the loop turns and the work goes on. */
@@ -413,6 +371,7 @@ static void start_operation(struct app *app)
                                                        .receipts = app->receipts,
                                                        .folds = app->folds,
                                                        .actions = app->actions,
+                                                       .messages = app->messages,
                                                        .endpoints = app->endpoints,
                                                        .status = app->status,
                                                        .supervisor = &app->supervisor,
@@ -433,17 +392,18 @@ static void start(struct app *app)
     app->measure = measure_new(context, app->receipts);
     app->folds = folds_new(context, app->receipts);
     app->actions = actions_new(context, app->receipts);
+    app->messages = messages_new(context, app->receipts);
     app->status = status_new(context, app->receipts, app->measure, app->folds, app->actions);
-    app->intake_metrics = (struct measure_source){.collect = collect_intake, .context = app};
-    measure_add_source(app->measure, &app->intake_metrics);
     start_timers(app);
     start_supervisor(app);
     start_tracer(app);
     receipts_start(app->receipts);
     folds_start(app->folds);
+    messages_start(app->messages);
     start_operation(app);
     /* Consumption begins last: by then every module that a first receipt may reach exists. */
-    if (!receipts_consume(app->receipts, &error) || !start_intake(app, &error) ||
+    if (!receipts_consume(app->receipts, &error) ||
+        !webhooks_start(&app->webhooks, context, app->measure, &error) ||
         !readers_start(&app->readers, context, app->measure, &error) ||
         !actions_start(app->actions, &error))
         host_fail(context, &error);
@@ -465,6 +425,7 @@ static void finish(struct app *app)
     endpoints_free(app->endpoints);
     status_free(app->status);
     measure_free(app->measure);
+    messages_free(app->messages);
     actions_free(app->actions);
     folds_free(app->folds);
     receipts_free(app->receipts);

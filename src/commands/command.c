@@ -371,7 +371,7 @@ static const struct command commands[] = {
             "it does not count, and goes on within seconds. Each change is recorded in the\n"
             "table position_change. Exit code 75: refused for now; 66: no such partition.",
         .options = {{"reader", "READER",
-                     "receipts, folds or actions (default: show all, change receipts)"},
+                     "receipts, folds, actions, messages (default: show all, change receipts)"},
                     {"at", "TIME", "set: to the first record that Kafka dates at TIME or later"},
                     {"replay", NULL, "set below what was applied: events count it twice"},
                     {"dry-run", NULL, "say what would be set; write nothing"},

@@ -170,6 +170,7 @@ void generate_sql(FILE *out)
     write_list(out, "actions", rcpt_action_statements);
     write_list(out, "fold", rcpt_fold_statements);
     write_list(out, "fold", rcpt_fold_topic_statements);
+    write_list(out, "messages", rcpt_message_statements);
     write_list(out, "intake", rcpt_intake_statements);
     write_list(out, "serve", serve_statements);
     write_list(out, "serve", names_statements);

@@ -43,6 +43,10 @@ static const struct rcpt_config_row kafka_rows[] = {
     CHOICE("kafka.on_retention_gap", kafka.on_retention_gap, 0, "halt", gap_policies,
            "what to do when retention has deleted unread receipts: `halt` stops and reports it, "
            "`skip` counts them and continues"),
+    LIST(
+        "kafka.message_topics", kafka.message_topics, kafka.message_topics_count, 0, 100,
+        "topics on which the platform announces its messages, for platforms that do not write into "
+        "PostgreSQL; docs/messages.md"),
 };
 
 static const struct rcpt_config_row postgres_rows[] = {

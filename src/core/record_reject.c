@@ -66,6 +66,8 @@ const char *rcpt_reject_name(enum rcpt_reject_reason reason)
         [RCPT_REJECT_AGED_OUT] = "aged_out",
         [RCPT_REJECT_DATABASE] = "database",
         [RCPT_REJECT_NO_GROUP_KEY] = "no_group_key",
+        [RCPT_REJECT_NOT_A_MESSAGE] = "not_a_message",
+        [RCPT_REJECT_ANNOUNCED_DIFFERENTLY] = "announced_differently",
     };
     RCPT_ASSERT(reason < RCPT_REJECT_REASON__COUNT);
     return names[reason];

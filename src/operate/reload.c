@@ -89,6 +89,7 @@ static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh
     receipts_apply_config(parts->receipts, target);
     folds_apply_config(parts->folds, has_changed(changes, "folds"), concerns(changes, "stream."));
     receipts_apply_subscriptions(parts->receipts);
+    messages_apply_config(parts->messages);
     parts->apply_intake(parts->intake_context);
     /* A reload replaces the whole set of actions, so only if one of their keys has changed. */
     if (has_changed(changes, "pipelines") || concerns(changes, "actions."))

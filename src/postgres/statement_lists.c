@@ -81,6 +81,15 @@ const struct rcpt_pg_statement *rcpt_action_statements(size_t *count)
     return with_texts(statements, *count, "actions");
 }
 
+/* Prepared on the connection of announced messages. */
+const struct rcpt_pg_statement *rcpt_message_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "positions"}, {.name = "begin"}, {.name = "announce"}};
+    *count = RCPT_COUNT_OF(statements);
+    return with_texts(statements, *count, "messages");
+}
+
 /* Prepared on the intake's connection, whose role may read aliases and nothing else. */
 const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
 {

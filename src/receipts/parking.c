@@ -18,8 +18,9 @@ struct parking {
     struct rcpt_ask probe;
     uv_timer_t timer; /* of the next probe */
     struct rcpt_pace pace;
+    int64_t paced_until_ms; /* no probe before, whoever asks for one */
     int64_t rows, for_alias, oldest_ms;
-    bool full;
+    bool full, hurried; /* the next probe waits for the pace alone */
 };
 
 /* Columns of sql/control/parked_probe. */
@@ -68,10 +69,21 @@ static void schedule(struct parking *parking, int64_t took_ms)
     int64_t wait = rcpt_pace_wait_ms(&parking->pace, took_ms, PROBE_SHARE);
     if (wait > PROBE_WAIT_MAX_MS)
         wait = PROBE_WAIT_MAX_MS;
-    if (wait < context->config->parked.poll_interval_ms)
+    parking->paced_until_ms = host_now(context) + wait;
+    if (wait < context->config->parked.poll_interval_ms && !parking->hurried)
         wait = context->config->parked.poll_interval_ms;
     if (context->phase < HOST_CLOSING)
         uv_timer_start(&parking->timer, on_timer, (uint64_t)wait, 0);
+}
+
+/* A probe that is under way may have missed what has come: the one after it hurries, too. */
+void receipts_probe_soon(struct receipts *receipts)
+{
+    struct parking *parking = receipts->parking;
+    int64_t wait = parking->paced_until_ms - host_now(receipts->context);
+    parking->hurried = parking->rows > 0;
+    if (parking->hurried && uv_is_active((uv_handle_t *)&parking->timer))
+        uv_timer_start(&parking->timer, on_timer, wait > 1 ? (uint64_t)wait : 1, 0);
 }
 
 /* Ranges that were stored before they were switched off stay until they are trimmed. */
@@ -129,6 +141,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct parking *parking = timer->data;
     const struct receipts *receipts = parking->receipts;
+    parking->hurried = false; /* also if it cannot be sent: a timer of 0 ms would stop the loop */
     struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&parking->probe);
     if (encoder == NULL) {
         schedule(parking, 0);

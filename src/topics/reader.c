@@ -1,6 +1,6 @@
 /* The life of a reader of topics: its consumer, its group, its connection. The states are enum
  * topics_state; topics_set_state is their only setter. The connection lives from topics_new to
- * topics_close; consumers come and go in between. Called by src/folds and src/actions. */
+ * topics_close; consumers come and go in between. Called by their owners. */
 #include <stdio.h>
 #include <stdlib.h>
 

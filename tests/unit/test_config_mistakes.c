@@ -11,6 +11,10 @@ static const struct mistake key_mistakes[] = {
      "for example kafka.brokers: 127.0.0.1:9092"},
     {"# nothing\n", "t.yaml:1:1: missing required keys kafka.brokers, kafka.topics, postgres.dsn",
      NULL},
+    {"kafka: {brokers: b, topics: [t, u], message_topics: [m, u]}\npostgres: {dsn: d}\n",
+     "t.yaml:1:53: kafka.message_topics: \"u\" carries receipts: announce messages on a topic of "
+     "their own",
+     NULL},
     {"kafka: {brokers: b, topics: [t]}\n", "t.yaml:1:1: missing required key postgres.dsn", NULL},
     {SMALLEST "kafka2: 1\n", "t.yaml:3:1: kafka2: unknown key", "did you mean \"kafka\"?"},
     {"kafka:\n  brokerz: x\n", "t.yaml:2:3: kafka.brokerz: unknown key",

@@ -328,7 +328,7 @@ static void wrong_components_levels_and_halves_of_tls_are_refused(void **state)
     expect_error(SMALLEST "log: {levels: {attic: info}}\n",
                  "t.yaml:3:23: log.levels: there is no component \"attic\"",
                  "components are actions, app, commands, config, folds, http, intake, kafka, "
-                 "operate, postgres, receipts, trace");
+                 "messages, operate, postgres, receipts, trace");
     expect_error(SMALLEST "log: {levels: {kafka: loud}}\n",
                  "t.yaml:3:23: log.levels.kafka: \"loud\" is not one of error, warn, info, debug",
                  "");

@@ -136,6 +136,8 @@ struct rcpt_config {
         uint64_t batch_limit_bytes;            /* kafka.batch_limit */
         int64_t commit_interval_ms;            /* kafka.commit_interval */
         enum rcpt_gap_policy on_retention_gap; /* kafka.on_retention_gap: halt | skip */
+        char **message_topics;                 /* kafka.message_topics */
+        size_t message_topics_count;
     } kafka;
     struct {
         char *dsn;                    /* postgres.dsn, secret parts redacted when printed */
@@ -343,8 +345,8 @@ void rcpt_config_free(struct rcpt_config *config);
 
 /* The folders of src that write log lines under their own names; log.levels may name them. */
 #define RCPT_CONFIG_COMPONENTS                                                                     \
-    "actions, app, commands, config, folds, http, intake, kafka, operate, postgres, receipts, "    \
-    "trace"
+    "actions, app, commands, config, folds, http, intake, kafka, messages, operate, postgres, "    \
+    "receipts, trace"
 bool rcpt_config_is_component(const char *name);
 /* The levels of log.level and log.levels, log.format and the limits go into effect. */
 void rcpt_config_apply_log(const struct rcpt_config *config);

@@ -60,8 +60,10 @@ enum rcpt_reject_reason {
     RCPT_REJECT_OTHER_ORGANISATION, /* it names another one than its message has (set by SQL) */
     RCPT_REJECT_RETIRED_MESSAGE,    /* its message was deleted (set by SQL) */
     RCPT_REJECT_AGED_OUT,           /* parked longer than parked.max_age (set by SQL) */
-    RCPT_REJECT_DATABASE,     /* PostgreSQL refuses the row: detail has the SQLSTATE and text */
-    RCPT_REJECT_NO_GROUP_KEY, /* of a folded topic: a rule that it matches finds no group in it */
+    RCPT_REJECT_DATABASE,      /* PostgreSQL refuses the row: detail has the SQLSTATE and text */
+    RCPT_REJECT_NO_GROUP_KEY,  /* of a folded topic: a rule that it matches finds no group in it */
+    RCPT_REJECT_NOT_A_MESSAGE, /* of a topic of messages: no JSON object with an id */
+    RCPT_REJECT_ANNOUNCED_DIFFERENTLY, /* it announces a message again, with other values */
     RCPT_REJECT_REASON__COUNT,
 };
 

@@ -18,7 +18,7 @@
 #include "receiptd/trace/tracer.h"
 
 #define HOST_REASON_BYTES   800u /* an error with its hint */
-#define HOST_MOST_REASONS   10u
+#define HOST_MOST_REASONS   12u
 #define HOST_TICK_MS        50
 #define HOST_INSTANCE_BYTES 80u
 

@@ -58,7 +58,7 @@ METRIC(RANGES_IDLE, "receiptd_ranges_idle_total", COUNTER, .who = "ranges.md, Wh
        .help = "Receipts of all messages to a person up to a time that had no message to raise, "
                "such as repetitions")
 METRIC(EVENTS_DEAD, "receiptd_events_dead_total", COUNTER, LABELS("reason", "gateway"),
-       .most = 22 * MOST_GATEWAYS, .who = "alert ReceiptdDeadLetters",
+       .most = 24 * MOST_GATEWAYS, .who = "alert ReceiptdDeadLetters",
        .help = "Dead letters written, by reason; gateway as far as the letter names one")
 METRIC(TRANSITIONS, "receiptd_transitions_total", COUNTER, LABELS("status"), .most = 128,
        .who = "panel Messages by the status they reach",
@@ -276,6 +276,13 @@ METRIC(ACTION_OVERLAPS, "receiptd_action_overlaps_total", COUNTER, .who = "actio
                "none of them counted")
 METRIC(ENDPOINTS_DISABLED, "receiptd_endpoints_disabled", GAUGE,
        .who = "actions.md, What a receiver gets", .help = "Receivers of webhooks that are disabled")
+
+/* messages by topic */
+METRIC(ANNOUNCEMENTS, "receiptd_announcements_total", COUNTER, LABELS("result"), .most = 9,
+       .who = "messages.md, What becomes of an announcement",
+       .help = "Announcements and tombstones of `kafka.message_topics`, by result: announced, "
+               "repeated, retired, unknown (a tombstone without a message), or the reason of the "
+               "dead letter")
 
 /* the interface for readers */
 METRIC(SERVE_REQUESTS, "receiptd_serve_requests_total", COUNTER, LABELS("route", "code"),

@@ -17,7 +17,7 @@ struct host_places;
 
 struct host_places_settings {
     struct host_context *context;
-    const char *reader;        /* "receipts", "folds", "actions": for people and metrics */
+    const char *reader;        /* "receipts", or of a reader of topics: for people and metrics */
     struct rcpt_kafka **kafka; /* NULL behind it: there is no consumer now */
     struct rcpt_asker *asker;
     bool remembers;        /* its group's offsets carry notes of the database */

@@ -14,6 +14,7 @@
 #include "receiptd/folds/folds.h"
 #include "receiptd/host/metrics.h"
 #include "receiptd/intake/intake.h"
+#include "receiptd/messages/messages.h"
 #include "receiptd/receipts/receipts.h"
 #include "receiptd/serve/serve.h"
 #include "receiptd/trace/tracer.h"
@@ -140,6 +141,7 @@ struct reload_settings {
     struct receipts *receipts;
     struct folds *folds;
     struct actions *actions;
+    struct messages *messages;
     struct endpoints *endpoints;
     struct status *status;
     struct supervisor *supervisor;

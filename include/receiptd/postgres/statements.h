@@ -60,11 +60,12 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_co
                                                       size_t *count);
 /* Statements of the connection that reads `view` (schema.view), which names campaigns. Static. */
 const struct rcpt_pg_statement *rcpt_serve_names_statements(const char *view, size_t *count);
-/* Statements of the connections of the publisher of folds, of their reader of topics, and of
- * actions. Static. */
+/* Statements of the connections of the publisher of folds, of their reader of topics, of actions,
+ * and of announced messages. Static. */
 const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_action_statements(size_t *count);
+const struct rcpt_pg_statement *rcpt_message_statements(size_t *count);
 
 /* The subscription of pipelines: highest statuses of a message at which one of them may begin a
  * run, and flags. */

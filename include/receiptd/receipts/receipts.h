@@ -105,6 +105,8 @@ void receipts_start(struct receipts *receipts);
 RCPT_MUST_CHECK bool receipts_consume(struct receipts *receipts, struct rcpt_error *error);
 /* Takes over the changes of a reload; `connections` is the number that lanes are to have. */
 void receipts_apply_config(struct receipts *receipts, unsigned connections);
+/* Messages have been inserted: parked receipts of theirs need not wait for parked.poll_interval. */
+void receipts_probe_soon(struct receipts *receipts);
 /* Stops taking in records. */
 void receipts_stop(struct receipts *receipts);
 /* True if no transaction is in flight, and no connection is being exchanged. */

@@ -1,10 +1,10 @@
 /* Reads topics whose records go into PostgreSQL together with their positions: a consumer with a
  * group of its own, a connection of its own, one transaction in flight.
  *
- * Folds and actions own a reader each and handle the records in callbacks. The rows in PostgreSQL
- * are the positions that count: after a failure, a new connection or a new assignment everything in
- * memory is dropped and read again from there. Kafka's own offsets are written for lag tools only.
- * The reader does not know what records mean. Call from the loop's thread only.
+ * Folds, actions and messages own a reader each and handle the records in callbacks. The rows in
+ * PostgreSQL are the positions that count: after a failure, a new connection or a new assignment
+ * everything in memory is dropped and read again from there. Kafka's own offsets are written for
+ * lag tools only. The reader does not know what records mean. Call from the loop's thread only.
  */
 #ifndef RECEIPTD_TOPICS_TOPICS_H
 #define RECEIPTD_TOPICS_TOPICS_H

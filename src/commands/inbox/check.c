@@ -113,10 +113,11 @@ bool inbox_check_table(struct command_context *context)
                                   columns,
                                   config->postgres.schema,
                                   config->unknown == RCPT_UNKNOWN_INSERT ? "t" : "f",
-                                  config->inbox.count_targeted ? "t" : "f"};
+                                  config->inbox.count_targeted ? "t" : "f",
+                                  config->kafka.message_topics_count > 0 ? "t" : "f"};
     bool good = list_column_problems(context, values, &found) &&
                 list_problems(context, rcpt_sql("migrate/inbox_additions"), 4, values, &found) &&
-                list_problems(context, rcpt_sql("migrate/inbox_hazards"), 6, values, &found) &&
+                list_problems(context, rcpt_sql("migrate/inbox_hazards"), 7, values, &found) &&
                 list_dimension_problems(context, &place, &found) &&
                 list_range_problems(context, &place, &found);
     free(columns);
@@ -188,7 +189,8 @@ static bool check_all(struct command_context *context)
            check_list(context, config->folds_count > 0 || config->stream.topic != NULL,
                       rcpt_fold_statements) &&
            check_list(context, topics, rcpt_fold_topic_statements) &&
-           check_list(context, config->intake.accounts_count > 0, rcpt_intake_statements);
+           check_list(context, config->intake.accounts_count > 0, rcpt_intake_statements) &&
+           check_list(context, config->kafka.message_topics_count > 0, rcpt_message_statements);
 }
 
 /* If the session cannot take the role, it checks with its own rights. */

@@ -28,7 +28,7 @@ static const struct {
     {BASELINE, "tables/ranges"},    {BASELINE, "tables/groups"},     {BASELINE, "tables/folds"},
     {BASELINE, "tables/pipelines"}, {BASELINE, "tables/actions"},    {BASELINE, "tables/serve"},
     {BASELINE, "tables/erasure"},   {BASELINE, "tables/turns"},      {BASELINE, "tables/status"},
-    {BASELINE, "tables/packing"},   {BASELINE, "tables/stream"},
+    {BASELINE, "tables/packing"},   {BASELINE, "tables/stream"},     {BASELINE, "tables/messages"},
 };
 #define NEWEST (migrations[RCPT_COUNT_OF(migrations) - 1].version)
 

@@ -124,6 +124,14 @@ static bool grant_read(struct migrate_plan *plan)
     return migrate_append(plan, "migrate/serve_role_columns");
 }
 
+/* The daemon's role may insert and delete messages only where topics announce them. */
+static bool grant_messages(struct migrate_plan *plan)
+{
+    return migrate_option(plan, "role") == NULL ||
+           plan->context->config->kafka.message_topics_count == 0 ||
+           migrate_append(plan, "migrate/role_messages");
+}
+
 /* Roles without an option keep their rights. */
 bool migrate_roles_plan(struct migrate_plan *plan)
 {
@@ -131,6 +139,6 @@ bool migrate_roles_plan(struct migrate_plan *plan)
     for (size_t index = 0; good && index < RCPT_COUNT_OF(options); index++)
         good = plan_role(plan, options[index].name, options[index].variable, options[index].file);
     const char *platform_role = migrate_option(plan, "platform-role");
-    return good && grant_read(plan) &&
+    return good && grant_messages(plan) && grant_read(plan) &&
            (platform_role == NULL || migrate_dimensions_grant(plan, platform_role));
 }

@@ -115,7 +115,7 @@ static int show(struct positions *positions, enum command_format format)
         {"reader", REPORT_TEXT},     {"topic", REPORT_TEXT},    {"partition", REPORT_NUMBER},
         {"position", REPORT_NUMBER}, {"begins", REPORT_NUMBER}, {"ends", REPORT_NUMBER},
         {"lag", REPORT_NUMBER},      {"owner", REPORT_TEXT},    {"state", REPORT_TEXT}};
-    static const char *const readers[] = {"receipts", "folds", "actions"};
+    static const char *const readers[] = {"receipts", "folds", "actions", "messages"};
     const char *only = command_option(positions->call, "reader");
     struct report report;
     struct rcpt_session_rows *server = positions_query(positions, "command/server_identity");
@@ -144,7 +144,7 @@ static bool is_number(const char *text)
 static bool is_reader(const char *text)
 {
     return strcmp(text, "receipts") == 0 || strcmp(text, "folds") == 0 ||
-           strcmp(text, "actions") == 0;
+           strcmp(text, "actions") == 0 || strcmp(text, "messages") == 0;
 }
 
 /* Kafka's times are milliseconds from 1970 on. */
@@ -176,7 +176,7 @@ static int check_arguments(const struct command_call *call, const char *verb)
     const char *reader = command_option(call, "reader");
     bool sets = strcmp(verb, "set") == 0, skips = strcmp(verb, "skip-gap") == 0;
     if (reader != NULL && !is_reader(reader))
-        return command_usage(call, "--reader is receipts, folds or actions");
+        return command_usage(call, "--reader is receipts, folds, actions or messages");
     if (strcmp(verb, "show") == 0 || strcmp(verb, "accept-database") == 0 ||
         strcmp(verb, "accept-cluster") == 0)
         return EX_OK;
