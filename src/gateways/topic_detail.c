@@ -1,6 +1,6 @@
-/* The detail of a dead letter says what a record of a topic lacks, in the words of its account. Shows
- * words, names of keys and templates, never an id; digits that may be a telephone's are hidden.
- * Called by topics.c. */
+/* The detail of a dead letter says what a record of a topic lacks, in the words of its account. It
+ * shows words, names of keys and templates, never an id; digits that may be a telephone's are
+ * hidden. Called by topics.c. */
 #include "topics.h"
 
 #include <stdio.h>

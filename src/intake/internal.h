@@ -120,6 +120,7 @@ struct rcpt_intake {
     struct rcpt_producer *producer;
     struct intake_target targets[INTAKE_MOST_TARGETS];
     size_t target_count;
+    const char *topic_keys[RCPT_PRODUCER_MAX_TOPICS]; /* of the producer's topics, for hints */
     struct rcpt_replay_memory *replay;
     struct rcpt_intake_totals totals;
     char **proxies; /* of intake.trusted_proxies */

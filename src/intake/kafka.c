@@ -232,10 +232,10 @@ bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error)
 {
     const struct rcpt_config *config = intake->config;
     const char *topics[RCPT_PRODUCER_MAX_TOPICS] = {config->intake.dead_letter_topic};
-    const char *keys[RCPT_PRODUCER_MAX_TOPICS] = {"intake.dead_letter_topic"};
+    intake->topic_keys[INTAKE_TOPIC_LETTERS] = "intake.dead_letter_topic";
     for (size_t i = 0; i < intake->target_count; i++) {
         topics[INTAKE_TOPIC_LETTERS + 1 + i] = intake->targets[i].topic;
-        keys[INTAKE_TOPIC_LETTERS + 1 + i] = "intake.topic";
+        intake->topic_keys[INTAKE_TOPIC_LETTERS + 1 + i] = "intake.topic";
     }
     struct rcpt_kafka_property *properties = host_kafka_properties(config);
     struct rcpt_producer_settings settings = {
@@ -245,7 +245,7 @@ bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error)
         .property_count = config->kafka.properties_count,
         .topics = topics,
         .topic_count = intake->target_count + 1,
-        .topic_keys = keys,
+        .topic_keys = intake->topic_keys,
         .compression = config->intake.compression,
         .budget_bytes = config->intake.memory_bytes,
         .max_record_bytes = config->intake.limits.body_bytes > config->intake.max_bytes
