@@ -138,7 +138,7 @@ int command_intake_try(const struct command_call *call)
     const struct rcpt_gateway_account_config *account =
         command_try_find(config->intake.accounts, config->intake.accounts_count, name);
     if (account == NULL) {
-        int exit_code = command_try_unknown("intake.accounts", name, config->intake.accounts,
+        int exit_code = command_try_unknown("intake account", name, config->intake.accounts,
                                             config->intake.accounts_count);
         rcpt_config_free(config);
         return exit_code;

@@ -19,13 +19,13 @@ char *command_try_input(size_t *size)
     return text;
 }
 
-int command_try_unknown(const char *key, const char *name,
+int command_try_unknown(const char *what, const char *name,
                         const struct rcpt_gateway_account_config *entries, size_t count)
 {
-    fprintf(stderr, "receiptd: %s has no entry \"%s\"\nHINT: ", key, name);
+    fprintf(stderr, "receiptd: there is no %s \"%s\"\nHINT: ", what, name);
     for (size_t index = 0; index < count; index++)
         fprintf(stderr, "%s%s", index > 0 ? ", " : "the configuration has ", entries[index].name);
-    fputs(count == 0 ? "it is empty\n" : "\n", stderr);
+    fputs(count == 0 ? "the configuration has none\n" : "\n", stderr);
     return EX_NOINPUT;
 }
 
@@ -106,7 +106,7 @@ int command_run_try(const struct command_call *call)
         return command_fail(&error);
     int exit_code = command_try_find(config->kafka.accounts, config->kafka.accounts_count, name)
                         ? try_record(config, name, command_option(call, "header"), &error)
-                        : command_try_unknown("kafka.topics", name, config->kafka.accounts,
+                        : command_try_unknown("topic of receipts", name, config->kafka.accounts,
                                               config->kafka.accounts_count);
     rcpt_config_free(config);
     return exit_code;

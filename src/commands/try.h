@@ -6,8 +6,8 @@
 
 /* The standard input, bounded; the caller frees it. */
 char *command_try_input(size_t *size);
-/* Says that the key has no entry of this name, and which it has. Returns the exit code. */
-int command_try_unknown(const char *key, const char *name,
+/* Says that there is no such thing of this name, and which there are. Returns the exit code. */
+int command_try_unknown(const char *what, const char *name,
                         const struct rcpt_gateway_account_config *entries, size_t count);
 /* The entry of this name; NULL: there is none. */
 const struct rcpt_gateway_account_config *command_try_find(

@@ -12,7 +12,8 @@
 
 #define MOST_BYTES    (256 * 1024) /* of ids and columns of one transaction: some 6 000 records */
 #define LAG_MS        2000
-#define MOST_PAUSE_MS 500
+#define PAUSE_FACTOR  2
+#define MOST_PAUSE_MS 1000
 #define PAUSE_MS      100 /* until the next transaction, while less than a whole one waits */
 
 /* ---- claiming ---- */
@@ -134,17 +135,17 @@ void folds_stream_published(struct folds_shard *shard, const struct rcpt_error *
 }
 
 /* Small transactions wait for each other: a transaction costs two commits and Kafka's own. While
- * this instance is behind with receipts, its lanes get as much time as the last transaction took.
+ * this instance is behind with receipts, its lanes get twice the time that the last transaction took.
  */
 int64_t folds_stream_pause_ms(const struct folds_shard *shard)
 {
     const struct app_folds *folds = shard->folds;
-    int64_t took = host_now(folds->context) - folds->stream.begun_ms;
+    int64_t pause = PAUSE_FACTOR * (host_now(folds->context) - folds->stream.begun_ms);
     if (!folds->stream.is_full)
         return PAUSE_MS;
     if (receipts_lag(folds->receipts) <= 0)
         return 0;
-    return took < MOST_PAUSE_MS ? took : MOST_PAUSE_MS;
+    return pause < MOST_PAUSE_MS ? pause : MOST_PAUSE_MS;
 }
 
 /* ---- figures ---- */

@@ -1,19 +1,15 @@
-/* What a record of a topic lacks, in the words of its account: the detail of its dead letter. Shows
- * words, names of keys and templates, never an id; digits that may be a telephone's are hidden.
- * Called by topics.c. */
+/* The detail of a dead letter says what a record of a topic lacks, in the words of its account. It
+ * shows words, names of keys and templates, never an id; digits that may be a telephone's are
+ * hidden. Called by topics.c. */
 #include "topics.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define DETAIL_BYTES  400u
 #define SHOWN_BYTES   40u
 #define HIDDEN_DIGITS 7u /* from so many on a number may be a telephone's */
 #define MOST_KEYS     64u
-
-struct detail {
-    char *text; /* of DETAIL_BYTES */
-    size_t used;
-};
 
 /* The reject's reason of an adapter's; those without one of the core's are no events. */
 enum rcpt_reject_reason rcpt_topic_reason(const char *reason)
@@ -36,17 +32,6 @@ enum rcpt_reject_reason rcpt_topic_reason(const char *reason)
     return RCPT_REJECT_NOT_AN_EVENT;
 }
 
-/* False: there is no space for the whole text, and nothing is added. */
-static bool add(struct detail *detail, const char *text)
-{
-    size_t size = strlen(text);
-    if (detail->used + size >= DETAIL_BYTES)
-        return false;
-    memcpy(detail->text + detail->used, text, size + 1);
-    detail->used += size;
-    return true;
-}
-
 /* A word of the record in the form that an operator may see. */
 static const char *show(struct rcpt_text text, char shown[SHOWN_BYTES + 1])
 {
@@ -63,88 +48,73 @@ static const char *show(struct rcpt_text text, char shown[SHOWN_BYTES + 1])
     return shown;
 }
 
-/* The words of a table until the space ends; rows of one word differ in their codes and follow one
- * another. */
-static void add_words(struct detail *detail, const struct rcpt_mapping *statuses, size_t count)
+/* Rows of one word differ in their codes and follow one another. */
+static void add_words(FILE *out, const struct rcpt_mapping *statuses, size_t count)
 {
-    const char *last = "";
-    for (size_t index = 0; index < count; index++) {
-        if (strcmp(statuses[index].raw, last) == 0)
-            continue;
-        size_t before = detail->used;
-        last = statuses[index].raw;
-        if (!add(detail, index > 0 ? ", " : "") || !add(detail, last)) {
-            detail->text[detail->used = before] = '\0';
-            add(detail, "…");
-            return;
-        }
+    for (size_t index = 0; index < count; index++)
+        if (index == 0 || strcmp(statuses[index].raw, statuses[index - 1].raw) != 0)
+            fprintf(out, "%s%s", index > 0 ? ", " : "", statuses[index].raw);
+}
+
+static void add_unknown_word(FILE *out, const struct rcpt_gateway *gateway, struct rcpt_text word)
+{
+    char shown[SHOWN_BYTES + 1];
+    const char *near = NULL;
+    show(word, shown);
+    for (size_t index = 0; index < gateway->status_count; index++)
+        near = rcpt_text_nearer(shown, near, gateway->statuses[index].raw);
+    fprintf(out, "the word \"%s\" has no meaning", shown);
+    if (near != NULL)
+        fprintf(out, "; did you mean \"%s\"?", near);
+    fputs("; known: ", out);
+    add_words(out, gateway->statuses, gateway->status_count);
+    if (gateway->smpp_words) {
+        fputs(", ", out);
+        add_words(out, rcpt_smpp_statuses, rcpt_smpp_status_count);
     }
 }
 
-static void add_unknown_word(struct detail *detail, const struct rcpt_gateway_account *account,
-                             const struct rcpt_gateway_drop *drop)
-{
-    const struct rcpt_gateway *gateway = account->gateway;
-    char shown[SHOWN_BYTES + 1];
-    const char *near = NULL;
-    show(drop->status, shown);
-    for (size_t index = 0; index < gateway->status_count; index++)
-        near = rcpt_text_nearer(shown, near, gateway->statuses[index].raw);
-    add(detail, "the word \"");
-    add(detail, shown);
-    add(detail, "\" has no meaning");
-    if (near != NULL && add(detail, "; did you mean \"") && add(detail, near))
-        add(detail, "\"?");
-    add(detail, "; known: ");
-    add_words(detail, gateway->statuses, gateway->status_count);
-    if (gateway->smpp_words && add(detail, ", "))
-        add_words(detail, rcpt_smpp_statuses, rcpt_smpp_status_count);
-}
-
-static void add_missing(struct detail *detail, const char *what, const char *template)
-{
-    add(detail, what);
-    if (template != NULL && add(detail, " at "))
-        add(detail, template);
-}
-
 /* The names of what is there instead. */
-static void add_keys(struct detail *detail, const struct rcpt_gateway_drop *drop,
-                     struct rcpt_arena *arena)
+static void add_keys(FILE *out, struct rcpt_text raw, struct rcpt_arena *arena)
 {
     struct rcpt_node members[MOST_KEYS];
     size_t count = MOST_KEYS;
     const char *reason;
     char shown[SHOWN_BYTES + 1];
-    if (!rcpt_document_looks_like(drop->raw) ||
-        !rcpt_document_members(drop->raw, arena, NULL, members, &count, &reason) || count == 0)
+    if (!rcpt_document_looks_like(raw) ||
+        !rcpt_document_members(raw, arena, NULL, members, &count, &reason))
         return;
-    add(detail, "; its keys: ");
     for (size_t index = 0; index < count; index++)
-        if ((index > 0 && !add(detail, ", ")) || !add(detail, show(members[index].key, shown)))
-            return;
+        fprintf(out, "%s%s", index == 0 ? "; its keys: " : ", ", show(members[index].key, shown));
 }
 
+/* Cut where the space ends: the table of an adapter may be long. */
 const char *rcpt_topic_detail(const struct rcpt_gateway_account *account, const char *topic,
                               const struct rcpt_gateway_drop *drop, struct rcpt_arena *arena)
 {
     const struct rcpt_fields *fields = &account->gateway->fields;
     const char *id = fields->id != NULL ? fields->id : fields->message_id;
-    struct detail detail = {rcpt_arena_alloc(arena, DETAIL_BYTES), 0};
-    bool no_id = strcmp(drop->reason, "missing_id") == 0;
-    bool named = strcmp(account->name, topic) != 0;
-    detail.used = (size_t)snprintf(detail.text, DETAIL_BYTES, "topic %.60s%s%.60s as %s: ", topic,
-                                   named ? ", account " : "", named ? account->name : "",
-                                   account->gateway->name);
+    bool named = strcmp(account->name, topic) != 0, no_id = strcmp(drop->reason, "missing_id") == 0;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = rcpt_open_memory(&text, &size);
+    fprintf(out, "topic %.60s%s%s as %s: ", topic, named ? ", account " : "",
+            named ? account->name : "", account->gateway->name);
     if (drop->kind == RCPT_GATEWAY_UNMAPPED)
-        add_unknown_word(&detail, account, drop);
+        add_unknown_word(out, account->gateway, drop->status);
     else if (drop->kind == RCPT_GATEWAY_UNKNOWN_FORM || no_id)
-        add_missing(&detail, no_id ? "no id" : "no receipt: it has no id", id);
+        fprintf(out, "%s at %s", no_id ? "no id" : "no receipt: it has no id", id);
     else if (strcmp(drop->reason, "missing_status") == 0)
-        add_missing(&detail, "no status", fields->status);
+        fprintf(out, "no status at %s", fields->status);
     else
-        add(&detail, drop->reason);
+        fputs(drop->reason, out);
     if (drop->kind != RCPT_GATEWAY_UNMAPPED)
-        add_keys(&detail, drop, arena);
-    return detail.text;
+        add_keys(out, drop->raw, arena);
+    RCPT_ASSERT(fclose(out) == 0);
+    if (size > DETAIL_BYTES) /* between two characters */
+        for (size = DETAIL_BYTES; size > 0 && (text[size] & 0xc0) == 0x80;)
+            size--;
+    const char *detail = rcpt_text_terminated(arena, (struct rcpt_text){text, size});
+    free(text);
+    return detail;
 }

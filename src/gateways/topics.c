@@ -27,6 +27,9 @@ struct rcpt_gateway_topics {
     struct topic *all;
     size_t count;
     /* Of the record in hand. */
+    const struct rcpt_gateway_account *account;
+    const struct rcpt_record_input *input;
+    const struct rcpt_network_set *scanners;
     struct rcpt_arena arena;
     struct rcpt_buffer text;
     struct rcpt_record_form form;
@@ -36,7 +39,7 @@ struct rcpt_gateway_topics {
         struct rcpt_text payload;
         const char *detail;
     } * words;
-    size_t index_count, index_capacity, refusal_capacity, word_capacity;
+    size_t index_count, index_capacity, refusal_capacity;
     uint32_t outcomes;             /* so far: events, refusals and what is ignored */
     enum rcpt_reject_reason limit; /* that the record exceeds; RCPT_REJECT_REASON__COUNT: none */
 };
@@ -46,6 +49,7 @@ struct unit {
     struct rcpt_text body, raw;
     const struct rcpt_gateway_header *headers;
     size_t header_count;
+    bool is_item;
 };
 
 /* ---- the accounts ---- */
@@ -114,8 +118,7 @@ static struct rcpt_text header(const struct unit *unit, const char *name)
 }
 
 /* An event whose data has no time happened when its envelope says. */
-static void take_event(struct rcpt_gateway_topics *topics,
-                       const struct rcpt_gateway_account *account, const struct unit *unit,
+static void take_event(struct rcpt_gateway_topics *topics, const struct unit *unit,
                        const struct rcpt_gateway_event *from, uint32_t index)
 {
     struct rcpt_gateway_event event = *from;
@@ -123,7 +126,7 @@ static void take_event(struct rcpt_gateway_topics *topics,
     if (!event.has_at && event.gateway_at.size == 0 && at.size > 0)
         event.has_at = rcpt_timestamp_parse(at.at, at.size, &event.at_us);
     struct rcpt_text id = event.message_id.size > 0 ? event.message_id : event.gateway_message_id;
-    struct rcpt_text json = rcpt_gateway_event_json(account, &event, id, &topics->arena);
+    struct rcpt_text json = rcpt_gateway_event_json(topics->account, &event, id, &topics->arena);
     if (topics->text.size + json.size > MOST_JSON_BYTES) {
         topics->limit = RCPT_REJECT_RECORD_TOO_LARGE;
         return;
@@ -135,16 +138,17 @@ static void take_event(struct rcpt_gateway_topics *topics,
     topics->indexes[topics->index_count++] = index;
 }
 
-/* The lane of a refusal is that of its message: a word that is given a meaning while the record is
- * read once more makes an event, or a letter, of it, and never both or neither. */
+/* The lane is that of the message. Otherwise a receipt could be lost, or be a letter as well, if
+ * its word gets a meaning before the record is read once more. */
 static void refuse(struct rcpt_gateway_topics *topics, enum rcpt_reject_reason reason,
-                   int32_t index, struct rcpt_text payload, const char *detail, struct rcpt_text id)
+                   int32_t index, struct words words, struct rcpt_text id)
 {
-    if (topics->form.refusal_count == topics->refusal_capacity)
+    if (topics->form.refusal_count == topics->refusal_capacity) {
         RCPT_GROW(topics->refusals, topics->refusal_capacity, 16);
-    if (topics->form.refusal_count == topics->word_capacity)
-        RCPT_GROW(topics->words, topics->word_capacity, 16);
-    topics->words[topics->form.refusal_count] = (struct words){payload, detail};
+        topics->words =
+            rcpt_realloc(topics->words, topics->refusal_capacity * sizeof(*topics->words));
+    }
+    topics->words[topics->form.refusal_count] = words;
     topics->refusals[topics->form.refusal_count++] = (struct rcpt_record_refusal){
         .reason = reason,
         .index = index,
@@ -154,23 +158,19 @@ static void refuse(struct rcpt_gateway_topics *topics, enum rcpt_reject_reason r
 
 /* The letter of a unit's only outcome has the unit, with its envelope; of several each has its
  * item. */
-static void take_drop(struct rcpt_gateway_topics *topics,
-                      const struct rcpt_gateway_account *account, const char *topic,
-                      const struct unit *unit, const struct rcpt_gateway_drop *drop, bool alone,
-                      uint32_t index)
+static void take_drop(struct rcpt_gateway_topics *topics, const struct unit *unit,
+                      const struct rcpt_gateway_drop *drop, bool alone, uint32_t index)
 {
     if (drop->kind == RCPT_GATEWAY_IGNORED)
         return;
-    refuse(topics, rcpt_topic_reason(drop->reason), (int32_t)index,
-           alone || drop->raw.size == 0 ? unit->raw : drop->raw,
-           rcpt_topic_detail(account, topic, drop, &topics->arena), drop->id);
+    struct words words = {
+        alone || drop->raw.size == 0 ? unit->raw : drop->raw,
+        rcpt_topic_detail(topics->account, topics->input->topic, drop, &topics->arena)};
+    refuse(topics, rcpt_topic_reason(drop->reason), (int32_t)index, words, drop->id);
 }
 
 /* Events and drops have a common order. */
-static void take_unit(struct rcpt_gateway_topics *topics,
-                      const struct rcpt_gateway_account *account,
-                      const struct rcpt_record_input *input,
-                      const struct rcpt_gateway_beside *beside, const struct unit *unit)
+static void take_unit(struct rcpt_gateway_topics *topics, const struct unit *unit)
 {
     struct rcpt_gateway_result result;
     const struct rcpt_gateway_request request = {
@@ -178,20 +178,20 @@ static void take_unit(struct rcpt_gateway_topics *topics,
         .headers = unit->headers,
         .header_count = unit->header_count,
         .body = unit->body,
-        .received_us = rcpt_record_bound_ms(input->timestamp_ms) * 1000,
-        .scanners = beside->scanners,
-        .is_item = beside->is_item,
+        .received_us = rcpt_record_bound_ms(topics->input->timestamp_ms) * 1000,
+        .scanners = topics->scanners,
+        .is_item = unit->is_item,
     };
-    rcpt_gateway_adapt(account, &request, &topics->arena, &result);
+    rcpt_gateway_adapt(topics->account, &request, &topics->arena, &result);
     size_t count = result.event_count + result.drop_count, event = 0, drop = 0;
-    if (topics->outcomes + count > RCPT_RECORD_MAX_EVENTS)
+    uint32_t first = topics->outcomes;
+    if (first + count > RCPT_RECORD_MAX_EVENTS)
         topics->limit = RCPT_REJECT_TOO_MANY_EVENTS;
     for (uint32_t order = 0; order < count && topics->limit == RCPT_REJECT_REASON__COUNT; order++)
         if (event < result.event_count && result.events[event].order == order)
-            take_event(topics, account, unit, &result.events[event++], topics->outcomes + order);
+            take_event(topics, unit, &result.events[event++], first + order);
         else
-            take_drop(topics, account, input->topic, unit, &result.drops[drop++], count == 1,
-                      topics->outcomes + order);
+            take_drop(topics, unit, &result.drops[drop++], count == 1, first + order);
     topics->outcomes += (uint32_t)count;
 }
 
@@ -216,14 +216,9 @@ static struct rcpt_text data_of(const struct rcpt_node *envelope, struct rcpt_ar
 
 /* In structured mode attributes are members; then adapters find them where binary mode has them. An
  * envelope is never an item alone. */
-static void take_envelope(struct rcpt_gateway_topics *topics,
-                          const struct rcpt_gateway_account *account,
-                          const struct rcpt_record_input *input,
-                          const struct rcpt_gateway_beside *beside,
-                          const struct rcpt_node *envelope)
+static void take_envelope(struct rcpt_gateway_topics *topics, const struct rcpt_node *envelope)
 {
     struct rcpt_gateway_header headers[MOST_ATTRIBUTES];
-    const struct rcpt_gateway_beside within = {.scanners = beside->scanners};
     struct unit unit = {
         .body = data_of(envelope, &topics->arena), .raw = envelope->raw, .headers = headers};
     for (const struct rcpt_node *node = envelope->first;
@@ -237,7 +232,7 @@ static void take_envelope(struct rcpt_gateway_topics *topics,
                     : RCPT_TEXT_JOIN(&topics->arena, RCPT_TEXT("ce_"), node->key),
             node->text};
     }
-    take_unit(topics, account, input, &within, &unit);
+    take_unit(topics, &unit);
 }
 
 /* The envelopes of the value; NULL: it is none. Only a value with the attribute that each envelope
@@ -255,41 +250,36 @@ static const struct rcpt_node *find_envelopes(struct rcpt_text value, struct rcp
     return is_envelope(root) ? root : NULL;
 }
 
-static void take_value(struct rcpt_gateway_topics *topics,
-                       const struct rcpt_gateway_account *account,
-                       const struct rcpt_record_input *input,
-                       const struct rcpt_gateway_beside *beside)
+/* Elements of an array that begins with an envelope may be others, too. */
+static void take_value(struct rcpt_gateway_topics *topics, const struct unit *whole)
 {
-    struct rcpt_text value = {input->value, input->value_size};
-    struct unit whole = {value, value, beside->headers, beside->header_count};
-    const struct rcpt_node *root = find_envelopes(value, &topics->arena);
+    const struct rcpt_node *root = find_envelopes(whole->body, &topics->arena);
     if (root == NULL)
-        take_unit(topics, account, input, beside, &whole);
+        take_unit(topics, whole);
     else if (root->type == RCPT_NODE_OBJECT)
-        take_envelope(topics, account, input, beside, root);
-    for (const struct rcpt_node *node = root != NULL && root->type == RCPT_NODE_ARRAY ? root->first
-                                                                                      : NULL;
-         node != NULL; node = node->next) {
-        struct unit other = {node->raw, node->raw, beside->headers, beside->header_count};
-        if (is_envelope(node))
-            take_envelope(topics, account, input, beside, node);
-        else
-            take_unit(topics, account, input, beside, &other);
-    }
+        take_envelope(topics, root);
+    else
+        for (const struct rcpt_node *node = root->first; node != NULL; node = node->next) {
+            struct unit other = *whole;
+            other.body = other.raw = node->raw;
+            if (is_envelope(node))
+                take_envelope(topics, node);
+            else
+                take_unit(topics, &other);
+        }
 }
 
 /* ---- the form ---- */
 
 /* The record as a whole is refused: by a limit, or because its only outcome is a refusal. */
-static void judge_whole(struct rcpt_gateway_topics *topics, const struct rcpt_record_input *input)
+static void judge_whole(struct rcpt_gateway_topics *topics, struct rcpt_text value)
 {
-    struct rcpt_text value = {input->value, input->value_size};
     if (topics->limit != RCPT_REJECT_REASON__COUNT) {
+        bool many = topics->limit == RCPT_REJECT_TOO_MANY_EVENTS;
         topics->text.size = topics->index_count = topics->form.refusal_count = 0;
-        refuse(topics, topics->limit, -1, value,
-               topics->limit == RCPT_REJECT_TOO_MANY_EVENTS
-                   ? "the record has more than 10000 receipts"
-                   : "its receipts take more than 32 MiB",
+        refuse(topics, topics->limit, -1,
+               (struct words){value, many ? "the record has more than 10000 receipts"
+                                          : "its receipts take more than 32 MiB"},
                (struct rcpt_text){NULL, 0});
     } else if (topics->outcomes == 1 && topics->form.refusal_count == 1) {
         topics->refusals[0].index = -1;
@@ -342,9 +332,15 @@ const struct rcpt_record_form *rcpt_gateway_topics_form(struct rcpt_gateway_topi
     if (account == NULL || input->unreadable != NULL || input->value == NULL ||
         input->value_size == 0 || input->value_size > RCPT_RECORD_MAX_BYTES)
         return NULL;
+    struct rcpt_text value = {input->value, input->value_size};
+    const struct unit whole = {value, value, beside->headers, beside->header_count,
+                               beside->is_item};
     begin(topics);
-    take_value(topics, account, input, beside);
-    judge_whole(topics, input);
+    topics->account = account;
+    topics->input = input;
+    topics->scanners = beside->scanners;
+    take_value(topics, &whole);
+    judge_whole(topics, value);
     finish(topics);
     return &topics->form;
 }
