@@ -135,8 +135,7 @@ void folds_stream_published(struct folds_shard *shard, const struct rcpt_error *
 }
 
 /* Small transactions wait for each other: a transaction costs two commits and Kafka's own. While
- * this instance is behind with receipts, its lanes get twice the time that the last transaction took.
- */
+ * this instance is behind with receipts, its lanes get twice the time of the last transaction. */
 int64_t folds_stream_pause_ms(const struct folds_shard *shard)
 {
     const struct app_folds *folds = shard->folds;
