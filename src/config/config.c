@@ -139,41 +139,6 @@ static bool check_tls(struct loading *loading)
                              "http.tls_certificate and http.tls_key go together: one is not set");
 }
 
-/* What is wrong with an entry of kafka.message_topics; NULL: nothing. */
-static const char *problem_of(const struct rcpt_config *config, size_t index)
-{
-    const char *topic = config->kafka.message_topics[index];
-    if (!rcpt_config_is_topic(topic))
-        return "is not a topic name: 1 to 249 letters, digits, dots, dashes and underscores";
-    for (size_t other = 0; other < index; other++)
-        if (strcmp(config->kafka.message_topics[other], topic) == 0)
-            return "is named twice";
-    for (unsigned other = 0; other < config->kafka.topics_count; other++)
-        if (strcmp(config->kafka.topics[other], topic) == 0)
-            return "carries receipts: announce messages on a topic of their own";
-    return NULL;
-}
-
-/* Announcements are no receipts, and a tombstone deletes like a retention. */
-static bool check_message_topics(struct loading *loading)
-{
-    static const char key[] = "kafka.message_topics";
-    const struct rcpt_config *config = loading->config;
-    struct rcpt_config_place place = place_of(loading, key, "inbox.targeted");
-    for (size_t index = 0; index < config->kafka.message_topics_count; index++) {
-        const char *problem = problem_of(config, index);
-        if (problem != NULL)
-            return rcpt_config_error(loading->file.error, loading->file.name, place,
-                                     "%s: \"%s\" %s", key, config->kafka.message_topics[index],
-                                     problem);
-    }
-    return config->kafka.message_topics_count == 0 || config->inbox.count_targeted ||
-           rcpt_config_error(loading->file.error, loading->file.name, place,
-                             "%s needs the triggers that count new messages and book deleted ones: "
-                             "inbox.targeted is none",
-                             key);
-}
-
 /* Retention needs something of the inbox that may not be there. */
 static bool check_retention(struct loading *loading)
 {
@@ -224,9 +189,8 @@ static bool check_together(struct loading *loading)
     return check_lanes(loading) &&
            check_order(loading, "postgres.retry_min", config->postgres.retry_min_ms,
                        "postgres.retry_max", config->postgres.retry_max_ms) &&
-           check_columns(loading) && check_message_topics(loading) && check_log_levels(loading) &&
-           check_tls(loading) && check_retention(loading) && check_partitions(loading) &&
-           check_rule_columns(loading);
+           check_columns(loading) && check_log_levels(loading) && check_tls(loading) &&
+           check_retention(loading) && check_partitions(loading) && check_rule_columns(loading);
 }
 
 /* The ladder checks itself (core/ladder.c); its errors get the place of `ladder`. */
@@ -305,10 +269,13 @@ static bool check_topics(struct loading *loading)
 {
     struct rcpt_error error;
     rcpt_error_clear(&error);
-    if (rcpt_config_check_topics(loading->config, &error))
+    bool good = rcpt_config_check_topics(loading->config, &error);
+    if (good && rcpt_config_check_message_topics(loading->config, &error))
         return true;
     rcpt_config_error(loading->file.error, loading->file.name,
-                      place_of(loading, "kafka.topics", "intake.topic"), "%s", error.text);
+                      place_of(loading, good ? "kafka.message_topics" : "kafka.topics",
+                               good ? "inbox.targeted" : "intake.topic"),
+                      "%s", error.text);
     rcpt_error_hint(loading->file.error, "%s", error.hint);
     return false;
 }

@@ -92,6 +92,8 @@ void rcpt_config_free_topics(struct rcpt_config *config);
 /* Whether the topics' accounts are right, and the intake's topics native. */
 RCPT_MUST_CHECK bool rcpt_config_check_topics(const struct rcpt_config *config,
                                               struct rcpt_error *error);
+RCPT_MUST_CHECK bool rcpt_config_check_message_topics(const struct rcpt_config *config,
+                                                      struct rcpt_error *error);
 
 /* Whether inbox.expiry fits the ladder. */
 RCPT_MUST_CHECK bool rcpt_config_check_expiry(const struct rcpt_config *config,

@@ -1,5 +1,6 @@
 /* The topics of receipts: their names beside their accounts, and what must hold for both together.
- * Each account checks itself (gateways/account.c). Called by config.c and the intake. */
+ * Each account checks itself (gateways/account.c). Then the topics of messages.
+ * Called by config.c and the intake. */
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -112,4 +113,36 @@ bool rcpt_config_check_topics(const struct rcpt_config *config, struct rcpt_erro
         config->kafka.accounts, config->kafka.accounts_count, config->ladder, error);
     rcpt_gateway_topics_free(topics);
     return topics != NULL;
+}
+
+/* ---- topics of messages ---- */
+
+/* What is wrong with an entry; NULL: nothing. */
+static const char *problem_of(const struct rcpt_config *config, size_t index)
+{
+    const char *topic = config->kafka.message_topics[index];
+    if (!rcpt_config_is_topic(topic))
+        return "is not a topic name: 1 to 249 letters, digits, dots, dashes and underscores";
+    for (size_t other = 0; other < index; other++)
+        if (strcmp(config->kafka.message_topics[other], topic) == 0)
+            return "is named twice";
+    for (unsigned other = 0; other < config->kafka.topics_count; other++)
+        if (strcmp(config->kafka.topics[other], topic) == 0)
+            return "carries receipts: announce messages on a topic of their own";
+    return NULL;
+}
+
+/* Announcements are no receipts, and a tombstone deletes like a retention. */
+bool rcpt_config_check_message_topics(const struct rcpt_config *config, struct rcpt_error *error)
+{
+    for (size_t index = 0; index < config->kafka.message_topics_count; index++) {
+        const char *problem = problem_of(config, index);
+        if (problem != NULL)
+            return rcpt_error_fatal(error, EX_CONFIG, "kafka.message_topics: \"%.255s\" %s",
+                                    config->kafka.message_topics[index], problem);
+    }
+    return config->kafka.message_topics_count == 0 || config->inbox.count_targeted ||
+           rcpt_error_fatal(error, EX_CONFIG,
+                            "kafka.message_topics needs the triggers that count new messages and "
+                            "book deleted ones: inbox.targeted is none");
 }

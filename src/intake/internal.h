@@ -123,7 +123,6 @@ struct rcpt_intake {
     const char
         *topic_keys[RCPT_PRODUCER_MAX_TOPICS]; /* of the producer's topics; it borrows them */
     size_t target_count;
-    const char *topic_keys[RCPT_PRODUCER_MAX_TOPICS]; /* of the producer's topics, for hints */
     struct rcpt_replay_memory *replay;
     struct rcpt_intake_totals totals;
     char **proxies; /* of intake.trusted_proxies */
