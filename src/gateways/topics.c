@@ -320,7 +320,7 @@ static void begin(struct rcpt_gateway_topics *topics)
     if (topics->text.capacity > KEPT_BYTES)
         rcpt_buffer_free(&topics->text);
     topics->text.size = topics->index_count = topics->outcomes = 0;
-    topics->form = (struct rcpt_record_form){NULL};
+    topics->form = (struct rcpt_record_form){.text = NULL};
     topics->limit = RCPT_REJECT_REASON__COUNT;
 }
 
