@@ -18,7 +18,7 @@ from demonstration import campaigns, platform, producers, stream, verdict
 from demonstration.view import State, number, open_view
 
 TOPIC = "dlr-events"
-MESSAGES = "messages"  # with --kafka-only
+MESSAGES, STATUSES = "messages", "message-status"  # with --kafka-only: in and out
 DATABASE = "receiptd"
 OWNER = "receiptd_owner"  # of the schema: no superuser
 WORKER = "receiptd_worker"  # the daemon's role
@@ -94,7 +94,7 @@ class Demonstration:
             connection.execute(f"GRANT CREATE ON DATABASE {DATABASE} TO {OWNER}")
         options.dsn = psycopg.conninfo.make_conninfo(options.dsn, dbname=DATABASE)
         admin = AdminClient({"bootstrap.servers": options.brokers, "log_level": 2})
-        for topic in (TOPIC, MESSAGES) if options.kafka_only else (TOPIC,):
+        for topic in (TOPIC, MESSAGES, STATUSES) if options.kafka_only else (TOPIC,):
             admin.create_topics([NewTopic(topic, stream.PARTITIONS, 1)])[topic].result(30)
         if options.kafka_only:
             self.announcer = platform.Announcer(options.brokers, MESSAGES)
@@ -117,6 +117,7 @@ class Demonstration:
             f'postgres:\n  dsn: "{dsn}"\n  connections: 2\nlanes: 8\nunknown: park\n'
             'counters: {series: 30d, reasons: true, gateways: 30d, times: true, by: [variant, channel, gateway], groups: [customer, logical]}\n'
             'timeline: {retention: 1d}\n'
+            + (f'stream: {{topic: {STATUSES}, mode: state}}\n' if self.options.kafka_only else "") +
             f'serve:\n  listen: "127.0.0.1:{self.options.page_port}"\n  open: true\n  campaigns: marketing.campaigns\n')
 
     def _insert(self, numbers):
@@ -224,8 +225,11 @@ class Demonstration:
         print()
         self._heading("the ledger: the generator kept its own account, now compared with the database")
         equal = verdict.compare(self.connection, ledger, self.options.messages)
-        # With --kafka-only a consumer of the status stream compares the last status of each message here.
         print()
+        if self.options.kafka_only:
+            self._heading("the status stream: the last record of each message, as the platform reads it")
+            equal = platform.compare(self.options.brokers, STATUSES, self.connection) and equal
+            print()
         self._heading("dead letters by reason: the neighbours of each were counted")
         for reason, count in self.connection.execute(
                 "SELECT reason, count(*) FROM receiptd.dead_letter GROUP BY reason ORDER BY count(*) DESC, reason"):

@@ -1,10 +1,13 @@
-"""The platform that brings its messages to receiptd: by SQL, or by a topic alone."""
+"""The platform that brings its messages to receiptd: by SQL, or by a topic alone. Then it reads the statuses from a topic, too."""
 
 import json
+import time
+from collections import Counter
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 from demonstration import campaigns
+from demonstration.view import number
 
 COLUMNS = ("message_id", "org_id", "campaign_id", "variant", "channel", "gateway", "customer_id", "logical_id")
 NULL = "\\N"  # of COPY
@@ -52,3 +55,25 @@ class Announcer:
     def _on_delivery(self, error, _):
         if error:
             self.errors.append(str(error))
+
+
+def compare(brokers, topic, connection, patience_s=60):
+    """Reads the status stream from its beginning until it says what the table says, and prints both; False: it does not in this time."""
+    changed = dict(connection.execute("SELECT m.message_id, p.name FROM receiptd.message_inbox m JOIN receiptd.message_status_priority p"
+                                      " ON p.code = m.status WHERE m.status > 0 OR m.flags <> 0").fetchall())
+    consumer = Consumer({"bootstrap.servers": brokers, "group.id": "demo-platform", "auto.offset.reset": "earliest", "log_level": 2,
+                         "isolation.level": "read_committed", "enable.auto.commit": False})
+    consumer.subscribe([topic])
+    last, deadline = {}, time.monotonic() + patience_s
+    try:
+        while last != changed and time.monotonic() < deadline:
+            for message in consumer.consume(10000, timeout=1):
+                if message.error() is None:
+                    last[message.key().decode()] = json.loads(message.value())["status"]
+    finally:
+        consumer.close()
+    table, stream = Counter(changed.values()), Counter(last.values())
+    for status, count in table.most_common():
+        print(f"  {status:<20}{number(count):>10} in the table{number(stream[status]):>10} in the stream")
+    print("  equal" if last == changed else "  NOT equal")
+    return last == changed
