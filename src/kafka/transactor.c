@@ -185,7 +185,7 @@ static bool produce(struct job *job, size_t index, int64_t deadline)
         rd_kafka_headers_t *headers = rcpt_transactor_headers(record);
         rd_kafka_resp_err_t code = rd_kafka_producev(
             job->handle, RD_KAFKA_V_TOPIC(record->topic), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-            RD_KAFKA_V_KEY(record->key.at, record->key.size),
+            RD_KAFKA_V_KEY((void *)(uintptr_t)record->key.at, record->key.size),
             RD_KAFKA_V_VALUE((void *)(uintptr_t)record->value.at, record->value.size),
             RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(job), RD_KAFKA_V_END);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
