@@ -11,6 +11,7 @@
 
 #define MOST_INPUT   (64u << 20)
 #define MOST_HEADERS 32u
+#define DAY_US       INT64_C(86400000000)
 
 char *command_try_input(size_t *size)
 {
@@ -53,22 +54,41 @@ static size_t read_headers(const char *given, struct rcpt_gateway_header *header
     return count;
 }
 
+/* A time that is not found is no mistake for the daemon: the record's own time counts. */
+static void note_time(const struct rcpt_record *record, const struct rcpt_event *event,
+                      const char *template)
+{
+    const int64_t record_us = record->timestamp_ms * 1000;
+    if (template != NULL && event->at_us == record_us)
+        fprintf(stderr, "receiptd: note: no time at %s: the record's time in Kafka counts\n",
+                template);
+    else if (event->at_us > record_us + DAY_US)
+        fputs("receiptd: note: the time lies in the future: is it YYMMDDhhmm "
+              "(custom.time_format: short)?\n",
+              stderr);
+}
+
 /* Exit codes as of `intake --try`: a part that becomes a dead letter is one not understood. */
-static int report(const struct rcpt_record *record)
+static int report(const struct rcpt_record *record, const char *time_template)
 {
     for (uint32_t index = 0; index < record->event_count; index++)
         printf("%.*s\n", (int)record->events[index].payload_size,
                record->value + record->events[index].payload);
+    fflush(stdout);
+    for (uint32_t index = 0; index < record->event_count; index++)
+        note_time(record, &record->events[index], time_template);
     for (uint32_t index = 0; index < record->reject_count; index++)
         fprintf(stderr, "receiptd: dead letter: %s: %s\n",
                 rcpt_reject_name(record->rejects[index].reason),
                 rcpt_record_detail(record, &record->rejects[index]));
     if (record->event_count + record->reject_count == 0)
-        fputs("receiptd: the record does not bring receipts\n", stderr);
+        fputs("receiptd: the record brings no receipts: it holds none, or only ignored ones\n",
+              stderr);
     return record->reject_count > 0 ? EX_DATAERR : EX_OK;
 }
 
-static int try_record(const struct rcpt_config *config, const char *topic, const char *given,
+static int try_record(const struct rcpt_config *config,
+                      const struct rcpt_gateway_account_config *topic, const char *given,
                       struct rcpt_error *error)
 {
     struct rcpt_gateway_topics *topics = rcpt_gateway_topics_new(
@@ -77,7 +97,7 @@ static int try_record(const struct rcpt_config *config, const char *topic, const
         return command_fail(error);
     struct rcpt_gateway_header headers[MOST_HEADERS];
     struct rcpt_gateway_beside beside = {.headers = headers, .scanners = config->scanners};
-    struct rcpt_record_input input = {.topic = topic,
+    struct rcpt_record_input input = {.topic = topic->name,
                                       .timestamp_ms = rcpt_wall_ns() / RCPT_NS_PER_US / 1000};
     char *value = command_try_input(&input.value_size);
     input.value = value;
@@ -88,7 +108,7 @@ static int try_record(const struct rcpt_config *config, const char *topic, const
     if (config->inbox.recipient != NULL)
         rcpt_decoder_take_ranges(decoder);
     struct rcpt_record *record = rcpt_record_decode(decoder, &input);
-    int exit_code = report(record);
+    int exit_code = report(record, topic->custom.at);
     rcpt_record_free(record);
     rcpt_decoder_free(decoder);
     rcpt_gateway_topics_free(topics);
@@ -104,8 +124,10 @@ int command_run_try(const struct command_call *call)
     struct rcpt_config *config = rcpt_config_load_for_try(call->config_path, &error);
     if (config == NULL)
         return command_fail(&error);
-    int exit_code = command_try_find(config->kafka.accounts, config->kafka.accounts_count, name)
-                        ? try_record(config, name, command_option(call, "header"), &error)
+    const struct rcpt_gateway_account_config *topic =
+        command_try_find(config->kafka.accounts, config->kafka.accounts_count, name);
+    int exit_code = topic != NULL
+                        ? try_record(config, topic, command_option(call, "header"), &error)
                         : command_try_unknown("topic of receipts", name, config->kafka.accounts,
                                               config->kafka.accounts_count);
     rcpt_config_free(config);

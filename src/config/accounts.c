@@ -82,6 +82,9 @@ static const struct rcpt_config_table mapping_record = RECORD_OF(mapping_rows);
             "1970; `short`: YYMMDDhhmm and longer"),                                               \
         TEMPLATE("custom.reason", custom.reason, "template of an error's code"),                   \
         TEMPLATE("custom.event_id", custom.event_id, "template of the event's id"),                \
+        TEMPLATE("custom.org_id", custom.org_id,                                                   \
+                 "template of the organisation, where receipts of several come together; "         \
+                 "without it all are of `org_id`"),                                                \
         TEMPLATE("custom.campaign_id", custom.campaign_id, "template of the campaign's id"),       \
         TEMPLATE("custom.channel", custom.channel, "template of the channel"),                     \
         TEMPLATE("custom.part", custom.part, "template of the part's number, from 1"),             \

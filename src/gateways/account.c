@@ -86,6 +86,7 @@ static bool compile_fields(struct rcpt_gateway_account *account,
            compile(config, "custom.at", fields->at, &account->fields.at, error) &&
            compile(config, "custom.event_id", fields->event_id, &account->fields.event_id, error) &&
            compile(config, "message_id", message_id, &account->fields.message_id, error) &&
+           compile(config, "custom.org_id", fields->org_id, &account->fields.org_id, error) &&
            compile(config, "campaign_id", campaign_id, &account->fields.campaign_id, error) &&
            compile(config, "custom.channel", fields->channel, &account->fields.channel, error) &&
            compile(config, "custom.client_ref", fields->client_ref, &account->fields.client_ref,
@@ -323,6 +324,9 @@ static bool fill(struct rcpt_gateway_account *account,
     if (!config->is_topic && !is_name(config->name)) /* Kafka has rules for names of topics */
         return rcpt_account_fail(error, config, "name",
                                  "must be letters, digits, dashes and underscores");
+    if (config->org_id != NULL && config->org_id[0] == '/')
+        return rcpt_account_fail(error, config, "org_id",
+                                 "is a fixed text, not a template: custom.org_id is one");
     if (!find_gateway(account, config, error))
         return false;
     return read_zone(account, config, error) && copy_forms(account, config, error) &&
@@ -383,7 +387,7 @@ void rcpt_gateway_account_free(struct rcpt_gateway_account *account)
         account->fields.recipient, account->fields.until,      account->fields.cost,
         account->fields.ip,        account->url_message_id,    account->url_campaign_id,
         account->inbound,          account->fields.words,      account->fields.feedback,
-        account->fields.currency,
+        account->fields.currency,  account->fields.org_id,
     };
     char *const texts[] = {account->name,      account->org_id,  account->public_url,
                            account->topic_arn, account->channel, account->verify_token,

@@ -33,8 +33,8 @@ struct rcpt_gateway_account {
     unsigned own_answer_code;
     struct {
         struct rcpt_template *id, *status, *reason, *words, *feedback, *at, *event_id, *message_id,
-            *campaign_id, *channel, *client_ref, *part, *parts, *link, *cost, *currency, *ip,
-            *recipient, *until;
+            *org_id, *campaign_id, *channel, *client_ref, *part, *parts, *link, *cost, *currency,
+            *ip, *recipient, *until;
     } fields;
     struct rcpt_template *url_message_id, *url_campaign_id;
     struct rcpt_template *inbound; /* the gateway's */

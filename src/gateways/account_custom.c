@@ -75,6 +75,9 @@ bool rcpt_account_make_custom(struct rcpt_gateway_account *account,
                   config->auth == RCPT_GATEWAY_AUTH_URL_HMAC;
     if (!has_id || custom->status == NULL)
         return rcpt_account_fail(error, config, "custom", "needs id (or message_id) and status");
+    if (custom->org_id != NULL && config->org_id != NULL)
+        return rcpt_account_fail(error, config, "custom.org_id",
+                                 "stands beside org_id, the same for all receipts: leave one out");
     account->own = (struct rcpt_gateway){
         .name = "custom",
         .json_in = own_text(account, custom->json_in),
@@ -85,6 +88,7 @@ bool rcpt_account_make_custom(struct rcpt_gateway_account *account,
                    .at = own_text(account, custom->at),
                    .event_id = own_text(account, custom->event_id),
                    .message_id = own_text(account, custom->message_id),
+                   .org_id = own_text(account, custom->org_id),
                    .campaign_id = own_text(account, custom->campaign_id),
                    .channel = own_text(account, custom->channel),
                    .client_ref = own_text(account, custom->client_ref),

@@ -69,6 +69,7 @@ static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *dr
     draft->client_ref = rcpt_template_value(account->fields.client_ref, source);
     draft->message_id = value_or(rcpt_template_value(account->fields.message_id, source),
                                  account->url_message_id, source);
+    draft->org_id = rcpt_template_value(account->fields.org_id, source);
     draft->campaign_id = value_or(rcpt_template_value(account->fields.campaign_id, source),
                                   account->url_campaign_id, source);
     draft->channel = rcpt_text_of(account->channel);

@@ -213,8 +213,8 @@ static bool is_range(const struct rcpt_draft *draft)
 /* NULL: the draft can become an event. */
 static const char *find_fault(const struct rcpt_draft *draft)
 {
-    const struct rcpt_text texts[] = {draft->status, draft->event_id, draft->campaign_id,
-                                      draft->channel};
+    const struct rcpt_text texts[] = {draft->status, draft->event_id, draft->org_id,
+                                      draft->campaign_id, draft->channel};
     if (draft->id.size > RCPT_RECORD_MAX_ID_BYTES ||
         draft->message_id.size > RCPT_RECORD_MAX_ID_BYTES)
         return "id_too_long";
@@ -351,6 +351,7 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
         .gateway_message_id = form_id(reading, draft->id),
         .gateway_status = draft->status,
         .status = rcpt_text_of(mapping->status),
+        .org_id = draft->org_id,
         .campaign_id = draft->campaign_id,
         .channel = draft->channel,
         .client_ref = good_text(draft->client_ref),

@@ -140,7 +140,7 @@ struct rcpt_text rcpt_gateway_event_json(const struct rcpt_gateway_account *acco
         {KEY("until"), is_range ? format_at(event->until_us, until) : (struct rcpt_text){NULL, 0},
          0},
         {KEY("gateway_at"), event->gateway_at, 0},
-        {KEY("org_id"), rcpt_text_of(account->org_id), 0},
+        {KEY("org_id"), event->org_id.size > 0 ? event->org_id : rcpt_text_of(account->org_id), 0},
         {KEY("campaign_id"), event->campaign_id, 0},
         {KEY("channel"), event->channel, 0},
         {KEY("reason"), event->reason, 0},

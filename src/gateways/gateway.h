@@ -30,7 +30,8 @@ struct rcpt_fields {
     const char *reason;
     const char *words;    /* asked as well, and never kept: texts of servers and for people */
     const char *feedback; /* what a complaint says of itself; NULL: the usual names are tried */
-    const char *at, *event_id, *message_id, *campaign_id, *channel, *client_ref, *part, *parts;
+    const char *at, *event_id, *message_id, *org_id, *campaign_id, *channel, *client_ref, *part,
+        *parts;
     const char *link, *cost, *currency;
     /* of opens and clicks: who asked; only compared (rcpt_gateway_request.scanners) */
     const char *ip;
@@ -78,8 +79,8 @@ struct rcpt_gateway {
 
 /* A receipt that is being read. */
 struct rcpt_draft {
-    struct rcpt_text id, status, reason, at, event_id, message_id, campaign_id, channel, client_ref,
-        part, parts, link, cost, currency, ip, recipient, until;
+    struct rcpt_text id, status, reason, at, event_id, message_id, org_id, campaign_id, channel,
+        client_ref, part, parts, link, cost, currency, ip, recipient, until;
     const struct rcpt_node *item;          /* NULL: no JSON */
     struct rcpt_text raw;                  /* bytes for the dead letter */
     struct rcpt_text said[RCPT_SAID_MOST]; /* of an error: codes and words, those of enhanced status

@@ -94,7 +94,8 @@ const char *rcpt_topic_detail(const struct rcpt_gateway_account *account, const 
 {
     const struct rcpt_fields *fields = &account->gateway->fields;
     const char *id = fields->id != NULL ? fields->id : fields->message_id;
-    bool named = strcmp(account->name, topic) != 0, no_id = strcmp(drop->reason, "missing_id") == 0;
+    bool named = strcmp(account->name, topic) != 0;
+    bool is_other = drop->kind == RCPT_GATEWAY_UNKNOWN_FORM, has_id = drop->id.size > 0;
     char *text = NULL;
     size_t size = 0;
     FILE *out = rcpt_open_memory(&text, &size);
@@ -102,12 +103,17 @@ const char *rcpt_topic_detail(const struct rcpt_gateway_account *account, const 
             named ? account->name : "", account->gateway->name);
     if (drop->kind == RCPT_GATEWAY_UNMAPPED)
         add_unknown_word(out, account->gateway, drop->status);
-    else if (drop->kind == RCPT_GATEWAY_UNKNOWN_FORM || no_id)
-        fprintf(out, "%s at %s", no_id ? "no id" : "no receipt: it has no id", id);
-    else if (strcmp(drop->reason, "missing_status") == 0)
+    else if (is_other && !has_id)
+        fprintf(out, "no receipt: it has neither an id at %s nor a status at %s", id,
+                fields->status);
+    else if (strcmp(drop->reason, "missing_id") == 0)
+        fprintf(out, "no id at %s", id);
+    else if (is_other || strcmp(drop->reason, "missing_status") == 0)
         fprintf(out, "no status at %s", fields->status);
     else
         fputs(drop->reason, out);
+    if (is_other && account->gateway->items != NULL)
+        fprintf(out, "; its receipts are at %s", account->gateway->items);
     if (drop->kind != RCPT_GATEWAY_UNMAPPED)
         add_keys(out, drop->raw, arena);
     RCPT_ASSERT(fclose(out) == 0);

@@ -213,14 +213,17 @@ def test_each_announcement_counts_once_over_crashes_and_with_two_instances(creat
     second.stop()
 
 
+TURNS = 6  # of crashes
+
+
 @pytest.mark.alone
 def test_a_database_that_went_back_gets_its_announcements_again(create_announced, postgres):  # noqa: F811
     world = create_announced(3_000, seed=73)
     process = world.installation.start()
     rewound = 0
     ids = sorted(world.stream.platform)
-    for turn in range(3):
-        announce(world, {id: world.stream.platform[id] for id in ids[turn::3]})
+    for turn in range(TURNS):  # on a busy machine a commit may be durable before the crash
+        announce(world, {id: world.stream.platform[id] for id in ids[turn::TURNS]})
         world.produce()
         wait_until_read(world, process)
         before = progress(world)

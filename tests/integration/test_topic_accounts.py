@@ -287,5 +287,5 @@ def test_a_try_says_what_becomes_a_letter(tmp_path):
                     "known: sent, delivered, failed, opened\n")
     assert attempt("ours", '{"message_id":"m","status":"SENT"}') == (0, [{"message_id": "m", "status": "SENT"}], "")
     assert attempt("ours", '{"message_id":"m","status":"NONE"}')[0] == 65
-    assert attempt("events", " ") == (0, [], "receiptd: the record does not bring receipts\n")
+    assert attempt("events", " ") == (0, [], "receiptd: the record brings no receipts: it holds none, or only ignored ones\n")
     assert attempt("others", "{}")[0] == 66 and "the configuration has ours, events" in attempt("others", "{}")[2]

@@ -246,7 +246,9 @@ static void a_refusal_says_what_would_do(void **state)
          "topic nested, account legacy as custom: no id at /msg/id; its keys: msg, +#############",
          NULL},
         {"flat", "{\"Id\":\"a\",\"State\":3}",
-         "topic flat as custom: no receipt: it has no id at id; its keys: Id, State", NULL},
+         "topic flat as custom: no receipt: it has neither an id at id nor a status at state; its "
+         "keys: Id, State",
+         NULL},
         {"flat", "[{\"id\":\"a\"},{\"id\":\"b\",\"state\":3}]",
          "topic flat as custom: no status at state; its keys: id", "{\"id\":\"a\"}"},
         {"flat", "[" ENVELOPE("\"data\":{\"id\":\"a\"}") "," ENVELOPE(EVENT) "]",

@@ -78,7 +78,7 @@ struct rcpt_gateway_custom {
     unsigned statuses_count;
     char *at;
     enum rcpt_gateway_time time_format;
-    char *reason, *event_id, *campaign_id, *channel, *part, *parts, *client_ref, *ip;
+    char *reason, *event_id, *org_id, *campaign_id, *channel, *part, *parts, *client_ref, *ip;
     char *recipient, *until; /* of a receipt without an id */
     unsigned answer_code;
     char *answer_type, *answer;
@@ -192,6 +192,7 @@ struct rcpt_gateway_event {
     bool has_at;
     int64_t at_us;
     struct rcpt_text gateway_at; /* 2025-10-18T12:10:29, when the zone is unknown */
+    struct rcpt_text org_id;     /* that the item names; empty: that of the account */
     struct rcpt_text campaign_id, channel, reason, event_id, client_ref;
     const char *reason_class;                       /* of a failure: reason.h; NULL: it is none */
     struct rcpt_text link, cost, currency;          /* what was clicked; price as sent */
