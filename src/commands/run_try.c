@@ -39,19 +39,24 @@ const struct rcpt_gateway_account_config *command_try_find(
     return NULL;
 }
 
-/* "name: value; name: value" */
-static size_t read_headers(const char *given, struct rcpt_gateway_header *headers)
+/* "name: value; name: value". False: one has no colon. */
+static bool read_headers(const char *given, struct rcpt_gateway_header *headers, size_t *count)
 {
     struct rcpt_text rest = rcpt_text_of(given);
-    size_t count = 0;
-    while (rest.size > 0 && count < MOST_HEADERS) {
+    *count = 0;
+    while (rest.size > 0 && *count < MOST_HEADERS) {
         struct rcpt_text part = rcpt_text_part(rest, 0, rcpt_text_find(rest, ";"));
         size_t colon = rcpt_text_find(part, ":");
         rest = rcpt_text_part(rest, part.size + 1, rest.size);
-        headers[count].name = rcpt_text_trim(rcpt_text_part(part, 0, colon));
-        headers[count++].value = rcpt_text_trim(rcpt_text_part(part, colon + 1, part.size));
+        if (colon == part.size) {
+            fprintf(stderr, "receiptd: --header \"%.*s\" is none: write \"name: value\"\n",
+                    (int)part.size, part.at);
+            return false;
+        }
+        headers[*count].name = rcpt_text_trim(rcpt_text_part(part, 0, colon));
+        headers[(*count)++].value = rcpt_text_trim(rcpt_text_part(part, colon + 1, part.size));
     }
-    return count;
+    return true;
 }
 
 /* A time that is not found is no mistake for the daemon: the record's own time counts. */
@@ -91,17 +96,18 @@ static int try_record(const struct rcpt_config *config,
                       const struct rcpt_gateway_account_config *topic, const char *given,
                       struct rcpt_error *error)
 {
+    struct rcpt_gateway_header headers[MOST_HEADERS];
+    struct rcpt_gateway_beside beside = {.headers = headers, .scanners = config->scanners};
+    if (!read_headers(given, headers, &beside.header_count))
+        return EX_USAGE;
     struct rcpt_gateway_topics *topics = rcpt_gateway_topics_new(
         config->kafka.accounts, config->kafka.accounts_count, config->ladder, error);
     if (topics == NULL)
         return command_fail(error);
-    struct rcpt_gateway_header headers[MOST_HEADERS];
-    struct rcpt_gateway_beside beside = {.headers = headers, .scanners = config->scanners};
     struct rcpt_record_input input = {.topic = topic->name,
                                       .timestamp_ms = rcpt_wall_ns() / RCPT_NS_PER_US / 1000};
     char *value = command_try_input(&input.value_size);
     input.value = value;
-    beside.header_count = read_headers(given, headers);
     input.form = rcpt_gateway_topics_form(topics, &input, &beside);
     struct rcpt_decoder *decoder = rcpt_decoder_new(config->ladder, 1);
     rcpt_decoder_set_machines(decoder, &config->machine);

@@ -288,4 +288,7 @@ def test_a_try_says_what_becomes_a_letter(tmp_path):
     assert attempt("ours", '{"message_id":"m","status":"SENT"}') == (0, [{"message_id": "m", "status": "SENT"}], "")
     assert attempt("ours", '{"message_id":"m","status":"NONE"}')[0] == 65
     assert attempt("events", " ") == (0, [], "receiptd: the record brings no receipts: it holds none, or only ignored ones\n")
+    assert attempt("events", "{}", "--header", "ce_type=t")[0] == 64 and 'write "name: value"' in attempt("events", "{}", "--header", "ce_type=t")[2]
+    said = attempt("events", '{"id":"m","state":"sent"}', "--header", "ce_type: t; ce_time: 2126-11-20T08:00:00Z")[2]
+    assert "the time lies in the future" in said
     assert attempt("others", "{}")[0] == 66 and "the configuration has ours, events" in attempt("others", "{}")[2]
