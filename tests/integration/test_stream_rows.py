@@ -155,7 +155,7 @@ def test_an_interrupted_backfill_waits_for_the_publisher_and_says_how_to_go_on(i
     assert rows(installed, "row") == []
     installed.do("DELETE FROM receiptd.stream_event WHERE ids = '{x1}'")
     wait_for(lambda: len(rows(installed, "row")) == 1, 30, "one page, which fills the queue again")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)  # a shell in the background has SIGINT ignored
     process.communicate(timeout=30)
     installed.do("DELETE FROM receiptd.stream_event WHERE kind = 'change'")
     assert "stream: 2000 messages written; all are in the stream" in installed.run("stream", "--backfill", "--from", publish(installed)[-1][0]).out
