@@ -12,8 +12,8 @@
 
 #define MOST_BYTES    (256 * 1024) /* of ids and columns of one transaction: some 6 000 records */
 #define LAG_MS        2000
-#define PAUSE_FACTOR  2
-#define MOST_PAUSE_MS 1000
+#define PAUSE_FACTOR  5
+#define MOST_PAUSE_MS 2000
 #define PAUSE_MS      100 /* until the next transaction, while less than a whole one waits */
 
 /* ---- claiming ---- */
@@ -135,7 +135,7 @@ void folds_stream_published(struct folds_shard *shard, const struct rcpt_error *
 }
 
 /* Small transactions wait for each other: a transaction costs two commits and Kafka's own. While
- * this instance is behind with receipts, its lanes get twice the time of the last transaction. */
+ * this instance is behind with receipts, its lanes get five times the time of the last one. */
 int64_t folds_stream_pause_ms(const struct folds_shard *shard)
 {
     const struct app_folds *folds = shard->folds;
