@@ -1,8 +1,8 @@
 -- Inserts the messages that records announce, and deletes those of tombstones. Positions move in the same transaction,
 -- or nothing happens (RD001). Topics and partitions come in order, next is the new position of each; then the records,
 -- with their place; keys, texts and owned as for messages_parse(). Announcements and tombstones of one message take
--- effect in the order of the records. What cannot be announced becomes a dead letter with index -4, the k-th of an
--- array with -4 - k. Returns how many had which fate, with the names of the fields that were left out.
+-- effect in the order of the records. A record that cannot be announced becomes a dead letter with index -4, the k-th
+-- object of an array with -4 - k. Returns how many had which fate, with the names of the fields that were left out.
 CREATE OR REPLACE FUNCTION messages_announce(topics text[], partitions int4[], expected int8[], next int8[],
                                              record_topics text[], record_partitions int4[], record_offsets int8[],
                                              keys text[], texts text[], owned text[])

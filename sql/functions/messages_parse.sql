@@ -1,7 +1,7 @@
--- The announcements and tombstones in records: a record has one object, or an array of them. keys: of tombstones, NULL
--- for other records. texts: the values; NULL is none that a text can hold. owned: columns that receiptd fills; of them
--- an announcement may give the status, by name or code. Fields that are no columns of the inbox stay out of `fields`,
--- as do those that are null. The fate of what cannot be announced is the reason of its dead letter.
+-- The announcements and tombstones in records. A record has one object, or an array of them. keys: those of
+-- tombstones, NULL for other records. texts: the values; NULL: a value that no text can hold. owned: columns that
+-- receiptd fills. An announcement may give one of these, the status, by name or code. `fields` has only fields that are
+-- columns of the inbox and not null. Where the object cannot be announced, `fate` is the reason of its dead letter.
 CREATE OR REPLACE FUNCTION messages_parse(keys text[], texts text[], owned text[]) RETURNS announcement[]
 LANGUAGE plpgsql STABLE AS $$
 DECLARE

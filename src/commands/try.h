@@ -1,4 +1,4 @@
-/* What the tries of a sample have in common: `intake --try` and `run --try`. */
+/* Shared by the commands that try a sample: `intake --try` and `run --try`. */
 #ifndef RECEIPTD_COMMANDS_TRY_H
 #define RECEIPTD_COMMANDS_TRY_H
 

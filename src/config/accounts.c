@@ -51,7 +51,7 @@ static const struct rcpt_config_row mapping_rows[] = {
 static const struct rcpt_config_table mapping_record = RECORD_OF(mapping_rows);
 #undef RECORD
 
-/* What a gateway's form is: the same for its requests and for its records in a topic. The keys of
+/* The form of a gateway's receipts: the same in its requests and in records of a topic. The keys of
  * custom count for `gateway: custom` only: they describe a form for which no adapter is written. */
 #define FORMAT_ROWS                                                                                \
     TEMPLATE("message_id", message_id, "template of our message id, where requests carry it"),     \
@@ -76,10 +76,9 @@ static const struct rcpt_config_table mapping_record = RECORD_OF(mapping_rows);
             "custom.items", custom.items,                                                          \
             "path to the receipts of a batch, `/events/*`; not set: a request is one receipt"),    \
         TEMPLATE("custom.at", custom.at, "template of the event's time"),                          \
-        CHOICE(                                                                                    \
-            "custom.time_format", custom.time_format, 0, "auto", time_formats,                     \
-            "`auto`: RFC 3339, also without zone, or seconds, milliseconds, microseconds since "   \
-            "1970; `short`: YYMMDDhhmm and longer"),                                               \
+        CHOICE("custom.time_format", custom.time_format, 0, "auto", time_formats,                  \
+               "`auto`: RFC 3339, also without zone, or seconds to nanoseconds since "             \
+               "1970; `short`: YYMMDDhhmm and longer"),                                            \
         TEMPLATE("custom.reason", custom.reason, "template of an error's code"),                   \
         TEMPLATE("custom.event_id", custom.event_id, "template of the event's id"),                \
         TEMPLATE("custom.org_id", custom.org_id,                                                   \

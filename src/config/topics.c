@@ -117,7 +117,7 @@ bool rcpt_config_check_topics(const struct rcpt_config *config, struct rcpt_erro
 
 /* ---- topics of messages ---- */
 
-/* What is wrong with an entry; NULL: nothing. */
+/* The fault of an entry, in words; NULL: it has none. */
 static const char *problem_of(const struct rcpt_config *config, size_t index)
 {
     const char *topic = config->kafka.message_topics[index];

@@ -1,6 +1,6 @@
-/* Announced messages, the owner of a reader of topics (topics/topics.h): the records of a batch go
- * as they came into one statement, sql/functions/messages_announce.sql, which moves the positions,
- * too. Called by run.c and reload.c. */
+/* Announced messages, the owner of a reader of topics (topics/topics.h). The records of a batch go as
+ * they came into one statement (sql/functions/messages_announce.sql), which also moves the positions.
+ * Called by run.c and reload.c. */
 #include "receiptd/messages/messages.h"
 
 #include <stdlib.h>

@@ -13,7 +13,7 @@ from test_sql_rules import at, batches_of, ruled, without_echoes
 CLICKED, BOT_CLICK = 800, 9007
 CODES = (300, 600, 700, CLICKED, CLICKED, CLICKED, BOT_CLICK)
 LINKS = ("https://d.example/a?to=%s", "https://d.example/b#%s", "https://d.example/a", "", None, "https://d.example/é?x")
-# As gateways write it, and what it is; None: nobody can read it.
+# A price and its currency as gateways write them, and the amount; None: it is no amount.
 COSTS = (("0.0075", "USD", Decimal("0.0075")), ("-0.00750", "usd", Decimal("0.0075")), (0.0333, "EUR", Decimal("0.0333")), (1.5, None, Decimal("1.5")),
          ("999999999.999999999", "IDR", Decimal("999999999.999999999")), (0, "EUR", Decimal(0)), ("free", "EUR", None), ("1000000000", "EUR", None))
 CLEAN = ("TRUNCATE campaign_tally_total, campaign_funnel_total, receipt_counted; DELETE FROM message_inbox;"

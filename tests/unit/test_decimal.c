@@ -50,7 +50,7 @@ static void a_number_is_read_to_the_last_digit(void **state)
         char text[RCPT_DECIMAL_TEXT];
         bool good = rcpt_decimal_read(rcpt_text_of(cases[index].text), &decimal);
         rcpt_decimal_text(&decimal, text);
-        /* What is refused leaves the result as it was. */
+        /* A refused text leaves the result as it was. */
         assert_string_equal(text, cases[index].expected != NULL ? cases[index].expected : "7");
         assert_int_equal(good, cases[index].expected != NULL);
     }

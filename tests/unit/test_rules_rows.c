@@ -210,7 +210,7 @@ static void say_changes(struct line *line, const struct rcpt_rules *rules)
 static void the_stream_gets_every_transition_with_the_receipt_that_made_it(void **state)
 {
     static const struct rules_case cases[] = {
-        /* Of the receipts of the new status the earliest, whatever else came. */
+        /* The earliest receipt of the new status counts, whatever else came. */
         {.settings = {.stream = true},
          .receipts = {{"m", 300, .minute = 1, .gateway = KANNEL},
                       {"m", 600, .minute = 9, .gateway = KANNEL},

@@ -38,10 +38,10 @@ static void a_click_counts_by_its_link(void **state)
         {LINKS, .receipts = {{"m", 700, .json = LINK("b")}, {"n", 800}, {"o", 800, .json = "{}"}},
          .rows = {{"a", 0, 600, 700}, {"a", 1, 600, 800}, {"b", 2, 600, 800}},
          .expected = "by_link a/ 800 1/1, by_link b/ 800 1/1"},
-        /* Whoever leaves CLICKED is taken off the link '', since no row says which it was. */
+        /* A message that leaves CLICKED is taken off the link '', since no row says which it was. */
         {LINKS, .receipts = {{"m", 650, .json = LINK("b")}}, .rows = {{"a", 0, 800, 650}},
          .expected = "by_link a/ 800 -1/0"},
-        /* Of an id that stands in two rows each counts; of an unknown message nothing does. */
+        /* An id that stands in two rows counts for each; an unknown message counts nowhere. */
         {LINKS, .receipts = {{"m", 800, .json = LINK("b")}},
          .rows = {{"a", 0, 600, 800}, {"c", 0, 800, 800, .same = true}},
          .expected = "by_link a/b 800 1/1, by_link c/b 800 0/1"},

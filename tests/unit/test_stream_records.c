@@ -103,7 +103,7 @@ static void a_message_that_is_gone_has_no_value(void **state)
     assert_record(false, &entry, expected);
 }
 
-/* What is no time of PostgreSQL's is left out. */
+/* A text that is no time of PostgreSQL's is left out. */
 static void odd_values_do_no_harm(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@ struct rcpt_decimal {
     unsigned scale;
 };
 
-/* Of a JSON number, also as a text. False: it is none, or has more than 18 digits before or 18
+/* Reads a JSON number, also one that stands in a text. False: it is none, or has more than 18 digits before or 18
  * behind the point. */
 bool rcpt_decimal_read(struct rcpt_text number, struct rcpt_decimal *decimal);
 /* False: the sum would not fit, and stays as it was. */

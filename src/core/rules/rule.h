@@ -96,7 +96,7 @@ void rcpt_rule_want_text(struct rcpt_rule_columns *columns, char *text_taken);
 /* The name of a gateway or reason by its number in events. */
 const struct rcpt_word *rcpt_rule_name(struct rcpt_rule_state *state, enum rcpt_facet facet,
                                        uint8_t number);
-/* What the receipt's JSON text names, which is read only if it may hold `key` (in quotes). */
+/* The fields of the receipt's JSON text; it is read only if it may hold `key` (in quotes). */
 struct rcpt_origin rcpt_rule_origin(struct rcpt_rule_state *state,
                                     const struct rcpt_batch_event *raw, const char *key);
 /* The minute in which something of this time counts: an hour ahead of now at most. */

@@ -25,7 +25,7 @@ ON = {
 COLUMNS = ("message_id", "org_id", "campaign_id", *DIMENSIONS, "customer_id", "logical_id", "recipient", "created_at")
 # Ranges wait for late rows until end_waiting(), however slow the machine is: their minute does not pass by itself.
 SLOW_CLOCK = "ALTER TABLE receiptd.range_receipt ALTER stored_at SET DEFAULT now() + interval '1 day'"
-# What depends on the order of receipts has only a sum that does not: the hour of a change, the link of a first click.
+# The hour of a change and the link of a first click depend on the order of receipts: only their sums are compared.
 COUNTS = """
 SELECT 'funnel messages', campaign_id, NULL::int8, NULL::text, status, messages FROM receiptd.campaign_funnel
 UNION ALL SELECT 'funnel events', campaign_id, NULL, NULL, status, events FROM receiptd.campaign_funnel
