@@ -13,15 +13,7 @@ DECLARE
     s record;
 BEGIN
     began := 0;
-    FOR i IN 1 .. cardinality(topics) LOOP
-        UPDATE action_progress p SET next_offset = next[i]
-        WHERE p.topic = topics[i] AND p.partition = partitions[i] AND p.next_offset = expected[i];
-        IF NOT FOUND THEN
-            RAISE EXCEPTION USING ERRCODE = 'RD001', MESSAGE = format(
-                'position of actions in topic %s partition %s: expected %s, found another',
-                topics[i], partitions[i], expected[i]);
-        END IF;
-    END LOOP;
+    PERFORM topic_fence('actions', 'action_progress', topics, partitions, expected, next);
     BEGIN
         rows := ARRAY(SELECT v.value::jsonb FROM unnest(record_values) WITH ORDINALITY AS v (value, n) ORDER BY v.n);
     EXCEPTION WHEN data_exception OR program_limit_exceeded THEN -- one by one

@@ -13,15 +13,7 @@ DECLARE
     batch announcement[];
     done announcement[];
 BEGIN
-    FOR i IN 1 .. cardinality(topics) LOOP
-        UPDATE message_progress p SET next_offset = next[i]
-        WHERE p.topic = topics[i] AND p.partition = partitions[i] AND p.next_offset = expected[i];
-        IF NOT FOUND THEN
-            RAISE EXCEPTION USING ERRCODE = 'RD001', MESSAGE = format(
-                'position of messages in topic %s partition %s: expected %s, found another',
-                topics[i], partitions[i], expected[i]);
-        END IF;
-    END LOOP;
+    PERFORM topic_fence('messages', 'message_progress', topics, partitions, expected, next);
     SET CONSTRAINTS ALL IMMEDIATE; -- messages_store() finds out what they refuse
     parsed := messages_parse(keys, texts, owned);
     done := ARRAY(SELECT p FROM unnest(parsed) p WHERE p.fate IS NOT NULL);

@@ -27,7 +27,7 @@ GRANT EXECUTE ON FUNCTION
 -- Folds gather, merge and publish.
 GRANT EXECUTE ON FUNCTION
     fold_as_of, fold_check_gone, fold_columns, fold_fence, fold_id, fold_lane_of, fold_meaning, fold_merge,
-    fold_merge_parts, fold_rules_of, fold_sum, fold_time, fold_topic_fence
+    fold_merge_parts, fold_rules_of, fold_sum, fold_time
     TO :"receiptd_role";
 -- Pipelines start runs, claim actions and store answers.
 GRANT EXECUTE ON FUNCTION
@@ -37,6 +37,10 @@ GRANT EXECUTE ON FUNCTION
     actions_leave, actions_lock, actions_make_runs, actions_own, actions_pick_due, actions_pick_fair, actions_rank,
     actions_release_held, actions_settle_awaits, actions_take, actions_tidy, actions_topic, actions_unsubscribed,
     pipelines_store
+    TO :"receiptd_role";
+-- Readers of topics move their positions.
+GRANT EXECUTE ON FUNCTION
+    topic_fence
     TO :"receiptd_role";
 -- Topics announce messages.
 GRANT EXECUTE ON FUNCTION
