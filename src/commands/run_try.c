@@ -1,7 +1,7 @@
 /* `receiptd run --try TOPIC` decodes one record's value from the standard input as the daemon does.
  *
- * Receipts go to the standard output, a JSON line each, in the form of parked receipts. Dead letters
- * with their reasons go to stderr. It connects to nothing. */
+ * Receipts go to the standard output, a JSON line each, in the form of parked receipts. Dead
+ * letters with their reasons go to stderr. It connects to nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>

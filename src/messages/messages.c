@@ -1,5 +1,6 @@
-/* Announced messages, the owner of a reader of topics (topics/topics.h). The records of a batch go as
- * they came into one statement (sql/functions/messages_announce.sql), which also moves the positions.
+/* Announced messages, the owner of a reader of topics (topics/topics.h). The records of a batch go
+ * as they came into one statement (sql/functions/messages_announce.sql), which also moves the
+ * positions.
  * Called by run.c and reload.c. */
 #include "receiptd/messages/messages.h"
 
@@ -40,12 +41,6 @@ static void forget(void *owner)
 }
 
 /* ---- the transaction ---- */
-
-static bool may_send(void *owner)
-{
-    (void)owner;
-    return true;
-}
 
 /* The platform may not give what receiptd writes. */
 static void put_owned(struct rcpt_pg_encoder *encoder)
@@ -150,7 +145,6 @@ void messages_start(struct messages *messages)
         .owner = messages,
         .has_capacity = has_capacity,
         .on_message = on_message,
-        .may_send = may_send,
         .add = add,
         .on_committed = on_committed,
         .forget = forget,

@@ -177,13 +177,18 @@ static void submit(struct topics_reader *reader, struct topics_batch *batch)
         rcpt_pg_encoder_free(batch->encoders[index]);
 }
 
+static bool owner_may_send(const struct topics_reader *reader)
+{
+    return reader->settings.may_send == NULL || reader->settings.may_send(reader->settings.owner);
+}
+
 /* Sends the positions and the owner's statements in one transaction. */
 void topics_batch_send(struct topics_reader *reader)
 {
     struct topics_batch batch = {.count = 0};
     size_t moves = count_moved(reader);
     if (moves == 0 || reader->in_flight || reader->state != TOPICS_READY || !reader->up ||
-        !rcpt_pg_is_ready(reader->pg) || !reader->settings.may_send(reader->settings.owner))
+        !rcpt_pg_is_ready(reader->pg) || !owner_may_send(reader))
         return;
     put_moves(reader, topics_batch_add(&batch, reader->settings.move_positions), moves);
     reader->settings.add(reader->settings.owner, &batch);

@@ -15,8 +15,8 @@ struct rcpt_decimal {
     unsigned scale;
 };
 
-/* Reads a JSON number, also one that stands in a text. False: it is none, or has more than 18 digits before or 18
- * behind the point. */
+/* Reads a JSON number, also one that stands in a text. False: it is none, or has more than 18
+ * digits before or 18 behind the point. */
 bool rcpt_decimal_read(struct rcpt_text number, struct rcpt_decimal *decimal);
 /* False: the sum would not fit, and stays as it was. */
 bool rcpt_decimal_add(struct rcpt_decimal *sum, struct rcpt_decimal value);

@@ -1,8 +1,8 @@
 /* The fields of an event beside its status: its origin (organisation, campaign, gateway, reason),
  * the link and the cost. They are read from the event's own JSON text.
  *
- * They are needed when a receipt is parked, its row has to be created, the timeline is written, or a
- * rule counts links or costs. So they are read then, and not when the record is decoded. Pure.
+ * They are needed when a receipt is parked, its row has to be created, the timeline is written, or
+ * a rule counts links or costs. So they are read then, and not when the record is decoded. Pure.
  * PostgreSQL's JSON functions cannot do it: they refuse escapes anywhere in the object that are
  * legal JSON.
  */

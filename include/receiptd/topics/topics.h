@@ -45,7 +45,8 @@ struct topics_settings {
     bool (*has_capacity)(void *owner);
     /* The next record of its partition; the position behind it is noted by the reader. */
     void (*on_message)(void *owner, const struct rcpt_kafka_message *message);
-    /* Whether the records in memory may be sent now; asked again with each tick and round. */
+    /* Whether the records in memory may be sent now; asked again with each tick and round. NULL:
+     * always. */
     bool (*may_send)(void *owner);
     /* Encodes the records in memory, which belong to the transaction from then on. */
     void (*add)(void *owner, struct topics_batch *batch);
