@@ -5,7 +5,6 @@ import collections
 import hashlib
 import hmac
 import http.server
-import itertools
 import json
 import random
 import secrets
@@ -13,7 +12,6 @@ import signal
 import threading
 import time
 
-import psycopg
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import ConfigResource
@@ -94,25 +92,7 @@ def test_the_publications_tell_every_change_once(create_folds):
 def test_kills_restarts_and_rebalances_of_two_instances_lose_and_double_nothing(create_folds):
     world = create_folds(48_000, seed=22, rule={"window": "300ms", "max_hold": "1s"})
     feeder = world.feed(per_second=6_000)
-    chance = random.Random(22)
-    running = {name: world.installation.start(name) for name in "ab"}
-    for turn in itertools.count():
-        if not feeder.is_alive():
-            break
-        world.wait_for_progress(timeout=60)
-        name = "ab"[turn % 2]
-        if turn == 1:  # longer than the group waits: a zombie that wakes up in the middle of its work
-            running[name].signal(signal.SIGSTOP)
-            time.sleep(3)
-            running[name].signal(signal.SIGCONT)
-            continue
-        if chance.random() < 0.7:
-            running[name].kill()
-        else:
-            running[name].stop(60)
-        time.sleep(chance.random() * 0.3)  # somebody is alone for a while, in whatever it was doing
-        running[name] = world.installation.start(name)
-    feeder.join()
+    running = world.trouble_two_instances(feeder, seed=22)
     world.insert(world.stream.late)
     world.finish(timeout=120)
     wait_until_quiet(world)
@@ -151,10 +131,7 @@ def test_a_failover_that_lost_claims_tells_again_under_the_same_ids(create_folds
     wait_until_quiet(world, process)
     process.stop()
     before = {p["id"] for p in published(world)}
-    world.database.connection.close()
-    copy = f"{world.database.name}_copy"
-    with psycopg.connect(services.dsn, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{world.database.name}"')
+    copy = services.create_database(template=world.database)
 
     # Told in two parts, of which the second telling may make one.
     process = world.installation.start()
@@ -167,10 +144,7 @@ def test_a_failover_that_lost_claims_tells_again_under_the_same_ids(create_folds
     assert lost
 
     # The copy knows nothing of the second half: Kafka does.
-    world.database.connection.close()
-    with psycopg.connect(services.dsn, autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE "{world.database.name}" WITH (FORCE)')
-        connection.execute(f'ALTER DATABASE "{copy}" RENAME TO "{world.database.name}"')
+    world.database.go_back_to(copy)
     process = world.installation.start()
     process.wait_for_log(r"the database has forgotten \d+ publications", 60)
     world.finish(process)

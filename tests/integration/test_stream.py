@@ -1,13 +1,10 @@
 """The status stream: every transition of a message once and in order, whatever happens to those who publish."""
 
-import itertools
-import random
 import signal
 import threading
 import time
 from datetime import datetime
 
-import psycopg
 import pytest
 from confluent_kafka.admin import ConfigResource
 
@@ -75,25 +72,7 @@ def test_every_transition_is_published_once_and_in_order(create_streamer):
 def test_kills_and_two_instances_lose_double_and_disorder_nothing(create_streamer):
     world = create_streamer(48_000, seed=32)
     feeder = world.feed(per_second=6_000)
-    chance = random.Random(32)
-    running = {name: world.installation.start(name) for name in "ab"}
-    for turn in itertools.count():
-        if not feeder.is_alive():
-            break
-        world.wait_for_progress(timeout=60)
-        name = "ab"[turn % 2]
-        if turn == 1:  # a zombie that wakes up in the middle of its work
-            running[name].signal(signal.SIGSTOP)
-            time.sleep(3)
-            running[name].signal(signal.SIGCONT)
-            continue
-        if chance.random() < 0.7:
-            running[name].kill()
-        else:
-            running[name].stop(60)
-        time.sleep(chance.random() * 0.3)
-        running[name] = world.installation.start(name)
-    feeder.join()
+    running = world.trouble_two_instances(feeder, seed=32)
     world.insert(world.stream.late)
     world.finish(timeout=120)
     wait_until_quiet(world)
@@ -111,10 +90,7 @@ def test_after_a_failover_that_lost_commits_each_message_converges(create_stream
     world.finish(process)
     wait_until_quiet(world, process)
     process.stop()
-    world.database.connection.close()
-    copy = f"{world.database.name}_copy"
-    with psycopg.connect(services.dsn, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{world.database.name}"')
+    copy = services.create_database(template=world.database)
     process = world.installation.start()
     world.produce(records[len(records) // 2 :])
     world.finish(process)
@@ -124,10 +100,7 @@ def test_after_a_failover_that_lost_commits_each_message_converges(create_stream
     stream.assert_changes(told, world.database)
 
     # The copy knows nothing of the second half: Kafka does.
-    world.database.connection.close()
-    with psycopg.connect(services.dsn, autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE "{world.database.name}" WITH (FORCE)')
-        connection.execute(f'ALTER DATABASE "{copy}" RENAME TO "{world.database.name}"')
+    world.database.go_back_to(copy)
     process = world.installation.start()
     process.wait_for_log(r"folds: shard 2: the database has forgotten \d+ publications", 60)
     world.finish(process)

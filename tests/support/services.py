@@ -147,6 +147,13 @@ class Database:
         if self._connection is not None:
             self._connection.close()
 
+    def go_back_to(self, copy):
+        """The copy takes this database's place: as if a standby without the last commits had been promoted."""
+        self.close()
+        with psycopg.connect(self.services.dsn, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{self.name}" WITH (FORCE)')
+            connection.execute(f'ALTER DATABASE "{copy.name}" RENAME TO "{self.name}"')
+
     def drop(self):
         self.close()
         if not self.made:

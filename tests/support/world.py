@@ -2,7 +2,9 @@
 
 import itertools
 import random
+import signal
 import threading
+import time
 
 from oracle import broker, ledger
 from oracle.compare import OWN_INBOX, compare
@@ -92,6 +94,30 @@ class World:
 
     def produce(self, records=None):
         broker.produce(self.brokers, str(self.topic), self.stream.records() if records is None else records)
+
+    def trouble_two_instances(self, feeder, seed):
+        """Starts two, and while the stream is fed kills, stops and starts one after the other; the second freezes once for longer than
+        the group waits, and wakes up in the middle of its work. Returns those that run."""
+        chance = random.Random(seed)
+        running = {name: self.installation.start(name) for name in "ab"}
+        for turn in itertools.count():
+            if not feeder.is_alive():
+                break
+            self.wait_for_progress(timeout=60)
+            name = "ab"[turn % 2]
+            if turn == 1:
+                running[name].signal(signal.SIGSTOP)
+                time.sleep(3)
+                running[name].signal(signal.SIGCONT)
+                continue
+            if chance.random() < 0.7:
+                running[name].kill()
+            else:
+                running[name].stop(60)
+            time.sleep(chance.random() * 0.3)  # the other is alone for a while, in whatever it was doing
+            running[name] = self.installation.start(name)
+        feeder.join()
+        return running
 
     # ---- how far it is
 
