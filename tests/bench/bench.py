@@ -43,12 +43,13 @@ def parts():
     from part_snapshot import part_snapshot
     from part_soak import part_soak
     from part_stream import part_stream
+    from part_topics import part_topics
     from part_tracing import part_tracing
     from part_viewers import part_viewers
 
     return {"limit": part_limit, "loadtest": part_loadtest, "records": part_records, "latency": part_latency, "cost": part_cost,
             "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows, "recent": part_recent, "mapped": part_mapped, "dimensions": part_dimensions,
-            "snapshot": part_snapshot, "retention": part_retention, "dropped": part_dropped, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "stream": part_stream, "rules": part_rules, "sizing": part_sizing, "beside": part_beside, "actions": part_actions, "imports": part_imports,
+            "snapshot": part_snapshot, "retention": part_retention, "dropped": part_dropped, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "stream": part_stream, "topics": part_topics, "rules": part_rules, "sizing": part_sizing, "beside": part_beside, "actions": part_actions, "imports": part_imports,
             "commands": part_commands, "serve": part_serve, "viewers": part_viewers, "page": part_page, "soak": part_soak}
 
 

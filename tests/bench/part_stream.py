@@ -1,4 +1,4 @@
-"""stream: what the status stream costs the core, and how fast transitions that wait are published."""
+"""stream: what the status stream costs the core, and how fast waiting transitions and a backfill are published."""
 
 import time
 
@@ -40,6 +40,25 @@ def drained(lab, options, out):
     return options.events / seconds
 
 
+def backfilled(lab, options, out):
+    """Rows of the inbox a second that a backfill brings to the topic."""
+    rows = Stream("single", options.events)
+    with lab.database(rows) as database:
+        receiptd = lab.receiptd(database, lab.topic(Stream("single", 1000)), stream={"topic": str(out), "mode": "state"})
+        process = receiptd.start()
+        try:
+            process.wait_for_log('msg="ready"')
+            begun = time.monotonic()
+            receiptd.command("stream", "--backfill", timeout=300)
+            wait_for(lambda: published.is_quiet(database), 300, "all are published", interval=0.05)
+            seconds = time.monotonic() - begun
+            process.stop()
+        finally:
+            receiptd.close()
+    say(f"    {rows.message_count / seconds:,.0f} rows/s by a backfill")
+    return rows.message_count / seconds
+
+
 def part_stream(lab, options):
     out, traffic = lab.services.create_topic(4), Stream("single", options.events)
     topic = lab.topic(traffic)
@@ -54,10 +73,11 @@ def part_stream(lab, options):
 
     runs, shares = run_between(run, ["on", "columns"], "off", options.repeat)
     rates = [drained(lab, options, out) for _ in range(options.repeat)]
+    filled = [backfilled(lab, options, out) for _ in range(options.repeat)]
     out.drop()
     figures = ("events_per_second", "server_us_per_event", "daemon_us_per_event", "wal_bytes_per_event")
     cases = [{"case": case, "share": summary(shares[case]) if case in shares else None,
               "figures": {name: summary([one[name] for one in made]) for name in figures}} for case, made in runs.items()]
     for case in cases[1:]:
         say(f"  {case['case']}: {case['share']['median']:.2f} of the rate without")
-    return {"events": traffic.event_count, "cases": cases, "published_per_second": summary(rates)}
+    return {"events": traffic.event_count, "cases": cases, "published_per_second": summary(rates), "backfilled_per_second": summary(filled)}

@@ -243,6 +243,13 @@ def stream(result):
     yield from ({"case": names[case["case"]], **columns(case["figures"]), "of the rate without": ratio(case["share"]) if case["share"] else None}
                 for case in result["cases"])
     yield {"case": "transitions that wait, published alone", "records/s": spread(result["published_per_second"])}
+    yield {"case": "backfill, until all is published", "records/s": spread(result["backfilled_per_second"])}
+
+
+def topics(result):
+    yield from ({"case": f"{case['form']}, {case['case']}", **columns(case["figures"]), "of the native rate": ratio(case["share"]) if case["share"] else None}
+                for case in result["cases"])
+    yield {"case": "announced messages", "records/s": spread(result["announced_per_second"])}
 
 
 def commands(result):
@@ -323,7 +330,7 @@ def soak(result):
 SETTINGS = {
     "limit": "events", "records": "rest_seconds", "cost": "events", "replaced": "sample consumers", "growth": "events", "rows": "events", "retention": "old events",
     "dropped": "rows rate", "recent": "events recent_rows half_life_hours per_day old buffers_mib", "mapped": "events", "dimensions": "events campaigns variants bar",
-    "snapshot": "minutes paced_events burst_events", "tracing": "events block_events", "intake": "connections partitions", "rules": "events", "stream": "events",
+    "snapshot": "minutes paced_events burst_events", "tracing": "events block_events", "intake": "connections partitions", "rules": "events", "stream": "events", "topics": "events",
     "sizing": "events messages", "beside": "events", "imports": "people receipt_rate", "commands": "campaigns messages", "serve": "campaigns requests",
     "viewers": "events viewers cores", "page": "campaigns visits seconds", "soak": "rate seconds events messages deleted"}
 
