@@ -318,8 +318,8 @@ static const struct command commands[] = {
         .doc = "--backfill writes a record of each row of the inbox into the stream, in the order\n"
                "of the ids and page by page, while receipts flow. Such a record never comes after\n"
                "a newer one of its message. The command waits while a daemon has 50 rows of the\n"
-               "stream to publish. It may be interrupted, and prints how to go on\n"
-               "(docs/stream.md).",
+               "stream to publish. It may be interrupted: it prints every ten seconds how to go\n"
+               "on (docs/stream.md).",
         .options = {{"backfill", NULL, "write the present rows"},
                     {"from", "ID", "only messages behind this id, which an earlier run printed"},
                     OWNER_OPTION},
