@@ -55,12 +55,7 @@ def test_the_sum_over_keys_is_the_funnel_through_kills(create_world, unknown, de
     events += [rng.choice(events) for _ in range(1_000)]
     rng.shuffle(events)
     insert(world, ids[:1_500])
-    process = world.installation.start()
-    for part in range(0, len(events), 1_000):
-        broker.produce(world.brokers, str(world.topic), records_of(events[part:part + 1_000], now))
-        world.wait_for_progress(process)
-        process.kill()
-        process = world.installation.start()
+    process = world.produce_over_kills(records_of(events[part:part + 1_000], now) for part in range(0, len(events), 1_000))
     if unknown == "park":
         insert(world, ids[1_500:])
     world.wait_until_consumed(process)

@@ -51,12 +51,7 @@ def test_customers_and_logical_messages_are_exact_through_kills(create_world, de
     events += [rng.choice(events) for _ in range(600)]
     rng.shuffle(events)
     insert(world, dict(list(messages.items())[:900]))
-    process = world.installation.start()
-    for part in range(0, len(events), 1_000):
-        broker.produce(world.brokers, str(world.topic), records_of(events[part:part + 1_000], now_of(world)))
-        world.wait_for_progress(process)
-        process.kill()
-        process = world.installation.start()
+    process = world.produce_over_kills(records_of(events[part:part + 1_000], now_of(world)) for part in range(0, len(events), 1_000))
     insert(world, dict(list(messages.items())[900:]))
     world.wait_until_consumed(process)
     world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.parked_event") == 0, process, 60, "nothing is parked")

@@ -4,7 +4,6 @@ import random
 
 import pytest
 
-from oracle import broker
 from oracle.traffic import Outgoing
 from support.services import ROOT
 
@@ -33,12 +32,7 @@ def test_copies_of_receipts_count_once_through_kills(create_world, unknown):
     records = [Outgoing(n % 8, None, json.dumps(copies[at:at + 50]).encode(), [], now) for n, at in enumerate(range(0, len(copies), 50))]
     if unknown == "park":
         world.insert_ids(*ids[:1500])
-    process = world.installation.start()
-    for part in range(0, len(records), 40):
-        broker.produce(world.brokers, str(world.topic), records[part:part + 40])
-        world.wait_for_progress(process)
-        process.kill()
-        process = world.installation.start()
+    process = world.produce_over_kills(records[part:part + 40] for part in range(0, len(records), 40))
     if unknown == "park":
         world.insert_ids(*ids[1500:])
     world.wait_until_consumed(process)

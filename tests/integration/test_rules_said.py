@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import pytest
 
-from oracle import broker
 from oracle.traffic import Outgoing
 
 ON = {"counters": {"links": True, "cost": True, "rollup_interval": "50ms"}}
@@ -57,12 +56,7 @@ def test_clicks_and_costs_are_exact_through_kills(create_world, unknown, dedup):
     records = [Outgoing(n % 8, None, json.dumps(events[at:at + 50]).encode(), [], now) for n, at in enumerate(range(0, len(events), 50))]
     if unknown == "park":
         world.insert_ids(*ids[:1_500])
-    process = world.installation.start()
-    for part in range(0, len(records), 20):
-        broker.produce(world.brokers, str(world.topic), records[part:part + 20])
-        world.wait_for_progress(process)
-        process.kill()
-        process = world.installation.start()
+    process = world.produce_over_kills(records[part:part + 20] for part in range(0, len(records), 20))
     if unknown == "park":
         world.insert_ids(*ids[1_500:])
     world.wait_until_consumed(process)

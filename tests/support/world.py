@@ -95,6 +95,16 @@ class World:
     def produce(self, records=None):
         broker.produce(self.brokers, str(self.topic), self.stream.records() if records is None else records)
 
+    def produce_over_kills(self, parts):
+        """Kills the instance while it works on each part, and returns the last one."""
+        process = self.installation.start()
+        for records in parts:
+            self.produce(records)
+            self.wait_for_progress(process)
+            process.kill()
+            process = self.installation.start()
+        return process
+
     def trouble_two_instances(self, feeder, seed):
         """Starts two, and while the stream is fed kills, stops and starts one after the other; the second freezes once for longer than
         the group waits, and wakes up in the middle of its work. Returns those that run."""
