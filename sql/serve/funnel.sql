@@ -122,7 +122,11 @@ SELECT json_build_object(
                    AND t.kind = CASE WHEN $3::text IN ('reason', 'time_to_deliver', 'time_to_open') THEN $3::text
                                      ELSE 'by_' || $3::text END
                  GROUP BY t.key) b WHERE $3::text IS NOT NULL),
-    'duplicates', g.duplicates)::text AS body, w.n
+    'duplicates', g.duplicates,
+    -- The last recount by receiptd maintain: null if there was none.
+    'proof', (SELECT json_build_object('at', to_char(p.proven_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+                                       'cells_off', p.drift)
+              FROM campaign_proof p WHERE p.campaign_id = g.campaign_id))::text AS body, w.n
 FROM wanted w
 JOIN campaign g ON g.campaign_id = w.campaign_id
 JOIN shown s ON s.campaign_id = w.campaign_id

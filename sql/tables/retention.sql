@@ -30,6 +30,16 @@ CREATE INDEX retired_message_age ON retired_message USING brin (retired_at) WITH
 
 -- Written by `receiptd maintain` when it has walked all tables, so that one that runs every hour walks them once a day.
 CREATE TABLE maintained (
-    task text PRIMARY KEY, -- 'walk'
+    -- 'walk', or 'proof': its time moves on by a hundred times what the recounts took
+    task text PRIMARY KEY,
     ended_at timestamptz NOT NULL DEFAULT now()
 );
+
+-- When `receiptd maintain` last recounted the campaign, and how many cells of its counters were off.
+CREATE TABLE campaign_proof (
+    campaign_id text COLLATE "C" PRIMARY KEY,
+    proven_at timestamptz NOT NULL DEFAULT now(),
+    drift integer NOT NULL
+);
+CREATE INDEX campaign_proof_age ON campaign_proof (proven_at);
+CREATE INDEX campaign_proof_drift ON campaign_proof (campaign_id) WHERE drift > 0;

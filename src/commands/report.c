@@ -48,7 +48,7 @@ size_t report_row_count(const struct report *report)
 }
 
 /* The cells of a row stand side by side. */
-static const char *cell(const struct report *report, size_t row, size_t column)
+const char *report_cell(const struct report *report, size_t row, size_t column)
 {
     return report->cells[row * report->column_count + column];
 }
@@ -91,7 +91,7 @@ static size_t column_width(const struct report *report, size_t column)
 {
     size_t width = report_width(report->columns[column].name);
     for (size_t row = 0; row < report_row_count(report); row++) {
-        const char *text = cell(report, row, column);
+        const char *text = report_cell(report, row, column);
         size_t here = text != NULL ? report_width(text) : 1;
         width = here > width ? here : width;
     }
@@ -121,7 +121,7 @@ void report_print_table(const struct report *report, FILE *out)
     }
     for (size_t row = 0; row < rows; row++) {
         for (size_t column = 0; column < report->column_count; column++)
-            print_table_cell(report, column, widths[column], cell(report, row, column), out);
+            print_table_cell(report, column, widths[column], report_cell(report, row, column), out);
     }
     free(widths);
 }
@@ -190,7 +190,7 @@ void report_write_json(const struct report *report, struct rcpt_json *json)
         rcpt_json_begin_object(json);
         for (size_t column = 0; column < report->column_count; column++) {
             rcpt_json_key(json, report->columns[column].name);
-            write_json_cell(json, report->columns[column].kind, cell(report, row, column));
+            write_json_cell(json, report->columns[column].kind, report_cell(report, row, column));
         }
         rcpt_json_end_object(json);
     }

@@ -35,6 +35,8 @@ void report_add(struct report *report, const char *text);
 void report_add_int(struct report *report, int64_t value);
 
 size_t report_row_count(const struct report *report);
+/* NULL: no value. */
+const char *report_cell(const struct report *report, size_t row, size_t column);
 
 /* Both begin with a line of titles. The table is empty without rows, and shows bytes that would
  * steer a terminal as "?". In CSV, a text that a spreadsheet would take for a formula gets a quote

@@ -347,7 +347,7 @@ static void collect_maintenance(struct measure *measure)
 {
     const struct receipts_maintenance view = receipts_look_at_maintenance(measure->receipts);
     struct rcpt_metrics *metrics = measure->context->metrics;
-    for (unsigned metric = RCPT_METRIC_MAINTAINED; metric <= RCPT_METRIC_PARTITIONS_AHEAD; metric++)
+    for (unsigned metric = RCPT_METRIC_MAINTAINED; metric <= RCPT_METRIC_DRIFTING; metric++)
         rcpt_metrics_begin(metrics, metric);
     if (view.is_known && view.is_wanted)
         set(measure, RCPT_METRIC_MAINTAINED, (double)view.walked_ms / 1000);
@@ -357,7 +357,11 @@ static void collect_maintenance(struct measure *measure)
         set(measure, RCPT_METRIC_PARTITIONS_UNBOOKED, (double)view.unbooked);
     if (view.is_known && view.has_partitions)
         set(measure, RCPT_METRIC_PARTITIONS_AHEAD, view.spans_ahead);
-    for (unsigned metric = RCPT_METRIC_MAINTAINED; metric <= RCPT_METRIC_PARTITIONS_AHEAD; metric++)
+    if (view.is_known && view.proven_ms >= 0) {
+        set(measure, RCPT_METRIC_PROVEN, (double)view.proven_ms / 1000);
+        set(measure, RCPT_METRIC_DRIFTING, (double)view.drifting);
+    }
+    for (unsigned metric = RCPT_METRIC_MAINTAINED; metric <= RCPT_METRIC_DRIFTING; metric++)
         rcpt_metrics_end(metrics, metric);
 }
 

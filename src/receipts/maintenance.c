@@ -17,7 +17,14 @@ struct maintenance {
 };
 
 /* Columns of sql/control/maintenance. */
-enum { MAINTENANCE_WALKED_MS, MAINTENANCE_OTHER, MAINTENANCE_UNBOOKED, MAINTENANCE_UPPER };
+enum {
+    MAINTENANCE_WALKED_MS,
+    MAINTENANCE_OTHER,
+    MAINTENANCE_UNBOOKED,
+    MAINTENANCE_UPPER,
+    MAINTENANCE_PROVEN_MS,
+    MAINTENANCE_DRIFTING
+};
 
 static int64_t int_or(const struct rcpt_pg_rows *rows, int column, int64_t otherwise)
 {
@@ -35,7 +42,9 @@ static void on_read(void *context, const struct rcpt_pg_rows *rows)
         (struct receipts_maintenance){.is_known = true,
                                       .walked_ms = int_or(rows, MAINTENANCE_WALKED_MS, 0),
                                       .other = int_or(rows, MAINTENANCE_OTHER, -1),
-                                      .unbooked = int_or(rows, MAINTENANCE_UNBOOKED, 0)};
+                                      .unbooked = int_or(rows, MAINTENANCE_UNBOOKED, 0),
+                                      .proven_ms = int_or(rows, MAINTENANCE_PROVEN_MS, -1),
+                                      .drifting = int_or(rows, MAINTENANCE_DRIFTING, 0)};
     if (upper == NULL || !rcpt_id_has_bounds(ids) ||
         !rcpt_id_time(ids, upper, &maintenance->until_ms))
         maintenance->until_ms = -1;

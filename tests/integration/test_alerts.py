@@ -489,6 +489,25 @@ def down(site):
     site.start("b")
 
 
+def proof_overdue(site):
+    site.execute("UPDATE receiptd.campaign_proof SET proven_at = now() - interval '27 hours' RETURNING 1")
+    while (yield):
+        pass
+    site.world.installation.command("maintain")
+
+
+def counter_drift(site):
+    """A hand in the counters."""
+    site.execute("UPDATE receiptd.campaign_funnel_total SET messages = messages + 1 WHERE status = 0 RETURNING 1")
+    site.execute("UPDATE receiptd.campaign_proof SET proven_at = now() - interval '23 hours' RETURNING 1")
+    site.world.installation.command("maintain")
+    while (yield):
+        pass
+    site.world.installation.command("audit", "--repair")
+    site.world.installation.command("maintain")
+
+
+OF_PROOFS = (proof_overdue, counter_drift)  # one after the other
 OF_PARTITIONS = (maintain_overdue, inbox_catch_all, partitions_end)  # they need another inbox
 OF_OTHERS_PARTITIONS = (partitions_unbooked,)  # and this one a third
 
@@ -552,7 +571,7 @@ def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, cre
                 old_snapshot, intake_unmapped, intake_unknown_form, intake_signatures)
     alone = ((stream_behind,), (roll_up_stalled,), (fence_conflicts,), (partition_idle,), (log_lost,), (connection_flapping,), (intake_refuses,),
              (memory, lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
-    cases = {name(case) for group in (together, *alone, OF_PARTITIONS, OF_OTHERS_PARTITIONS, OF_READERS) for case in group}
+    cases = {name(case) for group in (together, *alone, OF_PARTITIONS, OF_PROOFS, OF_OTHERS_PARTITIONS, OF_READERS) for case in group}
     assert cases == set(re.findall(r"alert: (\w+)", RULES.read_text())), "an alert without its case"
     with ExitStack() as stack:
         control = stack.enter_context(closing(ControlSocket(receiptd)))
@@ -593,6 +612,8 @@ def test_each_alert_of_maintenance_fires_and_ends_with_maintain(create_world, tm
         site.wait(site.is_quiet, "nothing fires")
         site.execute("UPDATE receiptd.maintained SET ended_at = now() - interval '27 hours' RETURNING 1")
         site.run(*OF_PARTITIONS)
+        for case in OF_PROOFS:
+            site.run(case)
         wait_for(site.is_quiet, 60, "nothing fires any more", interval=0.2, details=lambda: f"firing: {site.last}")
         world.database.execute("DELETE FROM receiptd.message_inbox")
         assert world.database.value("SELECT count(*)::int FROM receiptd.retired_message") == 1

@@ -170,6 +170,14 @@ METRIC(PARTITIONS_AHEAD, "receiptd_inbox_partitions_ahead", GAUGE,
        .who = "alert ReceiptdPartitionsEnd",
        .help = "Spans (inbox.partition_span) from now to the end of the last "
                "partition; below 0: there is none for messages of now; absent without partitions")
+METRIC(PROVEN, "receiptd_campaigns_proven_timestamp_seconds", GAUGE, SECONDS,
+       .who = "alert ReceiptdProofOverdue",
+       .help =
+           "The oldest of the times at which receiptd maintain last recounted a campaign; absent "
+           "before the first")
+METRIC(DRIFTING, "receiptd_campaigns_drifting", GAUGE, .who = "alert ReceiptdCounterDrift",
+       .help = "Campaigns whose counters differed from their messages when receiptd maintain last "
+               "recounted them; absent before the first")
 
 /* the intake */
 METRIC(INTAKE_ANSWERS, "receiptd_intake_answers_total", COUNTER, LABELS("account", "code"),

@@ -206,6 +206,8 @@ struct receipts_maintenance {
     /* partitions that have left and are not booked; -1: partitions are not taken away */
     int64_t unbooked;
     double spans_ahead; /* from now to the end of the last partition */
+    int64_t proven_ms;  /* since 1970, the oldest of the campaigns' last recounts; -1: none */
+    int64_t drifting;   /* campaigns that were off when they were last recounted */
 };
 struct receipts_maintenance receipts_look_at_maintenance(const struct receipts *receipts);
 /* For how long the oldest delta has waited for its roll-up, at least; -1: not known yet. */

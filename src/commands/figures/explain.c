@@ -89,6 +89,7 @@ static void write_message(struct rcpt_json *json, const struct rcpt_session_rows
     put_given(json, rows, 0, "customer");
     put_given(json, rows, 0, "logical");
     put_given(json, rows, 0, "parts");
+    put_given(json, rows, 0, "proven");
     rcpt_json_end_object(json);
 }
 
@@ -187,7 +188,10 @@ static void print_message(const struct rcpt_session_rows *rows)
         {{"status", "status_name"},  {"before", "before_name"},     {"path", "path"},
          {"flags", "flag_names"},    {"status since", "status_at"}, {"changed", "updated_at"},
          {"organisation", "org_id"}, {"campaign", "campaign_id"}},
-      rare[] = {{"customer", "customer"}, {"logical", "logical"}, {"parts", "parts"}};
+      rare[] = {{"customer", "customer"},
+                {"logical", "logical"},
+                {"parts", "parts"},
+                {"recounted", "proven"}};
     if (rcpt_session_rows_count(rows) == 0) {
         puts("no row: the platform has not made this message yet, or has removed it");
         return;

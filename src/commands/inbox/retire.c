@@ -10,6 +10,7 @@
 #include <sysexits.h>
 
 #include "../command.h"
+#include "../figures/audit.h"
 #include "expire.h"
 #include "keeps.h"
 #include "partitions.h"
@@ -210,6 +211,7 @@ int command_maintain(const struct command_call *call)
     walk_if_due(&context, &first);
     note(&context, partitions_freeze(&context), &first);
     note(&context, recent_maintain(&context), &first);
+    note(&context, audit_maintain(&context), &first);
     context.error = first;
     return command_end_as_owner(call, &context, first.text[0] == '\0', "SELECT, UPDATE and DELETE");
 }

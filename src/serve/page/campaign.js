@@ -110,7 +110,9 @@ export function campaign(app, id) {
             trail(funnel), heading(),
             h("p", { class: "as-of" }, "As of ", funnel.as_of ? h("time", { datetime: funnel.as_of, title: funnel.as_of }, time(funnel.as_of)) : NONE,
                 ` in ${zone}, the time of the newest receipt that is counted. `,
-                funnel.behind_s > 1 && h("strong", null, `${duration(funnel.behind_s)} behind.`)),
+                funnel.behind_s > 1 && h("strong", null, `${duration(funnel.behind_s)} behind. `),
+                funnel.proof && `Recounted from the messages ${time(funnel.proof.at)}: `,
+                funnel.proof && (funnel.proof.cells_off === 0 ? "no difference." : h("strong", null, `${count(funnel.proof.cells_off)} figures were off.`))),
             h("p", { class: "as-of" }, pending?.messages > 0 && [h("span", { class: "tag" }, "provisional"),
                 ` ${count(pending.messages)} messages have no final status yet${pending.until ? `; receipts may come until ${time(pending.until)}` : ""}.`]));
     }
