@@ -207,13 +207,26 @@ static bool check_database(struct rcpt_config *config, const struct command_call
 
 int command_check_config(const struct command_call *call)
 {
+    static const struct {
+        const char *option;
+        void (*write)(FILE *out);
+    } pages[] = {{"reference", rcpt_config_write_reference},
+                 {"example", rcpt_config_write_example},
+                 {"schema", rcpt_config_write_schema}};
     bool print = command_option(call, "print") != NULL;
-    bool reference = command_option(call, "reference") != NULL;
-    bool example = command_option(call, "example") != NULL;
-    if (print + reference + example > 1)
-        return command_usage(call, "--print, --reference and --example exclude each other");
-    if (reference || example) {
-        (reference ? rcpt_config_write_reference : rcpt_config_write_example)(stdout);
+    void (*write)(FILE * out) = NULL;
+    int wanted = print;
+    for (size_t index = 0; index < RCPT_COUNT_OF(pages); index++) {
+        if (command_option(call, pages[index].option) == NULL)
+            continue;
+        write = pages[index].write;
+        wanted++;
+    }
+    if (wanted > 1)
+        return command_usage(call,
+                             "--print, --reference, --example and --schema exclude each other");
+    if (write != NULL) {
+        write(stdout);
         return command_printed(EX_OK);
     }
     struct rcpt_error error = {0};

@@ -114,7 +114,8 @@ static const struct command commands[] = {
                     {"print", NULL, "print the effective configuration, secrets redacted"},
                     {"reference", NULL,
                      "print the reference of all keys (Markdown); reads no file"},
-                    {"example", NULL, "print a commented example (YAML); reads no file"}},
+                    {"example", NULL, "print a commented example (YAML); reads no file"},
+                    {"schema", NULL, "print the JSON Schema of the file; reads no file"}},
         .run = command_check_config,
     },
     {

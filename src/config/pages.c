@@ -33,6 +33,8 @@ static const char introduction[] =
     "`receiptd check-config` checks a file; with `--print` it shows the value in effect of every "
     "key.\n"
     "`config/receiptd.yaml` is an example that holds every key.\n"
+    "`receiptd check-config --schema` prints the file's JSON Schema: an editor with a YAML "
+    "language server then knows every key.\n"
     "\n"
     "## How values are written\n"
     "\n"

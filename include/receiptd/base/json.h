@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define RCPT_JSON_MAX_DEPTH 16u
+#define RCPT_JSON_MAX_DEPTH 32u
 
 struct rcpt_json { /* embedded; private */
     FILE *out;

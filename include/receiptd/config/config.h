@@ -401,6 +401,8 @@ void rcpt_config_print(const struct rcpt_config *config, FILE *out);
 /* docs/configuration.md and config/receiptd.yaml, made from the table. */
 void rcpt_config_write_reference(FILE *out);
 void rcpt_config_write_example(FILE *out);
+/* JSON Schema of the file, for editors. */
+void rcpt_config_write_schema(FILE *out);
 /* receiptd.yaml(5), as roff. */
 void rcpt_config_write_manual(FILE *out);
 
