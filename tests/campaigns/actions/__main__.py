@@ -1,7 +1,7 @@
 """Two instances, one receiver that writes down every call, and repeated faults: see scripts/campaign actions.
 
 Every cycle of a scenario sends something and disturbs a process or the database. After some cycles everything must settle, and
-the scenario's verdict holds: drip.py, push.py.
+the scenario's verdict holds: drip.py, push.py, bounds.py.
 """
 
 import argparse
@@ -17,10 +17,11 @@ from pathlib import Path
 from support import records
 from support import services as service_pairs
 
+from .bounds import Bounds
 from .drip import Drip
 from .push import Push
 
-SCENARIOS = {"drip": Drip, "push": Push}
+SCENARIOS = {"drip": Drip, "push": Push, "bounds": Bounds}
 
 
 def play(scenario, random, options):
