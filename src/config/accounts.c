@@ -96,7 +96,10 @@ static const struct rcpt_config_table mapping_record = RECORD_OF(mapping_rows);
                  "template of the person's id, for receipts without a message id that mean all "   \
                  "messages to a person up to a time"),                                             \
         TEMPLATE("custom.until", custom.until, "template of that time"),                           \
-        TEMPLATE("custom.client_ref", custom.client_ref, "template of what the sender put in")
+        TEMPLATE("custom.client_ref", custom.client_ref, "template of what the sender put in"),    \
+        TEMPLATE("custom.link", custom.link, "template of the link that was clicked"),             \
+        TEMPLATE("custom.cost", custom.cost, "template of the price, a decimal number"),           \
+        TEMPLATE("custom.currency", custom.currency, "template of the price's currency")
 /* The order is that of the reference page. Each row is REQUIRED or NULLABLE, or has a default;
  * lists and maps begin empty. */
 #define RECORD struct rcpt_gateway_account_config

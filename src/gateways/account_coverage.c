@@ -91,6 +91,9 @@ static bool check_covered(const struct rcpt_gateway_account *account,
         {"custom.ip", custom ? account->fields.ip : NULL},
         {"custom.recipient", custom ? account->fields.recipient : NULL},
         {"custom.until", custom ? account->fields.until : NULL},
+        {"custom.link", custom ? account->fields.link : NULL},
+        {"custom.cost", custom ? account->fields.cost : NULL},
+        {"custom.currency", custom ? account->fields.currency : NULL},
     };
     for (size_t index = 0; index < RCPT_COUNT_OF(given); index++)
         if (given[index].template != NULL &&

@@ -96,7 +96,10 @@ bool rcpt_account_make_custom(struct rcpt_gateway_account *account,
                    .parts = own_text(account, custom->parts),
                    .ip = own_text(account, custom->ip),
                    .recipient = own_text(account, custom->recipient),
-                   .until = own_text(account, custom->until)},
+                   .until = own_text(account, custom->until),
+                   .link = own_text(account, custom->link),
+                   .cost = own_text(account, custom->cost),
+                   .currency = own_text(account, custom->currency)},
         .time_format = custom->time_format,
         .answer_type = custom->answer != NULL && custom->answer_type == NULL
                            ? "text/plain"

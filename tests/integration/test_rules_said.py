@@ -91,3 +91,20 @@ def test_what_nobody_can_read_is_named_and_the_receipt_counts(create_world):
     assert world.database.value("SELECT count(*) FROM receiptd.dead_letter") == 0
     assert world.database.value("SELECT events FROM receiptd.campaign_funnel WHERE status = 800") == len(texts)
     process.stop()
+
+
+def test_a_topic_in_the_platforms_own_words_brings_links_and_costs(create_world, create_topic):
+    """`gateway: custom` names where link, price and currency stand; a price is a number or a text of one."""
+    world, topic = create_world(partitions=1, **ON), create_topic(1)
+    entry = {"name": str(topic), "gateway": "custom",
+             "custom": {"message_id": "/id", "status": "/state", "statuses": {"sent": "SENT", "click": "CLICKED"},
+                        "link": "/what/url", "cost": "/price/amount", "currency": "/price/unit"}}
+    world.installation.configure(kafka={"topics": [str(world.topic), entry]})
+    world.insert_ids("m1", "m2")
+    topic.send({"id": "m1", "state": "sent", "price": {"amount": 0.0075, "unit": "eur"}}, {"id": "m2", "state": "sent", "price": {"amount": "1.25", "unit": "EUR"}},
+               {"id": "m1", "state": "click", "what": {"url": "https://d.example/offer?u=m1"}}, {"id": "m2", "state": "click"})
+    process = world.installation.start()
+    world.wait(lambda: world.database.value("SELECT sum(events) FROM receiptd.campaign_funnel") == 4, process, 30, "all are counted")
+    assert world.database.query("SELECT currency, status_name, amount, receipts FROM receiptd.campaign_cost") == [("EUR", "SENT", Decimal("1.2575"), 2)]
+    assert world.database.query("SELECT link, first_clicks, clicks FROM receiptd.campaign_link ORDER BY link") == [("", 1, 1), ("https://d.example/offer", 1, 1)]
+    process.stop()

@@ -80,6 +80,7 @@ struct rcpt_gateway_custom {
     enum rcpt_gateway_time time_format;
     char *reason, *event_id, *org_id, *campaign_id, *channel, *part, *parts, *client_ref, *ip;
     char *recipient, *until; /* of a receipt without an id */
+    char *link, *cost, *currency;
     unsigned answer_code;
     char *answer_type, *answer;
 };
