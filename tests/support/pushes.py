@@ -36,7 +36,7 @@ def import_list(installation, path, pipeline):
 
 def row(database, push=PUSH):
     """The push as a dict; None: no instance has stored it."""
-    rows = database.query("SELECT to_jsonb(p.*)::text FROM receiptd.push p WHERE name = %s", (push,))
+    rows = database.query("SELECT to_jsonb(p.*)::text FROM receiptd.push p WHERE name = %s", push)
     return json.loads(rows[0][0]) if rows else None
 
 
@@ -44,14 +44,14 @@ def members(database, push=PUSH):
     """stage: its subjects, as they were dealt."""
     dealt = collections.defaultdict(set)
     for stage, subject in database.query("SELECT m.stage, r.subject FROM receiptd.push_member m JOIN receiptd.run r ON r.id = m.run_id"
-                                         " WHERE m.push = %s", (push,)):
+                                         " WHERE m.push = %s", push):
         dealt[stage].add(subject)
     return dict(dealt)
 
 
 def waiting(database, push=PUSH):
     """How many of the remainder wait for the decision."""
-    return database.query("SELECT count(*)::int FROM receiptd.action WHERE status = 'held' AND held_by = %s", (f"push:{push}",))[0][0]
+    return database.query("SELECT count(*)::int FROM receiptd.action WHERE status = 'held' AND held_by = %s", f"push:{push}")[0][0]
 
 
 def reached(calls):

@@ -82,7 +82,7 @@ static void a_push_is_a_name_and_the_fields_of_a_person(void **state)
     (void)state;
 #define ONCE(once) "pipelines:\n  - {name: p, on: SENT, once_per: " once ", webhook: crm}\n"
     static const struct mistake examples[] = {
-        {ONCE("{push: x}"), "t.yaml:6:33: pipelines.p: once_per needs push, a name, and by"},
+        {ONCE("{push: x}"), "t.yaml:6:35: pipelines.p: once_per needs push, a name, and by"},
         {ONCE("{by: [subject]}"), "once_per needs push"},
         {ONCE("{push: x, per: [subject]}"), "once_per has no key \"per\""},
         {ONCE("{push: [x], by: [subject]}"), "once_per.push must be a text of 1 to 249 bytes"},
