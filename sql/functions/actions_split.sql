@@ -52,9 +52,12 @@ BEGIN
                     WHEN c.variant IS NULL AND c.decided_at IS NULL THEN 'push:' || c.name END AS waits
         FROM c
     ),
+    -- Read row by row, then updated by its place, as actions_decide() does.
     held AS (
-        UPDATE action a SET status = 'held', held_by = h.waits FROM choice h
-        WHERE a.id = h.id AND a.id = ANY (ids) AND h.waits IS NOT NULL AND a.status = 'pending'
+        UPDATE action a SET status = 'held', held_by = h.waits
+        FROM choice h
+        CROSS JOIN LATERAL (SELECT b.ctid AS place FROM action b WHERE b.id = h.id OFFSET 0) k
+        WHERE a.ctid = k.place AND h.waits IS NOT NULL AND a.status = 'pending'
     ),
     done AS (
         UPDATE action a
@@ -62,13 +65,15 @@ BEGIN
             class = CASE WHEN h.stage IS NULL THEN 'no_winner' WHEN h.step IS NULL THEN 'no_stage' ELSE 'split' END,
             ended_at = now_at
         FROM choice h
-        WHERE a.id = h.id AND a.id = ANY (ids) AND h.waits IS NULL AND a.status = 'pending'
+        CROSS JOIN LATERAL (SELECT b.ctid AS place FROM action b WHERE b.id = h.id OFFSET 0) k
+        WHERE a.ctid = k.place AND h.waits IS NULL AND a.status = 'pending'
         RETURNING a.run_id, a.pipeline_id, a.status, h.step, h.delay, h.name, h.variant
     ),
     over AS (
-        UPDATE run r SET status = d.status, ended_at = now_at FROM done d
-        WHERE r.id = d.run_id AND d.step IS NULL AND r.status = 'active'
-          AND r.id = ANY (ARRAY(SELECT e.run_id FROM done e WHERE e.step IS NULL))
+        UPDATE run r SET status = d.status, ended_at = now_at
+        FROM done d
+        CROSS JOIN LATERAL (SELECT q.ctid AS place FROM run q WHERE q.id = d.run_id OFFSET 0) k
+        WHERE r.ctid = k.place AND d.step IS NULL AND r.status = 'active'
     ),
     -- By shares a subject is dealt here.
     noted AS (

@@ -26,12 +26,12 @@ GRANT SELECT (message_id), DELETE ON message_part TO :"counter_role";
 GRANT EXECUTE ON FUNCTION check_counted(oid, oid), check_inbox_columns(oid, text[]), dimension_key(text),
     group_key(bytea, text, text, text, text), partition_is_counted(oid, name)
     TO :"counter_role";
--- claim_push() writes the claim of a sender.
+-- `claim_push()` writes the claim of a sender.
 GRANT SELECT (once_key), INSERT (pipeline_id, org_id, subject, subject_hash, once_key, status, ended_at) ON run
     TO :"counter_role";
 GRANT EXECUTE ON FUNCTION action_once_key(text, text, jsonb), action_subject_hash(text, text) TO :"counter_role";
--- The triggers on the inbox and claim_push() run with these rights and no others.
-ALTER FUNCTION claim_push(text, text[]) OWNER TO :"counter_role";
+-- The triggers on the inbox and `claim_push()` run with these rights and no others.
+ALTER FUNCTION claim_push OWNER TO :"counter_role";
 ALTER FUNCTION count_inserted() OWNER TO :"counter_role";
 ALTER FUNCTION count_deleted() OWNER TO :"counter_role";
 REVOKE CREATE ON SCHEMA :"schema" FROM :"counter_role";

@@ -458,3 +458,17 @@ def test_why_a_subject_waits_is_said(store):
     turn(session)
     assert session.query(because) == [("waits for the decision of push spring", 1)]
     assert [row["state"] for row in session.run("command/push_list")] == ["dealt"]
+
+
+def test_the_figure_of_held_actions_is_about_what_an_operator_can_release(store):
+    session = store(push_pipeline(size=10))
+    begin(session, [f"s{n}" for n in range(50)])
+    turn(session)
+    figures = "SELECT n::int FROM actions_counts() WHERE name = 'held'"
+    assert session.query(figures) == [(0,)]
+    pass_time(session)
+    turn(session)
+    assert held(session) == {"push:spring": 30} and session.query(figures) == [(0,)]
+    for reason in ("org:o", "pipeline:p", "endpoint:crm", "zzz:x"):
+        session.do("UPDATE action SET held_by = %s WHERE id = (SELECT max(id) FROM action WHERE held_by = 'push:spring')", (reason,))
+    assert session.query(figures) == [(4,)]
