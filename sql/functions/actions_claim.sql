@@ -35,6 +35,7 @@ DECLARE
     due int8[];
     ready record;
     granted record;
+    dealt int8;
 BEGIN
     went_on := 0;
     deferred := 0;
@@ -53,6 +54,8 @@ BEGIN
     drained := cardinality(shards) - cardinality(crowded);
     due := actions_hold(due, open_endpoints);
     SELECT d.undecided, d.decided INTO due, went_on FROM actions_decide(due, now_at) d;
+    SELECT s.others, s.dealt INTO due, dealt FROM actions_split(due, now_at) s;
+    went_on := went_on + dealt;
     SELECT * INTO ready FROM actions_rank(due, targets, capacities, claim_limit);
     SELECT *
     INTO granted

@@ -3,7 +3,8 @@
 -- next in it, if its message was deleted since. The deleted message had a row when the run began, or is known as
 -- deleted. A message that never had a row is none of these: an import may come before it.
 --
--- due: ids; now_at: the time of the round. undecided: the ids that need a call. decided: how many runs went on, or
+-- due: ids; now_at: the time of the round. undecided: the ids that need a call, or are
+-- at a split (actions_split()). decided: how many runs went on, or
 -- ended.
 CREATE OR REPLACE FUNCTION actions_decide(due int8[], now_at timestamptz, OUT undecided int8[], OUT decided int8)
 LANGUAGE plpgsql AS $$
@@ -37,7 +38,7 @@ BEGIN
     choice AS MATERIALIZED (
         SELECT c.*, c.holds AND (c.op <> 'await' OR c.reached) AS good
         FROM c
-        WHERE c.op NOT IN ('webhook', 'produce') OR NOT c.holds OR c.gone
+        WHERE c.op NOT IN ('webhook', 'produce', 'split') OR NOT c.holds OR c.gone
     ),
     done AS (
         UPDATE action a

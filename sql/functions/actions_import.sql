@@ -31,10 +31,9 @@ BEGIN
                w.message IS NOT NULL
                    AND (SELECT true FROM message_inbox m WHERE m.message_id = w.message LIMIT 1) IS NOT NULL AS had_row,
                CASE WHEN p.once_fields IS NOT NULL THEN
-                   action_once_key((
-                       SELECT jsonb_build_array(p.name)
-                           || COALESCE(jsonb_agg(COALESCE(w.fields ->> f.name, '') ORDER BY f.n), '[]')
-                       FROM unnest(p.once_fields) WITH ORDINALITY AS f (name, n))::text) END AS once
+                   action_once_key(p.name, p.push, (
+                       SELECT jsonb_agg(COALESCE(w.fields ->> f.name, '') ORDER BY f.n)
+                       FROM unnest(p.once_fields) WITH ORDINALITY AS f (name, n))) END AS once
         FROM (SELECT u.org, u.subject, u.campaign, u.message, u.data,
                      COALESCE(u.data, '{}') || jsonb_strip_nulls(jsonb_build_object(
                          'org_id', u.org, 'subject', u.subject, p.subject_field, u.subject,

@@ -13,7 +13,7 @@ BEGIN
     ),
     -- The pipelines, looked up once for a batch and not for each run of it.
     p AS MATERIALIZED (
-        SELECT p.id, p.name, p.org_field, p.subject_field, p.once_fields,
+        SELECT p.id, p.name, p.push, p.org_field, p.subject_field, p.once_fields,
                p.first_delay_ms, s.step, s.awaits, s.within_ms,
                NOT ARRAY[p.org_field, p.subject_field] || COALESCE(p.once_fields, '{}')
                    <@ ARRAY['message_id', 'org_id', 'campaign_id', 'subject'] AS reads_row
@@ -38,7 +38,7 @@ BEGIN
         RETURNING b.first, b.second
     ),
     f AS (
-        SELECT p.id AS pipeline_id, p.name, p.org_field, p.subject_field, p.once_fields, h.begun_at,
+        SELECT p.id AS pipeline_id, p.name, p.push, p.org_field, p.subject_field, p.once_fields, h.begun_at,
                h.message, h.org, h.campaign,
                CASE WHEN p.reads_row
                     THEN (SELECT to_jsonb(m.*) FROM message_inbox m WHERE m.message_id = h.message LIMIT 1) END AS row
@@ -56,11 +56,12 @@ BEGIN
     starts AS MATERIALIZED (
         SELECT g.pipeline_id, g.begun_at, g.message, g.campaign, g.run_org AS org, g.subject,
                CASE WHEN g.once_fields IS NOT NULL THEN
-                   (SELECT action_once_key((jsonb_build_array(g.name) || jsonb_agg(COALESCE(
-                        CASE o.name WHEN 'subject' THEN g.subject
-                                    ELSE action_field(o.name, g.org, g.campaign, g.message, g.row) END, '')
-                        ORDER BY o.n))::text)
-                    FROM unnest(g.once_fields) WITH ORDINALITY AS o (name, n)) END AS once
+                   action_once_key(g.name, g.push, (
+                       SELECT jsonb_agg(COALESCE(
+                           CASE o.name WHEN 'subject' THEN g.subject
+                                       ELSE action_field(o.name, g.org, g.campaign, g.message, g.row) END, '')
+                           ORDER BY o.n)
+                       FROM unnest(g.once_fields) WITH ORDINALITY AS o (name, n))) END AS once
         FROM g
     ),
     once AS (

@@ -1,4 +1,5 @@
--- Part of actions_claim(): makes actions pending again that a pause or an open endpoint held and holds no longer.
+-- Part of actions_claim(): makes actions pending again that a pause, an open endpoint or a push held and holds
+-- no longer.
 --
 -- shards: locked ones. open_endpoints: those whose breaker is open. share: rows at most of each shard and reason.
 CREATE OR REPLACE FUNCTION actions_release_held(shards int4[], open_endpoints text[], share int4)
@@ -27,6 +28,10 @@ BEGIN
           AND NOT EXISTS (SELECT FROM org_limit o WHERE o.paused AND 'org:' || o.org_id = h.held_by)
           AND NOT EXISTS (SELECT FROM pipeline_pause p WHERE 'pipeline:' || p.name = h.held_by)
           AND NOT EXISTS (SELECT FROM unnest(open_endpoints) e WHERE 'endpoint:' || e = h.held_by)
+          AND NOT EXISTS (SELECT FROM push p
+                          WHERE p.name = substr(h.held_by, 6)
+                            AND (h.held_by LIKE 'deal:%' AND p.dealt_at IS NULL
+                                 OR h.held_by LIKE 'push:%' AND p.decided_at IS NULL))
     LOOP
         UPDATE action a SET status = 'pending', held_by = NULL
         WHERE a.id = ANY (ARRAY(SELECT b.id FROM action b

@@ -28,12 +28,16 @@ BEGIN
         LIMIT most));
     GET DIAGNOSTICS more = ROW_COUNT;
     gone := GREATEST(gone, more);
-    DELETE FROM run r WHERE once_ms > 0 AND r.id = ANY (ARRAY(
-        SELECT q.id FROM run q
-        WHERE q.ended_at < now() - GREATEST(keep_ms, once_ms) * interval '1 millisecond' AND q.once_key IS NOT NULL
-          AND q.status IN ('done', 'cancelled')
-        LIMIT most));
-    GET DIAGNOSTICS more = ROW_COUNT;
+    WITH r AS (
+        DELETE FROM run r WHERE once_ms > 0 AND r.id = ANY (ARRAY(
+            SELECT q.id FROM run q
+            WHERE q.ended_at < now() - GREATEST(keep_ms, once_ms) * interval '1 millisecond' AND q.once_key IS NOT NULL
+              AND q.status IN ('done', 'cancelled')
+            LIMIT most))
+        RETURNING r.id
+    ),
+    m AS (DELETE FROM push_member m WHERE m.run_id = ANY (ARRAY(SELECT r.id FROM r)))
+    SELECT count(*) INTO more FROM r;
     gone := GREATEST(gone, more);
     DELETE FROM run_begun b WHERE once_ms > 0 AND b.ctid = ANY (ARRAY(
         SELECT c.ctid FROM run_begun c

@@ -28,6 +28,7 @@ BEGIN
         DELETE FROM action a WHERE a.run_id = ANY (gone) OR a.message_id = ANY (ids) RETURNING a.id
     )
     DELETE FROM action_overlap o USING a WHERE o.action_id = a.id;
+    DELETE FROM push_member m WHERE m.run_id = ANY (gone);
     RETURN intents + cardinality(gone);
 END
 $$;

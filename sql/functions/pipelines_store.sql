@@ -7,20 +7,22 @@ DECLARE
 BEGIN
     LOCK TABLE pipeline_trigger IN SHARE ROW EXCLUSIVE MODE;
     FOR one IN SELECT * FROM jsonb_array_elements(definitions) LOOP
-        INSERT INTO pipeline (name, hash, active, org_field, subject_field, once_fields, first_step, first_delay_ms)
+        INSERT INTO pipeline (name, hash, active, org_field, subject_field, once_fields, first_step, first_delay_ms,
+                              push)
         SELECT one ->> 'name', one ->> 'hash', true, one ->> 'org', one ->> 'subject',
                CASE WHEN jsonb_typeof(one -> 'once_per') = 'array'
                     THEN ARRAY(SELECT jsonb_array_elements_text(one -> 'once_per')) END,
-               (one ->> 'first_step')::int4, (one ->> 'first_delay_ms')::int8
+               (one ->> 'first_step')::int4, (one ->> 'first_delay_ms')::int8, one ->> 'push'
         ON CONFLICT DO NOTHING
         RETURNING id INTO made;
         IF made IS NOT NULL THEN
             INSERT INTO pipeline_step
             SELECT made, s.step, s.stage, s.op, s.target, s.key, s."if", s."unless", s.awaits, s.within_ms, s.next_step,
-                   s.next_delay_ms, s.else_step, s.else_delay_ms
+                   s.next_delay_ms, s.else_step, s.else_delay_ms, s.exits
             FROM jsonb_to_recordset(one -> 'steps')
                  AS s (step int4, stage text, op text, target text, key text, "if" int2[], "unless" int2[], awaits int2,
-                       within_ms int8, next_step int4, next_delay_ms int8, else_step int4, else_delay_ms int8);
+                       within_ms int8, next_step int4, next_delay_ms int8, else_step int4, else_delay_ms int8,
+                       exits jsonb);
             INSERT INTO pipeline_trigger (pipeline_id, code, wakes)
             SELECT DISTINCT made, s.awaits, true
             FROM pipeline_step s
@@ -31,6 +33,15 @@ BEGIN
     FROM pipeline q LEFT JOIN jsonb_array_elements(definitions) AS w (one)
                            ON w.one ->> 'name' = q.name AND w.one ->> 'hash' = q.hash
     WHERE p.id = q.id AND p.active <> (w.one IS NOT NULL);
+    -- A push that has begun keeps its rule: nobody changes the horizon once there are figures.
+    INSERT INTO push AS p (name, rule)
+    SELECT DISTINCT ON (s.target) s.target, s.rule
+    FROM jsonb_array_elements(definitions) AS w (one)
+    CROSS JOIN LATERAL jsonb_to_recordset(w.one -> 'steps') AS s (op text, target text, rule jsonb)
+    WHERE s.op = 'split'
+    ORDER BY s.target
+    ON CONFLICT (name) DO UPDATE SET rule = EXCLUDED.rule
+        WHERE p.started_at IS NULL AND p.decided_at IS NULL AND p.rule <> EXCLUDED.rule;
     DELETE FROM pipeline_trigger WHERE NOT wakes;
     INSERT INTO pipeline_trigger (pipeline_id, code, wakes, orgs, campaigns)
     SELECT p.id, (w.one ->> 'on')::int2, false,

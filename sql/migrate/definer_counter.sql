@@ -1,7 +1,7 @@
--- count_inserted() and count_deleted() work with the rights of a role of its own (SECURITY DEFINER): the rights that
--- are written here and no others. Code that an attacker could run in them has those, and not the owner's. Variables:
--- schema, counter_role. Can be run again; an owner has to be allowed to create in the schema at the moment when it
--- becomes owner. Comments above grants: role.sql.
+-- count_inserted(), count_deleted() and claim_push() work with the rights of a role of its own (SECURITY DEFINER): the
+-- rights that are written here and no others. Code that an attacker could run in them has those, and not the owner's.
+-- Variables: schema, counter_role. Can be run again; an owner has to be allowed to create in the schema at the moment
+-- when it becomes owner. Comments above grants: role.sql.
 REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"counter_role";
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"counter_role";
 -- It names objects of the schema.
@@ -26,7 +26,12 @@ GRANT SELECT (message_id), DELETE ON message_part TO :"counter_role";
 GRANT EXECUTE ON FUNCTION check_counted(oid, oid), check_inbox_columns(oid, text[]), dimension_key(text),
     group_key(bytea, text, text, text, text), partition_is_counted(oid, name)
     TO :"counter_role";
--- The triggers on the inbox run with these rights and no others.
+-- `claim_push()` writes the claim of a sender.
+GRANT SELECT (once_key), INSERT (pipeline_id, org_id, subject, subject_hash, once_key, status, ended_at) ON run
+    TO :"counter_role";
+GRANT EXECUTE ON FUNCTION action_once_key(text, text, jsonb), action_subject_hash(text, text) TO :"counter_role";
+-- The triggers on the inbox and `claim_push()` run with these rights and no others.
+ALTER FUNCTION claim_push OWNER TO :"counter_role";
 ALTER FUNCTION count_inserted() OWNER TO :"counter_role";
 ALTER FUNCTION count_deleted() OWNER TO :"counter_role";
 REVOKE CREATE ON SCHEMA :"schema" FROM :"counter_role";

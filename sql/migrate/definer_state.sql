@@ -44,7 +44,8 @@ SELECT d.kind, d.role, r.oid IS NOT NULL AS role_exists, d.session, current_data
        COALESCE(p.proowner = r.oid AND (d.kind <> 'counter' OR has_table_privilege(r.oid, o.oid, 'DELETE')
                 AND has_any_column_privilege(r.oid, v.oid, 'SELECT')), false)
            AND NOT EXISTS (SELECT FROM pg_proc q
-                           WHERE d.kind = 'counter' AND q.pronamespace = n.oid AND q.proname = 'count_deleted'
+                           WHERE d.kind = 'counter' AND q.pronamespace = n.oid
+                             AND q.proname IN ('count_deleted', 'claim_push')
                              AND q.proowner <> r.oid) AS settled,
        r.oid IS NOT NULL AND pg_has_role(r.oid, s.oid, 'USAGE') AS sees,
        d.may_grant OR pg_has_role(d.me, s.oid, 'MEMBER WITH ADMIN OPTION') AS may_show

@@ -14,5 +14,7 @@ GRANT SELECT ON message_inbox, campaign_funnel, campaign_kpi, message_status_pri
 GRANT INSERT (:platform_columns) ON message_inbox TO :"platform_role";
 -- Its senders share their work by lanes.
 GRANT EXECUTE ON FUNCTION lane_of TO :"platform_role";
+-- Its senders claim a subject of a push.
+GRANT EXECUTE ON FUNCTION claim_push TO :"platform_role";
 -- The ids that gateways gave to messages.
 GRANT SELECT, INSERT, UPDATE, DELETE ON message_alias TO :"platform_role";

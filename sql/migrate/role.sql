@@ -35,8 +35,8 @@ GRANT EXECUTE ON FUNCTION
     action_subject_hash, actions_begin, actions_begun_key, actions_charge, actions_claim, actions_counts,
     actions_decide, actions_end_leases, actions_finish, actions_go_on, actions_grant, actions_hold, actions_import,
     actions_leave, actions_lock, actions_make_runs, actions_own, actions_pick_due, actions_pick_fair, actions_rank,
-    actions_release_held, actions_settle_awaits, actions_take, actions_tidy, actions_topic, actions_unsubscribed,
-    pipelines_store
+    actions_release_held, actions_settle_awaits, actions_split, actions_take, actions_tidy, actions_topic,
+    actions_unsubscribed, pipelines_store, push_deal, push_decide, push_figures, push_place, pushes_start, pushes_step
     TO :"receiptd_role";
 -- Readers of topics move their positions.
 GRANT EXECUTE ON FUNCTION
@@ -98,8 +98,8 @@ GRANT INSERT, DELETE ON stream_event TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE stream_event_id_seq TO :"receiptd_role";
 -- Pipelines, runs, actions and limits.
 GRANT INSERT, UPDATE, DELETE ON action, action_instance, action_lane, action_overlap, action_progress, org_limit,
-    pipeline, pipeline_delta, pipeline_pause, pipeline_source, pipeline_step, pipeline_total, pipeline_trigger, run,
-    run_intent
+    pipeline, pipeline_delta, pipeline_pause, pipeline_source, pipeline_step, pipeline_total, pipeline_trigger, push,
+    push_member, run, run_intent
     TO :"receiptd_role";
 -- A pipeline starts once for each message.
 GRANT INSERT, DELETE ON run_begun TO :"receiptd_role";

@@ -12,6 +12,7 @@ CREATE TABLE pipeline (
     first_step integer NOT NULL,
     first_delay_ms bigint NOT NULL,
     stored_at timestamptz NOT NULL DEFAULT now(),
+    push text COLLATE "C", -- once_per counts over all pipelines of this push; NULL: over this pipeline
     UNIQUE (name, hash)
 );
 
@@ -21,8 +22,8 @@ CREATE TABLE pipeline_step (
     pipeline_id integer REFERENCES pipeline,
     step integer,
     stage text COLLATE "C" NOT NULL,
-    op text COLLATE "C" NOT NULL CHECK (op IN ('webhook', 'produce', 'await', 'wait', 'move', 'end')),
-    target text COLLATE "C", -- endpoint or topic
+    op text COLLATE "C" NOT NULL CHECK (op IN ('webhook', 'produce', 'await', 'wait', 'move', 'end', 'split')),
+    target text COLLATE "C", -- endpoint, topic or push
     key_field text COLLATE "C", -- of the record that is produced
     if_codes smallint[] NOT NULL, -- all of them, and
     unless_codes smallint[] NOT NULL, -- none of these: else the step is passed over
@@ -30,6 +31,7 @@ CREATE TABLE pipeline_step (
     within_ms bigint NOT NULL,
     next_step integer NOT NULL, next_delay_ms bigint NOT NULL,
     else_step integer NOT NULL, else_delay_ms bigint NOT NULL, -- await: not reached in time; others: passed over
+    exits jsonb, -- split: {stage: [step, delay in ms]}
     PRIMARY KEY (pipeline_id, step)
 );
 

@@ -7,6 +7,8 @@ SELECT a.id, a.run_id, p.name AS pipeline, s.stage, s.op, s.target,
            WHEN a.status = 'running' THEN 'is running'
            WHEN o.paused THEN 'the organisation is paused'
            WHEN k.name IS NOT NULL THEN 'the pipeline is paused'
+           WHEN a.held_by LIKE 'deal:%' AND a.status = 'held' THEN 'gathers until push ' || s.target || ' is dealt'
+           WHEN a.held_by LIKE 'push:%' AND a.status = 'held' THEN 'waits for the decision of push ' || s.target
            WHEN a.status = 'held' THEN 'held by ' || a.held_by || CASE WHEN a.held_by LIKE 'endpoint:%'
                THEN ', until a call that tries it succeeds: receiptd ctl status says when it goes out' ELSE '' END
            WHEN a.awaits IS NOT NULL AND a.perform_at > now() THEN 'awaits ' || COALESCE(l.name, a.awaits::text)

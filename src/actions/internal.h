@@ -88,7 +88,7 @@ struct app_actions {
     struct host_context *context;
     struct pipelines *pipelines;
     struct rcpt_asker asker;
-    struct rcpt_ask store, subscribe, own, claim, finish, tidy, counts, leave;
+    struct rcpt_ask store, subscribe, own, claim, finish, tidy, counts, leave, pushes;
     struct rcpt_webhooks *webhooks;
     struct actions_endpoint *endpoints;
     size_t endpoint_count;

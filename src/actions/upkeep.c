@@ -8,6 +8,7 @@
 #define TIDY_MS   5000
 #define TIDY_ROWS 5000 /* that one statement deletes */
 #define COUNT_MS  2000
+#define PUSHES_MS 1000
 
 /* A full portion means that there is more: the next step continues at once. */
 static void on_tidied(void *context, const struct rcpt_pg_rows *rows)
@@ -31,6 +32,23 @@ static void tidy(struct app_actions *actions)
     rcpt_pg_add_int8(encoder, config->actions.once_retention_ms);
     rcpt_pg_add_int8(encoder, config->actions.retry_max_ms);
     rcpt_ask_send(&actions->tidy);
+}
+
+/* A push that moved has subjects to go on with. */
+static void on_pushes(void *context, const struct rcpt_pg_rows *rows)
+{
+    struct app_actions *actions = context;
+    if (rcpt_pg_rows_int(rows, 0, 0) > 0)
+        actions_claim_soon(actions);
+}
+
+/* Deals and decides pushes whose time has come. Every instance asks: the database lets one do it.
+ */
+static void move_pushes(struct app_actions *actions)
+{
+    if (actions->state == ACTIONS_RUNNING && actions->context->recalled &&
+        rcpt_ask_begin(&actions->pushes) != NULL)
+        rcpt_ask_send(&actions->pushes);
 }
 
 /* Columns of sql/actions/counts. */
@@ -83,10 +101,13 @@ void actions_upkeep_init(struct app_actions *actions)
     actions->tidy.every_ms = TIDY_MS;
     actions->counts = actions_ask(actions, "counts", "counting actions", on_counted);
     actions->counts.every_ms = COUNT_MS;
+    actions->pushes = actions_ask(actions, "pushes", "moving pushes on", on_pushes);
+    actions->pushes.every_ms = PUSHES_MS;
 }
 
 void actions_upkeep_tick(struct app_actions *actions)
 {
     tidy(actions);
     count(actions);
+    move_pushes(actions);
 }

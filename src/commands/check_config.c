@@ -71,6 +71,7 @@ static void note_once(const struct rcpt_node *pipeline, const struct rcpt_node *
 {
     const struct rcpt_node *mine = rcpt_node_get(pipeline, "once_per"), *other = first;
     struct rcpt_text name = rcpt_node_text_of(pipeline, "name");
+    struct rcpt_text push = rcpt_node_text_of(pipeline, "push");
     if (mine->type != RCPT_NODE_ARRAY)
         return;
     fprintf(stderr, "note: pipelines.%.*s.once_per: one run for each", (int)name.size, name.at);
@@ -78,8 +79,13 @@ static void note_once(const struct rcpt_node *pipeline, const struct rcpt_node *
         struct rcpt_text field = field_of(pipeline, item);
         fprintf(stderr, "%s %.*s", item != mine->first ? " and" : "", (int)field.size, field.at);
     }
-    fprintf(stderr, ", %s, of this pipeline alone",
-            for_ever ? "for ever" : "for actions.once_retention");
+    fprintf(stderr, ", %s, ", for_ever ? "for ever" : "for actions.once_retention");
+    if (push.size > 0) {
+        fprintf(stderr, "over all of push %.*s: pipelines and claim_push()\n", (int)push.size,
+                push.at);
+        return;
+    }
+    fputs("of this pipeline alone", stderr);
     while (other != pipeline && !(is_part(pipeline, other) && is_part(other, pipeline)))
         other = other->next;
     name = rcpt_node_text_of(other, "name");

@@ -352,6 +352,23 @@ static const struct command commands[] = {
         .run = command_actions,
     },
     {
+        .name = "push",
+        .argument = "[VERB [PUSH [STAGE]]]",
+        .choices = "list show decide",
+        .more = 2,
+        .summary = "list and show pushes that are split, and decide what the remainder gets",
+        .doc = "list                 pushes, when they were dealt and who decided them\n"
+               "show PUSH            subjects of each variant, its KPI now and at the decision; "
+               "how many "
+               "wait\n"
+               "decide PUSH STAGE    the remainder gets this stage, or nobody; counts once for all "
+               "instances\n"
+               "Exit code 66 if there is no such push, 1 if it was decided before.",
+        .options = {{"by", "WHO", "decide: who decides (default: the role of the session)"},
+                    FORMAT_OPTION},
+        .run = command_push,
+    },
+    {
         /* The command asks Kafka and PostgreSQL itself, since the daemon may have stopped. */
         .name = "positions",
         .argument = "[VERB [TOPIC PARTITION|all [OFFSET]]]",

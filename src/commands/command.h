@@ -124,6 +124,7 @@ int command_ctl(const struct command_call *call);
 int command_org(const struct command_call *call, enum command_format format);
 int command_pipeline(const struct command_call *call, enum command_format format);
 int command_actions(const struct command_call *call);
+int command_push(const struct command_call *call);
 int command_positions(const struct command_call *call);
 int command_parked(const struct command_call *call);
 int command_gateways(const struct command_call *call);

@@ -130,7 +130,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     struct step *step = &compiler->steps[compiler->step_count++];
     *step = (struct step){.stage = stage, .awaits = NO_CODE};
     if (!pipelines_check_keys(compiler, node, "an action",
-                              "wait await webhook produce move if unless"))
+                              "wait await webhook produce move if unless split"))
         return false;
     yaml_node_t *found = NULL;
     /* Every verb is searched, so that an action with two of them is refused. */
@@ -138,7 +138,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
         yaml_node_t *each = pipelines_member(compiler, node, pipelines_op_name(op));
         if (each != NULL && found != NULL)
             return pipelines_fail(compiler, each,
-                                  "an action is one of wait, await, webhook, produce, move");
+                                  "an action is one of wait, await, webhook, produce, move, split");
         if (each != NULL) {
             found = each;
             step->op = op;
@@ -146,7 +146,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     }
     if (found == NULL)
         return pipelines_fail(compiler, node,
-                              "an action is one of wait, await, webhook, produce, move");
+                              "an action is one of wait, await, webhook, produce, move, split");
     if (!pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) ||
         !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), &step->unless))
         return false;
@@ -163,6 +163,8 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
         return true;
     case OP_WAIT:
         return pipelines_read_duration(compiler, found, "wait", &step->wait_ms);
+    case OP_SPLIT:
+        return pipelines_read_split(compiler, found, step);
     default:
         step->next_stage = found;
         return true;
@@ -207,7 +209,7 @@ static bool read_stage(struct compiler *compiler, yaml_node_t *node)
 }
 
 /* Stages may refer to later ones, so names are resolved when all stages are known. */
-static bool find_stage(struct compiler *compiler, const yaml_node_t *node, size_t *first)
+bool pipelines_find_stage(struct compiler *compiler, const yaml_node_t *node, size_t *first)
 {
     const char *text = "";
     if (!pipelines_read_text(compiler, node, "the name of a stage", &text))
@@ -236,9 +238,11 @@ static bool resolve_stages(struct compiler *compiler)
         /* Passed over, or not reached without an else. */
         step->other =
             step->is_gate ? end_of(compiler, compiler->steps[index + 1].next) : step->next;
-        if (step->next_stage != NULL && !find_stage(compiler, step->next_stage, &step->next))
+        if (step->next_stage != NULL &&
+            !pipelines_find_stage(compiler, step->next_stage, &step->next))
             return false;
-        if (step->else_stage != NULL && !find_stage(compiler, step->else_stage, &step->other))
+        if (step->else_stage != NULL &&
+            !pipelines_find_stage(compiler, step->else_stage, &step->other))
             return false;
     }
     compiler->steps[compiler->step_count] =
@@ -329,7 +333,8 @@ static bool read_fields(struct compiler *compiler, yaml_node_t *node)
     compiler->once_per = pipelines_member(compiler, node, "once_per");
     compiler->org = "org_id";
     compiler->subject = "message_id";
-    return (org == NULL || pipelines_read_field(compiler, org, "org", &compiler->org)) &&
+    return pipelines_read_push(compiler, &compiler->once_per) &&
+           (org == NULL || pipelines_read_field(compiler, org, "org", &compiler->org)) &&
            (subject == NULL ||
             pipelines_read_field(compiler, subject, "subject", &compiler->subject)) &&
            pipelines_check_texts(compiler, compiler->once_per, "once_per", true);
@@ -418,13 +423,16 @@ static bool read_pipeline(struct compiler *compiler, const yaml_node_t *list,
     compiler->on = NO_CODE;
     compiler->source = NULL;
     compiler->orgs = compiler->campaigns = compiler->once_per = NULL;
+    compiler->push = NULL;
+    compiler->split = (struct split){0};
     bool good = pipelines_check_keys(
                     compiler, node, "a pipeline",
                     "name on org subject once_per stages webhook produce wait if unless") &&
                 read_name(compiler, list, node, item) &&
                 read_on(compiler, pipelines_member(compiler, node, "on")) &&
                 read_fields(compiler, node) && read_stages(compiler, node) &&
-                resolve_stages(compiler) && check_cycles(compiler, node);
+                resolve_stages(compiler) && pipelines_check_split(compiler) &&
+                check_cycles(compiler, node);
     if (good)
         pipelines_write(compiler, json);
     return good;
@@ -459,6 +467,8 @@ struct pipelines *pipelines_compile(const char *name, yaml_document_t *document,
     rcpt_json_init(&json, out);
     bool good = read_list(compiler, node, &json);
     RCPT_ASSERT(fclose(out) == 0);
+    for (size_t index = 0; index < compiler->rule_count; index++)
+        free(compiler->rules[index].text);
     free(compiler);
     if (good)
         return made;

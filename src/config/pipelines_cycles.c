@@ -149,6 +149,9 @@ static bool turns_behind(struct walk *walk, size_t at)
     if (step->op == OP_AWAIT)
         return turns_if(walk, at, step->awaits, true, step->next) ||
                (step->wait_ms == 0 && turns_if(walk, at, step->awaits, false, step->other));
+    /* No variant comes back to the split (pipelines_check_split()). */
+    if (step->op == OP_SPLIT)
+        return turns_if_passed_over(walk, at);
     if (!lasts && step->next == step->other) /* its condition changes nothing of the way */
         return turns(walk, at, step->next);
     return (!lasts && turns_if_it_holds(walk, at)) || turns_if_passed_over(walk, at);

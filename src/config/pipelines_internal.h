@@ -1,6 +1,6 @@
-/* A pipeline that is being read: between pipelines.c, which checks the grammar,
- * pipelines_cycles.c, which follows its moves, and pipelines_write.c, which says it to the
- * database. Private to the three. */
+/* A pipeline that is being read: between pipelines.c, which checks the grammar, pipelines_split.c,
+ * which reads a split, pipelines_cycles.c, which follows its moves, and pipelines_write.c, which
+ * says it to the database. Private to the four. */
 #ifndef RECEIPTD_CONFIG_PIPELINES_INTERNAL_H
 #define RECEIPTD_CONFIG_PIPELINES_INTERNAL_H
 
@@ -8,15 +8,16 @@
 #include "receiptd/config/pipelines.h"
 #include "yaml.h"
 
-#define MAX_CODES  32u
-#define MAX_STAGES 100u
+#define MAX_CODES    32u
+#define MAX_STAGES   100u
+#define MAX_VARIANTS 20u
 /* An await that has a condition is two steps; one more is the end. */
 #define MAX_STEPS (2 * PIPELINES_MAX_ACTIONS + 1)
 #define NO_CODE   (-1)
 /* In place of a step, until the number of the last one is known. */
 #define RUN_ENDS SIZE_MAX
 
-enum op { OP_WEBHOOK, OP_PRODUCE, OP_AWAIT, OP_WAIT, OP_MOVE, OP_END };
+enum op { OP_WEBHOOK, OP_PRODUCE, OP_AWAIT, OP_WAIT, OP_MOVE, OP_SPLIT, OP_END };
 
 struct codes {
     int16_t codes[MAX_CODES];
@@ -40,6 +41,30 @@ struct stage {
     size_t first;
 };
 
+struct variant {
+    const char *stage;
+    const yaml_node_t *node; /* of the stage's name */
+    int64_t part;            /* its size, or its share in percent */
+    size_t first;            /* step of the stage */
+};
+
+/* The split of a pipeline. Texts that are NULL were not given. */
+struct split {
+    const yaml_node_t *node; /* NULL: the pipeline has none */
+    struct variant variants[MAX_VARIANTS];
+    size_t count;
+    bool by_size, decides;
+    int64_t gather_ms, after_ms;
+    const char *kpi, *campaign, *by, *otherwise;
+    double margin;
+};
+
+/* The rule of a push, for pipelines behind it that split the same push. */
+struct push_rule {
+    const char *push, *pipeline;
+    char *text;
+};
+
 struct compiler {
     const char *name; /* of the file */
     yaml_document_t *document;
@@ -56,6 +81,11 @@ struct compiler {
     const char *source; /* topic that begins runs; NULL: none */
     yaml_node_t *orgs, *campaigns, *once_per;
     const char *org, *subject;
+    const char *push; /* of once_per; NULL: it counts over this pipeline */
+    struct split split;
+    /* of all pipelines so far */
+    struct push_rule rules[PIPELINES_MAX];
+    size_t rule_count;
 };
 
 /* ---- pipelines_read.c; all but the first two return false after setting the error ---- */
@@ -86,6 +116,22 @@ bool pipelines_read_codes(struct compiler *compiler, yaml_node_t *node, struct c
 /* A text or a list of texts, which are kept as nodes. `fields`: they are names of fields. */
 bool pipelines_check_texts(struct compiler *compiler, yaml_node_t *node, const char *what,
                            bool fields);
+
+/* ---- pipelines.c ---- */
+
+/* The first step of the stage that the node names. */
+bool pipelines_find_stage(struct compiler *compiler, const yaml_node_t *node, size_t *first);
+
+/* ---- pipelines_split.c ---- */
+
+/* once_per as a mapping: the push, and the fields by which it counts. */
+bool pipelines_read_push(struct compiler *compiler, yaml_node_t **once_per);
+bool pipelines_read_split(struct compiler *compiler, yaml_node_t *node, struct step *step);
+/* When all stages are known: finds those of the variants, and checks that a run comes to its split
+ * once and that pipelines of a push split it in the same way. */
+bool pipelines_check_split(struct compiler *compiler);
+/* Members of a split's step: its exits, and its rule for the table push. */
+void pipelines_write_split(struct compiler *compiler, struct rcpt_json *json);
 
 /* ---- pipelines_write.c and pipelines_cycles.c ---- */
 

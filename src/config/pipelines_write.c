@@ -12,7 +12,8 @@
 
 const char *pipelines_op_name(enum op op)
 {
-    static const char *const names[] = {"webhook", "produce", "await", "wait", "move", "end"};
+    static const char *const names[] = {"webhook", "produce", "await", "wait",
+                                        "move",    "split",   "end"};
     return names[op];
 }
 
@@ -76,6 +77,8 @@ static void write_step(struct compiler *compiler, struct rcpt_json *json, size_t
     rcpt_json_put_int(json, "next_delay_ms", next_ms);
     rcpt_json_put_int(json, "else_step", (int64_t)other);
     rcpt_json_put_int(json, "else_delay_ms", else_ms);
+    if (step->op == OP_SPLIT)
+        pipelines_write_split(compiler, json);
     rcpt_json_end_object(json);
 }
 
@@ -115,6 +118,8 @@ static void write_members(struct compiler *compiler, struct rcpt_json *json)
     write_texts(compiler, json, "orgs", compiler->orgs);
     write_texts(compiler, json, "campaigns", compiler->campaigns);
     write_texts(compiler, json, "once_per", compiler->once_per);
+    if (compiler->push != NULL)
+        rcpt_json_put_text(json, "push", compiler->push);
     rcpt_json_put_int(json, "first_step", (int64_t)first);
     rcpt_json_put_int(json, "first_delay_ms", delay_ms);
     rcpt_json_key(json, "steps");

@@ -492,7 +492,7 @@ def test_a_schema_from_before_the_baseline_is_refused_and_the_error_says_what_to
 
 # As another release would have left them.
 OTHER_PARTS = {
-    "functions/action_once_key": "CREATE OR REPLACE FUNCTION receiptd.action_once_key(key text) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'",
+    "functions/action_once_key": "CREATE OR REPLACE FUNCTION receiptd.action_once_key(pipeline text, push text, fields jsonb) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'",
     "functions/watch_server": "ALTER FUNCTION receiptd.watch_server() COST 77",
     "functions/install_inbox_trigger": "CREATE OR REPLACE FUNCTION receiptd.count_inserted() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER"
                                        " AS 'BEGIN RETURN NULL; END'",

@@ -365,7 +365,7 @@ def test_without_any_role_named_nobody_but_the_owner_may_execute_a_function(site
                                " AND has_function_privilege('public', p.oid, 'EXECUTE')") == []
     definer = "SELECT proname, proowner::regrole::text FROM pg_proc WHERE pronamespace = 'receiptd'::regnamespace AND prosecdef ORDER BY 1"
     counter, watcher = definers(site.database.name)
-    assert site.database.query(definer) == [("count_deleted", counter), ("count_inserted", counter), ("watch_server", watcher)]
+    assert site.database.query(definer) == [("claim_push", counter), ("count_deleted", counter), ("count_inserted", counter), ("watch_server", watcher)]
 
 
 def test_the_intakes_role_reads_aliases_and_nothing_else(owned):
@@ -623,7 +623,7 @@ def test_a_migration_takes_back_what_others_gave(owned):
     daemon = owned.make_role("daemon")
     owned.migrate()
     given = owned.database.query("SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'receiptd'::regnamespace AND prosecdef")
-    assert len(given) == 3
+    assert len(given) == 4
     for function, in given:
         owned.database.execute(f'ALTER FUNCTION {function} OWNER TO "{owned.owner}"')
     owned.database.execute(f'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA receiptd TO "{daemon}"')

@@ -265,7 +265,7 @@ METRIC(PIPELINE_BEGIN_LAG, "receiptd_pipeline_begin_lag_seconds", GAUGE,
        .help = "Age of what this instance made runs of last: how far that is behind receipts")
 METRIC(ACTIONS, "receiptd_actions", GAUGE, LABELS("status"), .most = 3,
        .who = "panel Actions by status",
-       .help = "Actions that are held, running or dead, over all instances")
+       .help = "Actions that are held (not by a push), running or dead, over all instances")
 METRIC(ACTION_LATE_SECONDS, "receiptd_action_late_seconds", HISTOGRAM, SECONDS,
        .bounds = second_bounds, .who = "panel Lateness of actions, 99th percentile",
        .help = "How long after it was due an action was claimed for the first time")
