@@ -14,5 +14,8 @@ GRANT SELECT ON message_inbox, campaign_funnel, campaign_kpi, message_status_pri
 GRANT INSERT (:platform_columns) ON message_inbox TO :"platform_role";
 -- Its senders share their work by lanes.
 GRANT EXECUTE ON FUNCTION lane_of TO :"platform_role";
+-- They pass over suppressed persons.
+GRANT EXECUTE ON FUNCTION is_suppressed, suppression_key TO :"platform_role";
+GRANT SELECT ON suppression_state TO :"platform_role";
 -- The ids that gateways gave to messages.
 GRANT SELECT, INSERT, UPDATE, DELETE ON message_alias TO :"platform_role";

@@ -165,6 +165,7 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_co
         {.name = "status"},
         {.name = "timeline"},
         {.name = "gateways"},
+        {.name = "suppressions"},
         {.name = "messages_of_customer"},
     };
     *count = RCPT_COUNT_OF(statements);
