@@ -23,7 +23,7 @@ BEGIN
                (s.if_codes = '{}' OR
                 (SELECT bool_and(action_reached(m.path, m.flags, w)) FROM unnest(s.if_codes) w))
                AND (s.unless_codes = '{}' OR
-                    NOT (SELECT bool_or(CASE WHEN w <> 9999 THEN action_reached(m.path, m.flags, w)
+                    NOT (SELECT bool_or(CASE WHEN w <> 10000 THEN action_reached(m.path, m.flags, w)
                                              ELSE (SELECT is_suppressed(r.org_id, r.subject)
                                                    FROM run r WHERE r.id = a.run_id) END)
                          FROM unnest(s.unless_codes) w)) AS holds,

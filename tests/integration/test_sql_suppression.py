@@ -141,7 +141,7 @@ def test_an_erasure_keeps_the_key_so_the_person_stays_suppressed(database):
 
 
 def test_a_claim_passes_over_whoever_is_suppressed_at_that_moment(store):
-    session = store(pipeline("p", step(0, "webhook", target="crm", unless=[9001, 9999]), step(1, "produce", target="t"), on=None))
+    session = store(pipeline("p", step(0, "webhook", target="crm", unless=[9001, 10000]), step(1, "produce", target="t"), on=None))
     begin(session, 3)
     suppress(session, ("another", "s0", "UNSUBSCRIBED", "2026-01-01T00:00:00Z"), ("another", "s1", "BOUNCED_SOFT", "2026-01-01T00:00:00Z", True))
     claimed = [id for id, _ in claim_all(session)]
