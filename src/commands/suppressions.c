@@ -20,15 +20,15 @@
 /* ---- list, export ---- */
 
 static const struct report_column list_columns[] = {
-    {"org_id", REPORT_TEXT},     {"person", REPORT_TEXT},     {"class", REPORT_TEXT},
-    {"since", REPORT_TEXT},      {"suppressed", REPORT_TEXT}, {"made_by", REPORT_TEXT},
-    {"message_id", REPORT_TEXT}, {"removed_at", REPORT_TEXT}, {"removed_by", REPORT_TEXT},
+    {"org_id", REPORT_TEXT},         {"person", REPORT_TEXT},     {"class", REPORT_TEXT},
+    {"since", REPORT_TEXT},          {"suppressed", REPORT_TEXT}, {"made_by", REPORT_TEXT},
+    {"message_id", REPORT_TEXT},     {"removed_at", REPORT_TEXT}, {"removed_by", REPORT_TEXT},
     {"removed_because", REPORT_TEXT}};
 /* The titles that an import takes. An erased person has the key alone. */
 static const struct report_column titles[] = {
-    {"org_id", REPORT_TEXT},       {"person", REPORT_TEXT},      {"key", REPORT_TEXT},
-    {"class", REPORT_TEXT},        {"since", REPORT_TEXT},       {"soft_count", REPORT_NUMBER},
-    {"soft_within", REPORT_TEXT},  {"message_id", REPORT_TEXT},  {"made_by", REPORT_TEXT}};
+    {"org_id", REPORT_TEXT},      {"person", REPORT_TEXT},     {"key", REPORT_TEXT},
+    {"class", REPORT_TEXT},       {"since", REPORT_TEXT},      {"soft_count", REPORT_NUMBER},
+    {"soft_within", REPORT_TEXT}, {"message_id", REPORT_TEXT}, {"made_by", REPORT_TEXT}};
 #define TITLES RCPT_COUNT_OF(titles)
 
 /* An export has all rows that are not removed, whatever their number. */
@@ -106,8 +106,8 @@ static bool read_titles(struct import *import)
 /* An empty field is a missing one. --class and --org stand for missing ones. */
 static bool write_line(struct import *import, struct rcpt_json *json)
 {
-    const char *values[TITLES] = {[0] = command_option(import->call, "org"),
-                                  [3] = command_option(import->call, "class")};
+    const char *values[TITLES] = {
+        [0] = command_option(import->call, "org"), [3] = command_option(import->call, "class")};
     if (import->csv.count != import->column_count)
         return refuse(import, "has not as many fields as the line of titles", "");
     for (size_t index = 0; index < import->csv.count; index++) {
@@ -181,8 +181,8 @@ static int import_file(const struct command_call *call, const char *path)
         fprintf(stderr, "receiptd: %.300s: cannot be read: %s\n", path, strerror(errno));
     else if (command_open(&import->context, call, false, &exit_code)) {
         csv_init(&import->csv, in);
-        exit_code = run_import(import) ? command_printed(EX_OK)
-                                       : command_fail(&import->context.error);
+        exit_code =
+            run_import(import) ? command_printed(EX_OK) : command_fail(&import->context.error);
         command_close(&import->context);
     }
     if (in != NULL && in != stdin)

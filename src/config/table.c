@@ -644,8 +644,7 @@ static const struct rcpt_config_section sections[] = {
     {"actions", "How actions of `pipelines` are carried out. docs/actions.md.", ROWS(actions)},
     {"stream", "Every transition of a message, as a record in Kafka. docs/stream.md.",
      ROWS(stream)},
-    {"suppression", "Persons who are to get nothing more. docs/suppression.md.",
-     ROWS(suppression)},
+    {"suppression", "Persons who are to get nothing more. docs/suppression.md.", ROWS(suppression)},
     {"ladder",
      "The tree of statuses. A ladder in the file replaces the whole default one. A reload takes "
      "additions after `receiptd migrate`, and refuses other changes.",

@@ -64,7 +64,7 @@ TESTS = {
     "sql/retire": "retire retire_faults sql_retention sql_parts",
     "sql/serve": "serve serve_names",
     "sql/tables": "rights roles generate_sql sql_apply sql_funnel sql_positions commands",
-    "sql/tables/suppression": "suppression sql_suppression rights",
+    "sql/tables/persons": "suppression sql_suppression rights",
     "sql/views/suppression": "suppression sql_suppression rights",
     "sql/views": "sql_funnel sql_groups rights serve",
     "src/actions": "actions sql_actions",

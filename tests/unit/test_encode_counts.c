@@ -241,9 +241,8 @@ static void suppressions_get_their_parameters(void **state)
         add_row(rules, &rows[index]);
     rcpt_rules_finish(rules);
     assert_true(rcpt_encode_suppressions(encoder, rules));
-    assert_parameters(
-        encoder, "lane/suppression",
-        "{m,n}{O,}{ann,bob}{UNSUBSCRIBED,BOUNCED_SOFT}{@30,@20}{0,3}{1000,1000}");
+    assert_parameters(encoder, "lane/suppression",
+                      "{m,n}{O,}{ann,bob}{UNSUBSCRIBED,BOUNCED_SOFT}{@30,@20}{0,3}{1000,1000}");
     rcpt_rules_free(rules);
     rcpt_pg_encoder_free(encoder);
     rules_fixture_free(fixture);

@@ -278,7 +278,10 @@ static void say_suppressions(struct line *line, const struct rcpt_rules *rules)
 #define PERSONS                                                                                    \
     {                                                                                              \
         .person = "who", .suppressing_count = 4, .soft_count = 3, .suppressing = {                 \
-            {9001, false}, {9002, false}, {650, false}, {430, true}                                \
+            {9001, false},                                                                         \
+            {9002, false},                                                                         \
+            {650, false},                                                                          \
+            {430, true}                                                                            \
         }                                                                                          \
     }
 
@@ -287,8 +290,12 @@ static void a_transition_suppresses_its_person(void **state)
     static const struct rules_case cases[] = {
         /* A status, a flag, a flag beside a status, and a soft one; the earliest receipt counts. */
         {.settings = PERSONS,
-         .receipts = {{"m", 650, .minute = 4}, {"n", 9002, .minute = 9}, {"n", 9002, .minute = 7},
-                      {"o", 600, 1, .minute = 3}, {"p", 430, .minute = 2}, {"q", 700}},
+         .receipts = {{"m", 650, .minute = 4},
+                      {"n", 9002, .minute = 9},
+                      {"n", 9002, .minute = 7},
+                      {"o", 600, 1, .minute = 3},
+                      {"p", 430, .minute = 2},
+                      {"q", 700}},
          .rows = {{"a", 0, 300, 650, .org = "o", .columns = {"ann"}},
                   {"a", 1, 300, 600, .gained = 2, .org = "o", .columns = {"bob"}},
                   {"a", 2, 300, 600, .gained = 1, .columns = {"cid"}},

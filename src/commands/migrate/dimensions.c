@@ -1,6 +1,6 @@
-/* migrate, dimensions (counters.by), groups (counters.groups), suppression and ranges: our own inbox
- * gets the columns by which messages are counted or found, and the platform's role the right to write them.
- * A mapped inbox has them already. Called by plan.c and roles.c. */
+/* migrate, dimensions (counters.by), groups (counters.groups), suppression and ranges: our own
+ * inbox gets the columns by which messages are counted or found, and the platform's role the right
+ * to write them. A mapped inbox has them already. Called by plan.c and roles.c. */
 #include <string.h>
 
 #include "migrate.h"

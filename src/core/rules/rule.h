@@ -83,8 +83,7 @@ struct rcpt_rule {
 
 extern const struct rcpt_rule rcpt_rule_dedup, rcpt_rule_dimensions, rcpt_rule_folds,
     rcpt_rule_funnel, rcpt_rule_gateways, rcpt_rule_groups, rcpt_rule_reasons, rcpt_rule_series,
-    rcpt_rule_stream, rcpt_rule_times, rcpt_rule_links, rcpt_rule_costs,
-    rcpt_rule_suppression;
+    rcpt_rule_stream, rcpt_rule_times, rcpt_rule_links, rcpt_rule_costs, rcpt_rule_suppression;
 
 /* ---- rule.c ---- */
 

@@ -13,9 +13,9 @@
 
 /* Results do not depend on this order. */
 static const struct rcpt_rule *const all[] = {
-    &rcpt_rule_funnel,  &rcpt_rule_series,   &rcpt_rule_dimensions, &rcpt_rule_dedup,
-    &rcpt_rule_reasons, &rcpt_rule_gateways, &rcpt_rule_times,      &rcpt_rule_groups,
-    &rcpt_rule_folds,   &rcpt_rule_stream,   &rcpt_rule_links,      &rcpt_rule_costs,
+    &rcpt_rule_funnel,      &rcpt_rule_series,   &rcpt_rule_dimensions, &rcpt_rule_dedup,
+    &rcpt_rule_reasons,     &rcpt_rule_gateways, &rcpt_rule_times,      &rcpt_rule_groups,
+    &rcpt_rule_folds,       &rcpt_rule_stream,   &rcpt_rule_links,      &rcpt_rule_costs,
     &rcpt_rule_suppression,
 };
 #define RULES RCPT_COUNT_OF(all)

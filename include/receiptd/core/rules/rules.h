@@ -18,7 +18,7 @@
 #define RCPT_RULES_DIMENSIONS     3u
 #define RCPT_RULES_GROUPS         2u
 #define RCPT_RULES_STREAM_COLUMNS 16u
-#define RCPT_RULES_SUPPRESSING     64u
+#define RCPT_RULES_SUPPRESSING    64u
 
 /* Kinds of cells; the order is that of results. BY: of the first dimension, GROUP … of groups. */
 enum rcpt_count_of {
@@ -122,10 +122,10 @@ struct rcpt_rules_change {
 /* A person whom a transition suppresses (suppression). */
 struct rcpt_rules_suppression {
     struct rcpt_text id, org, person;
-    const char *class;       /* name of the status or flag */
+    const char *class; /* name of the status or flag */
     int64_t at_us, within_ms;
-    uint32_t message;        /* of the batch */
-    int16_t soft_count;      /* 0: it suppresses alone */
+    uint32_t message;   /* of the batch */
+    int16_t soft_count; /* 0: it suppresses alone */
 };
 
 struct rcpt_rules;
