@@ -24,7 +24,10 @@ BEGIN
                (s.if_codes = '{}' OR
                 (SELECT bool_and(action_reached(m.path, m.flags, w)) FROM unnest(s.if_codes) w))
                AND (s.unless_codes = '{}' OR
-                    NOT (SELECT bool_or(action_reached(m.path, m.flags, w)) FROM unnest(s.unless_codes) w)) AS holds,
+                    NOT (SELECT bool_or(CASE WHEN w <> 10000 THEN action_reached(m.path, m.flags, w)
+                                             ELSE (SELECT is_suppressed(r.org_id, r.subject)
+                                                   FROM run r WHERE r.id = a.run_id) END)
+                         FROM unnest(s.unless_codes) w)) AS holds,
                action_reached(m.path, m.flags, s.awaits) AS reached,
                m.found IS NULL AND a.message_id IS NOT NULL
                    AND ((SELECT r.had_row FROM run r WHERE r.id = a.run_id) OR message_is_retired(a.message_id)) AS gone

@@ -71,6 +71,10 @@ BEGIN
     DELETE FROM message_alias a USING unnest(accounts, gateway_ids) AS w (account, id)
     WHERE a.channel_account = w.account AND a.gateway_id = w.id;
     GET DIAGNOSTICS aliases = ROW_COUNT;
+    -- The key of a suppressed person stays, with class and time, so that the person stays suppressed.
+    UPDATE suppression s SET person = NULL, message_id = NULL
+    WHERE s.key IN (SELECT p.key FROM suppression p WHERE p.person = customer
+                    UNION SELECT p.key FROM suppression p WHERE p.message_id = ANY (ids));
     runs := erase_runs(ids, customer, customer_column);
     folds := erase_folds(array_remove(ids || gateway_ids || customer, NULL));
 END

@@ -1,15 +1,16 @@
--- Columns of an existing table by which messages cannot be counted (counters.by, counters.groups). One row for each
--- problem, as inbox_problems has them. Parameters: $1 text its schema, $2 text its name, $3 text[] columns. The text
--- of a value must not depend on a session's settings: the trigger and the lanes each make it.
+-- Columns of an existing table by which messages cannot be counted (counters.by, counters.groups), or persons not be
+-- suppressed (suppression.subject). One row for each problem, as inbox_problems has them. Parameters: $1 text its
+-- schema, $2 text its name, $3 text[] columns. The text of a value must not depend on a session's settings: the trigger
+-- and the lanes each make it.
 SELECT CASE WHEN a.attnum IS NULL
             THEN format('inbox table %s has no column %I, by which messages are counted', t.name, d.name)
             ELSE format('column %I of inbox table %s, by which messages are counted, is of type %s: its text may '
                         'depend on settings, or on functions of another role',
                         d.name, t.name, format_type(a.atttypid, NULL)) END AS problem,
        CASE WHEN a.attnum IS NULL
-            THEN 'let inbox.columns name another column, or take it out of counters.by or counters.groups'
+            THEN 'let inbox.columns name another column, or take it out of counters.by, counters.groups, suppression'
             ELSE format('keep it beside a column of text that a trigger fills, and let inbox.columns name that (%I), '
-                        'or take it out of counters.by or counters.groups',
+                        'or take it out of counters.by, counters.groups, suppression',
                         left(d.name, 58) || '_text') END AS advice,
        -- A generated column cannot do it: the text of such a type is not immutable.
        CASE WHEN a.attnum IS NOT NULL

@@ -16,5 +16,8 @@ GRANT INSERT (:platform_columns) ON message_inbox TO :"platform_role";
 GRANT EXECUTE ON FUNCTION lane_of TO :"platform_role";
 -- Its senders claim a subject of a push.
 GRANT EXECUTE ON FUNCTION claim_push TO :"platform_role";
+-- They pass over suppressed persons.
+GRANT EXECUTE ON FUNCTION is_suppressed, suppression_key TO :"platform_role";
+GRANT SELECT ON suppression_state TO :"platform_role";
 -- The ids that gateways gave to messages.
 GRANT SELECT, INSERT, UPDATE, DELETE ON message_alias TO :"platform_role";

@@ -38,6 +38,10 @@ GRANT EXECUTE ON FUNCTION
     actions_release_held, actions_settle_awaits, actions_split, actions_take, actions_tidy, actions_topic,
     actions_unsubscribed, pipelines_store, push_deal, push_decide, push_figures, push_place, pushes_start, pushes_step
     TO :"receiptd_role";
+-- Suppressed persons are added and looked up.
+GRANT EXECUTE ON FUNCTION
+    is_suppressed, suppression_key, suppressions_import
+    TO :"receiptd_role";
 -- Readers of topics move their positions.
 GRANT EXECUTE ON FUNCTION
     topic_fence
@@ -103,3 +107,5 @@ GRANT INSERT, UPDATE, DELETE ON action, action_instance, action_lane, action_ove
     TO :"receiptd_role";
 -- A pipeline starts once for each message.
 GRANT INSERT, DELETE ON run_begun TO :"receiptd_role";
+-- Batches suppress persons; `receiptd suppressions` adds and removes. Nothing deletes one.
+GRANT INSERT, UPDATE (removed_at, removed_by, removed_because) ON suppression TO :"receiptd_role";

@@ -26,7 +26,7 @@ CREATE TABLE pipeline_step (
     target text COLLATE "C", -- endpoint, topic or push
     key_field text COLLATE "C", -- of the record that is produced
     if_codes smallint[] NOT NULL, -- all of them, and
-    unless_codes smallint[] NOT NULL, -- none of these: else the step is passed over
+    unless_codes smallint[] NOT NULL, -- none of these (10000: suppressed): else the step is passed over
     awaits smallint,
     within_ms bigint NOT NULL,
     next_step integer NOT NULL, next_delay_ms bigint NOT NULL,

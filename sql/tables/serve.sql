@@ -5,7 +5,7 @@
 CREATE TABLE serve_token (
     name text COLLATE "C" PRIMARY KEY,
     hash bytea NOT NULL UNIQUE,
-    scopes text[] NOT NULL CHECK (scopes <@ '{read,support,operate}' AND scopes <> '{}'),
+    scopes text[] NOT NULL CHECK (scopes <@ '{read,support,operate,suppressions}' AND scopes <> '{}'),
     org_id text COLLATE "C", -- NULL: all organisations
     created_at timestamptz NOT NULL DEFAULT now(),
     created_by text NOT NULL DEFAULT session_user,

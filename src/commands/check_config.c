@@ -94,6 +94,30 @@ static void note_once(const struct rcpt_node *pipeline, const struct rcpt_node *
     fputc('\n', stderr);
 }
 
+static bool asks_for_suppressed(const struct rcpt_node *pipeline)
+{
+    for (const struct rcpt_node *step = rcpt_node_get(pipeline, "steps")->first; step != NULL;
+         step = step->next)
+        for (const struct rcpt_node *code = rcpt_node_get(step, "unless")->first; code != NULL;
+             code = code->next)
+            if (strtol(code->text.at, NULL, 10) == PIPELINES_SUPPRESSED)
+                return true;
+    return false;
+}
+
+/* The look-up goes by the run's organisation and subject. */
+static void note_suppressed(const struct rcpt_node *pipeline, const char *person)
+{
+    struct rcpt_text name = rcpt_node_text_of(pipeline, "name");
+    if (asks_for_suppressed(pipeline) &&
+        (!rcpt_text_is(rcpt_node_text_of(pipeline, "subject"), person) ||
+         !rcpt_text_is(rcpt_node_text_of(pipeline, "org"), "org_id")))
+        fprintf(stderr,
+                "note: pipelines.%.*s: suppressed looks for its org and subject, which are not "
+                "org_id and %s (suppression.subject): it may find nobody\n",
+                (int)name.size, name.at, person);
+}
+
 /* The note is needed because once_per reads as if two pipelines together reached each subject once.
  */
 static void note_pipelines(const struct rcpt_config *config)
@@ -107,8 +131,11 @@ static void note_pipelines(const struct rcpt_config *config)
         rcpt_document_parse(rcpt_text_of(config->compiled->definitions), &arena, &reason);
     RCPT_ASSERT(root != NULL && root->type == RCPT_NODE_ARRAY);
     for (const struct rcpt_node *pipeline = root->first; pipeline != NULL;
-         pipeline = pipeline->next)
+         pipeline = pipeline->next) {
         note_once(pipeline, root->first, config->actions.once_retention_ms == 0);
+        if (config->suppression.subject != NULL)
+            note_suppressed(pipeline, config->suppression.subject);
+    }
     rcpt_arena_fini(&arena);
 }
 

@@ -71,7 +71,7 @@ static const struct command commands[] = {
                "(docs/serve.md).",
         .options = {{"name", "NAME", "whose token it is"},
                     {"scope", "SCOPES",
-                     "read, support, operate, separated by commas (default: read)"},
+                     "read, support, operate, suppressions, separated by commas (default: read)"},
                     {"org", "ORG", "the token sees this organisation only"},
                     {"expires", "TIME", "how long it lasts: a number and d, h or m"},
                     OWNER_OPTION,
@@ -367,6 +367,29 @@ static const struct command commands[] = {
         .options = {{"by", "WHO", "decide: who decides (default: the role of the session)"},
                     FORMAT_OPTION},
         .run = command_push,
+    },
+    {
+        .name = "suppressions",
+        .argument = "[VERB [FILE|ORG PERSON]]",
+        .choices = "list export import add remove",
+        .more = 2,
+        .summary = "list, export, import, add or remove persons who are to get nothing more",
+        .doc = "list               who is suppressed, why, and what was removed\n"
+               "export             what is not removed, as CSV\n"
+               "import FILE        add the persons of a CSV file (- reads the standard input);\n"
+               "                   the first line names the columns: org_id, person, class,\n"
+               "                   since, and those of an export\n"
+               "add ORG PERSON     with --class and --by\n"
+               "remove ORG PERSON  with --reason and --by; the history stays\n"
+               "Exit code 1 if nothing was added or removed, 65 if a line cannot be read.",
+        .options = {{"org", "ORG", "only of this organisation; for import: where none is named"},
+                    {"person", "ID", "list and export: only this person"},
+                    {"class", "CLASS", "import and add: why, such as MANUAL; where none is named"},
+                    {"by", "WHO", "who imports, adds or removes"},
+                    {"reason", "TEXT", "why the person is removed"},
+                    {"limit", "N", "list at most N (default: 100)"},
+                    FORMAT_OPTION},
+        .run = command_suppressions,
     },
     {
         /* The command asks Kafka and PostgreSQL itself, since the daemon may have stopped. */

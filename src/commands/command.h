@@ -133,6 +133,7 @@ int command_generate(const struct command_call *call);
 int command_folds(const struct command_call *call);
 int command_fold_plan(const struct command_call *call);
 int command_stream(const struct command_call *call);
+int command_suppressions(const struct command_call *call);
 int command_version(const struct command_call *call);
 
 #endif

@@ -170,7 +170,7 @@ static bool scopes_of(const char *text, char array[64])
     for (; *text != '\0'; text += strcspn(text, ",") + (text[strcspn(text, ",")] == ',')) {
         struct rcpt_text word = {text, strcspn(text, ",")};
         if ((!rcpt_text_is(word, "read") && !rcpt_text_is(word, "support") &&
-             !rcpt_text_is(word, "operate")) ||
+             !rcpt_text_is(word, "operate") && !rcpt_text_is(word, "suppressions")) ||
             used + word.size + 3 > 64)
             return false;
         used += (size_t)snprintf(array + used, 64 - used, "%s%.*s", used > 1 ? "," : "",
@@ -224,7 +224,7 @@ static int add_token(const struct command_call *call)
     if (name == NULL || name[0] == '\0')
         return command_usage(call, "serve token add: --name NAME says whose token it is");
     if (!scopes_of(scope != NULL ? scope : "read", scopes))
-        return command_usage(call, "--scope %s: read, support and operate, separated by commas",
+        return command_usage(call, "--scope %s: read, support, operate, suppressions, by commas",
                              scope);
     if (expires != NULL && lasts_s == 0)
         return command_usage(call, "--expires %s: a number and d, h or m, such as 30d", expires);

@@ -159,6 +159,18 @@ static bool check_map(struct checker *checker, const struct value *value)
 
 /* ---- rows ---- */
 
+/* [A,B]: names alone. */
+static void write_default_texts(struct checker *checker, const char *initial)
+{
+    char name[64];
+    for (size_t size; *initial != '\0'; initial += size + 1) {
+        size = strcspn(initial, "[],{}");
+        snprintf(name, sizeof(name), "%.*s", (int)size, initial);
+        if (size > 0)
+            rcpt_config_write_text(&checker->writer, name);
+    }
+}
+
 /* Defaults stand in the table as one would write them, and go through the same parser. */
 static void write_default(struct checker *checker, const struct rcpt_config_row *row)
 {
@@ -166,6 +178,7 @@ static void write_default(struct checker *checker, const struct rcpt_config_row 
     if (row->type == RCPT_CONFIG_MAP || row->type == RCPT_CONFIG_LIST ||
         row->type == RCPT_CONFIG_RECORDS) {
         rcpt_config_write_list(&checker->writer, RCPT_CONFIG_BLOCK);
+        write_default_texts(checker, row->initial);
         rcpt_config_write_list_end(&checker->writer);
     } else if (row->type == RCPT_CONFIG_CHOICE || row->type <= RCPT_CONFIG_TABLE) {
         rcpt_config_write_text(&checker->writer, row->initial);

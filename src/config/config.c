@@ -311,7 +311,8 @@ static bool check_stream(struct loading *loading)
     const char *key;
     struct rcpt_error error;
     rcpt_error_clear(&error);
-    if (rcpt_config_check_stream(loading->config, &key, &error))
+    if (rcpt_config_check_stream(loading->config, &key, &error) &&
+        rcpt_config_check_suppression(loading->config, &key, &error))
         return true;
     rcpt_config_error(loading->file.error, loading->file.name, place_of(loading, key, key), "%s",
                       error.text);

@@ -1,4 +1,5 @@
-/* Checks of fold rules and of the status stream over several fields. Private to this folder. */
+/* Checks of fold rules, of the status stream and of suppression over several fields. Private to
+ * this folder. */
 #ifndef RECEIPTD_CONFIG_FOLDS_H
 #define RECEIPTD_CONFIG_FOLDS_H
 
@@ -11,5 +12,8 @@ RCPT_MUST_CHECK bool rcpt_config_check_fold(const struct rcpt_fold_config *folds
 /* The stream: `key` says whose value is at fault. */
 RCPT_MUST_CHECK bool rcpt_config_check_stream(const struct rcpt_config *config, const char **key,
                                               struct rcpt_error *error);
+/* Suppression, likewise. */
+RCPT_MUST_CHECK bool rcpt_config_check_suppression(const struct rcpt_config *config,
+                                                   const char **key, struct rcpt_error *error);
 
 #endif

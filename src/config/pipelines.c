@@ -147,8 +147,10 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     if (found == NULL)
         return pipelines_fail(compiler, node,
                               "an action is one of wait, await, webhook, produce, move, split");
-    if (!pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) ||
-        !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), &step->unless))
+    if (!pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), false,
+                              &step->when) ||
+        !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), true,
+                              &step->unless))
         return false;
     switch (step->op) {
     case OP_WEBHOOK:
@@ -360,8 +362,9 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
         *step = (struct step){.stage = "", .awaits = NO_CODE};
     }
     step->next = RUN_ENDS;
-    return pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) &&
-           pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"),
+    return pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), false,
+                                &step->when) &&
+           pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), true,
                                 &step->unless) &&
            (webhook != NULL ? read_webhook(compiler, webhook, step)
                             : read_produce(compiler, produce, step));

@@ -41,8 +41,17 @@ struct walk {
 
 /* ---- assumptions ---- */
 
+/* Whether the person is suppressed is one more flag, of no message. */
 static const struct rcpt_ladder_entry *entry_of(const struct walk *walk, int code)
 {
+    static const struct rcpt_ladder_entry suppressed = {.name = "suppressed",
+                                                        .code = PIPELINES_SUPPRESSED,
+                                                        .top = RCPT_LADDER_NO_STATUS,
+                                                        .mask = UINT32_C(1)
+                                                                << RCPT_LADDER_MAX_FLAGS,
+                                                        .is_flag = true};
+    if (code == PIPELINES_SUPPRESSED)
+        return &suppressed;
     const struct rcpt_ladder *ladder = walk->compiler->config->ladder;
     int index = rcpt_ladder_find_code(ladder, code, NULL, 0);
     RCPT_ASSERT(index >= 0);
@@ -210,7 +219,7 @@ static void append(char *text, size_t size, const char *format, ...)
 /* Only the guesses inside the cycle matter to the reader, each once. */
 static void say_codes(const struct walk *walk, bool reached, char *text, size_t size)
 {
-    int16_t codes[RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS];
+    int16_t codes[RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS + 1];
     size_t count = 0;
     for (size_t index = walk->come_with[walk->first] - 1; index < walk->count; index++) {
         const struct assumption *each = &walk->assumptions[index];

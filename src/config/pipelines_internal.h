@@ -111,8 +111,9 @@ bool pipelines_read_code(struct compiler *compiler, const yaml_node_t *node, int
 /* {status: S} or {flag: F}, of which exactly one. */
 bool pipelines_read_status_or_flag(struct compiler *compiler, const yaml_node_t *mapping,
                                    const char *what, int16_t *code);
-/* One name or a list of them; NULL: none. */
-bool pipelines_read_codes(struct compiler *compiler, yaml_node_t *node, struct codes *codes);
+/* One name or a list of them; NULL: none. `unless`: the word `suppressed` may be among them. */
+bool pipelines_read_codes(struct compiler *compiler, yaml_node_t *node, bool unless,
+                          struct codes *codes);
 /* A text or a list of texts, which are kept as nodes. `fields`: they are names of fields. */
 bool pipelines_check_texts(struct compiler *compiler, yaml_node_t *node, const char *what,
                            bool fields);

@@ -148,13 +148,29 @@ bool pipelines_read_status_or_flag(struct compiler *compiler, const yaml_node_t 
     return true;
 }
 
+/* The ladder's names are capitals, so the word is none of them. */
+static bool read_condition(struct compiler *compiler, const yaml_node_t *node, bool unless,
+                           int16_t *code)
+{
+    if (strcmp(rcpt_config_scalar(node), "suppressed") != 0)
+        return pipelines_read_code(compiler, node, code);
+    *code = PIPELINES_SUPPRESSED;
+    if (!unless)
+        return pipelines_fail(compiler, node, "suppressed stands in unless alone, not in if");
+    return compiler->config->suppression.subject != NULL ||
+           pipelines_fail(compiler, node,
+                          "suppressed needs the section suppression: set suppression.subject to "
+                          "the column that says the person");
+}
+
 /* One name or a list of them. */
-bool pipelines_read_codes(struct compiler *compiler, yaml_node_t *node, struct codes *codes)
+bool pipelines_read_codes(struct compiler *compiler, yaml_node_t *node, bool unless,
+                          struct codes *codes)
 {
     if (node == NULL)
         return true;
     if (node->type == YAML_SCALAR_NODE)
-        return pipelines_read_code(compiler, node, &codes->codes[codes->count++]);
+        return read_condition(compiler, node, unless, &codes->codes[codes->count++]);
     if (node->type != YAML_SEQUENCE_NODE)
         return pipelines_fail(compiler, node,
                               "expected the name of a status or flag, or a list of names");
@@ -162,8 +178,8 @@ bool pipelines_read_codes(struct compiler *compiler, yaml_node_t *node, struct c
          item < node->data.sequence.items.top; item++) {
         if (codes->count == MAX_CODES)
             return pipelines_fail(compiler, node, "more than %u names", MAX_CODES);
-        if (!pipelines_read_code(compiler, pipelines_node(compiler, *item),
-                                 &codes->codes[codes->count++]))
+        if (!read_condition(compiler, pipelines_node(compiler, *item), unless,
+                            &codes->codes[codes->count++]))
             return false;
     }
     return true;

@@ -573,6 +573,21 @@ static const struct rcpt_config_row stream_rows[] = {
          "columns of the inbox that each record carries, as texts of up to 1000 characters"),
 };
 
+static const struct rcpt_config_row suppression_rows[] = {
+    IDENTIFIER("suppression.subject", suppression.subject, NULLABLE, "customer_id", 1, 63,
+               "column of the inbox that says the person; not set: nobody is suppressed"),
+    KEY(LIST, "suppression.on", LIST_AT(suppression.on, suppression.on_size), 0,
+        "[UNSUBSCRIBED,COMPLAINED,BOUNCED_HARD,BOUNCED_HARD_EMAIL]", 0, RCPT_CONFIG_SUPPRESSING,
+        "statuses and flags that suppress the person of their message"),
+    KEY(LIST, "suppression.soft", LIST_AT(suppression.soft, suppression.soft_size), 0,
+        "[BOUNCED_SOFT]", 0, RCPT_CONFIG_SUPPRESSING,
+        "statuses and flags that suppress where `soft_count` of them come within `soft_within`"),
+    INTEGER("suppression.soft_count", suppression.soft_count, 0, "3", 1, 1000,
+            "how many of `soft` suppress together"),
+    DURATION("suppression.soft_within", suppression.soft_within_ms, 0, "30d", 0, 3650 * DAY,
+             "the time from the first of them to the last"),
+};
+
 static const struct rcpt_config_row ladder_rows[] = {
     RECORDS("ladder.statuses", ladder_definition.statuses, ladder_definition.status_count,
             RELOADABLE, NULL, 1, RCPT_LADDER_MAX_STATUSES, rcpt_config_status_record,
@@ -629,6 +644,7 @@ static const struct rcpt_config_section sections[] = {
     {"actions", "How actions of `pipelines` are carried out. docs/actions.md.", ROWS(actions)},
     {"stream", "Every transition of a message, as a record in Kafka. docs/stream.md.",
      ROWS(stream)},
+    {"suppression", "Persons who are to get nothing more. docs/suppression.md.", ROWS(suppression)},
     {"ladder",
      "The tree of statuses. A ladder in the file replaces the whole default one. A reload takes "
      "additions after `receiptd migrate`, and refuses other changes.",

@@ -312,6 +312,14 @@ static void add_handled(struct measure_receipts *measured, enum rcpt_batch_kind 
                                         : RCPT_REJECT_RETIRED_MESSAGE);
 }
 
+static void add_suppressions(struct measure_receipts *measured,
+                             const struct rcpt_lane_effects *effects)
+{
+    for (uint32_t index = 0; index < effects->suppression_count; index++)
+        rcpt_metrics_add(measured->context->metrics, RCPT_METRIC_SUPPRESSIONS,
+                         RCPT_LABELS(effects->suppressions[index].class), 1);
+}
+
 /* A diverse batch has more groups than its answer holds: the rest counts as unclassified. */
 void measure_effects(void *context, const struct rcpt_batch *batch,
                      const struct rcpt_lane_effects *effects)
@@ -319,6 +327,7 @@ void measure_effects(void *context, const struct rcpt_batch *batch,
     struct measure_receipts *measured = context;
     struct outcome_sums sums = {0};
     add_transitions(measured, effects);
+    add_suppressions(measured, effects);
     if (batch->kind != RCPT_BATCH_APPLY) {
         add_handled(measured, batch->kind, effects);
         return;

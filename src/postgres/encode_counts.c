@@ -264,3 +264,22 @@ bool rcpt_encode_undone_keys(struct rcpt_pg_encoder *encoder, struct rcpt_keys *
     add_keys(encoder, undone, count);
     return true;
 }
+
+/* ---- suppression ---- */
+
+bool rcpt_encode_suppressions(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules)
+{
+    uint32_t count;
+    const struct rcpt_rules_suppression *list = rcpt_rules_suppressions(rules, &count);
+    rcpt_pg_encoder_reset(encoder);
+    if (count == 0)
+        return false;
+    ARRAY(rcpt_pg_begin_text_array, count, list, put_text(encoder, item->id));
+    ARRAY(rcpt_pg_begin_text_array, count, list, put_text(encoder, item->org));
+    ARRAY(rcpt_pg_begin_text_array, count, list, put_text(encoder, item->person));
+    ARRAY(rcpt_pg_begin_text_array, count, list, put_text(encoder, rcpt_text_of(item->class)));
+    ARRAY(rcpt_pg_begin_timestamp_array, count, list, rcpt_pg_put_timestamp(encoder, item->at_us));
+    ARRAY(rcpt_pg_begin_int2_array, count, list, rcpt_pg_put_int2(encoder, item->soft_count));
+    ARRAY(rcpt_pg_begin_int8_array, count, list, rcpt_pg_put_int8(encoder, item->within_ms));
+    return true;
+}

@@ -16,6 +16,7 @@ bool rcpt_encode_members(struct rcpt_pg_encoder *encoder,
                          const struct rcpt_rules *rules); /* groups */
 bool rcpt_encode_folds(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules);
 bool rcpt_encode_stream(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules);
+bool rcpt_encode_suppressions(struct rcpt_pg_encoder *encoder, const struct rcpt_rules *rules);
 /* window: an interval of whole days, as PostgreSQL reads it. */
 bool rcpt_encode_new_keys(struct rcpt_pg_encoder *encoder, const struct rcpt_keys *keys,
                           const char *window); /* keys */

@@ -72,15 +72,17 @@ static void report_wake(const struct flights *flights)
     const struct rcpt_lane_sender *sender = flights->sender;
     const struct rcpt_woken_batch *woken = flights->woken;
     struct rcpt_lane_effect effects[RCPT_LANE_MOST_EFFECTS];
-    const struct rcpt_lane_effects report = {
-        .rows = effects,
-        .count = woken->batch.message_count > 0 ? list_effects(flights, effects) : 0,
-        .events_handled = woken->applied.events,
-        .gateways = woken->applied.all,
-        .gateway_count = woken->applied.count,
-        .events_refused = woken->refused.events,
-        .refused_gateways = woken->refused.all,
-        .refused_gateway_count = woken->refused.count};
+    struct rcpt_lane_effects report = {.rows = effects,
+                                       .events_handled = woken->applied.events,
+                                       .gateways = woken->applied.all,
+                                       .gateway_count = woken->applied.count,
+                                       .events_refused = woken->refused.events,
+                                       .refused_gateways = woken->refused.all,
+                                       .refused_gateway_count = woken->refused.count};
+    if (woken->batch.message_count > 0) {
+        report.count = list_effects(flights, effects);
+        report.suppressions = rcpt_rules_suppressions(sender->rules, &report.suppression_count);
+    }
     sender->on_effects(sender->effects_context, flights->lane, &report);
 }
 
@@ -91,19 +93,20 @@ static void report_batch(const struct flights *flights)
     struct rcpt_lane_effect effects[RCPT_LANE_MOST_EFFECTS];
     struct sums unknown, refused, retired;
     sum_uncounted(flights, &unknown, &refused, &retired);
-    const struct rcpt_lane_effects report = {.rows = effects,
-                                             .count = list_effects(flights, effects),
-                                             .events_counted = rcpt_count_events(sender->count),
-                                             .events_parked = uncounted->parked_count,
-                                             .events_dead = uncounted->dead,
-                                             .unknown = unknown.of,
-                                             .unknown_count = unknown.count,
-                                             .refused = refused.of,
-                                             .refused_count = refused.count,
-                                             .events_refused = uncounted->refused,
-                                             .retired = retired.of,
-                                             .retired_count = retired.count,
-                                             .events_retired = uncounted->retired};
+    struct rcpt_lane_effects report = {.rows = effects,
+                                       .count = list_effects(flights, effects),
+                                       .events_counted = rcpt_count_events(sender->count),
+                                       .events_parked = uncounted->parked_count,
+                                       .events_dead = uncounted->dead,
+                                       .unknown = unknown.of,
+                                       .unknown_count = unknown.count,
+                                       .refused = refused.of,
+                                       .refused_count = refused.count,
+                                       .events_refused = uncounted->refused,
+                                       .retired = retired.of,
+                                       .retired_count = retired.count,
+                                       .events_retired = uncounted->retired};
+    report.suppressions = rcpt_rules_suppressions(sender->rules, &report.suppression_count);
     sender->on_effects(sender->effects_context, flights->lane, &report);
 }
 

@@ -29,6 +29,8 @@ static void add_counters(struct rcpt_submission *submission, const struct rcpt_l
         add(submission, sender, "folds", RCPT_ENCODE_FOLDS);
     if (rcpt_encode_stream(encoders[RCPT_ENCODE_STREAM], rules))
         add(submission, sender, "stream", RCPT_ENCODE_STREAM);
+    if (rcpt_encode_suppressions(encoders[RCPT_ENCODE_SUPPRESSIONS], rules))
+        add(submission, sender, "suppression", RCPT_ENCODE_SUPPRESSIONS);
     if (sender->keys != NULL && rcpt_encode_undone_keys(encoders[RCPT_ENCODE_KEYS], sender->keys))
         add(submission, sender, "keys_undo", RCPT_ENCODE_KEYS);
 }

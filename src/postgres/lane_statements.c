@@ -37,6 +37,7 @@ static const struct source {
     {{.name = "groups"}, NULL, IN_BOTH},
     {{.name = "folds"}, NULL, IN_BOTH},
     {{.name = "stream"}, NULL, IN_BOTH},
+    {{.name = "suppression"}, NULL, IN_BOTH},
     {{.name = "intents"}, NULL, IN_BOTH},
     {{.name = "parked"}, NULL, IN_LANES},
     {{.name = "letters"}, NULL, IN_LANES},

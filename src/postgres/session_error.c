@@ -22,7 +22,7 @@ int rcpt_session_exit_code(const char *sqlstate)
         {"42703", EX_CONFIG},      {"42804", EX_CONFIG},   {"23502", EX_CONFIG},
         {"P0002", EX_NOINPUT},     {"53", EX_UNAVAILABLE}, {"57P", EX_UNAVAILABLE},
         {"25006", EX_UNAVAILABLE}, {"40001", EX_TEMPFAIL}, {"40P01", EX_TEMPFAIL},
-        {"55P03", EX_TEMPFAIL},    {"57014", EX_TEMPFAIL},
+        {"55P03", EX_TEMPFAIL},    {"57014", EX_TEMPFAIL}, {"22023", EX_DATAERR},
     };
     if (sqlstate[0] == '\0')
         return EX_UNAVAILABLE;

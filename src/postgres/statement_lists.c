@@ -149,23 +149,12 @@ const struct rcpt_pg_statement *rcpt_serve_statements(const struct rcpt_serve_co
                                                       size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
-        {.name = "funnel"},
-        {.name = "funnels"},
-        {.name = "message"},
-        {.name = "recipients"},
-        {.name = "pending"},
-        {.name = "token"},
-        {.name = "changes"},
-        {.name = "campaigns"},
-        {.name = "messages"},
-        {.name = "pipelines"},
-        {.name = "pipeline"},
-        {.name = "actions"},
-        {.name = "dead_letters"},
-        {.name = "status"},
-        {.name = "timeline"},
-        {.name = "gateways"},
-        {.name = "messages_of_customer"},
+        {.name = "funnel"},       {.name = "funnels"},      {.name = "message"},
+        {.name = "recipients"},   {.name = "pending"},      {.name = "token"},
+        {.name = "changes"},      {.name = "campaigns"},    {.name = "messages"},
+        {.name = "pipelines"},    {.name = "pipeline"},     {.name = "actions"},
+        {.name = "dead_letters"}, {.name = "status"},       {.name = "timeline"},
+        {.name = "gateways"},     {.name = "suppressions"}, {.name = "messages_of_customer"},
     };
     *count = RCPT_COUNT_OF(statements);
     if (statements[0].sql == NULL)

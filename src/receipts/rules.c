@@ -46,6 +46,31 @@ static void read_stream(const struct rcpt_config *config, const struct transitio
     }
 }
 
+/* A name is suppressing if the ladder has it, which the configuration has checked. */
+static void add_suppressing(const struct rcpt_config *config, char *const *names, size_t count,
+                            bool is_soft, struct rcpt_rules_settings *settings)
+{
+    for (size_t index = 0; index < count; index++) {
+        int entry =
+            rcpt_ladder_find_name(config->ladder, names[index], strlen(names[index]), NULL, 0);
+        settings->suppressing[settings->suppressing_count++] = (struct rcpt_rules_suppressing){
+            rcpt_ladder_entry(config->ladder, (size_t)entry)->code, is_soft};
+    }
+}
+
+static void read_suppression(const struct rcpt_config *config, struct rules *rules)
+{
+    struct rcpt_rules_settings *settings = &rules->settings;
+    settings->person = config->suppression.subject;
+    settings->soft_count = (int16_t)config->suppression.soft_count;
+    settings->soft_within_ms = config->suppression.soft_within_ms;
+    if (settings->person == NULL)
+        return;
+    add_suppressing(config, config->suppression.on, config->suppression.on_size, false, settings);
+    add_suppressing(config, config->suppression.soft, config->suppression.soft_size, true,
+                    settings);
+}
+
 /* The window is one of whole days, as the store of keys forgets. */
 void rules_read(const struct rcpt_config *config, const struct transition_wants *wants,
                 struct rules *rules)
@@ -65,6 +90,7 @@ void rules_read(const struct rcpt_config *config, const struct transition_wants 
     read_dimensions(config, rules);
     read_groups(config, rules);
     read_stream(config, wants, rules);
+    read_suppression(config, rules);
     rcpt_ranges_read(config, &rules->ranges);
 }
 
@@ -74,7 +100,7 @@ bool rules_read_receipts(const struct rules *rules)
 {
     const struct rcpt_rules_settings *settings = &rules->settings;
     return settings->dedup || settings->series || settings->reasons || settings->gateways ||
-           settings->times || settings->stream;
+           settings->times || settings->stream || settings->person != NULL;
 }
 
 /* The columns are those that the senders' rules will ask for, since both come from the same
@@ -85,7 +111,8 @@ static struct rcpt_lane_statements *make_statements(const struct rules *rules,
 {
     struct rcpt_rules *made = rcpt_rules_new(&rules->settings);
     variant.columns = rcpt_rules_columns(made, &variant.column_count);
-    variant.orgs = wants->folds || wants->actions || wants->stream;
+    variant.orgs =
+        wants->folds || wants->actions || wants->stream || rules->settings.person != NULL;
     variant.times = rules->settings.times;
     variant.payloads = rcpt_rules_read_payloads(&rules->settings);
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);

@@ -83,7 +83,7 @@ static void admit_by_proxy(struct serve_request *request, struct rcpt_http_text 
         request->organisation = rcpt_text_terminated(
             &request->arena, (struct rcpt_text){organisation.bytes, organisation.size});
     else
-        request->scopes |= SERVE_OPERATE;
+        request->scopes |= SERVE_OPERATE | SERVE_SUPPRESSIONS;
     request->serve->when_admitted(request);
 }
 
@@ -100,7 +100,7 @@ void serve_access(struct serve_request *request)
     } else if (proxy.size > 0) {
         admit_by_proxy(request, proxy);
     } else if (request->serve->settings.config->serve.open) {
-        request->scopes = SERVE_READ | SERVE_SUPPORT | SERVE_OPERATE;
+        request->scopes = SERVE_READ | SERVE_SUPPORT | SERVE_OPERATE | SERVE_SUPPRESSIONS;
         request->caller = serve_caller("open", rcpt_text_of(rcpt_http_source(request->http)));
         request->serve->when_admitted(request);
     } else {

@@ -39,7 +39,13 @@
 #define SERVE_QUEUE       2048u /* questions that wait for a connection; more get 503 */
 
 /* ---- routes ---- */
-enum serve_scope { SERVE_READ = 1, SERVE_SUPPORT = 2, SERVE_OPERATE = 4, SERVE_ANY = 0 };
+enum serve_scope {
+    SERVE_ANY = 0,
+    SERVE_READ = 1,
+    SERVE_SUPPORT = 2,
+    SERVE_OPERATE = 4,
+    SERVE_SUPPRESSIONS = 8
+};
 
 enum serve_type {
     SERVE_TEXT,    /* 1 to SERVE_MOST_TEXT characters of UTF-8 */

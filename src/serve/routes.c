@@ -125,6 +125,12 @@ static const struct serve_route routes[] = {
      .is_on = serve_redrive_is_on,
      .off = "this interface only reads: set serve.operate_dsn, or run receiptd dead-letters "
             "--redrive"},
+    {RCPT_HTTP_GET, "/suppressions", SERVE_SUPPRESSIONS, false, false, SERVE_ROW,
+     .statement = "suppressions",
+     .parameters = {{.name = "org"},
+                    {.name = "person"},
+                    {.name = "after", .type = SERVE_INTEGER, .least = 0, .most = INT64_MAX},
+                    LIMIT("100")}},
     {RCPT_HTTP_GET, "/status", SERVE_OPERATE, false, false, SERVE_ROW, .statement = "status",
      .costly = true},
     {RCPT_HTTP_GET, "/stream", SERVE_READ, true, false, SERVE_STREAM,

@@ -29,7 +29,7 @@ static void refuse(struct serve_request *request, int status, const char *code, 
 /* The client's rights, for a page that shows no more than that. */
 static void answer_me(struct serve_request *request)
 {
-    static const char *const names[] = {"read", "support", "operate"};
+    static const char *const names[] = {"read", "support", "operate", "suppressions"};
     struct rcpt_json json;
     char *text = NULL;
     size_t size = 0;
@@ -39,7 +39,7 @@ static void answer_me(struct serve_request *request)
     rcpt_json_put_text(&json, "organisation", request->organisation);
     rcpt_json_key(&json, "scopes");
     rcpt_json_begin_array(&json);
-    for (unsigned index = 0; index < 3; index++)
+    for (unsigned index = 0; index < RCPT_COUNT_OF(names); index++)
         if (request->scopes & 1u << index)
             rcpt_json_text(&json, names[index]);
     rcpt_json_end_array(&json);

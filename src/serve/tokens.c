@@ -70,6 +70,8 @@ static unsigned scopes_of(const char *text)
         scopes |= SERVE_SUPPORT;
     if (strstr(text, "operate") != NULL)
         scopes |= SERVE_OPERATE;
+    if (strstr(text, "suppressions") != NULL)
+        scopes |= SERVE_SUPPRESSIONS;
     return scopes;
 }
 

@@ -429,7 +429,7 @@ def test_only_an_operators_token_redrives(site):
     body = {"reason": "unknown_message"}
     link = site.receiptd.command("serve", "link", "alpha-campaign").stdout.strip().partition("?link=")[2]
     tokens = {name: reader.make_token(site.receiptd, name, *scope) for name, scope in
-              {"support": ["read,support"], "alpha": ["read,support,operate", "--org", "alpha-org"]}.items()}
+              {"support": ["read,support"], "alpha": ["read,support,operate,suppressions", "--org", "alpha-org"]}.items()}
     for token in tokens.values():
         answer = redrive(site, body, token)
         assert answer.status == 403 and answer.headers["Content-Type"] == "application/problem+json", answer
@@ -539,7 +539,7 @@ def test_every_answer_is_what_openapi_says(create_site, topic):
     bury(site, 3, 200)
     wait_for(lambda: site.json("/gateways")["gateways"] and len(site.json("/dead-letters")["dead_letters"]) == 7, 60, "receipts are counted by gateway")
     wait_for(lambda: site.json("/status")["instances"], what="an instance says something")
-    alpha = reader.make_token(site.receiptd, "alpha", "read,support,operate", "--org", "alpha-org")
+    alpha = reader.make_token(site.receiptd, "alpha", "read,support,operate,suppressions", "--org", "alpha-org")
     link = site.receiptd.command("serve", "link", "alpha-campaign").stdout.strip().partition("?link=")[2]
     more = {"/campaigns/{campaign}/funnel": ("?by=reason", "?by=link", "?by=gateway", "?by=time_to_deliver", "?pending=true"),
             "/campaigns/{campaign}/timeline": ("", "?step=minute"), "/me": ("", f"?link={link}"), "/messages/{message}": ("", "?x=1"),
@@ -580,8 +580,8 @@ def test_no_route_shows_anything_of_another_organisation(create_site):
     """For each route of the table, asked for what belongs to alpha: beta's token sees nothing of alpha, nobody's token nothing of either."""
     site = create_site()
     described = site.json("/openapi.json")
-    beta = reader.make_token(site.receiptd, "beta", "read,support,operate", "--org", "beta-org")
-    nobody = reader.make_token(site.receiptd, "nobody", "read,support,operate", "--org", "nobody")
+    beta = reader.make_token(site.receiptd, "beta", "read,support,operate,suppressions", "--org", "beta-org")
+    nobody = reader.make_token(site.receiptd, "nobody", "read,support,operate,suppressions", "--org", "nobody")
     shown = set()
     for path, methods in described["paths"].items():
         if path in OF_THEIR_OWN_TEST:
@@ -599,7 +599,7 @@ def test_no_route_shows_anything_of_another_organisation(create_site):
                     assert answer.status in (200, 404, 501), (target, answer)
     assert shown | OF_NOBODY | OF_THEIR_OWN_TEST.keys() == set(described["paths"]), "a route without its case"
     assert [row["campaign_id"] for row in site.json("/campaigns", beta)["campaigns"]] == ["beta-campaign"]
-    assert site.json("/me", beta) | {"version": ""} == {"organisation": "beta-org", "scopes": ["read", "support", "operate"], "link": None, "redrive": False, "version": ""}
+    assert site.json("/me", beta) | {"version": ""} == {"organisation": "beta-org", "scopes": ["read", "support", "operate", "suppressions"], "link": None, "redrive": False, "version": ""}
 
 
 def test_a_campaign_of_another_organisation_costs_as_much_as_none(site):

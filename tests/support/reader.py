@@ -34,7 +34,7 @@ def text(process):
     with urllib.request.urlopen(f"http://127.0.0.1:{pages(process)}/metrics", timeout=10) as answer:
         return answer.read().decode()
 
-def make_token(installation, name, scope="read,support,operate", *more):
+def make_token(installation, name, scope="read,support,operate,suppressions", *more):
     out = installation.command("serve", "token", "add", "--name", name, "--scope", scope, *more).stdout
     return out.splitlines()[-1]
 

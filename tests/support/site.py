@@ -32,6 +32,8 @@ def fill(database):
                                " VALUES ('t', 0, %s, 0, 0, %s, 600, now(), '+4366012345', %s)", (20 + len(org), f"{org}-m5", f"{org}-org"))
             connection.execute("INSERT INTO dead_letter (topic, partition, \"offset\", index, lane, reason, detail, payload)"
                                " VALUES ('t', 0, %s, 0, 0, 'unknown_message', %s, '+4366012345')", (len(org), f"of {org}"))
+            connection.execute("INSERT INTO suppression (key, org_id, person, class, since, message_id) VALUES (suppression_key(%s, %s), %s, %s,"
+                               " 'UNSUBSCRIBED', now(), %s)", (f"{org}-org", f"of {org}", f"{org}-org", f"of {org}", f"{org}-m5"))
             pipeline = connection.execute("INSERT INTO pipeline (name, hash, active, org_field, subject_field, first_step, first_delay_ms)"
                                           " VALUES (%s, 'h', true, 'o', 's', 1, 0) RETURNING id", (f"{org}-pipeline",)).fetchone()[0]
             connection.execute("INSERT INTO pipeline_step (pipeline_id, step, stage, op, if_codes, unless_codes, within_ms, next_step,"

@@ -124,10 +124,27 @@ static char *file_with(const char *path, const char *value)
     return text;
 }
 
+static bool same_list(const struct rcpt_config_row *row, const struct rcpt_config *left,
+                      const struct rcpt_config *right)
+{
+    size_t counts[2] = {0};
+    char **lists[2];
+    memcpy(&counts[0], (const char *)left + row->count_offset, row->count_size);
+    memcpy(&counts[1], (const char *)right + row->count_offset, row->count_size);
+    memcpy(&lists[0], (const char *)left + row->offset, sizeof(lists[0]));
+    memcpy(&lists[1], (const char *)right + row->offset, sizeof(lists[1]));
+    bool same = counts[0] == counts[1];
+    for (size_t index = 0; same && index < counts[0]; index++)
+        same = strcmp(lists[0][index], lists[1][index]) == 0;
+    return same;
+}
+
 static bool same_member(const struct rcpt_config_row *row, const struct rcpt_config *left,
                         const struct rcpt_config *right)
 {
     const char *a = (const char *)left + row->offset, *b = (const char *)right + row->offset;
+    if (row->type == RCPT_CONFIG_LIST)
+        return same_list(row, left, right);
     if (row->type > RCPT_CONFIG_TABLE)
         return memcmp(a, b, row->size) == 0;
     const char *texts[2];

@@ -373,6 +373,7 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->inbox.gateway, "gateway");
     take_away(&config->inbox.customer_id, "customer_id");
     take_away(&config->inbox.logical_id, "logical_id");
+    take_away(&config->suppression.subject, "customer_id");
     take_away(&config->intake.topic, "dlr-events");
     take_away(&config->intake.dsn, "the intake-dsn of the test");
     take_away(&config->intake.trusted_proxies, "10.0.0.0/8, ::1");

@@ -218,6 +218,36 @@ static void each_statement_gets_its_parameters(void **state)
     rules_fixture_free(fixture);
 }
 
+static void suppressions_get_their_parameters(void **state)
+{
+    static const struct receipt receipts[] = {{"m", 9002, .minute = 30}, {"n", 430, .minute = 20}};
+    static const struct row rows[] = {
+        {"a", 0, 300, 600, .gained = 2, .org = "O", .columns = {"ann"}},
+        {"a", 1, 300, 430, .columns = {"bob"}}};
+    (void)state;
+    struct rules_fixture *fixture = rules_fixture_new();
+    struct rcpt_pg_encoder *encoder = rcpt_pg_encoder_new();
+    struct rcpt_rules *rules =
+        rcpt_rules_new(&(struct rcpt_rules_settings){.ladder = fixture->ladder,
+                                                     .person = "who",
+                                                     .suppressing = {{9002, false}, {430, true}},
+                                                     .suppressing_count = 2,
+                                                     .soft_count = 3,
+                                                     .soft_within_ms = 1000});
+    for (size_t index = 0; index < LENGTH(receipts); index++)
+        add_receipt(fixture, &receipts[index]);
+    rcpt_rules_begin(rules, &fixture->batch, NOW, &test_names);
+    for (size_t index = 0; index < LENGTH(rows); index++)
+        add_row(rules, &rows[index]);
+    rcpt_rules_finish(rules);
+    assert_true(rcpt_encode_suppressions(encoder, rules));
+    assert_parameters(encoder, "lane/suppression",
+                      "{m,n}{O,}{ann,bob}{UNSUBSCRIBED,BOUNCED_SOFT}{@30,@20}{0,3}{1000,1000}");
+    rcpt_rules_free(rules);
+    rcpt_pg_encoder_free(encoder);
+    rules_fixture_free(fixture);
+}
+
 /* Without the series the plain funnel comes behind the cells of rules, without times and keys. What
  * copies named is taken off. */
 static void what_has_nothing_to_say_is_not_sent(void **state)
@@ -235,6 +265,7 @@ static void what_has_nothing_to_say_is_not_sent(void **state)
     assert_false(rcpt_encode_members(encoder, rules));
     assert_false(rcpt_encode_folds(encoder, rules));
     assert_false(rcpt_encode_stream(encoder, rules));
+    assert_false(rcpt_encode_suppressions(encoder, rules));
     fixture->batch.message_count = fixture->batch.event_count = 0;
     rcpt_rules_begin(rules, &fixture->batch, NOW, &test_names);
     rcpt_rules_finish(rules);
@@ -280,6 +311,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_statement_gets_its_parameters),
+        cmocka_unit_test(suppressions_get_their_parameters),
         cmocka_unit_test(what_has_nothing_to_say_is_not_sent),
         cmocka_unit_test(keys_are_stored_and_taken_back),
     };

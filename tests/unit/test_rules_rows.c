@@ -261,6 +261,72 @@ static void the_stream_gets_every_transition_with_the_receipt_that_made_it(void 
         play(&cases[index], say_changes);
 }
 
+/* ---- suppression ---- */
+
+/* ID[ORG] PERSON CLASS@MINUTE, how many of soft ones */
+static void say_suppressions(struct line *line, const struct rcpt_rules *rules)
+{
+    uint32_t count;
+    const struct rcpt_rules_suppression *list = rcpt_rules_suppressions(rules, &count);
+    for (uint32_t index = 0; index < count; index++)
+        say(line, "%.*s[%s] %.*s %s@%lld%s%.0d", (int)list[index].id.size, list[index].id.at,
+            list[index].org.at, (int)list[index].person.size, list[index].person.at,
+            list[index].class, (long long)(list[index].at_us / MINUTE - HOUR),
+            list[index].soft_count > 0 ? " x" : "", list[index].soft_count);
+}
+
+#define PERSONS                                                                                    \
+    {                                                                                              \
+        .person = "who", .suppressing_count = 4, .soft_count = 3, .suppressing = {                 \
+            {9001, false},                                                                         \
+            {9002, false},                                                                         \
+            {650, false},                                                                          \
+            {430, true}                                                                            \
+        }                                                                                          \
+    }
+
+static void a_transition_suppresses_its_person(void **state)
+{
+    static const struct rules_case cases[] = {
+        /* A status, a flag, a flag beside a status, and a soft one; the earliest receipt counts. */
+        {.settings = PERSONS,
+         .receipts = {{"m", 650, .minute = 4},
+                      {"n", 9002, .minute = 9},
+                      {"n", 9002, .minute = 7},
+                      {"o", 600, 1, .minute = 3},
+                      {"p", 430, .minute = 2},
+                      {"q", 700}},
+         .rows = {{"a", 0, 300, 650, .org = "o", .columns = {"ann"}},
+                  {"a", 1, 300, 600, .gained = 2, .org = "o", .columns = {"bob"}},
+                  {"a", 2, 300, 600, .gained = 1, .columns = {"cid"}},
+                  {"a", 3, 300, 430, .columns = {"dan"}},
+                  {"a", 4, 300, 700, .columns = {"eve"}}},
+         .expected = "m[o] ann BOUNCED_HARD_EMAIL@4, n[o] bob UNSUBSCRIBED@7, "
+                     "o[] cid COMPLAINED@3, p[] dan BOUNCED_SOFT@2 x3"},
+        /* Both at once. */
+        {.settings = PERSONS,
+         .receipts = {{"m", 9001, .minute = 4}, {"m", 9002, .minute = 5}},
+         .rows = {{"a", 0, 300, 600, .gained = 3, .columns = {"ann"}}},
+         .expected = "m[] ann COMPLAINED@4, m[] ann UNSUBSCRIBED@5"},
+        /* No person, a flag that was there, no change, and a status that is left. */
+        {.settings = PERSONS,
+         .receipts = {{"m", 650}, {"n", 9001}, {"o", 430}, {"p", 600}},
+         .rows = {{"a", 0, 300, 650, .columns = {NULL}},
+                  {"a", 1, 300, 600, .had = 1, .columns = {"bob"}},
+                  {"a", 2, 600, 600, .same = true, .columns = {NULL}},
+                  {"a", 3, 430, 600, .columns = {"dan"}}},
+         .expected = ""},
+        /* Two rows of one id. */
+        {.settings = PERSONS,
+         .receipts = {{"m", 650, .minute = 1}},
+         .rows = {{"b", 0, 300, 650, .columns = {"bob"}}, {"a", 0, 300, 650, .columns = {"ann"}}},
+         .expected = "m[] ann BOUNCED_HARD_EMAIL@1, m[] bob BOUNCED_HARD_EMAIL@1"},
+    };
+    (void)state;
+    for (size_t index = 0; index < LENGTH(cases); index++)
+        play(&cases[index], say_suppressions);
+}
+
 /* ---- columns ---- */
 
 static void columns_are_listed_as_rows_have_them(void **state)
@@ -286,6 +352,7 @@ static void columns_are_listed_as_rows_have_them(void **state)
          "m.\"who\"::text COLLATE \"C\" | NULL; "
          "(SELECT f.columns FROM fold_columns(m.\"message_id\") f) | NULL; "},
         {{.stream = true}, ""},
+        {{.person = "who"}, "m.\"who\"::text | NULL; "},
         {{.stream = true,
           .stream_state = true,
           .stream_columns = {"a", "b"},
@@ -379,6 +446,7 @@ int main(void)
         cmocka_unit_test(folds_get_messages_that_changed_alike),
         cmocka_unit_test(a_fold_has_the_least_traceparent),
         cmocka_unit_test(the_stream_gets_every_transition_with_the_receipt_that_made_it),
+        cmocka_unit_test(a_transition_suppresses_its_person),
         cmocka_unit_test(columns_are_listed_as_rows_have_them),
         cmocka_unit_test(all_rules_at_once_read_their_own_columns),
         cmocka_unit_test(of_a_message_without_a_receipt_no_receipt_is_counted),

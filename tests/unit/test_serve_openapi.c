@@ -152,7 +152,8 @@ static void check_route(const json_t *operation, const struct serve_route *route
     static const char *const scopes[] = {[SERVE_ANY] = "any",
                                          [SERVE_READ] = "read",
                                          [SERVE_SUPPORT] = "support",
-                                         [SERVE_OPERATE] = "operate"};
+                                         [SERVE_OPERATE] = "operate",
+                                         [SERVE_SUPPRESSIONS] = "suppressions"};
     if (operation == NULL)
         fail_msg("%s is not described", route->path);
     check_equal(json_object_get(operation, "x-scope"), json_string(scopes[route->scope]),

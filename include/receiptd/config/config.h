@@ -45,6 +45,7 @@ struct rcpt_config_expiry { /* an entry of inbox.expiry */
 
 enum rcpt_stream_mode { RCPT_STREAM_CHANGES, RCPT_STREAM_STATE };
 #define RCPT_CONFIG_STREAM_COLUMNS 16u
+#define RCPT_CONFIG_SUPPRESSING    32u
 
 enum rcpt_fold_source { RCPT_FOLD_TRANSITIONS, RCPT_FOLD_TOPIC };
 struct rcpt_fold_collect_config { /* an entry of folds.collect */
@@ -319,6 +320,15 @@ struct rcpt_config {
         char **columns;             /* stream.columns, of the inbox */
         size_t columns_count;
     } stream;
+    struct {
+        char *subject; /* suppression.subject, of the inbox; NULL: nobody is suppressed */
+        char **on;     /* suppression.on: statuses and flags */
+        size_t on_size;
+        char **soft; /* suppression.soft, likewise */
+        size_t soft_size;
+        unsigned soft_count;    /* suppression.soft_count */
+        int64_t soft_within_ms; /* suppression.soft_within */
+    } suppression;
     struct rcpt_secret_notes secret_notes;
     struct rcpt_config_sources sources;
     struct pipelines *compiled; /* `pipelines`; NULL: none, or taken (pipelines_take) */

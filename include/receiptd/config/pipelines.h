@@ -9,6 +9,9 @@
 #define PIPELINES_MAX_ACTIONS 200u /* of a pipeline */
 #define PIPELINES_MAX_TOPICS  8u   /* that are produced to, and that are read, over all pipelines */
 
+/* In codes of `unless`: the run's person is suppressed. actions_decide() knows the number, too. */
+#define PIPELINES_SUPPRESSED 10000
+
 struct pipelines_topics {
     char *names[PIPELINES_MAX_TOPICS];
     size_t count;

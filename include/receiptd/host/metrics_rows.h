@@ -254,6 +254,11 @@ METRIC(STREAM_PUBLISHED, "receiptd_stream_published_total", COUNTER, .who = "str
 METRIC(STREAM_REFUSED, "receiptd_stream_refused_total", COUNTER, .who = "stream.md, Figures",
        .help = "Transactions of the status stream that Kafka did not take from this instance")
 
+/* suppression */
+METRIC(SUPPRESSIONS, "receiptd_suppressions_total", COUNTER, LABELS("class"), .most = 64,
+       .who = "suppression.md, Figures",
+       .help = "Transitions that suppressed their person, of this instance, by status or flag")
+
 /* actions */
 METRIC(PIPELINE_RUNS, "receiptd_pipeline_runs_total", COUNTER, LABELS("pipeline"), .most = 200,
        .who = "panel Runs of pipelines", .help = "Runs that began, over all instances")

@@ -103,6 +103,8 @@ struct rcpt_lane_gateway {
 struct rcpt_lane_effects {
     const struct rcpt_lane_effect *rows; /* of so many kinds the largest ones */
     uint32_t count;
+    const struct rcpt_rules_suppression *suppressions;
+    uint32_t suppression_count;
     /* Effects of a batch that applies: */
     uint32_t events_counted;                 /* receipts of known messages, over all kinds */
     uint32_t events_parked, events_dead;     /* receipts of unknown ones */

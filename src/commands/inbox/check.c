@@ -59,7 +59,7 @@ static bool list_column_problems(struct command_context *context, const char *co
     return good;
 }
 
-/* The columns of counters.by and counters.groups. */
+/* The columns of counters.by, counters.groups and suppression.subject. */
 static bool list_dimension_problems(struct command_context *context,
                                     const struct inbox_place *place, size_t *found)
 {
@@ -73,6 +73,9 @@ static bool list_dimension_problems(struct command_context *context,
     rcpt_groups_read(context->config, &groups);
     for (size_t index = 0; index < groups.count; index++)
         rcpt_array_text_add(&columns, groups.columns[index], strlen(groups.columns[index]));
+    const char *person = context->config->suppression.subject;
+    if (person != NULL)
+        rcpt_array_text_add(&columns, person, strlen(person));
     const char *const values[] = {place->schema, place->table, rcpt_array_text_finish(&columns)};
     bool good = list_problems(context, rcpt_sql("migrate/dimension_problems"), 3, values, found);
     rcpt_array_text_fini(&columns);

@@ -1,6 +1,6 @@
-/* migrate, dimensions (counters.by), groups (counters.groups) and ranges: our own inbox gets the
- * columns by which messages are counted or found, and the platform's role the right to write them.
- * A mapped inbox has them already. Called by plan.c and roles.c. */
+/* migrate, dimensions (counters.by), groups (counters.groups), suppression and ranges: our own
+ * inbox gets the columns by which messages are counted or found, and the platform's role the right
+ * to write them. A mapped inbox has them already. Called by plan.c and roles.c. */
 #include <string.h>
 
 #include "migrate.h"
@@ -11,7 +11,7 @@
 
 /* The columns that the platform gives beside those of the inbox. */
 struct counted {
-    const char *columns[RCPT_DIMENSIONS + RCPT_GROUPS + RCPT_RANGE_BINDINGS];
+    const char *columns[RCPT_DIMENSIONS + RCPT_GROUPS + 1 + RCPT_RANGE_BINDINGS];
     size_t count;
 };
 
@@ -26,6 +26,8 @@ static struct counted counted_columns(const struct rcpt_config *config)
         counted.columns[counted.count++] = dimensions.columns[index];
     for (size_t index = 0; index < groups.count; index++)
         counted.columns[counted.count++] = groups.columns[index];
+    if (config->suppression.subject != NULL)
+        counted.columns[counted.count++] = config->suppression.subject;
     return counted;
 }
 

@@ -13,7 +13,7 @@
 #include "receiptd/core/origin.h"
 #include "receiptd/core/rules/rules.h"
 
-#define RCPT_RULE_MOST_COLUMNS 12u
+#define RCPT_RULE_MOST_COLUMNS 13u
 
 /* A growing array in the arena of a batch. */
 struct rcpt_rule_list {
@@ -40,7 +40,7 @@ struct rcpt_rule_state {
     const struct rcpt_word *dimension_keys[RCPT_RULES_DIMENSIONS]; /* of the row */
     /* Each rule's own rows, and its results. */
     struct rcpt_rule_list group_rows[RCPT_RULES_GROUPS], members[RCPT_RULES_GROUPS];
-    struct rcpt_rule_list fold_rows, folds, change_rows, changes;
+    struct rcpt_rule_list fold_rows, folds, change_rows, changes, suppressions;
     struct rcpt_table fold_table;
 };
 
@@ -83,7 +83,7 @@ struct rcpt_rule {
 
 extern const struct rcpt_rule rcpt_rule_dedup, rcpt_rule_dimensions, rcpt_rule_folds,
     rcpt_rule_funnel, rcpt_rule_gateways, rcpt_rule_groups, rcpt_rule_reasons, rcpt_rule_series,
-    rcpt_rule_stream, rcpt_rule_times, rcpt_rule_links, rcpt_rule_costs;
+    rcpt_rule_stream, rcpt_rule_times, rcpt_rule_links, rcpt_rule_costs, rcpt_rule_suppression;
 
 /* ---- rule.c ---- */
 

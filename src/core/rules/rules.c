@@ -13,9 +13,10 @@
 
 /* Results do not depend on this order. */
 static const struct rcpt_rule *const all[] = {
-    &rcpt_rule_funnel,  &rcpt_rule_series,   &rcpt_rule_dimensions, &rcpt_rule_dedup,
-    &rcpt_rule_reasons, &rcpt_rule_gateways, &rcpt_rule_times,      &rcpt_rule_groups,
-    &rcpt_rule_folds,   &rcpt_rule_stream,   &rcpt_rule_links,      &rcpt_rule_costs,
+    &rcpt_rule_funnel,      &rcpt_rule_series,   &rcpt_rule_dimensions, &rcpt_rule_dedup,
+    &rcpt_rule_reasons,     &rcpt_rule_gateways, &rcpt_rule_times,      &rcpt_rule_groups,
+    &rcpt_rule_folds,       &rcpt_rule_stream,   &rcpt_rule_links,      &rcpt_rule_costs,
+    &rcpt_rule_suppression,
 };
 #define RULES RCPT_COUNT_OF(all)
 
@@ -100,6 +101,7 @@ static void forget(struct rcpt_rule_state *state)
 {
     const struct rcpt_rule_list empty = {0};
     state->fold_rows = state->folds = state->change_rows = state->changes = empty;
+    state->suppressions = empty;
     for (size_t group = 0; group < RCPT_RULES_GROUPS; group++)
         state->group_rows[group] = state->members[group] = empty;
     rcpt_table_clear(&state->fold_table);
@@ -291,4 +293,11 @@ const struct rcpt_rules_change *rcpt_rules_changes(const struct rcpt_rules *rule
 {
     *count = rules->state.changes.count;
     return rules->state.changes.items;
+}
+
+const struct rcpt_rules_suppression *rcpt_rules_suppressions(const struct rcpt_rules *rules,
+                                                             uint32_t *count)
+{
+    *count = rules->state.suppressions.count;
+    return rules->state.suppressions.items;
 }

@@ -18,6 +18,7 @@
 #define RCPT_RULES_DIMENSIONS     3u
 #define RCPT_RULES_GROUPS         2u
 #define RCPT_RULES_STREAM_COLUMNS 16u
+#define RCPT_RULES_SUPPRESSING    64u
 
 /* Kinds of cells; the order is that of results. BY: of the first dimension, GROUP … of groups. */
 enum rcpt_count_of {
@@ -48,6 +49,12 @@ struct rcpt_rules_column_of {
     const char *column; /* of the inbox */
 };
 
+/* A status or flag that suppresses the person of its message. */
+struct rcpt_rules_suppressing {
+    int16_t code;
+    bool is_soft; /* only with others of its kind */
+};
+
 /* Which rules are on. */
 struct rcpt_rules_settings {
     const struct rcpt_ladder *ladder; /* outlives the rules; it may grow between batches */
@@ -62,6 +69,11 @@ struct rcpt_rules_settings {
     bool stream_state; /* … with the time of the status that the message has then … */
     const char *stream_columns[RCPT_RULES_STREAM_COLUMNS]; /* … and these columns of the inbox */
     size_t stream_column_count;
+    const char *person; /* column of the inbox; NULL: nobody is suppressed */
+    struct rcpt_rules_suppressing suppressing[RCPT_RULES_SUPPRESSING];
+    size_t suppressing_count;
+    int16_t soft_count;     /* soft ones suppress if there are so many … */
+    int64_t soft_within_ms; /* … in this time */
 };
 
 /* The extra columns that rules ask of the deciding statement, as text; NULL where there is none. */
@@ -107,6 +119,15 @@ struct rcpt_rules_change {
     int32_t old, new, flags, gained;
 };
 
+/* A person whom a transition suppresses (suppression). */
+struct rcpt_rules_suppression {
+    struct rcpt_text id, org, person;
+    const char *class; /* name of the status or flag */
+    int64_t at_us, within_ms;
+    uint32_t message;   /* of the batch */
+    int16_t soft_count; /* 0: it suppresses alone */
+};
+
 struct rcpt_rules;
 
 /* Settings are copied, not the texts that they point to. */
@@ -147,5 +168,7 @@ const struct rcpt_rules_member *rcpt_rules_members(const struct rcpt_rules *rule
 const struct rcpt_rules_fold *rcpt_rules_folds(const struct rcpt_rules *rules, uint32_t *count);
 /* In the order of the batch's messages. */
 const struct rcpt_rules_change *rcpt_rules_changes(const struct rcpt_rules *rules, uint32_t *count);
+const struct rcpt_rules_suppression *rcpt_rules_suppressions(const struct rcpt_rules *rules,
+                                                             uint32_t *count);
 
 #endif
