@@ -10,7 +10,7 @@
 -- together.
 --
 -- Returns a row for each claimed action. All of them carry the summary of the round. Column went_on: actions that
--- needed no call. Column deferred: actions that a limit holds back. Column drained: shards of which every due row was
+-- needed no call, or that a cap of their subject keeps back. Column deferred: actions that a limit holds back. Column drained: shards of which every due row was
 -- read. A round that claims nothing returns one row, whose action_id is NULL. No row at all: the instance no longer
 -- owns any of the shards.
 --
@@ -35,6 +35,7 @@ DECLARE
     due int8[];
     ready record;
     granted record;
+    kept_back int8;
 BEGIN
     went_on := 0;
     deferred := 0;
@@ -53,6 +54,8 @@ BEGIN
     drained := cardinality(shards) - cardinality(crowded);
     due := actions_hold(due, open_endpoints);
     SELECT d.undecided, d.decided INTO due, went_on FROM actions_decide(due, now_at) d;
+    SELECT c.allowed, c.beyond INTO due, kept_back FROM actions_capped(due, now_at) c;
+    went_on := went_on + kept_back;
     SELECT * INTO ready FROM actions_rank(due, targets, capacities, claim_limit);
     SELECT *
     INTO granted

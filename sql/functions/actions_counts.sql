@@ -1,4 +1,5 @@
--- For metrics: actions by state, runs that pipelines began, results that came too late. Reads indexes that hold only
+-- For metrics: actions by state, runs that pipelines began, what caps held back, results that
+-- came too late. Reads indexes that hold only
 -- those, so that waiting actions cost nothing.
 CREATE OR REPLACE FUNCTION actions_counts() RETURNS TABLE (kind text, name text, n int8, repeated int8)
 LANGUAGE sql SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
@@ -9,6 +10,12 @@ LANGUAGE sql SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off 
     SELECT 'action', 'dead', count(*), 0 FROM action a WHERE a.status = 'dead'
     UNION ALL
     SELECT 'pipeline', c.name, c.started, c.repeated FROM pipeline_count c
+    UNION ALL
+    SELECT k.kind, c.name, k.n, 0
+    FROM pipeline_count c
+    CROSS JOIN LATERAL (VALUES ('refused', c.refused), ('dropped', c.dropped), ('deferred', c.deferred),
+                               ('capped', c.capped)) AS k (kind, n)
+    WHERE k.n > 0
     UNION ALL
     SELECT 'overlap', '', count(*), 0 FROM action_overlap
 $$;

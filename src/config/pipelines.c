@@ -122,6 +122,19 @@ static void put_gate(struct compiler *compiler, struct step *step)
     await->when.count = await->unless.count = 0;
 }
 
+/* A call that is no message to the person says `capped: false`. */
+static bool read_capped(struct compiler *compiler, const yaml_node_t *node, struct step *step)
+{
+    const yaml_node_t *capped = pipelines_member(compiler, node, "capped");
+    if (capped == NULL)
+        return true;
+    step->uncapped = strcmp(rcpt_config_scalar(capped), "false") == 0;
+    if (!step->uncapped && strcmp(rcpt_config_scalar(capped), "true") != 0)
+        return pipelines_fail(compiler, capped, "capped must be true or false");
+    return step->op == OP_WEBHOOK || step->op == OP_PRODUCE ||
+           pipelines_fail(compiler, capped, "capped goes with webhook and produce only");
+}
+
 /* An action is a mapping with one verb; `if` and `unless` go with any of them. */
 static bool read_action(struct compiler *compiler, yaml_node_t *node, const char *stage)
 {
@@ -130,7 +143,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     struct step *step = &compiler->steps[compiler->step_count++];
     *step = (struct step){.stage = stage, .awaits = NO_CODE};
     if (!pipelines_check_keys(compiler, node, "an action",
-                              "wait await webhook produce move if unless"))
+                              "wait await webhook produce move if unless capped"))
         return false;
     yaml_node_t *found = NULL;
     /* Every verb is searched, so that an action with two of them is refused. */
@@ -148,7 +161,8 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
         return pipelines_fail(compiler, node,
                               "an action is one of wait, await, webhook, produce, move");
     if (!pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) ||
-        !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), &step->unless))
+        !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), &step->unless) ||
+        !read_capped(compiler, node, step))
         return false;
     switch (step->op) {
     case OP_WEBHOOK:
@@ -358,6 +372,7 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
     return pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) &&
            pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"),
                                 &step->unless) &&
+           read_capped(compiler, node, step) &&
            (webhook != NULL ? read_webhook(compiler, webhook, step)
                             : read_produce(compiler, produce, step));
 }
@@ -366,7 +381,7 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
 static bool read_stages(struct compiler *compiler, yaml_node_t *node)
 {
     const yaml_node_t *stages = pipelines_member(compiler, node, "stages");
-    static const char *const shorts[] = {"webhook", "produce", "wait", "if", "unless"};
+    static const char *const shorts[] = {"webhook", "produce", "wait", "if", "unless", "capped"};
     if (stages == NULL)
         return read_short(compiler, node);
     for (size_t index = 0; index < RCPT_COUNT_OF(shorts); index++)
@@ -420,7 +435,7 @@ static bool read_pipeline(struct compiler *compiler, const yaml_node_t *list,
     compiler->orgs = compiler->campaigns = compiler->once_per = NULL;
     bool good = pipelines_check_keys(
                     compiler, node, "a pipeline",
-                    "name on org subject once_per stages webhook produce wait if unless") &&
+                    "name on org subject once_per stages webhook produce wait if unless capped") &&
                 read_name(compiler, list, node, item) &&
                 read_on(compiler, pipelines_member(compiler, node, "on")) &&
                 read_fields(compiler, node) && read_stages(compiler, node) &&

@@ -33,6 +33,7 @@ struct step {
     /* The next steps. Stages are kept by name until all are known. */
     const yaml_node_t *next_stage, *else_stage;
     size_t next, other;
+    bool uncapped; /* its calls are no messages to the person */
 };
 
 struct stage {
