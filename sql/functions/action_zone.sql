@@ -11,7 +11,8 @@ BEGIN
     END IF;
     zone := COALESCE(data ->> field, (
         SELECT to_jsonb(m.*) ->> field
-        FROM (SELECT action_zone.message COLLATE "default" AS id) w JOIN message_inbox m ON m.message_id = w.id LIMIT 1));
+        FROM (SELECT action_zone.message COLLATE "default" AS id) w JOIN message_inbox m ON m.message_id = w.id
+        LIMIT 1));
     PERFORM now() AT TIME ZONE zone;
     RETURN COALESCE(zone, fallback);
 EXCEPTION WHEN invalid_parameter_value THEN

@@ -10,9 +10,9 @@
 -- together.
 --
 -- Returns a row for each claimed action. All of them carry the summary of the round. Column went_on: actions that
--- needed no call, or that a cap of their subject keeps back. Column deferred: actions that a limit holds back. Column drained: shards of which every due row was
--- read. A round that claims nothing returns one row, whose action_id is NULL. No row at all: the instance no longer
--- owns any of the shards.
+-- needed no call, or that a cap of their subject keeps back. Column deferred: actions that a limit holds back. Column
+-- drained: shards of which every due row was read. A round that claims nothing returns one row, whose action_id is
+-- NULL. No row at all: the instance no longer owns any of the shards.
 --
 -- Rounds of a shard follow each other, on one instance or several, and each sees all that the one before did:
 -- actions_lock() locks the rows of the shards first, in order. The settings below hold for the functions that this

@@ -1,7 +1,7 @@
 -- Begins runs of a pipeline for many subjects at once; those that once_per remembers are left out. Their first actions
 -- are set up as actions_make_runs() does it. whole, fates, over: as in actions_fates(). began: how many began or wait.
--- waiting, refused, dropped: how many are beyond a cap. Raises 22023 where a row names a message of another organisation
--- than its own.
+-- waiting, refused, dropped: how many are beyond a cap. Raises 22023 where a row names a message of another
+-- organisation than its own.
 CREATE OR REPLACE FUNCTION actions_import(pipeline_name text, orgs text[], subjects text[], campaigns text[],
                                           messages text[], rows jsonb[], whole boolean, OUT began int8,
                                           OUT waiting int8, OUT refused int8, OUT dropped int8, OUT fates "char"[],
@@ -70,7 +70,8 @@ BEGIN
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, had_row, data,
                               status, ended_at)
         SELECT p.id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.campaign, w.message, w.had_row, w.data,
-               CASE WHEN s.op = 'end' THEN 'done' WHEN w.fate = 'w' THEN 'waiting' ELSE 'active' END, CASE WHEN s.op = 'end' THEN clock_timestamp() END
+               CASE WHEN s.op = 'end' THEN 'done' WHEN w.fate = 'w' THEN 'waiting' ELSE 'active' END,
+               CASE WHEN s.op = 'end' THEN clock_timestamp() END
         FROM placed w
         WHERE w.once IS NULL AND w.fate IN ('b', 'w')
         RETURNING r.id, r.org_id, r.subject_hash, r.message_id, r.status

@@ -7,6 +7,7 @@ DECLARE
     now_at timestamptz := clock_timestamp();
     orgs text[];
     org text;
+    cap int4;
     room int4;
     gone int4;
     released int4 := 0;
@@ -26,10 +27,12 @@ BEGIN
     t AS (UPDATE org_open o SET tried_at = now_at FROM l WHERE o.org_id = l.org_id RETURNING o.org_id)
     SELECT COALESCE(array_agg(t.org_id), '{}') INTO orgs FROM t;
     FOREACH org IN ARRAY orgs LOOP
-        SELECT LEAST(most - released, k.cap - CASE WHEN k.cap > 0 THEN (
-                   SELECT count(*) FROM (SELECT FROM run r WHERE r.org_id = org AND r.status = 'active' LIMIT k.cap) n) END)
-        INTO room
-        FROM (SELECT actions_cap(org) AS cap) k;
+        cap := actions_cap(org);
+        room := most - released;
+        IF cap IS NOT NULL THEN
+            room := LEAST(room, cap - (
+                SELECT count(*) FROM (SELECT FROM run r WHERE r.org_id = org AND r.status = 'active' LIMIT cap) n));
+        END IF;
         CONTINUE WHEN room <= 0;
         WITH next AS MATERIALIZED (
             SELECT a.id

@@ -1,8 +1,8 @@
--- How many more runs organisations may begin. Those of orgs that have a cap are locked to the end of the transaction, in
--- the order of their names. So whoever begins runs sees all that others have begun, and transactions do not deadlock.
+-- How many more runs organisations may begin. Those that have a cap are locked to the end of the transaction, in the
+-- order of their names. So whoever begins runs sees all that others have begun, and transactions do not deadlock.
 --
--- Returns a row for each locked organisation: its cap, its open runs (as far as the cap) and the room. While runs wait,
--- there is no room for new ones: these would overtake them.
+-- Returns a row for each of orgs that has a cap: the cap, its open runs (as far as the cap) and the room. While runs
+-- wait, there is no room for new ones: these would overtake them.
 CREATE OR REPLACE FUNCTION actions_room(orgs text[]) RETURNS TABLE (org text, cap int4, open int4, room int4)
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE

@@ -1,6 +1,7 @@
 -- Part of erase_messages(): ends and deletes the runs of these messages, and those of the customer
--- (erase_run_is_of()), with their actions. Calls to subjects that are erased count no more. The answer of a call in flight then changes nothing. Intents come first,
--- so that a transaction that is about to make runs of one is waited for. Returns how many runs and intents went.
+-- (erase_run_is_of()), with their actions. Calls to subjects that are erased count no more. The answer of a call in
+-- flight then changes nothing. Intents come first, so that a transaction that is about to make runs of one is waited
+-- for. Returns how many runs and intents went.
 CREATE OR REPLACE FUNCTION erase_runs(ids text[], customer text, customer_column text)
 RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE

@@ -36,8 +36,8 @@ GRANT EXECUTE ON FUNCTION
     actions_capped, actions_charge, actions_claim, actions_counts, actions_decide, actions_end_leases, actions_fates,
     actions_finish, actions_go_on, actions_grant, actions_hold, actions_import, actions_keep_back, actions_leave,
     actions_lock, actions_make_runs, actions_own, actions_pick_due, actions_pick_fair, actions_rank,
-    actions_release_held, actions_release_waiting, actions_room, actions_settings, actions_settle_awaits, actions_take, actions_tidy, actions_topic, actions_unsubscribed,
-    pipelines_store
+    actions_release_held, actions_release_waiting, actions_room, actions_settings, actions_settle_awaits,
+    actions_take, actions_tidy, actions_topic, actions_unsubscribed, pipelines_store
     TO :"receiptd_role";
 -- Readers of topics move their positions.
 GRANT EXECUTE ON FUNCTION

@@ -167,7 +167,7 @@ CREATE TABLE action_setting (
 );
 INSERT INTO action_setting DEFAULT VALUES;
 
--- Whoever begins runs of an organisation with a cap locks its row. It is not that of org_limit, since claims hold those.
+-- Whoever begins runs of an organisation with a cap locks its row. Claims hold rows of org_limit, so it is another one.
 CREATE TABLE org_open (
     org_id text COLLATE "C" PRIMARY KEY,
     tried_at timestamptz NOT NULL DEFAULT '-infinity' -- when waiting runs were last looked at

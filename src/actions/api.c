@@ -172,7 +172,7 @@ static bool read_name(const struct rcpt_http_request *request, char *name, size_
 /* ---- the answer ---- */
 
 /* Columns of sql/actions/import. */
-enum { IMPORT_BEGAN, IMPORT_WAITING, IMPORT_DROPPED, IMPORT_OVER };
+enum { IMPORT_ROWS, IMPORT_WAITING, IMPORT_DROPPED, IMPORT_OVER };
 
 static void answer_json(struct api_call *call, int status, const char *text, size_t size)
 {
@@ -197,9 +197,9 @@ static void answer_counts(struct api_call *call, const struct rcpt_pg_rows *rows
         fputs(over, out);
     else
         fprintf(out, "{\"taken\":%u", call->taken);
-    for (int column = IMPORT_BEGAN; over == NULL && column < IMPORT_OVER; column++) {
+    for (int column = IMPORT_ROWS; over == NULL && column < IMPORT_OVER; column++) {
         int64_t count = rcpt_pg_rows_int(rows, 0, column);
-        if (column == IMPORT_BEGAN || count > 0)
+        if (column == IMPORT_ROWS || count > 0)
             fprintf(out, ",\"%s\":%" PRId64, names[column], count);
     }
     fputs(over != NULL ? "\n" : "}\n", out);

@@ -1,8 +1,8 @@
 /* Keys of the section `actions` that functions of the database need, as JSON for actions_settings()
  * (sql/functions). Called by actions.c where it stores the pipelines. */
 #include "internal.h"
-#include "receiptd/base/json.h"
 #include "receiptd/base/error.h"
+#include "receiptd/base/json.h"
 
 static void write_caps(const struct rcpt_config *config, struct rcpt_json *json)
 {
@@ -14,7 +14,8 @@ static void write_caps(const struct rcpt_config *config, struct rcpt_json *json)
     rcpt_json_key(json, "cap_units");
     rcpt_json_begin_array(json);
     for (size_t index = 0; index < config->actions.subject_caps_count; index++)
-        rcpt_json_text(json, config->actions.subject_caps[index].per == RCPT_CAP_DAY ? "day" : "week");
+        rcpt_json_text(json,
+                       config->actions.subject_caps[index].per == RCPT_CAP_DAY ? "day" : "week");
     rcpt_json_end_array(json);
 }
 

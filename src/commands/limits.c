@@ -94,11 +94,12 @@ static int set(const struct command_call *call, const char *org)
 int command_org(const struct command_call *call, enum command_format format)
 {
     static const struct report_column columns[] = {
-        {"org_id", REPORT_TEXT},    {"rate_per_minute", REPORT_NUMBER},
-        {"burst", REPORT_NUMBER},   {"concurrency", REPORT_NUMBER},
-        {"weight", REPORT_NUMBER},  {"paused", REPORT_TEXT},
-        {"running", REPORT_NUMBER}, {"granted", REPORT_NUMBER},
-        {"deferred", REPORT_NUMBER}, {"open_runs", REPORT_NUMBER}, {"open", REPORT_NUMBER}, {"waiting", REPORT_NUMBER}};
+        {"org_id", REPORT_TEXT},     {"rate_per_minute", REPORT_NUMBER},
+        {"burst", REPORT_NUMBER},    {"concurrency", REPORT_NUMBER},
+        {"weight", REPORT_NUMBER},   {"paused", REPORT_TEXT},
+        {"running", REPORT_NUMBER},  {"granted", REPORT_NUMBER},
+        {"deferred", REPORT_NUMBER}, {"open_runs", REPORT_NUMBER},
+        {"open", REPORT_NUMBER},     {"waiting", REPORT_NUMBER}};
     static const struct list list = {.file = "command/org_list", LIST_COLUMNS(columns)};
     const char *verb = call->more[0], *org = call->more[1];
     if (verb == NULL || strcmp(verb, "list") == 0)

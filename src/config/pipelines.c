@@ -122,19 +122,6 @@ static void put_gate(struct compiler *compiler, struct step *step)
     await->when.count = await->unless.count = 0;
 }
 
-/* A call that is no message to the person says `capped: false`. */
-static bool read_capped(struct compiler *compiler, const yaml_node_t *node, struct step *step)
-{
-    const yaml_node_t *capped = pipelines_member(compiler, node, "capped");
-    if (capped == NULL)
-        return true;
-    step->uncapped = strcmp(rcpt_config_scalar(capped), "false") == 0;
-    if (!step->uncapped && strcmp(rcpt_config_scalar(capped), "true") != 0)
-        return pipelines_fail(compiler, capped, "capped must be true or false");
-    return step->op == OP_WEBHOOK || step->op == OP_PRODUCE ||
-           pipelines_fail(compiler, capped, "capped goes with webhook and produce only");
-}
-
 /* An action is a mapping with one verb; `if` and `unless` go with any of them. */
 static bool read_action(struct compiler *compiler, yaml_node_t *node, const char *stage)
 {
@@ -161,8 +148,9 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
         return pipelines_fail(compiler, node,
                               "an action is one of wait, await, webhook, produce, move");
     if (!pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) ||
-        !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), &step->unless) ||
-        !read_capped(compiler, node, step))
+        !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"),
+                              &step->unless) ||
+        !pipelines_read_capped(compiler, node, step))
         return false;
     switch (step->op) {
     case OP_WEBHOOK:
@@ -372,7 +360,7 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
     return pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) &&
            pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"),
                                 &step->unless) &&
-           read_capped(compiler, node, step) &&
+           pipelines_read_capped(compiler, node, step) &&
            (webhook != NULL ? read_webhook(compiler, webhook, step)
                             : read_produce(compiler, produce, step));
 }

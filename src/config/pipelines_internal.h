@@ -84,6 +84,8 @@ bool pipelines_read_status_or_flag(struct compiler *compiler, const yaml_node_t 
                                    const char *what, int16_t *code);
 /* One name or a list of them; NULL: none. */
 bool pipelines_read_codes(struct compiler *compiler, yaml_node_t *node, struct codes *codes);
+/* `capped` of an action that is read already; a missing one is true. */
+bool pipelines_read_capped(struct compiler *compiler, const yaml_node_t *node, struct step *step);
 /* A text or a list of texts, which are kept as nodes. `fields`: they are names of fields. */
 bool pipelines_check_texts(struct compiler *compiler, yaml_node_t *node, const char *what,
                            bool fields);
