@@ -1,8 +1,8 @@
 -- What becomes of runs that are about to begin, by the caps of their organisations.
 --
 -- orgs, keys: of each run, in the order in which they come; keys: of once_per, NULL: none. whole: with `refuse` all of
--- them begin, or none. fates: NULL if no organisation has a cap, else one for each run: b begins, w waits, r is
--- refused, d is dropped, o does not begin because of once_per. over: the organisation whose cap refuses the whole, as JSON.
+-- them begin, or none. fates: one for each run, or NULL if no organisation has a cap. b begins, w waits, r is refused,
+-- d is dropped, o does not begin because of once_per. over: the organisation whose cap refuses the whole, as JSON.
 CREATE OR REPLACE FUNCTION actions_fates(orgs text[], keys text[], whole boolean, OUT fates "char"[], OUT over text)
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
