@@ -12,7 +12,7 @@ WITH ended AS (
 -- A run that is not over has one action that is not.
 over AS (
     UPDATE run r SET status = 'cancelled', ended_at = clock_timestamp()
-    FROM ended WHERE r.id = ended.run_id AND r.status IN ('active', 'dead')
+    FROM ended WHERE r.id = ended.run_id AND r.status IN ('active', 'dead', 'waiting')
     RETURNING r.id
 )
 SELECT count(*) AS rows FROM over;

@@ -1,5 +1,5 @@
 -- Makes runs of what transactions of lanes have begun: first those of organisations with few, then the large
--- organisations in turns.
+-- organisations in turns. Then lets runs go on that waited for a cap.
 --
 -- row_limit: rows of run_intent to take, of at most a batch each. after: the large organisation that was last; '' at
 -- first. taken: rows; runs, oldest_ms: as actions_make_runs() says; last: the value of `after` for the next call.
@@ -33,10 +33,12 @@ BEGIN
     END LOOP;
     taken := cardinality(places);
     runs := 0;
-    IF taken = 0 THEN
-        RETURN;
-    END IF;
     PERFORM set_config('synchronous_commit', 'off', true); -- a crash takes rows and runs back together
-    SELECT m.runs, m.oldest_ms INTO runs, oldest_ms FROM actions_make_runs(places) m;
+    IF taken > 0 THEN
+        SELECT m.runs, m.oldest_ms INTO runs, oldest_ms FROM actions_make_runs(places) m;
+    END IF;
+    IF EXISTS (SELECT FROM run r WHERE r.status = 'waiting') THEN
+        runs := runs + actions_release_waiting(1000);
+    END IF;
 END
 $$;

@@ -10,9 +10,9 @@
 -- together.
 --
 -- Returns a row for each claimed action. All of them carry the summary of the round. Column went_on: actions that
--- needed no call. Column deferred: actions that a limit holds back. Column drained: shards of which every due row was
--- read. A round that claims nothing returns one row, whose action_id is NULL. No row at all: the instance no longer
--- owns any of the shards.
+-- needed no call, or that a cap of their subject keeps back. Column deferred: actions that a limit holds back. Column
+-- drained: shards of which every due row was read. A round that claims nothing returns one row, whose action_id is
+-- NULL. No row at all: the instance no longer owns any of the shards.
 --
 -- Rounds of a shard follow each other, on one instance or several, and each sees all that the one before did:
 -- actions_lock() locks the rows of the shards first, in order. The settings below hold for the functions that this
@@ -36,6 +36,7 @@ DECLARE
     ready record;
     granted record;
     dealt int8;
+    kept_back int8;
 BEGIN
     went_on := 0;
     deferred := 0;
@@ -56,6 +57,8 @@ BEGIN
     SELECT d.undecided, d.decided INTO due, went_on FROM actions_decide(due, now_at) d;
     SELECT s.others, s.dealt INTO due, dealt FROM actions_split(due, now_at) s;
     went_on := went_on + dealt;
+    SELECT c.allowed, c.beyond INTO due, kept_back FROM actions_capped(due, now_at) c;
+    went_on := went_on + kept_back;
     SELECT * INTO ready FROM actions_rank(due, targets, capacities, claim_limit);
     SELECT *
     INTO granted

@@ -1,5 +1,6 @@
--- For metrics: actions by state, runs that pipelines began, results that came too late. Reads indexes that hold only
--- those, so that waiting actions cost nothing. The millions that may wait for a push are passed over in the index.
+-- For metrics: actions by state, runs that pipelines began, what caps held back, results that came too late. Reads
+-- indexes that hold only those, so that waiting actions cost nothing. The millions that may wait for a push are passed
+-- over in the index.
 CREATE OR REPLACE FUNCTION actions_counts() RETURNS TABLE (kind text, name text, n int8, repeated int8)
 LANGUAGE sql SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
     SELECT 'action', 'held', COALESCE(sum(h.n), 0)::int8, 0::int8
@@ -17,6 +18,12 @@ LANGUAGE sql SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off 
     SELECT 'action', 'dead', count(*), 0 FROM action a WHERE a.status = 'dead'
     UNION ALL
     SELECT 'pipeline', c.name, c.started, c.repeated FROM pipeline_count c
+    UNION ALL
+    SELECT k.kind, c.name, k.n, 0
+    FROM pipeline_count c
+    CROSS JOIN LATERAL (VALUES ('refused', c.refused), ('dropped', c.dropped), ('deferred', c.deferred),
+                               ('capped', c.capped)) AS k (kind, n)
+    WHERE k.n > 0
     UNION ALL
     SELECT 'overlap', '', count(*), 0 FROM action_overlap
 $$;

@@ -16,6 +16,7 @@ DECLARE
     steps int4[];
     delays int8[];
     dead int8[];
+    reached int8[]; -- subjects, by calls that count against their caps
 BEGIN
     WITH w AS (
         SELECT * FROM unnest(ids, tokens, results, waits, classes, statuses, answers)
@@ -36,17 +37,21 @@ BEGIN
         FROM w
         WHERE a.id = w.id AND a.id = ANY (ids) AND a.token = w.token
           AND (a.status = 'running' OR (a.status IN ('pending', 'held') AND a.lease_until IS NOT NULL))
-        RETURNING a.run_id, a.pipeline_id, a.step, w.result
+        RETURNING a.run_id, a.pipeline_id, a.step, a.subject_hash, w.result
     )
     SELECT array_agg(f.run_id) FILTER (WHERE f.result = 'done'),
            array_agg(f.pipeline_id) FILTER (WHERE f.result = 'done'),
            array_agg(s.next_step) FILTER (WHERE f.result = 'done'),
            array_agg(s.next_delay_ms) FILTER (WHERE f.result = 'done'),
-           array_agg(f.run_id) FILTER (WHERE f.result = 'dead'), count(*)
-    INTO runs, pipelines, steps, delays, dead, finished
+           array_agg(f.run_id) FILTER (WHERE f.result = 'dead'),
+           array_agg(f.subject_hash) FILTER (WHERE f.result = 'done' AND s.capped), count(*)
+    INTO runs, pipelines, steps, delays, dead, reached, finished
     FROM f JOIN pipeline_step s ON s.pipeline_id = f.pipeline_id AND s.step = f.step;
     IF runs IS NOT NULL THEN
         PERFORM actions_go_on(runs, pipelines, steps, delays);
+    END IF;
+    IF reached IS NOT NULL AND EXISTS (SELECT FROM action_setting s WHERE s.caps <> '{}') THEN
+        INSERT INTO subject_call (subject_hash) SELECT unnest(reached);
     END IF;
     IF dead IS NOT NULL THEN
         UPDATE run r SET status = 'dead', ended_at = clock_timestamp() WHERE r.id = ANY (dead) AND r.status = 'active';

@@ -1,5 +1,6 @@
 -- Part of actions_claim(): makes actions pending again that a pause, an open endpoint or a push held and holds
 -- no longer.
+-- actions_release_waiting() does it for caps.
 --
 -- shards: locked ones. open_endpoints: those whose breaker is open. share: rows at most of each shard and reason.
 CREATE OR REPLACE FUNCTION actions_release_held(shards int4[], open_endpoints text[], share int4)
@@ -25,6 +26,7 @@ BEGIN
         )
         SELECT h.lane, h.held_by FROM h
         WHERE h.held_by IS NOT NULL
+          AND h.held_by NOT LIKE 'cap:%'
           AND NOT EXISTS (SELECT FROM org_limit o WHERE o.paused AND 'org:' || o.org_id = h.held_by)
           AND NOT EXISTS (SELECT FROM pipeline_pause p WHERE 'pipeline:' || p.name = h.held_by)
           AND NOT EXISTS (SELECT FROM unnest(open_endpoints) e WHERE 'endpoint:' || e = h.held_by)

@@ -10,10 +10,15 @@ DECLARE
     more int8;
 BEGIN
     WITH d AS (DELETE FROM pipeline_delta RETURNING *),
-         s AS (SELECT d.name, sum(d.started)::int8 AS started, sum(d.repeated)::int8 AS repeated FROM d GROUP BY d.name)
-    INSERT INTO pipeline_total AS t (name, started, repeated)
-    SELECT s.name, s.started, s.repeated FROM s ORDER BY s.name
-    ON CONFLICT (name) DO UPDATE SET started = t.started + EXCLUDED.started, repeated = t.repeated + EXCLUDED.repeated;
+         s AS (SELECT d.name, sum(d.started) AS started, sum(d.repeated) AS repeated, sum(d.refused) AS refused,
+                      sum(d.dropped) AS dropped, sum(d.deferred) AS deferred, sum(d.capped) AS capped
+               FROM d GROUP BY d.name)
+    INSERT INTO pipeline_total AS t (name, started, repeated, refused, dropped, deferred, capped)
+    SELECT s.name, s.started, s.repeated, s.refused, s.dropped, s.deferred, s.capped FROM s ORDER BY s.name
+    ON CONFLICT (name) DO UPDATE
+    SET started = t.started + EXCLUDED.started, repeated = t.repeated + EXCLUDED.repeated,
+        refused = t.refused + EXCLUDED.refused, dropped = t.dropped + EXCLUDED.dropped,
+        deferred = t.deferred + EXCLUDED.deferred, capped = t.capped + EXCLUDED.capped;
     DELETE FROM action a WHERE a.id = ANY (ARRAY(
         SELECT b.id FROM action b
         WHERE b.ended_at < now() - keep_ms * interval '1 millisecond' AND b.status IN ('done', 'cancelled')
@@ -42,6 +47,10 @@ BEGIN
     DELETE FROM run_begun b WHERE once_ms > 0 AND b.ctid = ANY (ARRAY(
         SELECT c.ctid FROM run_begun c
         WHERE c.begun_at < now() - GREATEST(keep_ms, once_ms) * interval '1 millisecond' LIMIT most));
+    GET DIAGNOSTICS more = ROW_COUNT;
+    gone := GREATEST(gone, more);
+    DELETE FROM subject_call k WHERE k.ctid = ANY (ARRAY(
+        SELECT c.ctid FROM subject_call c WHERE c.at < now() - interval '8 days' LIMIT most));
     GET DIAGNOSTICS more = ROW_COUNT;
     gone := GREATEST(gone, more);
     UPDATE action a SET perform_at = now() + retry_ms * interval '1 millisecond'

@@ -1,7 +1,8 @@
 -- Begins runs by records of topics. Positions move in the same transaction, or nothing happens (RD001). Topics and
 -- partitions come in order, next is the new position of each; then the records, with place and value, NULL where that
 -- is no UTF-8. A record that is no JSON object with a subject becomes a dead letter with index -3, as does one that
--- names a message of another organisation than its own. Returns how many runs began, and how many records were refused.
+-- names a message of another organisation than its own, and one whose run is beyond a cap. Returns how many runs began,
+-- and how many records were refused.
 CREATE OR REPLACE FUNCTION actions_topic(topics text[], partitions int4[], expected int8[],
                                          next int8[], record_topics text[],
                                          record_partitions int4[], record_offsets int8[], record_values text[],
@@ -10,7 +11,9 @@ LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_pl
 DECLARE
     rows jsonb[];
     crossing boolean[];
+    beyond jsonb := '{}'; -- records that a cap refuses, by number: the pipeline whose run did not begin
     s record;
+    made record;
 BEGIN
     began := 0;
     PERFORM topic_fence('actions', 'action_progress', topics, partitions, expected, next);
@@ -31,30 +34,42 @@ BEGIN
                           WHERE t.topic = r.topic
                             AND action_crosses(q.org_field, r.row ->> 'org_id', r.row ->> 'message_id'))
                       FROM unnest(record_topics, rows) WITH ORDINALITY AS r (topic, row, n) ORDER BY r.n);
-    FOR s IN SELECT q.name, array_agg(w.org) AS orgs, array_agg(w.subject) AS subjects,
-                    array_agg(w.campaign) AS campaigns,
-                    array_agg(w.message) AS messages, array_agg(w.data) AS data
-             FROM (SELECT r.topic, COALESCE(r.row ->> 'org_id', '') AS org, r.row ->> 'subject' AS subject,
+    IF actions_are_capped() THEN -- one order of locks over all pipelines
+        PERFORM FROM actions_room(ARRAY(SELECT COALESCE(r.row ->> 'org_id', '') FROM unnest(rows) AS r (row)));
+    END IF;
+    FOR s IN SELECT q.name, array_agg(w.org ORDER BY w.n) AS orgs, array_agg(w.subject ORDER BY w.n) AS subjects,
+                    array_agg(w.campaign ORDER BY w.n) AS campaigns, array_agg(w.message ORDER BY w.n) AS messages,
+                    array_agg(w.data ORDER BY w.n) AS data, array_agg(w.n ORDER BY w.n) AS places
+             FROM (SELECT r.n, r.topic, COALESCE(r.row ->> 'org_id', '') AS org, r.row ->> 'subject' AS subject,
                           r.row ->> 'campaign_id' AS campaign, r.row ->> 'message_id' AS message,
                           r.row - '{org_id,subject,campaign_id,message_id}'::text[] AS data
-                   FROM unnest(record_topics, rows, crossing) AS r (topic, row, crosses)
+                   FROM unnest(record_topics, rows, crossing) WITH ORDINALITY AS r (topic, row, crosses, n)
                    WHERE r.row IS NOT NULL AND NOT r.crosses) w
              JOIN pipeline_source t ON t.topic = w.topic AND (t.orgs IS NULL OR w.org = ANY (t.orgs))
                                     AND (t.campaigns IS NULL OR w.campaign = ANY (t.campaigns))
              JOIN pipeline q ON q.id = t.pipeline_id
              GROUP BY q.name ORDER BY q.name
     LOOP
-        began := began + actions_import(s.name, s.orgs, s.subjects, s.campaigns, s.messages, s.data);
+        SELECT * INTO made FROM actions_import(s.name, s.orgs, s.subjects, s.campaigns, s.messages, s.data, false);
+        began := began + made.began;
+        IF made.refused > 0 THEN
+            beyond := beyond || (SELECT jsonb_object_agg(s.places[f.n], s.name)
+                                 FROM unnest(made.fates) WITH ORDINALITY AS f (fate, n) WHERE f.fate = 'r');
+        END IF;
     END LOOP;
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload)
-    SELECT r.topic, r.partition, r.at_offset, -3, 0, 'not_a_run',
-           CASE WHEN r.row IS NULL THEN 'no JSON object with a subject, of texts up to 1000 bytes'
+    SELECT r.topic, r.partition, r.at_offset, -3, 0,
+           CASE WHEN beyond ? r.n::text THEN 'over_cap' ELSE 'not_a_run' END,
+           CASE WHEN beyond ? r.n::text
+                THEN format('pipeline %s: organisation %s has as many open runs as it may', beyond ->> r.n::text,
+                            left(r.row ->> 'org_id', 100))
+                WHEN r.row IS NULL THEN 'no JSON object with a subject, of texts up to 1000 bytes'
                 ELSE format('message %s is not of organisation %s',
                             left(r.row ->> 'message_id', 255), left(r.row ->> 'org_id', 100)) END,
            convert_to(r.value, 'UTF8')
     FROM unnest(record_topics, record_partitions, record_offsets, record_values, rows, crossing)
-         AS r (topic, partition, at_offset, value, row, crosses)
-    WHERE r.row IS NULL OR r.crosses
+         WITH ORDINALITY AS r (topic, partition, at_offset, value, row, crosses, n)
+    WHERE r.row IS NULL OR r.crosses OR beyond ? r.n::text
     ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS refused = ROW_COUNT;
 END

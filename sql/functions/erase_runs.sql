@@ -1,11 +1,13 @@
 -- Part of erase_messages(): ends and deletes the runs of these messages, and those of the customer
--- (erase_run_is_of()), with their actions. The answer of a call in flight then changes nothing. Intents come first,
--- so that a transaction that is about to make runs of one is waited for. Returns how many runs and intents went.
+-- (erase_run_is_of()), with their actions. Calls to subjects that are erased count no more. The answer of a call in
+-- flight then changes nothing. Intents come first, so that a transaction that is about to make runs of one is waited
+-- for. Returns how many runs and intents went.
 CREATE OR REPLACE FUNCTION erase_runs(ids text[], customer text, customer_column text)
 RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE
     intents int8;
     gone int8[];
+    subjects int8[];
 BEGIN
     SELECT COALESCE(sum(cardinality(ARRAY(SELECT m FROM unnest(i.messages) m WHERE m = ANY (ids)))), 0) INTO intents
     FROM run_intent i WHERE i.messages && ids;
@@ -21,9 +23,12 @@ BEGIN
     WITH r AS (
         DELETE FROM run r
         WHERE r.message_id = ANY (ids) OR r.subject = ANY (ids) OR erase_run_is_of(r, customer, customer_column)
-        RETURNING r.id
+        RETURNING r.id, r.subject, r.subject_hash, erase_run_is_of(r, customer, customer_column) AS person
     )
-    SELECT COALESCE(array_agg(r.id), '{}') INTO gone FROM r;
+    SELECT COALESCE(array_agg(r.id), '{}'), array_agg(r.subject_hash) FILTER (WHERE r.person OR r.subject = ANY (ids))
+    INTO gone, subjects
+    FROM r;
+    DELETE FROM subject_call k WHERE k.subject_hash = ANY (subjects);
     WITH a AS (
         DELETE FROM action a WHERE a.run_id = ANY (gone) OR a.message_id = ANY (ids) RETURNING a.id
     )

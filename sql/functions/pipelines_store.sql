@@ -18,11 +18,11 @@ BEGIN
         IF made IS NOT NULL THEN
             INSERT INTO pipeline_step
             SELECT made, s.step, s.stage, s.op, s.target, s.key, s."if", s."unless", s.awaits, s.within_ms, s.next_step,
-                   s.next_delay_ms, s.else_step, s.else_delay_ms, s.exits
+                   s.next_delay_ms, s.else_step, s.else_delay_ms, s.exits, COALESCE(s.capped, true)
             FROM jsonb_to_recordset(one -> 'steps')
                  AS s (step int4, stage text, op text, target text, key text, "if" int2[], "unless" int2[], awaits int2,
                        within_ms int8, next_step int4, next_delay_ms int8, else_step int4, else_delay_ms int8,
-                       exits jsonb);
+                       exits jsonb, capped boolean);
             INSERT INTO pipeline_trigger (pipeline_id, code, wakes)
             SELECT DISTINCT made, s.awaits, true
             FROM pipeline_step s

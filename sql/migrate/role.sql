@@ -32,11 +32,13 @@ GRANT EXECUTE ON FUNCTION
 -- Pipelines start runs, claim actions and store answers.
 GRANT EXECUTE ON FUNCTION
     action_crosses, action_field, action_json, action_lane_of, action_once_key, action_path, action_reached,
-    action_subject_hash, actions_begin, actions_begun_key, actions_charge, actions_claim, actions_counts,
-    actions_decide, actions_end_leases, actions_finish, actions_go_on, actions_grant, actions_hold, actions_import,
-    actions_leave, actions_lock, actions_make_runs, actions_own, actions_pick_due, actions_pick_fair, actions_rank,
-    actions_release_held, actions_settle_awaits, actions_split, actions_take, actions_tidy, actions_topic,
-    actions_unsubscribed, pipelines_store, push_deal, push_decide, push_figures, push_place, pushes_start, pushes_step
+    action_subject_hash, action_zone, actions_are_capped, actions_begin, actions_begun_key, actions_cap,
+    actions_capped, actions_charge, actions_claim, actions_counts, actions_decide, actions_end_leases, actions_fates,
+    actions_finish, actions_go_on, actions_grant, actions_hold, actions_import, actions_keep_back, actions_leave,
+    actions_lock, actions_make_runs, actions_own, actions_pick_due, actions_pick_fair, actions_rank,
+    actions_release_held, actions_release_waiting, actions_room, actions_settings, actions_settle_awaits,
+    actions_split, actions_take, actions_tidy, actions_topic, actions_unsubscribed, pipelines_store, push_deal,
+    push_decide, push_figures, push_place, pushes_start, pushes_step
     TO :"receiptd_role";
 -- Suppressed persons are added and looked up.
 GRANT EXECUTE ON FUNCTION
@@ -109,3 +111,7 @@ GRANT INSERT, UPDATE, DELETE ON action, action_instance, action_lane, action_ove
 GRANT INSERT, DELETE ON run_begun TO :"receiptd_role";
 -- Batches suppress persons; `receiptd suppressions` adds and removes. Nothing deletes one.
 GRANT INSERT, UPDATE (removed_at, removed_by, removed_because) ON suppression TO :"receiptd_role";
+-- Caps: each instance stores the keys, those who begin runs lock organisations, and calls of a subject are counted.
+GRANT UPDATE ON action_setting TO :"receiptd_role";
+GRANT INSERT, UPDATE ON org_open TO :"receiptd_role";
+GRANT INSERT, DELETE ON subject_call TO :"receiptd_role";

@@ -31,7 +31,8 @@ CREATE TABLE run (
     message_id text,
     campaign_id text COLLATE "C",
     data jsonb, -- what an import brought
-    status text COLLATE "C" NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'done', 'dead', 'cancelled')),
+    status text COLLATE "C" NOT NULL DEFAULT 'active'
+        CHECK (status IN ('active', 'done', 'dead', 'cancelled', 'waiting')), -- waiting: for its organisation's cap
     started_at timestamptz NOT NULL DEFAULT now(),
     ended_at timestamptz,
     had_row boolean NOT NULL DEFAULT false -- its message had one when it began: then a row that is missing was deleted
@@ -39,6 +40,9 @@ CREATE TABLE run (
 CREATE UNIQUE INDEX run_once ON run (once_key) WHERE once_key IS NOT NULL;
 CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL AND once_key IS NULL;
 CREATE INDEX run_once_ended ON run (ended_at) WHERE ended_at IS NOT NULL AND once_key IS NOT NULL;
+-- Open runs of an organisation, which its cap counts, and those that wait for it (actions_room()).
+CREATE INDEX run_open ON run (org_id) WHERE status = 'active';
+CREATE INDEX run_waiting ON run (org_id) WHERE status = 'waiting';
 
 -- A pipeline's `on` fires once for each message: which pairs have fired, by two hashes of pipeline, organisation and
 -- message (actions_begun_key()). Runs are tidied up, these stay, for as long as once_per remembers.
@@ -68,8 +72,8 @@ CREATE TABLE action (
     instance text COLLATE "C",
     awaits smallint, -- status or flag that ends the wait; perform_at is its deadline
     settle xid8, -- see actions_claim()
-    held_by text COLLATE "C", -- org:…, pipeline:…, endpoint:…, deal:… and push:… (a split)
-    wait_ms bigint NOT NULL DEFAULT 0, -- the last back-off
+    held_by text COLLATE "C", -- org:…, pipeline:…, endpoint:…, cap:…, deal:… and push:… (a split)
+    wait_ms bigint NOT NULL DEFAULT 0, -- the last back-off; held by a cap: its delay once the run begins
     created_at timestamptz NOT NULL DEFAULT now(),
     started_at timestamptz,
     ended_at timestamptz,
@@ -137,10 +141,45 @@ CREATE TABLE org_limit (
     full_at_us bigint NOT NULL DEFAULT 0,
     touched bigint NOT NULL DEFAULT 0,
     granted bigint NOT NULL DEFAULT 0,
-    deferred bigint NOT NULL DEFAULT 0 -- how often something had to wait for this limit
+    deferred bigint NOT NULL DEFAULT 0, -- how often something had to wait for this limit
+    open_runs integer CHECK (open_runs >= 0) -- 0: no cap
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
 
 CREATE INDEX org_limit_paused ON org_limit (org_id) WHERE paused;
+CREATE INDEX org_limit_capped ON org_limit (org_id) WHERE open_runs > 0;
+
+-- Caps.
+-- --------------------------------------------------------------------------------------------------------
+
+-- Keys of the section `actions` that functions need: those of the instance that stored its pipelines last. One row.
+CREATE TABLE action_setting (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    open_runs integer NOT NULL DEFAULT 0, -- of each organisation; 0: no cap
+    beyond_open_runs text COLLATE "C" NOT NULL DEFAULT 'refuse',
+    caps integer[] NOT NULL DEFAULT '{}', -- of a subject: so many calls in each
+    cap_units text[] COLLATE "C" NOT NULL DEFAULT '{}', -- of these: day, week
+    beyond_subject_cap text COLLATE "C" NOT NULL DEFAULT 'wait',
+    zone text COLLATE "C" NOT NULL DEFAULT 'UTC',
+    zone_field text COLLATE "C"
+);
+INSERT INTO action_setting DEFAULT VALUES;
+
+-- Whoever begins runs of an organisation with a cap locks its row. Claims hold rows of org_limit, so it is another one.
+CREATE TABLE org_open (
+    org_id text COLLATE "C" PRIMARY KEY,
+    tried_at timestamptz NOT NULL DEFAULT '-infinity' -- when waiting runs were last looked at
+) WITH (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
+);
+
+-- Calls that reached a subject, while it has a cap; kept for eight days, since a week has seven.
+CREATE TABLE subject_call (
+    subject_hash bigint NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX subject_call_subject ON subject_call (subject_hash, at);
+CREATE INDEX subject_call_age ON subject_call USING brin (at) WITH (pages_per_range = 32);

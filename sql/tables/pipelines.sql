@@ -32,6 +32,7 @@ CREATE TABLE pipeline_step (
     next_step integer NOT NULL, next_delay_ms bigint NOT NULL,
     else_step integer NOT NULL, else_delay_ms bigint NOT NULL, -- await: not reached in time; others: passed over
     exits jsonb, -- split: {stage: [step, delay in ms]}
+    capped boolean NOT NULL, -- its calls count against the caps of the subject
     PRIMARY KEY (pipeline_id, step)
 );
 
@@ -66,15 +67,23 @@ CREATE TABLE pipeline_pause (
     paused_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Runs that a transaction started, and those that it did not because of once_per; appended, added up by
--- actions_tidy().
+-- Runs that a transaction started, and those that it did not because of once_per; what became of runs and calls beyond
+-- a cap. Appended, added up by actions_tidy().
 CREATE TABLE pipeline_delta (
     name text COLLATE "C" NOT NULL,
     started bigint NOT NULL,
-    repeated bigint NOT NULL
+    repeated bigint NOT NULL,
+    refused bigint NOT NULL DEFAULT 0,
+    dropped bigint NOT NULL DEFAULT 0,
+    deferred bigint NOT NULL DEFAULT 0,
+    capped bigint NOT NULL DEFAULT 0
 );
 CREATE TABLE pipeline_total (
     name text COLLATE "C" PRIMARY KEY,
     started bigint NOT NULL,
-    repeated bigint NOT NULL
+    repeated bigint NOT NULL,
+    refused bigint NOT NULL DEFAULT 0,
+    dropped bigint NOT NULL DEFAULT 0,
+    deferred bigint NOT NULL DEFAULT 0,
+    capped bigint NOT NULL DEFAULT 0
 );

@@ -9,9 +9,11 @@ SELECT a.id, a.run_id, p.name AS pipeline, s.stage, s.op, s.target,
            WHEN k.name IS NOT NULL THEN 'the pipeline is paused'
            WHEN a.held_by LIKE 'deal:%' AND a.status = 'held' THEN 'gathers until push ' || s.target || ' is dealt'
            WHEN a.held_by LIKE 'push:%' AND a.status = 'held' THEN 'waits for the decision of push ' || s.target
+           WHEN a.held_by LIKE 'cap:%' THEN 'the organisation has as many open runs as it may'
            WHEN a.status = 'held' THEN 'held by ' || a.held_by || CASE WHEN a.held_by LIKE 'endpoint:%'
                THEN ', until a call that tries it succeeds: receiptd ctl status says when it goes out' ELSE '' END
            WHEN a.awaits IS NOT NULL AND a.perform_at > now() THEN 'awaits ' || COALESCE(l.name, a.awaits::text)
+           WHEN a.perform_at > now() AND a.class = 'capped' THEN 'the subject has had as many calls as it may'
            WHEN a.perform_at > now() AND a.attempt > 0 THEN 'tried ' || a.attempt || ' times: ' || COALESCE(a.class, '')
            WHEN a.perform_at > now() THEN 'is not due'
            WHEN EXISTS (SELECT FROM action b WHERE b.subject_hash = a.subject_hash AND b.status = 'running')

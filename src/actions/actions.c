@@ -124,7 +124,10 @@ static void store_pipelines(struct app_actions *actions)
         actions->state == ACTIONS_STORING ? rcpt_ask_begin(&actions->store) : NULL;
     if (encoder == NULL)
         return;
+    char *settings = actions_settings(actions->context->config);
     rcpt_pg_add_text(encoder, actions->pipelines->definitions);
+    rcpt_pg_add_text(encoder, settings);
+    free(settings);
     rcpt_ask_send(&actions->store);
 }
 

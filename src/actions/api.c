@@ -13,6 +13,7 @@
 #define MOST_RUNS     1000u /* of one request, so that a transaction stays short */
 #define MOST_WAITING  16u   /* requests in flight */
 #define RETRY_AFTER_S 1
+#define OVER_CAP_S    30 /* open runs end in their own time */
 #define NAME_BYTES    128
 #define MOST_BYTES    1000u /* of a text, which is a key of an index */
 
@@ -170,15 +171,41 @@ static bool read_name(const struct rcpt_http_request *request, char *name, size_
 
 /* ---- the answer ---- */
 
-/* Fewer runs may begin than were taken: once_per may have seen their values. */
-static void answer_count(struct api_call *call, int64_t began)
+/* Columns of sql/actions/import. */
+enum { IMPORT_ROWS, IMPORT_WAITING, IMPORT_DROPPED, IMPORT_OVER };
+
+static void answer_json(struct api_call *call, int status, const char *text, size_t size)
 {
-    char text[80];
-    int size =
-        snprintf(text, sizeof(text), "{\"taken\":%u,\"began\":%" PRId64 "}\n", call->taken, began);
-    struct rcpt_http_answer answer = {
-        .status = 200, .content_type = "application/json", .body = text, .body_size = (size_t)size};
+    struct rcpt_http_answer answer = {.status = status,
+                                      .content_type = "application/json",
+                                      .retry_after_s = status == 429 ? OVER_CAP_S : 0,
+                                      .body = text,
+                                      .body_size = size};
     rcpt_http_answer(call->request, &answer);
+}
+
+/* Fewer runs may begin than were taken: once_per may have seen their values, and a cap may let them
+ * wait or drop them. A cap that refuses them says so. */
+static void answer_counts(struct api_call *call, const struct rcpt_pg_rows *rows)
+{
+    static const char *const names[] = {"began", "waiting", "dropped"};
+    const char *over = rcpt_pg_rows_text(rows, 0, IMPORT_OVER);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = rcpt_open_memory(&text, &size);
+    if (over != NULL)
+        fputs(over, out);
+    else
+        fprintf(out, "{\"taken\":%u", call->taken);
+    for (int column = IMPORT_ROWS; over == NULL && column < IMPORT_OVER; column++) {
+        int64_t count = rcpt_pg_rows_int(rows, 0, column);
+        if (column == IMPORT_ROWS || count > 0)
+            fprintf(out, ",\"%s\":%" PRId64, names[column], count);
+    }
+    fputs(over != NULL ? "\n" : "}\n", out);
+    RCPT_ASSERT(fclose(out) == 0);
+    answer_json(call, over != NULL ? 429 : 200, text, size);
+    free(text);
 }
 
 /* A missing pipeline is 404, refused data is 400; everything else may pass and is 503. */
@@ -190,7 +217,7 @@ static void on_imported(void *context, struct rcpt_pg_rows *const *rows, size_t 
     actions->api_in_flight--;
     if (error == NULL) {
         RCPT_ASSERT(row_count == 1);
-        answer_count(call, rcpt_pg_rows_int(rows[0], 0, 0));
+        answer_counts(call, rows[0]);
         actions_claim_soon(actions);
     } else if (strcmp(error->code, "P0002") == 0) {
         refuse(call->request, 404, error->text);

@@ -7,6 +7,7 @@
  * claim.c    claims of due actions
  * call.c     claimed actions become webhooks and records
  * results.c  results of actions to the database
+ * settings.c keys that functions of the database need
  * upkeep.c   retention and metrics, by the timer
  */
 #ifndef RECEIPTD_ACTIONS_INTERNAL_H
@@ -129,6 +130,10 @@ static inline struct rcpt_ask actions_ask(struct app_actions *actions, const cha
 /* ---- actions.c ---- */
 /* Sends every statement that can be sent now. */
 void actions_step(struct app_actions *actions);
+
+/* ---- settings.c ---- */
+/* Parameter of the statement that stores the pipelines; the caller frees it. */
+char *actions_settings(const struct rcpt_config *config);
 
 /* ---- upkeep.c ---- */
 void actions_upkeep_init(struct app_actions *actions);

@@ -82,7 +82,7 @@ static void on_committed(void *owner, const struct rcpt_pg_rows *rows)
     if (refused > 0)
         rcpt_log_warn("actions",
                       "actions: %lld records that should begin runs are dead letters: they are no "
-                      "JSON object with a subject",
+                      "JSON object with a subject, or beyond a cap",
                       refused);
     topic->next_at_ms =
         host_now(topic->actions->context) + actions_begin_pause_ms(topic->actions, topic->sent_ns);

@@ -105,7 +105,7 @@ struct import {
     struct csv csv;
     char *titles[CSV_MAX_FIELDS];
     size_t title_count;
-    int64_t rows, began;
+    int64_t rows, began, waiting, dropped;
 };
 
 /* Columns with a meaning of their own; all others go along as data. */
@@ -238,6 +238,14 @@ static char *read_some(struct import *import, size_t *count)
     return NULL;
 }
 
+/* A cap refuses a transaction as a whole. 75: the rest may be imported when runs have ended. */
+static void refuse_lines(struct import *import, size_t count, const char *over)
+{
+    rcpt_error_fatal(&import->context.error, EX_TEMPFAIL,
+                     "lines up to %u: the last %zu are beyond the cap of open runs: %s",
+                     import->csv.line, count, over);
+}
+
 /* Every transaction is small, so that no batch waits long for an import. */
 static bool import_some(struct import *import, bool *at_end)
 {
@@ -254,10 +262,15 @@ static bool import_some(struct import *import, bool *at_end)
     free(text);
     if (rows == NULL)
         return false;
-    import->rows += (int64_t)count;
+    bool refused = rcpt_session_rows_text(rows, 0, "over") != NULL;
+    if (refused)
+        refuse_lines(import, count, rcpt_session_rows_text(rows, 0, "over"));
+    import->rows += refused ? 0 : (int64_t)count;
     import->began += rcpt_session_rows_int(rows, 0, "rows");
+    import->waiting += rcpt_session_rows_int(rows, 0, "waiting");
+    import->dropped += rcpt_session_rows_int(rows, 0, "dropped");
     rcpt_session_rows_free(rows);
-    return true;
+    return !refused;
 }
 
 /* Lines before an error stay imported; the hint says so. */
@@ -266,7 +279,12 @@ static int import_open(struct import *import)
     bool at_end = false, good = read_titles(import);
     while (good && !at_end)
         good = import_some(import, &at_end);
-    printf("%" PRId64 " lines read, %" PRId64 " runs began\n", import->rows, import->began);
+    printf("%" PRId64 " lines read, %" PRId64 " runs began", import->rows, import->began);
+    if (import->waiting > 0)
+        printf(", %" PRId64 " wait for room", import->waiting);
+    if (import->dropped > 0)
+        printf(", %" PRId64 " were dropped", import->dropped);
+    putchar('\n');
     if (!good && import->rows > 0)
         rcpt_error_hint(&import->context.error,
                         "lines up to there are in; with once_per they may be imported again");

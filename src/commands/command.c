@@ -446,7 +446,8 @@ static const struct command commands[] = {
                     {"rate", "N", "org set: attempts per minute; 0: no limit"},
                     {"burst", "N", "org set: how many of them at once"},
                     {"concurrency", "N", "org set: actions that run at once; 0: no limit"},
-                    {"weight", "N", "org set: its share of a turn, against 1"}},
+                    {"weight", "N", "org set: its share of a turn, against 1"},
+                    {"open-runs", "N", "org set: runs that may be open at once; 0: no cap"}},
         .run = command_ctl,
     },
     {

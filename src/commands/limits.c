@@ -72,16 +72,21 @@ static bool read_number(const struct command_call *call, const char *name, int64
 /* A limit without an option keeps its value: its parameter is NULL. */
 static int set(const struct command_call *call, const char *org)
 {
-    char rate[NUMBER], burst[NUMBER], concurrency[NUMBER], weight[NUMBER];
-    const char *values[6] = {org};
+    char rate[NUMBER], burst[NUMBER], concurrency[NUMBER], weight[NUMBER], open_runs[NUMBER];
+    const char *values[7] = {org};
     if (!read_number(call, "rate", 0, MINUTE_US, rate, &values[1]) ||
         !read_number(call, "burst", 1, 1000000, burst, &values[2]) ||
         !read_number(call, "concurrency", 0, 1000000, concurrency, &values[3]) ||
-        !read_number(call, "weight", 1, 1000, weight, &values[4]))
+        !read_number(call, "weight", 1, 1000, weight, &values[4]) ||
+        !read_number(call, "open-runs", 0, 10000000, open_runs, &values[6]))
         return EX_USAGE;
-    if (values[1] == NULL && values[2] == NULL && values[3] == NULL && values[4] == NULL)
-        return command_usage(call, "set what? --rate, --burst, --concurrency, --weight");
-    return run(call, "command/org_set", 6, values);
+    if (values[6] != NULL && strcmp(org, "*") == 0)
+        return command_usage(call, "--open-runs is the cap of one organisation");
+    if (values[1] == NULL && values[2] == NULL && values[3] == NULL && values[4] == NULL &&
+        values[6] == NULL)
+        return command_usage(call, "set what? --rate, --burst, --concurrency, --weight, "
+                                   "--open-runs");
+    return run(call, "command/org_set", 7, values);
 }
 
 /* The columns show limits, then how far they are used; `*` is the row of all organisations
@@ -89,11 +94,12 @@ static int set(const struct command_call *call, const char *org)
 int command_org(const struct command_call *call, enum command_format format)
 {
     static const struct report_column columns[] = {
-        {"org_id", REPORT_TEXT},    {"rate_per_minute", REPORT_NUMBER},
-        {"burst", REPORT_NUMBER},   {"concurrency", REPORT_NUMBER},
-        {"weight", REPORT_NUMBER},  {"paused", REPORT_TEXT},
-        {"running", REPORT_NUMBER}, {"granted", REPORT_NUMBER},
-        {"deferred", REPORT_NUMBER}};
+        {"org_id", REPORT_TEXT},     {"rate_per_minute", REPORT_NUMBER},
+        {"burst", REPORT_NUMBER},    {"concurrency", REPORT_NUMBER},
+        {"weight", REPORT_NUMBER},   {"paused", REPORT_TEXT},
+        {"running", REPORT_NUMBER},  {"granted", REPORT_NUMBER},
+        {"deferred", REPORT_NUMBER}, {"open_runs", REPORT_NUMBER},
+        {"open", REPORT_NUMBER},     {"waiting", REPORT_NUMBER}};
     static const struct list list = {.file = "command/org_list", LIST_COLUMNS(columns)};
     const char *verb = call->more[0], *org = call->more[1];
     if (verb == NULL || strcmp(verb, "list") == 0)
@@ -110,8 +116,8 @@ int command_org(const struct command_call *call, enum command_format format)
     if (!pause && strcmp(verb, "resume") != 0)
         return command_usage(call, "unknown verb \"%.40s\": list, set, clear, pause or resume",
                              verb);
-    const char *const values[] = {org, NULL, NULL, NULL, NULL, pause ? "true" : "false"};
-    return run(call, "command/org_set", 6, values);
+    const char *const values[] = {org, NULL, NULL, NULL, NULL, pause ? "true" : "false", NULL};
+    return run(call, "command/org_set", 7, values);
 }
 
 /* A pause stops claims of all instances with their next round; calls in flight end as usual. */

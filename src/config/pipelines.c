@@ -130,7 +130,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     struct step *step = &compiler->steps[compiler->step_count++];
     *step = (struct step){.stage = stage, .awaits = NO_CODE};
     if (!pipelines_check_keys(compiler, node, "an action",
-                              "wait await webhook produce move if unless split"))
+                              "wait await webhook produce move if unless split capped"))
         return false;
     yaml_node_t *found = NULL;
     /* Every verb is searched, so that an action with two of them is refused. */
@@ -150,7 +150,8 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     if (!pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), false,
                               &step->when) ||
         !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), true,
-                              &step->unless))
+                              &step->unless) ||
+        !pipelines_read_capped(compiler, node, step))
         return false;
     switch (step->op) {
     case OP_WEBHOOK:
@@ -366,6 +367,7 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
                                 &step->when) &&
            pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), true,
                                 &step->unless) &&
+           pipelines_read_capped(compiler, node, step) &&
            (webhook != NULL ? read_webhook(compiler, webhook, step)
                             : read_produce(compiler, produce, step));
 }
@@ -374,7 +376,7 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
 static bool read_stages(struct compiler *compiler, yaml_node_t *node)
 {
     const yaml_node_t *stages = pipelines_member(compiler, node, "stages");
-    static const char *const shorts[] = {"webhook", "produce", "wait", "if", "unless"};
+    static const char *const shorts[] = {"webhook", "produce", "wait", "if", "unless", "capped"};
     if (stages == NULL)
         return read_short(compiler, node);
     for (size_t index = 0; index < RCPT_COUNT_OF(shorts); index++)
@@ -430,7 +432,7 @@ static bool read_pipeline(struct compiler *compiler, const yaml_node_t *list,
     compiler->split = (struct split){0};
     bool good = pipelines_check_keys(
                     compiler, node, "a pipeline",
-                    "name on org subject once_per stages webhook produce wait if unless") &&
+                    "name on org subject once_per stages webhook produce wait if unless capped") &&
                 read_name(compiler, list, node, item) &&
                 read_on(compiler, pipelines_member(compiler, node, "on")) &&
                 read_fields(compiler, node) && read_stages(compiler, node) &&

@@ -34,6 +34,7 @@ struct step {
     /* The next steps. Stages are kept by name until all are known. */
     const yaml_node_t *next_stage, *else_stage;
     size_t next, other;
+    bool uncapped; /* its calls are no messages to the person */
 };
 
 struct stage {
@@ -114,6 +115,8 @@ bool pipelines_read_status_or_flag(struct compiler *compiler, const yaml_node_t 
 /* One name or a list of them; NULL: none. `unless`: the word `suppressed` may be among them. */
 bool pipelines_read_codes(struct compiler *compiler, yaml_node_t *node, bool unless,
                           struct codes *codes);
+/* `capped` of an action that is read already; a missing one is true. */
+bool pipelines_read_capped(struct compiler *compiler, const yaml_node_t *node, struct step *step);
 /* A text or a list of texts, which are kept as nodes. `fields`: they are names of fields. */
 bool pipelines_check_texts(struct compiler *compiler, yaml_node_t *node, const char *what,
                            bool fields);

@@ -185,6 +185,19 @@ bool pipelines_read_codes(struct compiler *compiler, yaml_node_t *node, bool unl
     return true;
 }
 
+/* A call that is no message to the person says `capped: false`. */
+bool pipelines_read_capped(struct compiler *compiler, const yaml_node_t *node, struct step *step)
+{
+    const yaml_node_t *capped = pipelines_member(compiler, node, "capped");
+    if (capped == NULL)
+        return true;
+    step->uncapped = strcmp(rcpt_config_scalar(capped), "false") == 0;
+    if (!step->uncapped && strcmp(rcpt_config_scalar(capped), "true") != 0)
+        return pipelines_fail(compiler, capped, "capped must be true or false");
+    return step->op == OP_WEBHOOK || step->op == OP_PRODUCE ||
+           pipelines_fail(compiler, capped, "capped goes with webhook and produce only");
+}
+
 /* The nodes are written out later (pipelines_write.c); only their form is checked here. */
 bool pipelines_check_texts(struct compiler *compiler, yaml_node_t *node, const char *what,
                            bool fields)

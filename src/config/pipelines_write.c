@@ -79,6 +79,10 @@ static void write_step(struct compiler *compiler, struct rcpt_json *json, size_t
     rcpt_json_put_int(json, "else_delay_ms", else_ms);
     if (step->op == OP_SPLIT)
         pipelines_write_split(compiler, json);
+    if (step->uncapped) {
+        rcpt_json_key(json, "capped");
+        rcpt_json_bool(json, false);
+    }
     rcpt_json_end_object(json);
 }
 

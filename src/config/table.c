@@ -502,6 +502,15 @@ static const struct rcpt_config_row dead_letters_rows[] = {
              "how long dead letters are kept; 0s: without limit"),
 };
 
+static const cyaml_strval_t beyond_open_runs[] = {
+    {"refuse", RCPT_BEYOND_REFUSE},
+    {"defer", RCPT_BEYOND_DEFER},
+    {"drop", RCPT_BEYOND_DROP},
+};
+static const cyaml_strval_t beyond_subject_cap[] = {
+    {"wait", RCPT_BEYOND_WAIT},
+    {"pass", RCPT_BEYOND_PASS},
+};
 static const struct rcpt_config_row actions_rows[] = {
     RECORDS("actions.endpoints", actions.endpoints, actions.endpoints_count, RELOADABLE, "[]", 0,
             1000, rcpt_config_endpoint_record, "receivers of webhooks"),
@@ -555,6 +564,23 @@ static const struct rcpt_config_row actions_rows[] = {
     DURATION("actions.once_retention", actions.once_retention_ms, RELOADABLE, "0s", 0, 3650 * DAY,
              "how long `once_per` remembers a finished run, and a message for which it has fired, "
              "at least `actions.retention`; then they may begin another; 0s: without limit"),
+    INTEGER("actions.open_runs", actions.open_runs, RELOADABLE, "0", 0, 10000000,
+            "runs of an organisation that may be open at once, over all instances; 0: no cap"),
+    CHOICE("actions.beyond_open_runs", actions.beyond_open_runs, RELOADABLE, "refuse",
+           beyond_open_runs,
+           "runs beyond that cap: `refuse` and `drop` do not begin them, and `drop` answers as if "
+           "all were well; `defer` lets them wait"),
+    RECORDS("actions.subject_caps", actions.subject_caps, actions.subject_caps_count, RELOADABLE,
+            "[]", 0, 8, rcpt_config_subject_cap_record,
+            "successful calls that a subject may have, over all pipelines"),
+    CHOICE("actions.beyond_subject_cap", actions.beyond_subject_cap, RELOADABLE, "wait",
+           beyond_subject_cap,
+           "calls beyond these caps: they `wait` for the next day or week, or the run may `pass` "
+           "them over"),
+    TEXT("actions.zone", actions.zone, RELOADABLE, "UTC", 1, 63,
+         "time zone of a subject's days, as PostgreSQL names it"),
+    TEXT("actions.zone_field", actions.zone_field, NULLABLE | RELOADABLE, "time_zone", 1, 63,
+         "member of `data` of an import, or column of the inbox, with the subject's own zone"),
 };
 
 /* Three lists that make one ladder; check.c treats them as one key. */

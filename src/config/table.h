@@ -53,8 +53,8 @@ struct rcpt_config_table {
     size_t record_size; /* of the struct that the rows describe */
 };
 
-/* Fields of the entries of lists of records: accounts.c, endpoints.c, expiry.c, folds.c,
- * ladder.c, machine.c, retention.c. */
+/* Fields of the entries of lists of records: accounts.c, caps.c, endpoints.c, expiry.c,
+ * folds.c, ladder.c, machine.c, retention.c. */
 extern const struct rcpt_config_table rcpt_config_account_record;
 extern const struct rcpt_config_table rcpt_config_topic_record;
 extern const struct rcpt_config_table rcpt_config_endpoint_record;
@@ -65,6 +65,7 @@ extern const struct rcpt_config_table rcpt_config_fold_record;
 extern const struct rcpt_config_table rcpt_config_status_record;
 extern const struct rcpt_config_table rcpt_config_flag_record;
 extern const struct rcpt_config_table rcpt_config_override_record;
+extern const struct rcpt_config_table rcpt_config_subject_cap_record;
 
 #define RCPT_CONFIG_MAX_ROWS 192 /* asserted; sizes of arrays that have one entry per row */
 

@@ -83,6 +83,14 @@ static const struct mistake list_mistakes[] = {
      "add them to the ladder, or take the entry away"},
     {SMALLEST "actions: {retry_min: 2m, retry_max: 1m}\n",
      "t.yaml:3:22: actions.retry_min: 2m is more than actions.retry_max, 1m", NULL},
+    {SMALLEST "actions: {subject_caps: [{max: 3, per: month}]}\n",
+     "t.yaml:3:43: actions.subject_caps[0].per: \"month\" is not one of day, week", NULL},
+    {SMALLEST "actions: {subject_caps: [{max: 0, per: day}]}\n",
+     "t.yaml:3:31: actions.subject_caps[0].max: ", NULL},
+    {SMALLEST "actions: {subject_caps: [{max: 3}]}\n", "t.yaml:3:26: actions.subject_caps[0]",
+     NULL},
+    {SMALLEST "actions: {beyond_open_runs: wait}\n",
+     "t.yaml:3:29: actions.beyond_open_runs: \"wait\" is not one of refuse, defer, drop", NULL},
     {SMALLEST "intake: {topic: i, dead_letter_topic: d, accounts: [{name: a, gateway: kannel, "
               "org_id: o, verify: \"off\", time_zone: Nowhere/CET}]}\n",
      "t.yaml:3:52: intake account a: time_zone: must be an offset such as +05:30 or Z, or a zone "

@@ -75,6 +75,10 @@ static void mistakes_are_refused_where_they_stand(void **state)
         {"  - {name: p, on: {topic: \"a b\"}, webhook: crm}", "is not the name of a topic"},
         {"  - {name: p, on: {topic: t, status: SENT}, webhook: crm}",
          "on needs one of status, flag and topic"},
+        {"  - {name: p, on: SENT, webhook: crm, capped: maybe}",
+         "t.yaml:5:47: pipelines.p: capped must be true or false"},
+        {"  - name: p\n    stages: [{name: s, actions: [{wait: 1s, capped: false}]}]",
+         "capped goes with webhook and produce only"},
         {"  - just a text", "a pipeline must be a mapping"},
         {"  text", "pipelines: expected a list of mappings"},
         {"  - {name: \"\", on: SENT, webhook: crm}", "the name of a pipeline must be a text"},
@@ -493,7 +497,7 @@ static void what_a_pipeline_is_for_is_stored_with_it(void **state)
                             "    wait: 2h\n"
                             "    if: [SENT, OPENED]\n");
     char *asked = compiled("  - {name: q, on: api, once_per: campaign_id, webhook: crm}\n"
-                           "  - {name: r, webhook: {endpoint: crm}}\n");
+                           "  - {name: r, webhook: {endpoint: crm}, capped: false}\n");
     assert_has(listed, "\"orgs\":[\"a\",\"b\"],\"campaigns\":[\"c\"],"
                        "\"once_per\":[\"org_id\",\"customer_id\"]");
     /* The wait of the short form comes first and is over when its action is reached. */
@@ -502,6 +506,8 @@ static void what_a_pipeline_is_for_is_stored_with_it(void **state)
     assert_has(asked, "\"name\":\"q\",\"on\":null,\"topic\":null");
     assert_has(asked, "\"orgs\":null,\"campaigns\":null,\"once_per\":[\"campaign_id\"]");
     assert_has(asked, "\"name\":\"r\",\"on\":null,\"topic\":null");
+    assert_has(asked, "\"else_delay_ms\":0,\"capped\":false}");
+    assert_null(strstr(listed, "\"capped\""));
     free(listed);
     free(asked);
 }

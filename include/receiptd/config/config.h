@@ -43,6 +43,9 @@ struct rcpt_config_expiry { /* an entry of inbox.expiry */
     int64_t after_ms;       /* 0: never */
 };
 
+enum rcpt_beyond_open_runs { RCPT_BEYOND_REFUSE, RCPT_BEYOND_DEFER, RCPT_BEYOND_DROP };
+enum rcpt_beyond_subject_cap { RCPT_BEYOND_WAIT, RCPT_BEYOND_PASS };
+enum rcpt_cap_unit { RCPT_CAP_DAY, RCPT_CAP_WEEK };
 enum rcpt_stream_mode { RCPT_STREAM_CHANGES, RCPT_STREAM_STATE };
 #define RCPT_CONFIG_STREAM_COLUMNS 16u
 #define RCPT_CONFIG_SUPPRESSING    32u
@@ -92,6 +95,11 @@ struct rcpt_config_endpoint { /* an entry of actions.endpoints */
     int64_t timeout_ms, connect_timeout_ms;
     uint64_t max_answer_bytes;
     unsigned concurrency;
+};
+
+struct rcpt_config_subject_cap { /* an entry of actions.subject_caps */
+    unsigned max;
+    enum rcpt_cap_unit per;
 };
 
 /* A secret in an unsafe place, noted while it is read. */
@@ -313,6 +321,12 @@ struct rcpt_config {
         unsigned begin_share; /* actions.begin_share: percent of the scheduler's time */
         unsigned org_rate, org_burst, org_concurrency; /* rates are per minute; 0: no limit */
         unsigned rate, burst, concurrency;
+        unsigned open_runs;                           /* actions.open_runs; 0: no cap */
+        enum rcpt_beyond_open_runs beyond_open_runs;  /* actions.beyond_open_runs */
+        struct rcpt_config_subject_cap *subject_caps; /* actions.subject_caps */
+        size_t subject_caps_count;
+        enum rcpt_beyond_subject_cap beyond_subject_cap; /* actions.beyond_subject_cap */
+        char *zone, *zone_field;                         /* actions.*; no field: NULL */
     } actions;
     struct {
         char *topic;                /* stream.topic; NULL: off */

@@ -289,6 +289,10 @@ METRIC(ACTION_OVERLAPS, "receiptd_action_overlaps_total", COUNTER, .who = "actio
                "none of them counted")
 METRIC(ENDPOINTS_DISABLED, "receiptd_endpoints_disabled", GAUGE,
        .who = "actions.md, What a receiver gets", .help = "Receivers of webhooks that are disabled")
+METRIC(PIPELINE_BEYOND_CAP, "receiptd_pipeline_beyond_cap_total", COUNTER,
+       LABELS("pipeline", "outcome"), .most = 800, .who = "actions.md, Caps",
+       .help = "Runs beyond the cap of their organisation (refused, dropped, deferred) and calls "
+               "beyond those of their subject (capped), over all instances")
 
 /* messages by topic */
 METRIC(ANNOUNCEMENTS, "receiptd_announcements_total", COUNTER, LABELS("result"), .most = 9,
