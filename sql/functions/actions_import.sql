@@ -1,14 +1,15 @@
 -- Begins runs of a pipeline for many subjects at once; those that once_per remembers are left out. Their first actions
--- are set up as actions_make_runs() does it. Returns how many began. Raises 22023 where a row names a message of
--- another organisation than its own.
+-- are set up as actions_make_runs() does it. stage: where they enter; NULL: at the first one. Returns how many began.
+-- Raises 22023 where there is no such stage, or a row names a message of another organisation than its own.
 CREATE OR REPLACE FUNCTION actions_import(pipeline_name text, orgs text[], subjects text[],
-                                          campaigns text[], messages text[], rows jsonb[])
+                                          campaigns text[], messages text[], rows jsonb[], stage text)
 RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE
     p pipeline;
     s pipeline_step;
     n int8;
     crossing record;
+    fault text;
 BEGIN
     SELECT * INTO p FROM pipeline x WHERE x.name = pipeline_name AND x.active;
     IF NOT FOUND THEN
@@ -16,6 +17,13 @@ BEGIN
             HINT = COALESCE(
                 'pipelines: ' || (SELECT string_agg(x.name, ', ' ORDER BY x.name) FROM pipeline x WHERE x.active),
                 'the database knows none until receiptd run has started with pipelines');
+    END IF;
+    fault := action_stage_fault(p.name, p.stages, stage);
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = fault;
+    ELSIF stage IS NOT NULL THEN
+        p.first_step := p.stages -> stage -> 0;
+        p.first_delay_ms := p.stages -> stage -> 1;
     END IF;
     SELECT u.org, u.message INTO crossing
     FROM unnest(orgs, messages COLLATE "default") AS u (org, message)

@@ -31,7 +31,8 @@ GRANT EXECUTE ON FUNCTION
     TO :"receiptd_role";
 -- Pipelines start runs, claim actions and store answers.
 GRANT EXECUTE ON FUNCTION
-    action_crosses, action_field, action_json, action_lane_of, action_once_key, action_path, action_reached,
+    action_best_hour, action_crosses, action_field, action_json, action_lane_of, action_once_key, action_path,
+    action_reached, action_stage_fault, action_turns, action_value, action_zone, actions_windows,
     action_subject_hash, actions_begin, actions_begun_key, actions_charge, actions_claim, actions_counts,
     actions_decide, actions_end_leases, actions_finish, actions_go_on, actions_grant, actions_hold, actions_import,
     actions_leave, actions_lock, actions_make_runs, actions_own, actions_pick_due, actions_pick_fair, actions_rank,

@@ -12,6 +12,7 @@ CREATE TABLE pipeline (
     first_step integer NOT NULL,
     first_delay_ms bigint NOT NULL,
     stored_at timestamptz NOT NULL DEFAULT now(),
+    stages jsonb, -- {NAME: [step, delay in ms]}: where a run that enters there begins; NULL: the short form
     UNIQUE (name, hash)
 );
 
@@ -30,8 +31,13 @@ CREATE TABLE pipeline_step (
     within_ms bigint NOT NULL,
     next_step integer NOT NULL, next_delay_ms bigint NOT NULL,
     else_step integer NOT NULL, else_delay_ms bigint NOT NULL, -- await: not reached in time; others: passed over
+    from_second integer, till_second integer, -- of its window, see action_turns(); NULL: it has none
+    days integer[],
+    smooth_ms bigint, -- over which subjects are spread that waited for the opening
+    hour_field text COLLATE "C", -- whose hour a subject's window begins at
     PRIMARY KEY (pipeline_id, step)
 );
+CREATE INDEX pipeline_step_window ON pipeline_step (pipeline_id) WHERE from_second IS NOT NULL;
 
 -- Looked at by every batch of receipts, so it holds no more than what matters now.
 CREATE TABLE pipeline_trigger (

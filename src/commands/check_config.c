@@ -1,6 +1,7 @@
 /* `receiptd check-config`: loads the file as the daemon would, asks librdkafka about its
  * properties, prints notes about weak settings. Connects to nothing, unless it is to check the
  * database too. The pages of the reference and the example come from here too. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
@@ -88,6 +89,51 @@ static void note_once(const struct rcpt_node *pipeline, const struct rcpt_node *
     fputc('\n', stderr);
 }
 
+/* A number of a definition, which pipelines_write() has written; 0: it is not there. */
+static int64_t number_of(const struct rcpt_node *node, const char *name)
+{
+    struct rcpt_text text = rcpt_node_text_of(node, name);
+    return text.at != NULL ? strtoll(text.at, NULL, 10) : 0;
+}
+
+static void print_time(const char *before, int64_t time_s)
+{
+    fprintf(stderr, "%s%02d:%02d:%02d", before, (int)(time_s / 3600), (int)(time_s / 60 % 60),
+            (int)(time_s % 60));
+}
+
+/* Says when the calls of a step may begin, and by whose clock. */
+static void note_window(const struct rcpt_node *pipeline, const struct rcpt_node *step,
+                        const struct rcpt_config *config)
+{
+    static const char days[] = "mon\0tue\0wed\0thu\0fri\0sat\0sun";
+    const struct rcpt_node *list = rcpt_node_get(step, "days");
+    struct rcpt_text name = rcpt_node_text_of(pipeline, "name");
+    struct rcpt_text target = rcpt_node_text_of(step, "target");
+    struct rcpt_text hour = rcpt_node_text_of(step, "hour_field");
+    int64_t from_s = number_of(step, "from_second"), till_s = number_of(step, "till_second");
+    if (till_s == from_s)
+        return;
+    fprintf(stderr, "note: pipelines.%.*s.between: calls of %.*s begin", (int)name.size, name.at,
+            (int)target.size, target.at);
+    print_time(" from ", from_s);
+    print_time(" to ", till_s);
+    fputs(till_s < from_s ? " of the next day" : "", stderr);
+    for (const struct rcpt_node *day = list != NULL ? list->first : NULL; day != NULL;
+         day = day->next)
+        fprintf(stderr, "%s %s", day == list->first ? ", on" : "",
+                days + (ptrdiff_t)4 * (day->text.at[0] - '1'));
+    fprintf(stderr, ", in the zone %s%s%s",
+            config->actions.zone_field != NULL ? config->actions.zone_field : "",
+            config->actions.zone_field != NULL ? " or " : "", config->actions.zone);
+    if (number_of(step, "smooth_ms") > 0)
+        fprintf(stderr, "; the opening is spread over %" PRId64 " s",
+                number_of(step, "smooth_ms") / 1000);
+    if (hour.size > 0)
+        fprintf(stderr, "; not before the hour in %.*s", (int)hour.size, hour.at);
+    fputc('\n', stderr);
+}
+
 /* The note is needed because once_per reads as if two pipelines together reached each subject once.
  */
 static void note_pipelines(const struct rcpt_config *config)
@@ -101,8 +147,12 @@ static void note_pipelines(const struct rcpt_config *config)
         rcpt_document_parse(rcpt_text_of(config->compiled->definitions), &arena, &reason);
     RCPT_ASSERT(root != NULL && root->type == RCPT_NODE_ARRAY);
     for (const struct rcpt_node *pipeline = root->first; pipeline != NULL;
-         pipeline = pipeline->next)
+         pipeline = pipeline->next) {
         note_once(pipeline, root->first, config->actions.once_retention_ms == 0);
+        const struct rcpt_node *steps = rcpt_node_get(pipeline, "steps");
+        for (const struct rcpt_node *step = steps->first; step != NULL; step = step->next)
+            note_window(pipeline, step, config);
+    }
     rcpt_arena_fini(&arena);
 }
 

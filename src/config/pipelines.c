@@ -122,6 +122,19 @@ static void put_gate(struct compiler *compiler, struct step *step)
     await->when.count = await->unless.count = 0;
 }
 
+/* Only calls have a window: theirs, or that of the pipeline. */
+static bool read_between(struct compiler *compiler, const yaml_node_t *node, struct step *step)
+{
+    yaml_node_t *between = pipelines_member(compiler, node, "between");
+    if (step->op == OP_WEBHOOK || step->op == OP_PRODUCE) {
+        step->window = compiler->window;
+        return pipelines_read_window(compiler, between, &step->window);
+    }
+    return between == NULL ||
+           pipelines_fail(compiler, between, "between goes with webhook and produce, not with %s",
+                          pipelines_op_name(step->op));
+}
+
 /* An action is a mapping with one verb; `if` and `unless` go with any of them. */
 static bool read_action(struct compiler *compiler, yaml_node_t *node, const char *stage)
 {
@@ -130,7 +143,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     struct step *step = &compiler->steps[compiler->step_count++];
     *step = (struct step){.stage = stage, .awaits = NO_CODE};
     if (!pipelines_check_keys(compiler, node, "an action",
-                              "wait await webhook produce move if unless"))
+                              "wait await webhook produce move if unless between"))
         return false;
     yaml_node_t *found = NULL;
     /* Every verb is searched, so that an action with two of them is refused. */
@@ -148,7 +161,9 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
         return pipelines_fail(compiler, node,
                               "an action is one of wait, await, webhook, produce, move");
     if (!pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) ||
-        !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), &step->unless))
+        !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"),
+                              &step->unless) ||
+        !read_between(compiler, node, step))
         return false;
     switch (step->op) {
     case OP_WEBHOOK:
@@ -332,7 +347,9 @@ static bool read_fields(struct compiler *compiler, yaml_node_t *node)
     return (org == NULL || pipelines_read_field(compiler, org, "org", &compiler->org)) &&
            (subject == NULL ||
             pipelines_read_field(compiler, subject, "subject", &compiler->subject)) &&
-           pipelines_check_texts(compiler, compiler->once_per, "once_per", true);
+           pipelines_check_texts(compiler, compiler->once_per, "once_per", true) &&
+           pipelines_read_window(compiler, pipelines_member(compiler, node, "between"),
+                                 &compiler->window);
 }
 
 /* The short form: one action instead of stages. */
@@ -355,6 +372,7 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
         *step = (struct step){.stage = "", .awaits = NO_CODE};
     }
     step->next = RUN_ENDS;
+    step->window = compiler->window;
     return pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) &&
            pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"),
                                 &step->unless) &&
@@ -418,9 +436,10 @@ static bool read_pipeline(struct compiler *compiler, const yaml_node_t *list,
     compiler->on = NO_CODE;
     compiler->source = NULL;
     compiler->orgs = compiler->campaigns = compiler->once_per = NULL;
+    compiler->window = (struct window){0};
     bool good = pipelines_check_keys(
                     compiler, node, "a pipeline",
-                    "name on org subject once_per stages webhook produce wait if unless") &&
+                    "name on org subject once_per stages webhook produce wait if unless between") &&
                 read_name(compiler, list, node, item) &&
                 read_on(compiler, pipelines_member(compiler, node, "on")) &&
                 read_fields(compiler, node) && read_stages(compiler, node) &&

@@ -1,6 +1,6 @@
-/* A pipeline that is being read: between pipelines.c, which checks the grammar,
- * pipelines_cycles.c, which follows its moves, and pipelines_write.c, which says it to the
- * database. Private to the three. */
+/* A pipeline that is being read: between pipelines.c, which checks the grammar, pipelines_read.c
+ * and pipelines_window.c, which read its parts, pipelines_cycles.c, which follows its moves, and
+ * pipelines_write.c, which says it to the database. Private to these. */
 #ifndef RECEIPTD_CONFIG_PIPELINES_INTERNAL_H
 #define RECEIPTD_CONFIG_PIPELINES_INTERNAL_H
 
@@ -23,6 +23,14 @@ struct codes {
     size_t count;
 };
 
+/* When calls may begin, in seconds of the day; from_s == till_s: at any time. */
+struct window {
+    int from_s, till_s;
+    unsigned days; /* bits 1 (Monday) to 7; 0: every day */
+    int64_t smooth_ms;
+    const char *hour_field; /* NULL: none */
+};
+
 struct step {
     enum op op;
     const char *stage, *target, *key;
@@ -33,6 +41,7 @@ struct step {
     /* The next steps. Stages are kept by name until all are known. */
     const yaml_node_t *next_stage, *else_stage;
     size_t next, other;
+    struct window window;
 };
 
 struct stage {
@@ -56,6 +65,7 @@ struct compiler {
     const char *source; /* topic that begins runs; NULL: none */
     yaml_node_t *orgs, *campaigns, *once_per;
     const char *org, *subject;
+    struct window window; /* of its calls that have none of their own */
 };
 
 /* ---- pipelines_read.c; all but the first two return false after setting the error ---- */
@@ -86,6 +96,11 @@ bool pipelines_read_codes(struct compiler *compiler, yaml_node_t *node, struct c
 /* A text or a list of texts, which are kept as nodes. `fields`: they are names of fields. */
 bool pipelines_check_texts(struct compiler *compiler, yaml_node_t *node, const char *what,
                            bool fields);
+
+/* ---- pipelines_window.c ---- */
+
+/* `between` of a pipeline or an action; NULL: the window stays as it is. */
+bool pipelines_read_window(struct compiler *compiler, yaml_node_t *node, struct window *window);
 
 /* ---- pipelines_write.c and pipelines_cycles.c ---- */
 

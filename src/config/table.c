@@ -555,6 +555,11 @@ static const struct rcpt_config_row actions_rows[] = {
     DURATION("actions.once_retention", actions.once_retention_ms, RELOADABLE, "0s", 0, 3650 * DAY,
              "how long `once_per` remembers a finished run, and a message for which it has fired, "
              "at least `actions.retention`; then they may begin another; 0s: without limit"),
+    TEXT("actions.zone", actions.zone, RELOADABLE, "UTC", 1, 63,
+         "time zone of a person's hours and days, by a name that PostgreSQL knows"),
+    TEXT("actions.zone_field", actions.zone_field, NULLABLE | RELOADABLE, "time_zone", 1, 63,
+         "field that holds the person's own zone, such as Europe/Berlin: a member of an import's "
+         "data, else a column of the inbox; not set, or no name of a zone: `actions.zone`"),
 };
 
 /* Three lists that make one ladder; check.c treats them as one key. */

@@ -312,6 +312,7 @@ struct rcpt_config {
         unsigned begin_share; /* actions.begin_share: percent of the scheduler's time */
         unsigned org_rate, org_burst, org_concurrency; /* rates are per minute; 0: no limit */
         unsigned rate, burst, concurrency;
+        char *zone, *zone_field; /* actions.zone; actions.zone_field, NULL: none */
     } actions;
     struct {
         char *topic;                /* stream.topic; NULL: off */
