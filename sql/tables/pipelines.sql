@@ -12,7 +12,7 @@ CREATE TABLE pipeline (
     first_step integer NOT NULL,
     first_delay_ms bigint NOT NULL,
     stored_at timestamptz NOT NULL DEFAULT now(),
-    stages jsonb, -- {NAME: [step, delay in ms]}: where a run that enters there begins; NULL: the short form
+    stages jsonb, -- {NAME: [step, delay in ms]}: where runs that enter there begin
     UNIQUE (name, hash)
 );
 

@@ -95,7 +95,7 @@ static void refuse_names(struct app_actions *actions, const char *unknown)
         rcpt_error_hint(&error, "org, subject and once_per name columns of message_inbox; where "
                                 "its table has just got the column, run receiptd migrate");
     } else {
-        rcpt_error_fatal(&error, EX_CONFIG, "actions.zone: PostgreSQL knows no zone \"%s\"",
+        rcpt_error_fatal(&error, EX_CONFIG, "actions.zone: PostgreSQL knows no zone %s",
                          actions->context->config->actions.zone);
         rcpt_error_hint(&error, "pg_timezone_names lists the zones");
     }

@@ -14,7 +14,6 @@
 #define MOST_WAITING  16u   /* requests in flight */
 #define RETRY_AFTER_S 1
 #define NAME_BYTES    128
-#define STAGE_BYTES   256
 #define MOST_BYTES    1000u /* of a text, which is a key of an index */
 
 /* A request that waits for its commit. The HTTP server keeps the request until it is answered. */
@@ -170,34 +169,22 @@ static bool read_name(const struct rcpt_http_request *request, char *name, size_
     return true;
 }
 
-/* Takes STAGE out of the query "stage=STAGE"; "": there is no query. False: it is another one, which
- * may be a misspelt one. */
-static bool read_stage(const struct rcpt_http_request *request, char *stage, size_t size)
+/* Takes STAGE out of the query "stage=STAGE"; NULL: there is no query. False: it is another query,
+ * perhaps a misspelt one. */
+static bool read_stage(const struct rcpt_http_request *request, struct rcpt_arena *arena,
+                       const char **stage)
 {
     static const char key[] = "stage=";
     const struct rcpt_http_text query = rcpt_http_query(request);
-    size_t length = 0, at = sizeof(key) - 1;
-    stage[0] = '\0';
+    struct rcpt_text text = {query.bytes, query.size};
+    *stage = NULL;
     if (query.size == 0)
         return true;
-    if (query.size <= at || memcmp(query.bytes, key, at) != 0)
+    if (!rcpt_text_begins(text, key) || memchr(query.bytes, '&', query.size) != NULL)
         return false;
-    for (; at < query.size && length + 1 < size; at++) {
-        char byte = query.bytes[at] == '+' ? ' ' : query.bytes[at];
-        if (byte == '%') {
-            int high = rcpt_text_hex_digit((unsigned char)query.bytes[at + 1]);
-            int low = high >= 0 ? rcpt_text_hex_digit((unsigned char)query.bytes[at + 2]) : -1;
-            if (low < 0)
-                return false;
-            byte = (char)(high * 16 + low);
-            at += 2;
-        } else if (byte == '&') {
-            return false;
-        }
-        stage[length++] = byte;
-    }
-    stage[length] = '\0';
-    return at == query.size && rcpt_utf8_is_text(stage, length);
+    text = (struct rcpt_text){text.at + strlen(key), text.size - strlen(key)};
+    *stage = rcpt_text_unescape(arena, text, true);
+    return *stage != NULL && **stage != '\0';
 }
 
 /* ---- the answer ---- */
@@ -250,7 +237,7 @@ static void begin_runs(struct app_actions *actions, struct rcpt_http_request *re
     rcpt_pg_encoder_reset(actions->asker.encoder);
     rcpt_pg_add_text(actions->asker.encoder, name);
     rcpt_pg_add_text(actions->asker.encoder, rcpt_http_body(request).bytes);
-    rcpt_pg_add_text(actions->asker.encoder, stage[0] != '\0' ? stage : NULL);
+    rcpt_pg_add_text(actions->asker.encoder, stage);
     rcpt_pg_encoder_params(actions->asker.encoder, &query.params);
     rcpt_pg_submit(actions->asker.pg, &query, 1, on_imported, call);
 }
@@ -260,12 +247,15 @@ void actions_on_request(void *context, struct rcpt_http_request *request)
 {
     const struct actions *module = context;
     struct app_actions *actions = module->running;
-    char name[NAME_BYTES], stage[STAGE_BYTES];
+    char name[NAME_BYTES];
+    const char *stage;
+    struct rcpt_arena arena;
+    rcpt_arena_init(&arena, 256);
     if (actions == NULL) {
         refuse(request, 404, "no pipelines are configured");
     } else if (!read_name(request, name, sizeof(name))) {
         refuse(request, 404, "which pipeline? /runs/NAME");
-    } else if (!read_stage(request, stage, sizeof(stage))) {
+    } else if (!read_stage(request, &arena, &stage)) {
         refuse(request, 400, "a query names the stage: /runs/NAME?stage=STAGE");
     } else if (actions->api_in_flight == MOST_WAITING) {
         refuse(request, 503, "too many requests wait for the database: send it again");
@@ -274,4 +264,5 @@ void actions_on_request(void *context, struct rcpt_http_request *request)
     } else {
         begin_runs(actions, request, name, stage);
     }
+    rcpt_arena_fini(&arena);
 }

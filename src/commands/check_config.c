@@ -1,7 +1,6 @@
 /* `receiptd check-config`: loads the file as the daemon would, asks librdkafka about its
  * properties, prints notes about weak settings. Connects to nothing, unless it is to check the
  * database too. The pages of the reference and the example come from here too. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
@@ -90,16 +89,10 @@ static void note_once(const struct rcpt_node *pipeline, const struct rcpt_node *
 }
 
 /* A number of a definition, which pipelines_write() has written; 0: it is not there. */
-static int64_t number_of(const struct rcpt_node *node, const char *name)
+static int number_of(const struct rcpt_node *node, const char *name)
 {
     struct rcpt_text text = rcpt_node_text_of(node, name);
-    return text.at != NULL ? strtoll(text.at, NULL, 10) : 0;
-}
-
-static void print_time(const char *before, int64_t time_s)
-{
-    fprintf(stderr, "%s%02d:%02d:%02d", before, (int)(time_s / 3600), (int)(time_s / 60 % 60),
-            (int)(time_s % 60));
+    return text.at != NULL ? (int)strtol(text.at, NULL, 10) : 0;
 }
 
 /* Says when the calls of a step may begin, and by whose clock. */
@@ -108,30 +101,25 @@ static void note_window(const struct rcpt_node *pipeline, const struct rcpt_node
 {
     static const char days[] = "mon\0tue\0wed\0thu\0fri\0sat\0sun";
     const struct rcpt_node *list = rcpt_node_get(step, "days");
+    const char *field = config->actions.zone_field;
     struct rcpt_text name = rcpt_node_text_of(pipeline, "name");
     struct rcpt_text target = rcpt_node_text_of(step, "target");
     struct rcpt_text hour = rcpt_node_text_of(step, "hour_field");
-    int64_t from_s = number_of(step, "from_second"), till_s = number_of(step, "till_second");
+    int from_s = number_of(step, "from_second"), till_s = number_of(step, "till_second");
     if (till_s == from_s)
         return;
-    fprintf(stderr, "note: pipelines.%.*s.between: calls of %.*s begin", (int)name.size, name.at,
-            (int)target.size, target.at);
-    print_time(" from ", from_s);
-    print_time(" to ", till_s);
-    fputs(till_s < from_s ? " of the next day" : "", stderr);
+    fprintf(stderr,
+            "note: pipelines.%.*s.between: calls of %.*s begin %02d:%02d:%02d-%02d:%02d:%02d",
+            (int)name.size, name.at, (int)target.size, target.at, from_s / 3600, from_s / 60 % 60,
+            from_s % 60, till_s / 3600, till_s / 60 % 60, till_s % 60);
     for (const struct rcpt_node *day = list != NULL ? list->first : NULL; day != NULL;
          day = day->next)
-        fprintf(stderr, "%s %s", day == list->first ? ", on" : "",
-                days + (ptrdiff_t)4 * (day->text.at[0] - '1'));
-    fprintf(stderr, ", in the zone %s%s%s",
-            config->actions.zone_field != NULL ? config->actions.zone_field : "",
-            config->actions.zone_field != NULL ? " or " : "", config->actions.zone);
-    if (number_of(step, "smooth_ms") > 0)
-        fprintf(stderr, "; the opening is spread over %" PRId64 " s",
-                number_of(step, "smooth_ms") / 1000);
+        fprintf(stderr, " %s", days + (ptrdiff_t)4 * (day->text.at[0] - '1'));
+    fprintf(stderr, " in the zone %s%s%s", field != NULL ? field : "", field != NULL ? " or " : "",
+            config->actions.zone);
     if (hour.size > 0)
-        fprintf(stderr, "; not before the hour in %.*s", (int)hour.size, hour.at);
-    fputc('\n', stderr);
+        fprintf(stderr, ", not before the hour in %.*s", (int)hour.size, hour.at);
+    fprintf(stderr, ", spread over %d s\n", number_of(step, "smooth_ms") / 1000);
 }
 
 /* The note is needed because once_per reads as if two pipelines together reached each subject once.

@@ -4,6 +4,7 @@
 #include "pipelines_internal.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "receiptd/config/value.h"
 
@@ -11,29 +12,19 @@
 /* A shorter window would be closed before the calls of a claim have begun. */
 #define SHORTEST_S 10
 
-/* Two digits up to `most`; moves behind them. -1: they are none. */
-static int read_digits(const char **at, int most)
+/* "09:00", or "09:00:30", as a second of the day. Returns what follows; NULL: it is no time. */
+static const char *read_time(const char *text, int *second)
 {
-    if (strspn(*at, "0123456789") < 2)
-        return -1;
-    int value = ((*at)[0] - '0') * 10 + (*at)[1] - '0';
-    *at += 2;
-    return value <= most ? value : -1;
-}
-
-/* "09:00", or "09:00:30", as a second of the day; moves behind it. -1: it is none. */
-static int read_time(const char **at)
-{
-    int second = 0, hour = read_digits(at, 24);
-    if (hour < 0 || *(*at)++ != ':')
-        return -1;
-    int minute = read_digits(at, 59);
-    if (minute >= 0 && **at == ':') {
-        ++*at;
-        second = read_digits(at, 59);
+    struct tm time = {0};
+    if (strncmp(text, "24:00", 5) == 0) { /* the end of the day, which strptime() does not know */
+        *second = DAY_S;
+        return text + 5;
     }
-    int time_s = hour * 3600 + minute * 60 + second;
-    return minute < 0 || second < 0 || time_s > DAY_S ? -1 : time_s;
+    const char *end = strptime(text, "%H:%M:%S", &time);
+    if (end == NULL)
+        end = strptime(text, "%H:%M", &time);
+    *second = (time.tm_hour * 60 + time.tm_min) * 60 + time.tm_sec;
+    return end;
 }
 
 /* A window that ends before it begins ends on the next day. */
@@ -44,13 +35,12 @@ static int length_of(const struct window *window)
 
 static bool read_hours(struct compiler *compiler, const yaml_node_t *node, struct window *window)
 {
-    const char *text = "", *at;
+    const char *text = "";
     if (!pipelines_read_text(compiler, node, "between", &text))
         return false;
-    at = text;
-    window->from_s = read_time(&at);
-    window->till_s = window->from_s >= 0 && *at++ == '-' ? read_time(&at) : -1;
-    if (window->till_s < 0 || *at != '\0')
+    const char *end = read_time(text, &window->from_s);
+    end = end != NULL && *end == '-' ? read_time(end + 1, &window->till_s) : NULL;
+    if (end == NULL || *end != '\0')
         return pipelines_fail(compiler, node,
                               "between: \"%.40s\" are no hours, such as 09:00-20:00 or 22:00-06:00",
                               text);

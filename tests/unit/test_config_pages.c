@@ -393,6 +393,7 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->tracing.token, "the tracing-token of the test");
     take_away(&config->stream.topic, "message-status");
     take_away(&config->actions.ca_file, "/etc/ssl/certs/ca-certificates.crt");
+    take_away(&config->actions.zone_field, "time_zone");
     char *whole = printed(config);
     assert_string_equal(whole, expected);
     rcpt_config_free(config);
