@@ -1,6 +1,7 @@
 -- Stores the pipelines of the configuration, and keys of its section `actions`: $1 text, $2 text, both JSON. Returns
--- unknown: columns that the pipelines name and the inbox does not have, as "PIPELINE: COLUMN, …". Nothing is stored
--- then. NULL: none. The check leaves out runs that a topic or an import begins: they bring their own fields.
+-- unknown: columns that the pipelines name and the inbox does not have, as "PIPELINE: COLUMN, …"; NULL: none. And
+-- has_zone: whether the server knows actions.zone. Nothing is stored unless all are known. The check leaves out runs
+-- that a topic or an import begins: they bring their own fields.
 WITH named AS (
     SELECT format('%s: %s', w.one ->> 'name', f.name) AS place
     FROM jsonb_array_elements($1::text::jsonb) AS w (one),
@@ -16,6 +17,7 @@ WITH named AS (
                         AND NOT a.attisdropped)
 ),
 u AS MATERIALIZED (SELECT string_agg(DISTINCT n.place, ', ' ORDER BY n.place) AS unknown FROM named n)
-SELECT u.unknown, CASE WHEN u.unknown IS NULL THEN pipelines_store($1::text::jsonb)::text END,
-       CASE WHEN u.unknown IS NULL THEN actions_settings($2::text::jsonb)::text END
-FROM u;
+SELECT u.unknown, z.has_zone, CASE WHEN u.unknown IS NULL AND z.has_zone THEN pipelines_store($1::text::jsonb)::text END,
+       CASE WHEN u.unknown IS NULL AND z.has_zone THEN actions_settings($2::text::jsonb)::text END
+FROM u,
+     (SELECT EXISTS (SELECT FROM pg_timezone_names n WHERE n.name = $2::text::jsonb ->> 'zone') AS has_zone) z;

@@ -1,6 +1,6 @@
 -- Columns that pipelines and rules read and message_inbox does not have: two columns, pipelines and rules, as "NAME:
--- COLUMN, …" (NULL: none). Parameters: $1 text pipelines, JSON as for actions/store.sql, $2 text rules, JSON as for
--- fold/rules.sql.
+-- COLUMN, …" (NULL: none). Then zone: $3 unless the server knows it. Parameters: $1 text pipelines, JSON as for
+-- actions/store.sql, $2 text rules, JSON as for fold/rules.sql, $3 text a time zone.
 WITH named AS (
     SELECT 1 AS kind, w.one ->> 'name' AS name, f.name AS field
     FROM jsonb_array_elements($1::text::jsonb) AS w (one),
@@ -23,5 +23,6 @@ missing AS (
                         AND NOT a.attisdropped)
 )
 SELECT string_agg(m.place, ', ' ORDER BY m.place) FILTER (WHERE m.kind = 1) AS pipelines,
-       string_agg(m.place, ', ' ORDER BY m.place) FILTER (WHERE m.kind = 2) AS rules
+       string_agg(m.place, ', ' ORDER BY m.place) FILTER (WHERE m.kind = 2) AS rules,
+       (SELECT $3::text WHERE NOT EXISTS (SELECT FROM pg_timezone_names n WHERE n.name = $3::text)) AS zone
 FROM missing m;

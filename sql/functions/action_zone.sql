@@ -1,6 +1,6 @@
--- The time zone of a run's person: the field of what an import brought, or else of the message's row in the inbox. The
--- fallback where neither has one that PostgreSQL knows, or the field is NULL. The message's collation gives way to that
--- of the inbox's key, as in action_crosses().
+-- The time zone of a run: action_value() of that field, where it is the name of a zone, else fallback. data: what the
+-- run brought along; message: its message, or NULL; field: NULL: fallback. Only names count: AT TIME ZONE would read an
+-- offset such as +02:00 with the opposite sign, as POSIX has it.
 CREATE OR REPLACE FUNCTION action_zone(data jsonb, message text, field text, fallback text)
 RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -9,13 +9,15 @@ BEGIN
     IF field IS NULL THEN
         RETURN fallback;
     END IF;
-    zone := COALESCE(data ->> field, (
-        SELECT to_jsonb(m.*) ->> field
-        FROM (SELECT action_zone.message COLLATE "default" AS id) w JOIN message_inbox m ON m.message_id = w.id
-        LIMIT 1));
-    PERFORM now() AT TIME ZONE zone;
-    RETURN COALESCE(zone, fallback);
-EXCEPTION WHEN invalid_parameter_value THEN
+    zone := action_value(data, message, field);
+    IF zone ~ '^([A-Za-z]+([_/-][A-Za-z]+)*|Etc/GMT[+-][0-9]+)$' THEN
+        BEGIN
+            PERFORM now() AT TIME ZONE zone;
+            RETURN zone;
+        EXCEPTION WHEN invalid_parameter_value THEN
+            NULL; -- PostgreSQL does not know it
+        END;
+    END IF;
     RETURN fallback;
 END
 $$;

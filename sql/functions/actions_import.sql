@@ -1,9 +1,9 @@
 -- Begins runs of a pipeline for many subjects at once; those that once_per remembers are left out. Their first actions
--- are set up as actions_make_runs() does it. whole, fates, over: as in actions_fates(). began: how many began or wait.
--- waiting, refused, dropped: how many are beyond a cap. Raises 22023 where a row names a message of another
--- organisation than its own.
+-- are set up as actions_make_runs() does it. stage: where they enter; NULL: at the first one. whole, fates, over: as in
+-- actions_fates(). began: how many began or wait. waiting, refused, dropped: how many are beyond a cap. Raises 22023
+-- where there is no such stage, or a row names a message of another organisation than its own.
 CREATE OR REPLACE FUNCTION actions_import(pipeline_name text, orgs text[], subjects text[], campaigns text[],
-                                          messages text[], rows jsonb[], whole boolean, OUT began int8,
+                                          messages text[], rows jsonb[], stage text, whole boolean, OUT began int8,
                                           OUT waiting int8, OUT refused int8, OUT dropped int8, OUT fates "char"[],
                                           OUT over text)
 LANGUAGE plpgsql AS $$
@@ -13,6 +13,7 @@ DECLARE
     s pipeline_step;
     crossing record;
     capped boolean := actions_are_capped();
+    fault text;
 BEGIN
     SELECT * INTO p FROM pipeline x WHERE x.name = pipeline_name AND x.active;
     IF NOT FOUND THEN
@@ -20,6 +21,13 @@ BEGIN
             HINT = COALESCE(
                 'pipelines: ' || (SELECT string_agg(x.name, ', ' ORDER BY x.name) FROM pipeline x WHERE x.active),
                 'the database knows none until receiptd run has started with pipelines');
+    END IF;
+    fault := action_stage_fault(p.name, p.stages, stage);
+    IF fault IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = fault;
+    ELSIF stage IS NOT NULL THEN
+        p.first_step := p.stages -> stage -> 0;
+        p.first_delay_ms := p.stages -> stage -> 1;
     END IF;
     SELECT u.org, u.message INTO crossing
     FROM unnest(orgs, messages COLLATE "default") AS u (org, message)

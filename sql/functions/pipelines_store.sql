@@ -8,21 +8,23 @@ BEGIN
     LOCK TABLE pipeline_trigger IN SHARE ROW EXCLUSIVE MODE;
     FOR one IN SELECT * FROM jsonb_array_elements(definitions) LOOP
         INSERT INTO pipeline (name, hash, active, org_field, subject_field, once_fields, first_step, first_delay_ms,
-                              push)
+                              push, stages)
         SELECT one ->> 'name', one ->> 'hash', true, one ->> 'org', one ->> 'subject',
                CASE WHEN jsonb_typeof(one -> 'once_per') = 'array'
                     THEN ARRAY(SELECT jsonb_array_elements_text(one -> 'once_per')) END,
-               (one ->> 'first_step')::int4, (one ->> 'first_delay_ms')::int8, one ->> 'push'
+               (one ->> 'first_step')::int4, (one ->> 'first_delay_ms')::int8, one ->> 'push', one -> 'stages'
         ON CONFLICT DO NOTHING
         RETURNING id INTO made;
         IF made IS NOT NULL THEN
             INSERT INTO pipeline_step
             SELECT made, s.step, s.stage, s.op, s.target, s.key, s."if", s."unless", s.awaits, s.within_ms, s.next_step,
-                   s.next_delay_ms, s.else_step, s.else_delay_ms, s.exits, COALESCE(s.capped, true)
+                   s.next_delay_ms, s.else_step, s.else_delay_ms, s.exits, COALESCE(s.capped, true),
+                   s.from_second, s.till_second, s.days, s.smooth_ms, s.hour_field
             FROM jsonb_to_recordset(one -> 'steps')
                  AS s (step int4, stage text, op text, target text, key text, "if" int2[], "unless" int2[], awaits int2,
                        within_ms int8, next_step int4, next_delay_ms int8, else_step int4, else_delay_ms int8,
-                       exits jsonb, capped boolean);
+                       exits jsonb, capped boolean, from_second int4, till_second int4, days int4[], smooth_ms int8,
+                       hour_field text);
             INSERT INTO pipeline_trigger (pipeline_id, code, wakes)
             SELECT DISTINCT made, s.awaits, true
             FROM pipeline_step s

@@ -31,14 +31,15 @@ GRANT EXECUTE ON FUNCTION
     TO :"receiptd_role";
 -- Pipelines start runs, claim actions and store answers.
 GRANT EXECUTE ON FUNCTION
-    action_crosses, action_field, action_json, action_lane_of, action_once_key, action_path, action_reached,
-    action_subject_hash, action_zone, actions_are_capped, actions_begin, actions_begun_key, actions_cap,
-    actions_capped, actions_charge, actions_claim, actions_counts, actions_decide, actions_end_leases, actions_fates,
-    actions_finish, actions_go_on, actions_grant, actions_hold, actions_import, actions_keep_back, actions_leave,
-    actions_lock, actions_make_runs, actions_own, actions_pick_due, actions_pick_fair, actions_rank,
-    actions_release_held, actions_release_waiting, actions_room, actions_settings, actions_settle_awaits,
-    actions_split, actions_take, actions_tidy, actions_topic, actions_unsubscribed, pipelines_store, push_deal,
-    push_decide, push_figures, push_place, pushes_start, pushes_step
+    action_best_hour, action_crosses, action_field, action_json, action_lane_of, action_once_key, action_path,
+    action_reached, action_stage_fault, action_subject_hash, action_turns, action_value, action_zone,
+    actions_are_capped, actions_begin, actions_begun_key, actions_cap, actions_capped, actions_charge, actions_claim,
+    actions_counts, actions_decide, actions_end_leases, actions_fates, actions_finish, actions_go_on, actions_grant,
+    actions_hold, actions_import, actions_keep_back, actions_leave, actions_lock, actions_make_runs, actions_own,
+    actions_pick_due, actions_pick_fair, actions_rank, actions_release_held, actions_release_waiting, actions_request,
+    actions_room, actions_settings, actions_settle_awaits, actions_split, actions_take, actions_tidy, actions_topic,
+    actions_unsubscribed, actions_windows, pipelines_store, push_deal, push_decide, push_figures, push_place,
+    pushes_start, pushes_step
     TO :"receiptd_role";
 -- Suppressed persons are added and looked up.
 GRANT EXECUTE ON FUNCTION

@@ -72,7 +72,8 @@ CREATE TABLE action (
     instance text COLLATE "C",
     awaits smallint, -- status or flag that ends the wait; perform_at is its deadline
     settle xid8, -- see actions_claim()
-    held_by text COLLATE "C", -- org:…, pipeline:…, endpoint:…, cap:…, deal:… and push:… (a split)
+    held_by text COLLATE "C", -- org:…, pipeline:…, endpoint:…, cap:…, deal:… and push:… (a split);
+                            -- of a pending action: window, until it opens
     wait_ms bigint NOT NULL DEFAULT 0, -- the last back-off; held by a cap: its delay once the run begins
     created_at timestamptz NOT NULL DEFAULT now(),
     started_at timestamptz,
@@ -98,7 +99,7 @@ CREATE INDEX action_settle ON action (lane) WHERE settle IS NOT NULL;
 CREATE INDEX action_ended ON action (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX action_dead ON action (id) WHERE status = 'dead';
 -- Actions that wait for another attempt: never longer than an attempt may wait (actions_tidy()).
-CREATE INDEX action_retry ON action (perform_at) WHERE status = 'pending' AND attempt > 0;
+CREATE INDEX action_retry ON action (perform_at) WHERE status = 'pending' AND attempt > 0 AND held_by IS NULL;
 
 -- A result that came when another instance had claimed the action already: two executions overlapped. Nothing of it was
 -- kept.

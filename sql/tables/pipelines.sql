@@ -13,6 +13,7 @@ CREATE TABLE pipeline (
     first_delay_ms bigint NOT NULL,
     stored_at timestamptz NOT NULL DEFAULT now(),
     push text COLLATE "C", -- once_per counts over all pipelines of this push; NULL: over this pipeline
+    stages jsonb, -- {NAME: [step, delay in ms]}: where runs that enter there begin
     UNIQUE (name, hash)
 );
 
@@ -33,8 +34,13 @@ CREATE TABLE pipeline_step (
     else_step integer NOT NULL, else_delay_ms bigint NOT NULL, -- await: not reached in time; others: passed over
     exits jsonb, -- split: {stage: [step, delay in ms]}
     capped boolean NOT NULL, -- its calls count against the caps of the subject
+    from_second integer, till_second integer, -- of its window, see action_turns(); NULL: it has none
+    days integer[],
+    smooth_ms bigint, -- over which subjects are spread that waited for the opening
+    hour_field text COLLATE "C", -- whose hour a subject's window begins at
     PRIMARY KEY (pipeline_id, step)
 );
+CREATE INDEX pipeline_step_window ON pipeline_step (pipeline_id) WHERE from_second IS NOT NULL;
 
 -- Looked at by every batch of receipts, so it holds no more than what matters now.
 CREATE TABLE pipeline_trigger (

@@ -84,14 +84,21 @@ static void own_shards(struct app_actions *actions)
     rcpt_ask_send(&actions->own);
 }
 
-/* A missing column would be empty in every run, and once_per would let a single run begin. At a
- * start this is fatal. After a reload the old pipelines stay in effect, and no action begins. */
-static void refuse_columns(struct app_actions *actions, const char *unknown)
+/* A missing column would be empty in every run, and once_per would let a single run begin. Without
+ * its zone every claim would fail. At a start this is fatal. After a reload the old pipelines stay
+ * in effect, and no action begins. `unknown` NULL: it is the zone. */
+static void refuse_names(struct app_actions *actions, const char *unknown)
 {
     struct rcpt_error error;
-    rcpt_error_fatal(&error, EX_CONFIG, "pipelines: the inbox has no such column: %s", unknown);
-    rcpt_error_hint(&error, "org, subject and once_per name columns of message_inbox; where its "
-                            "table has just got the column, run receiptd migrate");
+    if (unknown != NULL) {
+        rcpt_error_fatal(&error, EX_CONFIG, "pipelines: the inbox has no such column: %s", unknown);
+        rcpt_error_hint(&error, "org, subject and once_per name columns of message_inbox; where "
+                                "its table has just got the column, run receiptd migrate");
+    } else {
+        rcpt_error_fatal(&error, EX_CONFIG, "actions.zone: PostgreSQL knows no zone %s",
+                         actions->context->config->actions.zone);
+        rcpt_error_hint(&error, "pg_timezone_names lists the zones");
+    }
     actions->store.at_ms = now_of(actions) + STORE_AGAIN_MS;
     if (actions->known)
         rcpt_log_error("actions",
@@ -101,13 +108,16 @@ static void refuse_columns(struct app_actions *actions, const char *unknown)
         host_fail(actions->context, &error);
 }
 
+/* Columns of sql/actions/store. */
+enum { STORE_UNKNOWN, STORE_HAS_ZONE };
+
 /* The answer names a column that the inbox lacks, or nothing. */
 static void on_stored(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
-    const char *unknown = rcpt_pg_rows_text(rows, 0, 0);
-    if (unknown != NULL) {
-        refuse_columns(actions, unknown);
+    const char *unknown = rcpt_pg_rows_text(rows, 0, STORE_UNKNOWN);
+    if (unknown != NULL || strcmp(rcpt_pg_rows_text(rows, 0, STORE_HAS_ZONE), "t") != 0) {
+        refuse_names(actions, unknown);
         return;
     }
     actions->known = true;

@@ -54,7 +54,8 @@ static const char *fault_of_text(const struct rcpt_node *node)
     return NULL;
 }
 
-static const char *const members[] = {"subject", "org_id", "campaign_id", "message_id", "data"};
+static const char *const members[] = {"subject",    "org_id", "campaign_id",
+                                      "message_id", "stage",  "data"};
 #define MEMBERS RCPT_COUNT_OF(members)
 
 /* Refuses an unknown member: it may be a misspelt one. */
@@ -169,6 +170,24 @@ static bool read_name(const struct rcpt_http_request *request, char *name, size_
     return true;
 }
 
+/* Takes STAGE out of the query "stage=STAGE"; NULL: there is no query. False: it is another query,
+ * perhaps a misspelt one. */
+static bool read_stage(const struct rcpt_http_request *request, struct rcpt_arena *arena,
+                       const char **stage)
+{
+    static const char key[] = "stage=";
+    const struct rcpt_http_text query = rcpt_http_query(request);
+    struct rcpt_text text = {query.bytes, query.size};
+    *stage = NULL;
+    if (query.size == 0)
+        return true;
+    if (!rcpt_text_begins(text, key) || memchr(query.bytes, '&', query.size) != NULL)
+        return false;
+    text = (struct rcpt_text){text.at + strlen(key), text.size - strlen(key)};
+    *stage = rcpt_text_unescape(arena, text, true);
+    return *stage != NULL && **stage != '\0';
+}
+
 /* ---- the answer ---- */
 
 /* Columns of sql/actions/import. */
@@ -233,7 +252,7 @@ static void on_imported(void *context, struct rcpt_pg_rows *const *rows, size_t 
 
 /* Sends no rcpt_ask, since several requests may be in flight, up to MOST_WAITING. */
 static void begin_runs(struct app_actions *actions, struct rcpt_http_request *request,
-                       const char *name)
+                       const char *name, const char *stage)
 {
     struct rcpt_pg_query query = {.statement = "import"};
     unsigned count = read_body(request);
@@ -245,6 +264,7 @@ static void begin_runs(struct app_actions *actions, struct rcpt_http_request *re
     rcpt_pg_encoder_reset(actions->asker.encoder);
     rcpt_pg_add_text(actions->asker.encoder, name);
     rcpt_pg_add_text(actions->asker.encoder, rcpt_http_body(request).bytes);
+    rcpt_pg_add_text(actions->asker.encoder, stage);
     rcpt_pg_encoder_params(actions->asker.encoder, &query.params);
     rcpt_pg_submit(actions->asker.pg, &query, 1, on_imported, call);
 }
@@ -255,15 +275,21 @@ void actions_on_request(void *context, struct rcpt_http_request *request)
     const struct actions *module = context;
     struct app_actions *actions = module->running;
     char name[NAME_BYTES];
+    const char *stage;
+    struct rcpt_arena arena;
+    rcpt_arena_init(&arena, 256);
     if (actions == NULL) {
         refuse(request, 404, "no pipelines are configured");
     } else if (!read_name(request, name, sizeof(name))) {
         refuse(request, 404, "which pipeline? /runs/NAME");
+    } else if (!read_stage(request, &arena, &stage)) {
+        refuse(request, 400, "a query names the stage: /runs/NAME?stage=STAGE");
     } else if (actions->api_in_flight == MOST_WAITING) {
         refuse(request, 503, "too many requests wait for the database: send it again");
     } else if (actions->state != ACTIONS_RUNNING || !rcpt_asker_is_ready(&actions->asker)) {
         refuse(request, 503, "the database cannot be reached now: send it again");
     } else {
-        begin_runs(actions, request, name);
+        begin_runs(actions, request, name, stage);
     }
+    rcpt_arena_fini(&arena);
 }

@@ -228,9 +228,12 @@ static void call_produce(struct actions_item *item)
     actions_settle(item, ACTIONS_BACK, "no_capacity");
 }
 
+/* The clock is read anew: the process may have stood still since the loop read it. */
 void actions_call(struct actions_item *item)
 {
-    if (item->is_webhook)
+    if (uv_hrtime() >= item->closes_ns)
+        actions_settle(item, ACTIONS_BACK, "closed"); /* the next claim postpones it */
+    else if (item->is_webhook)
         call_webhook(item);
     else
         call_produce(item);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define MINUTE_US   60000000
+#define NS_PER_MS   UINT64_C(1000000)
 #define STALE_SHARE 3 /* a claim whose answer took this part of the lease is given back */
 
 /* Brings the next claim forward, but not to now: calls that end within a tick free capacity for one
@@ -32,13 +33,23 @@ enum {
     BODY,
     WENT_ON, /* of the round, in each of its rows */
     DEFERRED,
-    DRAINED /* shards of which every due row was read */
+    DRAINED, /* shards of which every due row was read */
+    OPEN_MS  /* how long the action's window is open; NULL: it has none */
 };
 
 /* Keys are NULL for webhooks. */
 static char *copy(const char *text)
 {
     return text != NULL ? rcpt_strdup(text) : NULL;
+}
+
+/* The window's rest counts from when the claim was sent: PostgreSQL counted from later. */
+static uint64_t closing_of(const struct app_actions *actions, const struct rcpt_pg_rows *rows,
+                           size_t row)
+{
+    if (rcpt_pg_rows_text(rows, row, OPEN_MS) == NULL)
+        return UINT64_MAX;
+    return actions->claimed_ns + (uint64_t)rcpt_pg_rows_int(rows, row, OPEN_MS) * NS_PER_MS;
 }
 
 /* Texts are copied: rows live only for the callback. */
@@ -57,6 +68,7 @@ static struct actions_item *make_item(struct app_actions *actions, const struct 
     item->age_ms = rcpt_pg_rows_int(rows, row, AGE_MS);
     item->wait_ms = rcpt_pg_rows_int(rows, row, WAIT_MS);
     item->body = copy(rcpt_pg_rows_text(rows, row, BODY));
+    item->closes_ns = closing_of(actions, rows, row);
     return item;
 }
 
@@ -155,6 +167,8 @@ static void put_claim(struct app_actions *actions, struct rcpt_pg_encoder *encod
     rcpt_pg_add_int8(encoder, interval_us(config->actions.rate));
     rcpt_pg_add_int8(encoder, config->actions.burst);
     rcpt_pg_add_int4(encoder, (int32_t)config->actions.concurrency);
+    rcpt_pg_add_text(encoder, config->actions.zone);
+    rcpt_pg_add_text(encoder, config->actions.zone_field);
 }
 
 /* Claims from all shards at once. One claim is in flight at a time, so that capacity is never
@@ -172,5 +186,6 @@ void actions_claim_some(struct app_actions *actions)
     most -= actions->in_flight;
     put_claim(actions, encoder, most < ACTIONS_PER_CLAIM ? most : ACTIONS_PER_CLAIM);
     actions->claim.every_ms = config->actions.poll_interval_ms;
+    actions->claimed_ns = uv_hrtime();
     rcpt_ask_send(&actions->claim);
 }

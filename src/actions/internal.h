@@ -54,6 +54,7 @@ struct actions_item {
     struct app_actions *actions;
     struct actions_item *next; /* in the queue of results */
     int64_t id, token, run_id, age_ms, wait_ms;
+    uint64_t closes_ns; /* no call begins from then on, by uv_hrtime */
     int attempt;
     bool is_webhook;
     char *target, *key, *body;
@@ -99,8 +100,9 @@ struct app_actions {
     char me[120]; /* unique over restarts */
     bool owned[ACTIONS_SHARDS];
     int64_t owned_until_ms;
-    unsigned read_rows; /* due rows that the next claim reads */
-    unsigned claiming;  /* shards of the claim in flight */
+    unsigned read_rows;  /* due rows that the next claim reads */
+    unsigned claiming;   /* shards of the claim in flight */
+    uint64_t claimed_ns; /* when that claim was sent, or the last one */
     enum actions_state state;
     char kafka_reason[HOST_REASON_BYTES]; /* of the producer; "": it works */
     bool known;                           /* some version of the pipelines is in the database */

@@ -50,6 +50,27 @@ int rcpt_text_hex_digit(int character)
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
+char *rcpt_text_unescape(struct rcpt_arena *arena, struct rcpt_text text, bool is_query)
+{
+    char *plain = rcpt_arena_alloc(arena, text.size + 1);
+    size_t used = 0;
+    for (size_t at = 0; at < text.size; at++) {
+        char byte = is_query && text.at[at] == '+' ? ' ' : text.at[at];
+        if (byte == '%') {
+            int high =
+                text.size - at > 2 ? rcpt_text_hex_digit((unsigned char)text.at[at + 1]) : -1;
+            int low = high >= 0 ? rcpt_text_hex_digit((unsigned char)text.at[at + 2]) : -1;
+            if (low < 0)
+                return NULL;
+            byte = (char)(high * 16 + low);
+            at += 2;
+        }
+        plain[used++] = byte;
+    }
+    plain[used] = '\0';
+    return rcpt_utf8_is_text(plain, used) ? plain : NULL;
+}
+
 bool rcpt_text_is_digits(struct rcpt_text text)
 {
     for (size_t index = 0; index < text.size; index++)

@@ -109,7 +109,7 @@ struct import {
 };
 
 /* Columns with a meaning of their own; all others go along as data. */
-static const char *const known[] = {"org_id", "subject", "campaign_id", "message_id"};
+static const char *const known[] = {"org_id", "subject", "campaign_id", "message_id", "stage"};
 #define KNOWN RCPT_COUNT_OF(known)
 
 static bool is_known(const char *title)
@@ -207,6 +207,7 @@ static bool write_record(struct import *import, struct rcpt_json *json)
     write_text(json, "subject", value_of(import, "subject"));
     write_text(json, "campaign_id", value_of(import, "campaign_id"));
     write_text(json, "message_id", value_of(import, "message_id"));
+    write_text(json, "stage", value_of(import, "stage"));
     rcpt_json_key(json, "data");
     rcpt_json_begin_object(json);
     for (size_t index = 0; index < csv->count; index++)
@@ -256,9 +257,9 @@ static bool import_some(struct import *import, bool *at_end)
         free(text);
         return text != NULL;
     }
-    const char *const values[] = {import->pipeline, text};
+    const char *const values[] = {import->pipeline, text, command_option(import->call, "stage")};
     struct rcpt_session_rows *rows = rcpt_session_query(
-        import->context.session, rcpt_sql("actions/import"), 2, values, &import->context.error);
+        import->context.session, rcpt_sql("actions/import"), 3, values, &import->context.error);
     free(text);
     if (rows == NULL)
         return false;

@@ -118,6 +118,40 @@ static void note_suppressed(const struct rcpt_node *pipeline, const char *person
                 (int)name.size, name.at, person);
 }
 
+/* A number of a definition, which pipelines_write() has written; 0: it is not there. */
+static int number_of(const struct rcpt_node *node, const char *name)
+{
+    struct rcpt_text text = rcpt_node_text_of(node, name);
+    return text.at != NULL ? (int)strtol(text.at, NULL, 10) : 0;
+}
+
+/* Says when the calls of a step may begin, and by whose clock. */
+static void note_window(const struct rcpt_node *pipeline, const struct rcpt_node *step,
+                        const struct rcpt_config *config)
+{
+    static const char days[] = "mon\0tue\0wed\0thu\0fri\0sat\0sun";
+    const struct rcpt_node *list = rcpt_node_get(step, "days");
+    const char *field = config->actions.zone_field;
+    struct rcpt_text name = rcpt_node_text_of(pipeline, "name");
+    struct rcpt_text target = rcpt_node_text_of(step, "target");
+    struct rcpt_text hour = rcpt_node_text_of(step, "hour_field");
+    int from_s = number_of(step, "from_second"), till_s = number_of(step, "till_second");
+    if (till_s == from_s)
+        return;
+    fprintf(stderr,
+            "note: pipelines.%.*s.between: calls of %.*s begin %02d:%02d:%02d-%02d:%02d:%02d",
+            (int)name.size, name.at, (int)target.size, target.at, from_s / 3600, from_s / 60 % 60,
+            from_s % 60, till_s / 3600, till_s / 60 % 60, till_s % 60);
+    for (const struct rcpt_node *day = list != NULL ? list->first : NULL; day != NULL;
+         day = day->next)
+        fprintf(stderr, " %s", days + (ptrdiff_t)4 * (day->text.at[0] - '1'));
+    fprintf(stderr, " in the zone %s%s%s", field != NULL ? field : "", field != NULL ? " or " : "",
+            config->actions.zone);
+    if (hour.size > 0)
+        fprintf(stderr, ", not before the hour in %.*s", (int)hour.size, hour.at);
+    fprintf(stderr, ", spread over %d s\n", number_of(step, "smooth_ms") / 1000);
+}
+
 /* The note is needed because once_per reads as if two pipelines together reached each subject once.
  */
 static void note_pipelines(const struct rcpt_config *config)
@@ -135,6 +169,9 @@ static void note_pipelines(const struct rcpt_config *config)
         note_once(pipeline, root->first, config->actions.once_retention_ms == 0);
         if (config->suppression.subject != NULL)
             note_suppressed(pipeline, config->suppression.subject);
+        const struct rcpt_node *steps = rcpt_node_get(pipeline, "steps");
+        for (const struct rcpt_node *step = steps->first; step != NULL; step = step->next)
+            note_window(pipeline, step, config);
     }
     rcpt_arena_fini(&arena);
 }

@@ -341,10 +341,12 @@ static const struct command commands[] = {
                "import FILE          begin a run for each line of a CSV file (- reads the standard "
                "input); the\n"
                "                     first line names the columns: subject, org_id, campaign_id,\n"
-               "                     message_id; others go along as data. Needs --pipeline.\n"
+               "                     message_id, stage; others go along as data. Needs "
+               "--pipeline.\n"
                "Exit code 66 if there is no such action, 65 if a line cannot be read.",
         .options = {{"pipeline", "NAME", "only of this pipeline; for import: which one begins"},
                     {"org", "ORG", "only of this organisation; for import: where none is named"},
+                    {"stage", "STAGE", "for import: where runs enter whose line names no stage"},
                     {"status", "S",
                      "list only these: pending, held, running, done, dead, cancelled"},
                     {"limit", "N", "at most N (default: list 100, others all)"},

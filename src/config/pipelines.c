@@ -130,7 +130,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     struct step *step = &compiler->steps[compiler->step_count++];
     *step = (struct step){.stage = stage, .awaits = NO_CODE};
     if (!pipelines_check_keys(compiler, node, "an action",
-                              "wait await webhook produce move if unless split capped"))
+                              "wait await webhook produce move if unless split capped between"))
         return false;
     yaml_node_t *found = NULL;
     /* Every verb is searched, so that an action with two of them is refused. */
@@ -151,7 +151,8 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
                               &step->when) ||
         !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), true,
                               &step->unless) ||
-        !pipelines_read_capped(compiler, node, step))
+        !pipelines_read_capped(compiler, node, step) ||
+        !pipelines_read_between(compiler, node, step))
         return false;
     switch (step->op) {
     case OP_WEBHOOK:
@@ -340,7 +341,9 @@ static bool read_fields(struct compiler *compiler, yaml_node_t *node)
            (org == NULL || pipelines_read_field(compiler, org, "org", &compiler->org)) &&
            (subject == NULL ||
             pipelines_read_field(compiler, subject, "subject", &compiler->subject)) &&
-           pipelines_check_texts(compiler, compiler->once_per, "once_per", true);
+           pipelines_check_texts(compiler, compiler->once_per, "once_per", true) &&
+           pipelines_read_window(compiler, pipelines_member(compiler, node, "between"),
+                                 &compiler->window);
 }
 
 /* The short form: one action instead of stages. */
@@ -363,6 +366,7 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
         *step = (struct step){.stage = "", .awaits = NO_CODE};
     }
     step->next = RUN_ENDS;
+    step->window = compiler->window;
     return pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), false,
                                 &step->when) &&
            pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), true,
@@ -430,14 +434,15 @@ static bool read_pipeline(struct compiler *compiler, const yaml_node_t *list,
     compiler->orgs = compiler->campaigns = compiler->once_per = NULL;
     compiler->push = NULL;
     compiler->split = (struct split){0};
-    bool good = pipelines_check_keys(
-                    compiler, node, "a pipeline",
-                    "name on org subject once_per stages webhook produce wait if unless capped") &&
-                read_name(compiler, list, node, item) &&
-                read_on(compiler, pipelines_member(compiler, node, "on")) &&
-                read_fields(compiler, node) && read_stages(compiler, node) &&
-                resolve_stages(compiler) && pipelines_check_split(compiler) &&
-                check_cycles(compiler, node);
+    compiler->window = (struct window){0};
+    bool good =
+        pipelines_check_keys(
+            compiler, node, "a pipeline",
+            "name on org subject once_per stages webhook produce wait if unless capped between") &&
+        read_name(compiler, list, node, item) &&
+        read_on(compiler, pipelines_member(compiler, node, "on")) && read_fields(compiler, node) &&
+        read_stages(compiler, node) && resolve_stages(compiler) &&
+        pipelines_check_split(compiler) && check_cycles(compiler, node);
     if (good)
         pipelines_write(compiler, json);
     return good;

@@ -1,6 +1,6 @@
-/* A pipeline that is being read: between pipelines.c, which checks the grammar, pipelines_split.c,
- * which reads a split, pipelines_cycles.c, which follows its moves, and pipelines_write.c, which
- * says it to the database. Private to the four. */
+/* A pipeline that is being read: between pipelines.c, which checks the grammar, pipelines_read.c,
+ * pipelines_split.c and pipelines_window.c, which read its parts, pipelines_cycles.c, which follows
+ * its moves, and pipelines_write.c, which says it to the database. Private to these. */
 #ifndef RECEIPTD_CONFIG_PIPELINES_INTERNAL_H
 #define RECEIPTD_CONFIG_PIPELINES_INTERNAL_H
 
@@ -24,6 +24,14 @@ struct codes {
     size_t count;
 };
 
+/* When calls may begin, in seconds of the day; from_s == till_s: at any time. */
+struct window {
+    int from_s, till_s;
+    unsigned days; /* bits 1 (Monday) to 7; 0: every day */
+    int64_t smooth_ms;
+    const char *hour_field; /* NULL: none */
+};
+
 struct step {
     enum op op;
     const char *stage, *target, *key;
@@ -35,6 +43,7 @@ struct step {
     const yaml_node_t *next_stage, *else_stage;
     size_t next, other;
     bool uncapped; /* its calls are no messages to the person */
+    struct window window;
 };
 
 struct stage {
@@ -82,7 +91,8 @@ struct compiler {
     const char *source; /* topic that begins runs; NULL: none */
     yaml_node_t *orgs, *campaigns, *once_per;
     const char *org, *subject;
-    const char *push; /* of once_per; NULL: it counts over this pipeline */
+    struct window window; /* of its calls that have none of their own */
+    const char *push;     /* of once_per; NULL: it counts over this pipeline */
     struct split split;
     /* of all pipelines so far */
     struct push_rule rules[PIPELINES_MAX];
@@ -136,6 +146,13 @@ bool pipelines_read_split(struct compiler *compiler, yaml_node_t *node, struct s
 bool pipelines_check_split(struct compiler *compiler);
 /* Members of a split's step: its exits, and its rule for the table push. */
 void pipelines_write_split(struct compiler *compiler, struct rcpt_json *json);
+
+/* ---- pipelines_window.c ---- */
+
+/* The value of `between`; NULL: the window stays as it is. */
+bool pipelines_read_window(struct compiler *compiler, yaml_node_t *node, struct window *window);
+/* `between` of an action, whose verb is known. */
+bool pipelines_read_between(struct compiler *compiler, const yaml_node_t *node, struct step *step);
 
 /* ---- pipelines_write.c and pipelines_cycles.c ---- */
 

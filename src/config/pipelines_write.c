@@ -50,6 +50,25 @@ static void write_codes(struct rcpt_json *json, const char *name, const struct c
     rcpt_json_end_array(json);
 }
 
+/* Written where there is one: pipelines without keep their hash. */
+static void write_window(struct rcpt_json *json, const struct window *window)
+{
+    if (window->from_s == window->till_s)
+        return;
+    rcpt_json_put_int(json, "from_second", window->from_s);
+    rcpt_json_put_int(json, "till_second", window->till_s);
+    rcpt_json_put_int(json, "smooth_ms", window->smooth_ms);
+    rcpt_json_put_text(json, "hour_field", window->hour_field);
+    if (window->days == 0)
+        return;
+    rcpt_json_key(json, "days");
+    rcpt_json_begin_array(json);
+    for (int day = 1; day <= 7; day++)
+        if (window->days >> day & 1)
+            rcpt_json_int(json, day);
+    rcpt_json_end_array(json);
+}
+
 /* A plain wait is over by the time its step is reached, so it adds nothing to the next delay. */
 static void write_step(struct compiler *compiler, struct rcpt_json *json, size_t index)
 {
@@ -83,6 +102,7 @@ static void write_step(struct compiler *compiler, struct rcpt_json *json, size_t
         rcpt_json_key(json, "capped");
         rcpt_json_bool(json, false);
     }
+    write_window(json, &step->window);
     rcpt_json_end_object(json);
 }
 
@@ -104,6 +124,23 @@ static void write_texts(struct compiler *compiler, struct rcpt_json *json, const
             rcpt_json_text(json,
                            rcpt_config_scalar(yaml_document_get_node(compiler->document, *item)));
     rcpt_json_end_array(json);
+}
+
+/* Where a run that enters at a stage begins, and after how long. */
+static void write_stages(struct compiler *compiler, struct rcpt_json *json)
+{
+    rcpt_json_key(json, "stages");
+    rcpt_json_begin_object(json);
+    for (size_t index = 0; index < compiler->stage_count; index++) {
+        int64_t delay_ms = 0;
+        size_t first = pipelines_land(compiler, compiler->stages[index].first, &delay_ms);
+        rcpt_json_key(json, compiler->stages[index].name);
+        rcpt_json_begin_array(json);
+        rcpt_json_int(json, (int64_t)first);
+        rcpt_json_int(json, delay_ms);
+        rcpt_json_end_array(json);
+    }
+    rcpt_json_end_object(json);
 }
 
 static void write_members(struct compiler *compiler, struct rcpt_json *json)
@@ -132,6 +169,7 @@ static void write_members(struct compiler *compiler, struct rcpt_json *json)
     for (size_t index = 0; index <= compiler->step_count; index++)
         write_step(compiler, json, index);
     rcpt_json_end_array(json);
+    write_stages(compiler, json);
 }
 
 /* FNV-1a over the members; it distinguishes wordings and is no protection. */

@@ -578,9 +578,10 @@ static const struct rcpt_config_row actions_rows[] = {
            "calls beyond these caps: they `wait` for the next day or week, or the run may `pass` "
            "them over"),
     TEXT("actions.zone", actions.zone, RELOADABLE, "UTC", 1, 63,
-         "time zone of a subject's days, as PostgreSQL names it"),
+         "time zone of a person's hours and days, by a name that PostgreSQL knows"),
     TEXT("actions.zone_field", actions.zone_field, NULLABLE | RELOADABLE, "time_zone", 1, 63,
-         "member of `data` of an import, or column of the inbox, with the subject's own zone"),
+         "field that holds the person's own zone, such as Europe/Berlin: a member of an import's "
+         "data, else a column of the inbox; not set, or no name of a zone: `actions.zone`"),
 };
 
 /* Three lists that make one ladder; check.c treats them as one key. */

@@ -148,28 +148,6 @@ const struct serve_route *serve_routes(size_t *count)
 
 /* ---- paths and queries ---- */
 
-/* Undoes percent escapes, in queries `+` too. NULL: an escape is malformed, or PostgreSQL cannot
- * hold the result as text. */
-static char *decode(struct rcpt_arena *arena, const char *bytes, size_t size, bool plus)
-{
-    char *text = rcpt_arena_alloc(arena, size + 1);
-    size_t used = 0;
-    for (size_t at = 0; at < size; at++) {
-        char byte = plus && bytes[at] == '+' ? ' ' : bytes[at];
-        if (byte == '%') {
-            int high = size - at > 2 ? rcpt_text_hex_digit((unsigned char)bytes[at + 1]) : -1;
-            int low = high >= 0 ? rcpt_text_hex_digit((unsigned char)bytes[at + 2]) : -1;
-            if (low < 0)
-                return NULL;
-            byte = (char)(high * 16 + low);
-            at += 2;
-        }
-        text[used++] = byte;
-    }
-    text[used] = '\0';
-    return rcpt_utf8_is_text(text, used) ? text : NULL;
-}
-
 /* Cuts the next part up to `separator` off. */
 static struct rcpt_text cut(struct rcpt_text *rest, char separator)
 {
@@ -201,8 +179,7 @@ static unsigned find_in_query(struct rcpt_http_text query, const char *name,
 char *serve_query_value(struct rcpt_arena *arena, struct rcpt_http_text query, const char *name)
 {
     struct rcpt_text value;
-    return find_in_query(query, name, &value) == 1 ? decode(arena, value.at, value.size, true)
-                                                   : NULL;
+    return find_in_query(query, name, &value) == 1 ? rcpt_text_unescape(arena, value, true) : NULL;
 }
 
 /* ---- which route ---- */
@@ -330,7 +307,7 @@ static bool read_one(struct serve_request *request, size_t index, struct rcpt_ht
     if (count > 1)
         snprintf(fault, sizeof(fault), "is there more than once");
     if (count == 1) {
-        request->values[index] = decode(&request->arena, given.at, given.size, !parameter->in_path);
+        request->values[index] = rcpt_text_unescape(&request->arena, given, !parameter->in_path);
         if (is_good(parameter, request->values[index], fault))
             return true;
     }

@@ -40,10 +40,11 @@ def store(database):
     return store
 
 
-def claim(session, lane, me="me", most=64, org=(0, 1, 0), total=(0, 1, 0), shut=(), goals=(), rooms=(), lease_ms=60_000, look=None):
+def claim(session, lane, me="me", most=64, org=(0, 1, 0), total=(0, 1, 0), shut=(), goals=(), rooms=(), lease_ms=60_000, look=None,
+          zone=("UTC", None)):
     """Ids and tokens of what was claimed, and how many went on. Of a lane, or of several at once."""
     lanes = [lane] if isinstance(lane, int) else list(lane)
-    rows = session.run("actions/claim", lanes, me, look or most, most, lease_ms, list(shut), list(goals), list(rooms), *org, *total)
+    rows = session.run("actions/claim", lanes, me, look or most, most, lease_ms, list(shut), list(goals), list(rooms), *org, *total, *zone)
     claimed = [(int(r["action_id"]), int(r["token"])) for r in rows if r["action_id"] is not None]
     return claimed, int(rows[0]["went_on"]) if rows else None
 
@@ -66,7 +67,7 @@ def finish(session, claimed, result="done", me="me"):
 
 def begin(session, count, org="o", name="p", prefix="s"):
     records = [{"org_id": org, "subject": f"{prefix}{n}"} for n in range(count)]
-    return session.one("actions/import", name, json.dumps(records))["rows"]
+    return session.one("actions/import", name, json.dumps(records), None)["rows"]
 
 
 def test_lanes_are_shared_out_without_a_leader_and_go_to_the_others(database):
@@ -384,7 +385,7 @@ def test_an_import_begins_a_run_for_a_message_whatever_on_has_begun(store):
     add_messages(session, {"m": "c"})
     goes(session, "m", DELIVERED)
     make_runs(session)
-    assert session.one("actions/import", "p", json.dumps([{"subject": "s", "message_id": "m"}]))["rows"] == "1"
+    assert session.one("actions/import", "p", json.dumps([{"subject": "s", "message_id": "m"}]), None)["rows"] == "1"
     assert started(session) == 2
 
 
@@ -453,7 +454,7 @@ def test_a_call_in_flight_while_its_message_is_deleted_is_the_last(store):
 def test_an_import_may_come_before_its_message_and_ends_with_it(store):
     session = store(pipeline("p", CALL | {"next_delay_ms": 0}, CALL | {"step": 1, "next_step": 2}, on=None))
     add_messages(session, {"there": "c"})
-    session.one("actions/import", "p", json.dumps([{"subject": id, "message_id": id} for id in ("there", "later")] + [{"subject": "none"}]))
+    session.one("actions/import", "p", json.dumps([{"subject": id, "message_id": id} for id in ("there", "later")] + [{"subject": "none"}]), None)
     first = claim_all(session)
     assert len(first) == 3
     add_messages(session, {"later": "c"})
@@ -668,7 +669,7 @@ def test_an_import_sets_up_the_first_step_whatever_it_is(store):
                     pipeline("nothing", on=None))
     add_messages(session, {"m": "c", "n": "c"})
     apply(session, [Event("m", OPENED, 0)])
-    session.one("actions/import", "waits", json.dumps([{"subject": id, "message_id": id} for id in "mnx"]))
+    session.one("actions/import", "waits", json.dumps([{"subject": id, "message_id": id} for id in "mnx"]), None)
     begin(session, 2, name="nothing")
     assert session.query("SELECT r.subject, a.awaits, a.settle IS NULL, a.perform_at <= clock_timestamp() FROM action a"
                          " JOIN run r ON r.id = a.run_id ORDER BY 1") == [

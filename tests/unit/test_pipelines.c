@@ -178,6 +178,42 @@ static void an_action_is_checked_with_its_fields(void **state)
     expect_mistakes(examples, sizeof(examples) / sizeof(examples[0]));
 }
 
+static void nonsense_about_hours_is_refused_where_it_stands(void **state)
+{
+    (void)state;
+#define BETWEEN(text) "  - {name: p, webhook: crm, between: " text "}"
+    static const struct mistake examples[] = {
+        {BETWEEN("09:00"), "t.yaml:5:38: pipelines.p: between: \"09:00\" are no hours, such as"},
+        {BETWEEN("9am-8pm"), "are no hours"},
+        {BETWEEN("09:00-20:60"), "are no hours"},
+        {BETWEEN("09:00-24:01"), "are no hours"},
+        {BETWEEN("09:00:00:00-20:00"), "are no hours"},
+        {BETWEEN("09:00-20:00 x"), "are no hours"},
+        {BETWEEN("09:00-"), "are no hours"},
+        {BETWEEN("-"), "are no hours"},
+        {BETWEEN("24:00-06:00"), "the day ends at 24:00, so begin at 00:00"},
+        {BETWEEN("09:00-09:00"), "\"09:00-09:00\" is shorter than 10 s; all day is 00:00-24:00"},
+        {BETWEEN("09:00:00-09:00:09"), "is shorter than 10 s"},
+        {BETWEEN("00:00-00:00"), "is shorter than 10 s"},
+        {BETWEEN("23:59:55-00:00"), "is shorter than 10 s"},
+        {BETWEEN("[09:00-20:00]"), "between must be a mapping with hours days smooth hour_field"},
+        {BETWEEN("{smooth: 1h}"), "t.yaml:5:38: pipelines.p: between needs hours, days, or both"},
+        {BETWEEN("{hours: 09:00-20:00, day: mon}"), "t.yaml:5:59: pipelines.p: between has no key"},
+        {BETWEEN("{days: [mon, monday]}"),
+         "t.yaml:5:51: pipelines.p: between.days: there is no day \"monday\""},
+        {BETWEEN("{days: []}"), "between.days must be a text or a list of texts"},
+        {BETWEEN("{hours: 09:00-20:00, smooth: 11h1s}"),
+         "t.yaml:5:67: pipelines.p: between.smooth: \"11h1s\" is"},
+        {BETWEEN("{hours: 09:00-20:00, smooth: 12h}"),
+         "t.yaml:5:67: pipelines.p: between.smooth: \"12h\" is longer than the window"},
+        {BETWEEN("{hours: 22:00-06:00, smooth: 481m}"), "\"481m\" is longer than the window"},
+        {BETWEEN("{hours: 09:00-20:00, hour_field: \"a\\tb\"}"), "is not the name of a field"},
+        {"  - name: p\n    stages: [{name: s, actions: [{wait: 1h, between: 09:00-20:00}]}]",
+         "t.yaml:6:54: pipelines.p: between goes with webhook and produce, not with wait"},
+    };
+    expect_mistakes(examples, sizeof(examples) / sizeof(examples[0]));
+}
+
 static void a_stage_is_checked_as_a_whole(void **state)
 {
     (void)state;
@@ -419,6 +455,52 @@ static void waits_and_moves_become_delays_and_targets(void **state)
     free(text);
 }
 
+static void calls_have_their_own_window_or_that_of_the_pipeline(void **state)
+{
+    (void)state;
+    char *text = compiled(
+        "  - name: p\n"
+        "    between: {hours: 09:00-20:00, days: [fri, mon], smooth: 30m, hour_field: best}\n"
+        "    stages:\n"
+        "      - name: s\n"
+        "        actions:\n"
+        "          - webhook: crm\n"
+        "          - {produce: u, between: 22:00-06:30:15}\n"
+        "          - {webhook: crm, between: {days: sun}}\n"
+        "          - {await: {status: OPENED, within: 1h}}\n");
+    char *brief = compiled("  - {name: q, between: 20:00-00:00, wait: 1h, webhook: crm}\n"
+                           "  - {name: r, webhook: crm}\n");
+    assert_has(text, "\"else_delay_ms\":0,\"from_second\":32400,\"till_second\":72000,"
+                     "\"smooth_ms\":1800000,\"hour_field\":\"best\",\"days\":[1,5]},{\"step\":1");
+    assert_has(text, "\"from_second\":79200,\"till_second\":23415,\"smooth_ms\":0,"
+                     "\"hour_field\":null},{\"step\":2");
+    assert_has(text, "\"from_second\":0,\"till_second\":86400,\"smooth_ms\":0,"
+                     "\"hour_field\":null,\"days\":[7]},{\"step\":3");
+    assert_has(text, "\"else_step\":4,\"else_delay_ms\":0},{\"step\":4");
+    assert_has(brief, "\"from_second\":72000,\"till_second\":86400");
+    assert_null(strstr(strstr(brief, "\"name\":\"r\""), "from_second"));
+    free(text);
+    free(brief);
+}
+
+static void it_is_stored_where_each_stage_begins(void **state)
+{
+    (void)state;
+    char *text = compiled("  - name: p\n"
+                          "    stages:\n"
+                          "      - {name: a, actions: [{wait: 1h}, {webhook: crm}, {move: b}]}\n"
+                          "      - {name: b, actions: [{wait: 2h}, {move: \"the end\"}]}\n"
+                          "      - {name: \"the end\", actions: [{wait: 3h}]}\n"
+                          "      - {name: d, actions: [{wait: 1h}, {await: {status: SENT, "
+                          "within: 1h}}]}\n");
+    char *brief = compiled("  - {name: q, webhook: crm}\n");
+    assert_has(text, "\"stages\":{\"a\":[1,3600000],\"b\":[8,18000000],"
+                     "\"the end\":[8,10800000],\"d\":[6,3600000]}");
+    assert_has(brief, "\"stages\":{}");
+    free(text);
+    free(brief);
+}
+
 static void a_wait_that_has_a_condition_passes_before_the_await_behind_it_begins(void **state)
 {
     (void)state;
@@ -568,6 +650,9 @@ int main(void)
         cmocka_unit_test(topics_are_known_once_each),
         cmocka_unit_test(without_pipelines_there_are_none),
         cmocka_unit_test(waits_and_moves_become_delays_and_targets),
+        cmocka_unit_test(nonsense_about_hours_is_refused_where_it_stands),
+        cmocka_unit_test(calls_have_their_own_window_or_that_of_the_pipeline),
+        cmocka_unit_test(it_is_stored_where_each_stage_begins),
         cmocka_unit_test(a_wait_that_has_a_condition_passes_before_the_await_behind_it_begins),
         cmocka_unit_test(
             a_condition_of_an_await_is_decided_before_it_and_else_is_not_where_it_leads),

@@ -326,7 +326,7 @@ struct rcpt_config {
         struct rcpt_config_subject_cap *subject_caps; /* actions.subject_caps */
         size_t subject_caps_count;
         enum rcpt_beyond_subject_cap beyond_subject_cap; /* actions.beyond_subject_cap */
-        char *zone, *zone_field;                         /* actions.*; no field: NULL */
+        char *zone, *zone_field; /* actions.zone; actions.zone_field, NULL: none */
     } actions;
     struct {
         char *topic;                /* stream.topic; NULL: off */

@@ -217,9 +217,9 @@ bool inbox_check_fields(struct command_context *context)
     const struct rcpt_config *config = context->config;
     char *rules = folds_rules_text(config);
     const char *const values[] = {config->compiled != NULL ? config->compiled->definitions : "[]",
-                                  rules};
+                                  rules, config->actions.zone};
     struct rcpt_session_rows *rows = rcpt_session_query(
-        context->session, rcpt_sql("command/inbox_fields"), 2, values, &context->error);
+        context->session, rcpt_sql("command/inbox_fields"), 3, values, &context->error);
     free(rules);
     if (rows == NULL)
         return false;
@@ -237,7 +237,11 @@ bool inbox_check_fields(struct command_context *context)
                         "org, subject and once_per name columns of message_inbox; if its table has "
                         "just got the column, run receiptd migrate");
     }
-    bool good = pipelines == NULL;
+    const char *zone = rcpt_session_rows_text(rows, 0, "zone");
+    if (zone != NULL)
+        rcpt_error_fatal(&context->error, EX_CONFIG, "actions.zone: PostgreSQL knows no zone %s",
+                         zone);
+    bool good = pipelines == NULL && zone == NULL;
     rcpt_session_rows_free(rows);
     return good;
 }
