@@ -12,6 +12,8 @@ CREATE TABLE pipeline (
     first_step integer NOT NULL,
     first_delay_ms bigint NOT NULL,
     stored_at timestamptz NOT NULL DEFAULT now(),
+    lookup_sql text, -- the statement that asks for rows before calls, with the conditions of steps; NULL: none
+    lookup_as text COLLATE "C", -- the member of the body that has the row
     UNIQUE (name, hash)
 );
 

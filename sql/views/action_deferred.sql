@@ -10,6 +10,7 @@ SELECT a.id, a.run_id, p.name AS pipeline, s.stage, s.op, s.target,
            WHEN a.status = 'held' THEN 'held by ' || a.held_by || CASE WHEN a.held_by LIKE 'endpoint:%'
                THEN ', until a call that tries it succeeds: receiptd ctl status says when it goes out' ELSE '' END
            WHEN a.awaits IS NOT NULL AND a.perform_at > now() THEN 'awaits ' || COALESCE(l.name, a.awaits::text)
+           WHEN a.perform_at > now() AND a.class = 'lookup_failed' THEN 'its look-up failed'
            WHEN a.perform_at > now() AND a.attempt > 0 THEN 'tried ' || a.attempt || ' times: ' || COALESCE(a.class, '')
            WHEN a.perform_at > now() THEN 'is not due'
            WHEN EXISTS (SELECT FROM action b WHERE b.subject_hash = a.subject_hash AND b.status = 'running')

@@ -130,7 +130,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     struct step *step = &compiler->steps[compiler->step_count++];
     *step = (struct step){.stage = stage, .awaits = NO_CODE};
     if (!pipelines_check_keys(compiler, node, "an action",
-                              "wait await webhook produce move if unless"))
+                              "wait await webhook produce move if unless if_lookup unless_lookup"))
         return false;
     yaml_node_t *found = NULL;
     /* Every verb is searched, so that an action with two of them is refused. */
@@ -148,7 +148,9 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
         return pipelines_fail(compiler, node,
                               "an action is one of wait, await, webhook, produce, move");
     if (!pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) ||
-        !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), &step->unless))
+        !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"),
+                              &step->unless) ||
+        !pipelines_read_lookup_conditions(compiler, node, step))
         return false;
     switch (step->op) {
     case OP_WEBHOOK:
@@ -358,6 +360,7 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
     return pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) &&
            pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"),
                                 &step->unless) &&
+           pipelines_read_lookup_conditions(compiler, node, step) &&
            (webhook != NULL ? read_webhook(compiler, webhook, step)
                             : read_produce(compiler, produce, step));
 }
@@ -366,7 +369,8 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
 static bool read_stages(struct compiler *compiler, yaml_node_t *node)
 {
     const yaml_node_t *stages = pipelines_member(compiler, node, "stages");
-    static const char *const shorts[] = {"webhook", "produce", "wait", "if", "unless"};
+    static const char *const shorts[] = {"webhook", "produce",   "wait",         "if",
+                                         "unless",  "if_lookup", "unless_lookup"};
     if (stages == NULL)
         return read_short(compiler, node);
     for (size_t index = 0; index < RCPT_COUNT_OF(shorts); index++)
@@ -420,11 +424,13 @@ static bool read_pipeline(struct compiler *compiler, const yaml_node_t *list,
     compiler->orgs = compiler->campaigns = compiler->once_per = NULL;
     bool good = pipelines_check_keys(
                     compiler, node, "a pipeline",
-                    "name on org subject once_per stages webhook produce wait if unless") &&
+                    "name on org subject once_per stages webhook produce wait if unless lookup "
+                    "if_lookup unless_lookup") &&
                 read_name(compiler, list, node, item) &&
                 read_on(compiler, pipelines_member(compiler, node, "on")) &&
-                read_fields(compiler, node) && read_stages(compiler, node) &&
-                resolve_stages(compiler) && check_cycles(compiler, node);
+                read_fields(compiler, node) && pipelines_read_lookup(compiler, node) &&
+                read_stages(compiler, node) && resolve_stages(compiler) &&
+                check_cycles(compiler, node);
     if (good)
         pipelines_write(compiler, json);
     return good;
@@ -459,6 +465,7 @@ struct pipelines *pipelines_compile(const char *name, yaml_document_t *document,
     rcpt_json_init(&json, out);
     bool good = read_list(compiler, node, &json);
     RCPT_ASSERT(fclose(out) == 0);
+    free(compiler->lookup_sql);
     free(compiler);
     if (good)
         return made;

@@ -33,6 +33,7 @@ struct step {
     /* The next steps. Stages are kept by name until all are known. */
     const yaml_node_t *next_stage, *else_stage;
     size_t next, other;
+    yaml_node_t *if_lookup, *unless_lookup; /* columns of the look-up's row; NULL: none */
 };
 
 struct stage {
@@ -56,6 +57,9 @@ struct compiler {
     const char *source; /* topic that begins runs; NULL: none */
     yaml_node_t *orgs, *campaigns, *once_per;
     const char *org, *subject;
+    const yaml_node_t *lookup; /* the text of its look-up … */
+    char *lookup_sql;          /* … with columns in place of parameters; NULL: none */
+    const char *lookup_as;
 };
 
 /* ---- pipelines_read.c; all but the first two return false after setting the error ---- */
@@ -86,6 +90,17 @@ bool pipelines_read_codes(struct compiler *compiler, yaml_node_t *node, struct c
 /* A text or a list of texts, which are kept as nodes. `fields`: they are names of fields. */
 bool pipelines_check_texts(struct compiler *compiler, yaml_node_t *node, const char *what,
                            bool fields);
+
+/* ---- pipelines_lookup.c ---- */
+
+/* Reads `lookup` of a pipeline, and forgets that of the pipeline before. */
+bool pipelines_read_lookup(struct compiler *compiler, const yaml_node_t *pipeline);
+/* Reads the conditions of an action by columns of the look-up's row. */
+bool pipelines_read_lookup_conditions(struct compiler *compiler, const yaml_node_t *action,
+                                      struct step *step);
+/* Both write nothing without a look-up; the place is no part of the wording. */
+void pipelines_write_lookup(const struct compiler *compiler, struct rcpt_json *json);
+void pipelines_write_lookup_place(const struct compiler *compiler, struct rcpt_json *json);
 
 /* ---- pipelines_write.c and pipelines_cycles.c ---- */
 

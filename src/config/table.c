@@ -555,6 +555,12 @@ static const struct rcpt_config_row actions_rows[] = {
     DURATION("actions.once_retention", actions.once_retention_ms, RELOADABLE, "0s", 0, 3650 * DAY,
              "how long `once_per` remembers a finished run, and a message for which it has fired, "
              "at least `actions.retention`; then they may begin another; 0s: without limit"),
+    TEXT("actions.lookup_dsn", actions.lookup_dsn, NULLABLE | SECRET | RELOADABLE,
+         "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}lookup-dsn", 1, 65536,
+         "connection string of look-ups, of a role that may only read what they name; not set: "
+         "`postgres.dsn`"),
+    DURATION("actions.lookup_timeout", actions.lookup_timeout_ms, RELOADABLE, "2s", 10, MINUTE,
+             "longest look-up for the runs of a claim, and at most a quarter of `actions.lease`"),
 };
 
 /* Three lists that make one ladder; check.c treats them as one key. */

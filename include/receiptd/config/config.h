@@ -312,6 +312,8 @@ struct rcpt_config {
         unsigned begin_share; /* actions.begin_share: percent of the scheduler's time */
         unsigned org_rate, org_burst, org_concurrency; /* rates are per minute; 0: no limit */
         unsigned rate, burst, concurrency;
+        char *lookup_dsn;          /* actions.lookup_dsn, NULL: postgres.dsn */
+        int64_t lookup_timeout_ms; /* actions.lookup_timeout */
     } actions;
     struct {
         char *topic;                /* stream.topic; NULL: off */

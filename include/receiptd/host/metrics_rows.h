@@ -276,6 +276,9 @@ METRIC(ACTION_OVERLAPS, "receiptd_action_overlaps_total", COUNTER, .who = "actio
                "none of them counted")
 METRIC(ENDPOINTS_DISABLED, "receiptd_endpoints_disabled", GAUGE,
        .who = "actions.md, What a receiver gets", .help = "Receivers of webhooks that are disabled")
+METRIC(ACTION_LOOKUPS, "receiptd_action_lookups_total", COUNTER, LABELS("result"), .most = 4,
+       .who = "actions.md, Look-up",
+       .help = "Look-ups before calls, by result: found, none (no row), passed_over, failed")
 
 /* messages by topic */
 METRIC(ANNOUNCEMENTS, "receiptd_announcements_total", COUNTER, LABELS("result"), .most = 9,
