@@ -2,7 +2,7 @@
  * Claimed actions of a pipeline with a look-up wait here, and one statement answers for all of
  * them. The statements go over a connection of their own, which only reads: a slow one holds up
  * neither receipts nor claims. A wrong one holds up its pipeline alone. Actions come from claim.c,
- * and go on to call.c or have a result. The states of a look-up are enum lookup_state. */
+ * and go on to call.c or have a result. */
 #include "internal.h"
 
 #include <inttypes.h>
@@ -10,31 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AGAIN_MS      5000  /* after the server has refused a statement */
-#define READ_AGAIN_MS 1000  /* after a failure */
-#define LEASE_SHARE   4     /* a look-up takes at most this part of the lease */
-#define MAX_ROW       65536 /* bytes of JSON: src/config/pipelines_lookup.c asks for no more */
+#define READ_AGAIN_MS 1000         /* after a failure */
+#define LEASE_SHARE   4            /* a look-up takes at most this part of the lease */
 #define NO_SCHEMA     "pg_catalog" /* names without a schema are PostgreSQL's own */
 #define FAILED        "lookup_failed"
 
-enum lookup_state {
-    LOOKUP_UNKNOWN,   /* awaits its text from the database: on_read */
-    LOOKUP_KNOWN,     /* awaits a connection, to be prepared there */
-    LOOKUP_PREPARING, /* awaits the server: on_prepared */
-    LOOKUP_PREPARED,  /* answers, until the connection is lost */
-    LOOKUP_REFUSED,   /* by the server; prepared again after AGAIN_MS */
-};
-
-/* Of one wording of a pipeline. */
+/* Of one wording of a pipeline. One statement of it is in flight at a time. */
 struct actions_lookup {
     struct actions_lookup *next;
     struct app_actions *actions;
     int64_t id; /* of the wording */
     char statement[32];
-    char *pipeline, *sql, *as; /* NULL: not known yet */
-    enum lookup_state state;
-    char why[256]; /* REFUSED */
-    int64_t again_ms;
+    char *pipeline, *sql, *as;           /* NULL: not read yet */
+    bool is_tried, is_prepared, is_sent; /* on this connection; is_sent: not answered */
     struct actions_item *waiting, **waiting_end;
     struct actions_item *asked; /* of the statement in flight */
     size_t alone;               /* so many at the head are asked for one by one */
@@ -76,33 +64,13 @@ static void count(const struct app_actions *actions, const char *result)
     rcpt_metrics_add(actions->context->metrics, RCPT_METRIC_ACTION_LOOKUPS, RCPT_LABELS(result), 1);
 }
 
-static struct actions_item *pop(struct actions_item **list)
+static struct actions_item *pop(struct actions_lookup *lookup, struct actions_item **list)
 {
     struct actions_item *item = *list;
     *list = item->next;
-    actions_call_promise(item, false);
+    if (lookup->waiting == NULL)
+        lookup->waiting_end = &lookup->waiting;
     return item;
-}
-
-/* Every action of the list is put off, or given back where the set is about to close. */
-static void fail(struct actions_lookup *lookup, struct actions_item **list, const char *why)
-{
-    while (*list != NULL) {
-        struct actions_item *item = pop(list);
-        if (lookup->actions->lookups.closed) {
-            actions_settle(item, ACTIONS_BACK, "closed");
-            continue;
-        }
-        count(lookup->actions, "failed");
-        actions_call_put_off(item, FAILED, why);
-    }
-}
-
-static void fail_waiting(struct actions_lookup *lookup, const char *why)
-{
-    lookup->alone = 0;
-    lookup->waiting_end = &lookup->waiting;
-    fail(lookup, &lookup->waiting, why);
 }
 
 void actions_lookup_add(struct actions_item *item)
@@ -112,6 +80,21 @@ void actions_lookup_add(struct actions_item *item)
     item->next = NULL;
     *lookup->waiting_end = item;
     lookup->waiting_end = &item->next;
+}
+
+/* Actions of the list are put off, or given back where the set is about to close. */
+static void fail(struct actions_lookup *lookup, struct actions_item **list, const char *why)
+{
+    while (*list != NULL) {
+        struct actions_item *item = pop(lookup, list);
+        actions_call_promise(item, false);
+        if (lookup->actions->lookups.closed) {
+            actions_settle(item, ACTIONS_BACK, "closed");
+            continue;
+        }
+        count(lookup->actions, "failed");
+        actions_call_put_off(item, FAILED, why);
+    }
 }
 
 /* Bodies are objects with members. */
@@ -124,24 +107,26 @@ static void put_row(struct actions_item *item, const char *as, const char *row)
     item->body = body;
 }
 
-/* Columns of a look-up's statement (src/config/pipelines_lookup.c). */
+/* Columns of a look-up's statement (src/config/pipelines_lookup.c). A row that is too large has
+ * its size only. */
 enum { ROW, ROW_BYTES, PASSED };
 
 static void go_on(const struct actions_lookup *lookup, struct actions_item *item,
                   const struct rcpt_pg_rows *rows, size_t number)
 {
+    struct app_actions *actions = lookup->actions;
     const char *row = rcpt_pg_rows_text(rows, number, ROW);
-    if (row == NULL && rcpt_pg_rows_int(rows, number, ROW_BYTES) > MAX_ROW) {
-        count(lookup->actions, "failed");
+    actions_call_promise(item, false);
+    if (row == NULL && rcpt_pg_rows_int(rows, number, ROW_BYTES) > 0) {
+        count(actions, "failed");
         actions_call_put_off(item, FAILED, "the row has more than 65536 bytes of JSON");
     } else if (rcpt_pg_rows_bool(rows, number, PASSED)) {
-        count(lookup->actions, "passed_over");
+        count(actions, "passed_over");
         actions_settle(item, ACTIONS_PASSED, "passed_over");
-    } else if (lookup->actions->lookups.closed ||
-               actions_is_stale(lookup->actions, item->claimed_ms)) {
+    } else if (actions->lookups.closed || actions_is_stale(actions, item->claimed_ms)) {
         actions_settle(item, ACTIONS_BACK, "stale");
     } else {
-        count(lookup->actions, row != NULL ? "found" : "none");
+        count(actions, row != NULL ? "found" : "none");
         if (row != NULL)
             put_row(item, lookup->as, row);
         actions_call(item);
@@ -151,22 +136,17 @@ static void go_on(const struct actions_lookup *lookup, struct actions_item *item
 /* ---- statements ---- */
 
 /* Logs each cause once. A text that code of the platform raised may quote the run's values. */
-static void note(struct actions_lookup *lookup, const struct rcpt_error *error, const char *hint)
+static void note(struct actions_lookup *lookup, const struct rcpt_error *error)
 {
     struct rcpt_error said = *error;
     if (said.code[0] >= 'A')
         snprintf(said.text, sizeof(said.text), "SQLSTATE %.31s", error->code);
-    rcpt_error_hint(&said, "%s", hint);
+    rcpt_error_hint(&said, "receiptd check-config --connect finds mistakes of the text and its "
+                           "rights; receiptd actions list names what waits");
     if (rcpt_outage_note(&lookup->outage, &lookup->is_down, host_now(lookup->actions->context),
                          &said))
         rcpt_log_failure(RCPT_LOG_WARN, "actions", &said,
                          "the look-up of pipeline %s failed, and its calls wait", lookup->pipeline);
-}
-
-static void note_good(struct actions_lookup *lookup)
-{
-    rcpt_outage_end(&lookup->outage, &lookup->is_down, host_now(lookup->actions->context),
-                    "actions", "a look-up is answered again");
 }
 
 /* The actions of the failed statement, back at the head. One of them has values that make it fail:
@@ -183,133 +163,104 @@ static void put_back(struct actions_lookup *lookup)
     lookup->asked = NULL;
 }
 
+/* The first answer is that of the preparation, where it was asked for. */
 static void on_rows(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                     const struct rcpt_error *error)
 {
     struct actions_lookup *lookup = context;
-    struct actions_lookups *lookups = &lookup->actions->lookups;
-    if (error != NULL && error->decision == RCPT_DECISION_REJECT && lookup->asked->next != NULL &&
-        !lookups->closed) {
+    struct app_actions *actions = lookup->actions;
+    lookup->is_sent = false;
+    lookup->is_prepared = lookup->is_prepared || row_count > 0;
+    if (error == NULL) {
+        const struct rcpt_pg_rows *answer = rows[row_count - 1];
+        rcpt_outage_end(&lookup->outage, &lookup->is_down, host_now(actions->context), "actions",
+                        "a look-up is answered again");
+        for (size_t row = 0; row < rcpt_pg_rows_count(answer) && lookup->asked != NULL; row++)
+            go_on(lookup, pop(lookup, &lookup->asked), answer, row);
+    } else if (error->decision == RCPT_DECISION_REJECT && lookup->asked != NULL &&
+               lookup->asked->next != NULL) {
         put_back(lookup);
-    } else if (error != NULL) {
-        if (error->code[0] != '\0')
-            note(lookup, error, "receiptd actions list says what its actions wait for");
+    } else if (error->code[0] != '\0') {
+        note(lookup, error);
         if (strcmp(error->code, "26000") == 0) /* a pooler has exchanged the session */
-            rcpt_pg_reconnect(lookups->pg, error);
-        fail(lookup, &lookup->asked, error->text);
-    } else {
-        RCPT_ASSERT(row_count == 1);
-        note_good(lookup);
-        for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]) && lookup->asked != NULL; row++)
-            go_on(lookup, pop(&lookup->asked), rows[0], row);
-        fail(lookup, &lookup->asked, "the look-up gave too few rows");
+            rcpt_pg_reconnect(actions->lookups.pg, error);
     }
-    actions_lookup_step(lookup->actions);
+    fail(lookup, &lookup->asked, error != NULL ? error->text : "the answer has too few rows");
+    actions_lookup_step(actions);
 }
 
-/* Moves the head of the queue to `asked`; returns how many. */
+/* Moves the head of the queue to `asked`, and returns how many. */
 static size_t take_waiting(struct actions_lookup *lookup)
 {
-    size_t most = lookup->alone > 0 ? 1 : ACTIONS_PER_CLAIM, count = 0;
-    struct actions_item **last = &lookup->waiting;
-    for (; *last != NULL && count < most; count++)
-        last = &(*last)->next;
+    size_t most = lookup->alone > 0 ? 1 : ACTIONS_PER_CLAIM, taken = 0;
+    struct actions_item **end = &lookup->asked;
+    for (; lookup->waiting != NULL && taken < most; taken++) {
+        *end = pop(lookup, &lookup->waiting);
+        end = &(*end)->next;
+    }
+    *end = NULL;
     lookup->alone -= lookup->alone > 0;
-    struct actions_item *rest = *last;
-    lookup->asked = lookup->waiting;
-    *last = NULL;
-    lookup->waiting = rest;
-    if (rest == NULL)
-        lookup->waiting_end = &lookup->waiting;
-    return count;
+    return taken;
 }
 
-static void ask(struct actions_lookup *lookup)
+static void put_parameters(const struct actions_lookup *lookup, struct rcpt_pg_encoder *encoder,
+                           size_t taken)
 {
-    struct actions_lookups *lookups = &lookup->actions->lookups;
-    struct rcpt_pg_query query = {.statement = lookup->statement};
-    size_t count = take_waiting(lookup);
-    rcpt_pg_encoder_reset(lookups->encoder);
     for (size_t index = 0; index < ACTIONS_LOOKUP_PARAMETERS; index++) {
-        rcpt_pg_begin_text_array(lookups->encoder, count);
+        rcpt_pg_begin_text_array(encoder, taken);
         for (const struct actions_item *item = lookup->asked; item != NULL; item = item->next) {
             const char *value = item->parameters[index];
             if (value != NULL)
-                rcpt_pg_put_bytes(lookups->encoder, value, strlen(value));
+                rcpt_pg_put_bytes(encoder, value, strlen(value));
             else
-                rcpt_pg_put_null(lookups->encoder);
+                rcpt_pg_put_null(encoder);
         }
     }
-    rcpt_pg_begin_int4_array(lookups->encoder, count);
+    rcpt_pg_begin_int4_array(encoder, taken);
     for (const struct actions_item *item = lookup->asked; item != NULL; item = item->next)
-        rcpt_pg_put_int4(lookups->encoder, (int32_t)item->step);
-    rcpt_pg_encoder_params(lookups->encoder, &query.params);
-    rcpt_pg_submit(lookups->pg, &query, 1, on_rows, lookup);
+        rcpt_pg_put_int4(encoder, (int32_t)item->step);
 }
 
-static void on_prepared(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                        const struct rcpt_error *error)
+/* Prepares the statement first where that has not been done on this connection. */
+static void ask(struct actions_lookup *lookup)
 {
-    struct actions_lookup *lookup = context;
-    (void)rows;
-    (void)row_count;
-    lookup->state = LOOKUP_PREPARED;
-    if (error == NULL) {
-        note_good(lookup);
-    } else if (error->code[0] == '\0') { /* the connection is gone */
-        lookup->state = LOOKUP_KNOWN;
-    } else {
-        lookup->state = LOOKUP_REFUSED;
-        lookup->again_ms = host_now(lookup->actions->context) + AGAIN_MS;
-        snprintf(lookup->why, sizeof(lookup->why), "%.255s", error->text);
-        note(lookup, error, "receiptd check-config --connect says where it stands");
-    }
-    actions_lookup_step(lookup->actions);
+    struct actions_lookups *lookups = &lookup->actions->lookups;
+    struct rcpt_pg_query queries[2] = {{.statement = lookup->statement, .prepare = lookup->sql},
+                                       {.statement = lookup->statement}};
+    size_t from = lookup->is_prepared ? 1 : 0;
+    rcpt_pg_encoder_reset(lookups->encoder);
+    put_parameters(lookup, lookups->encoder, take_waiting(lookup));
+    rcpt_pg_encoder_params(lookups->encoder, &queries[1].params);
+    lookup->is_tried = lookup->is_sent = true;
+    rcpt_pg_submit(lookups->pg, queries + from, 2 - from, on_rows, lookup);
 }
 
-static void prepare(struct actions_lookup *lookup)
-{
-    struct rcpt_pg_query query = {.statement = lookup->statement, .prepare = lookup->sql};
-    lookup->state = LOOKUP_PREPARING;
-    rcpt_pg_submit(lookup->actions->lookups.pg, &query, 1, on_prepared, lookup);
-}
-
-/* An action waits for an answer, however long the server takes, but not for a connection. */
+/* An action waits for an answer, however long the server takes, but not for a connection. Without
+ * actions the statement is tried once, so that a mistake shows at the start. */
 static void advance(struct actions_lookup *lookup)
 {
     const struct actions_lookups *lookups = &lookup->actions->lookups;
     int64_t now = host_now(lookup->actions->context);
-    bool ready = lookups->up && rcpt_pg_is_ready(lookups->pg);
-    if (lookup->state == LOOKUP_REFUSED && now >= lookup->again_ms)
-        lookup->state = LOOKUP_KNOWN;
-    if (lookup->state == LOOKUP_KNOWN && ready)
-        prepare(lookup);
-    if (lookup->waiting == NULL || lookup->asked != NULL)
+    if (lookup->is_sent || (lookup->waiting == NULL && lookup->is_tried))
         return;
-    if (lookup->state == LOOKUP_PREPARED && ready)
+    if (lookup->sql != NULL && lookups->pg != NULL && rcpt_pg_is_ready(lookups->pg))
         ask(lookup);
-    else if (lookup->state == LOOKUP_REFUSED)
-        fail_waiting(lookup, lookup->why);
-    else if (now - lookup->waiting->claimed_ms > timeout_of(lookup->actions))
-        fail_waiting(lookup, "no connection by actions.lookup_dsn within actions.lookup_timeout");
+    else if (lookup->waiting != NULL &&
+             now - lookup->waiting->claimed_ms > timeout_of(lookup->actions))
+        fail(lookup, &lookup->waiting,
+             "no connection by actions.lookup_dsn within actions.lookup_timeout");
 }
 
 /* ---- the connection ---- */
 
 /* A new session has none of the statements. */
-static void forget_prepared(struct app_actions *actions)
-{
-    for (struct actions_lookup *each = actions->lookups.first; each != NULL; each = each->next)
-        if (each->state > LOOKUP_KNOWN)
-            each->state = LOOKUP_KNOWN;
-}
-
 static void on_ready(void *context, struct rcpt_pg *pg)
 {
     struct app_actions *actions = context;
     (void)pg;
     actions->lookups.up = true;
-    forget_prepared(actions);
+    for (struct actions_lookup *each = actions->lookups.first; each != NULL; each = each->next)
+        each->is_tried = each->is_prepared = false;
     actions_lookup_step(actions);
 }
 
@@ -320,7 +271,6 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     (void)error; /* logged by the connection */
     host_count_lost(actions->context, "lookup", actions->lookups.up);
     actions->lookups.up = false;
-    forget_prepared(actions);
 }
 
 /* The server may be another one than receiptd's own. */
@@ -353,12 +303,11 @@ static void on_read(void *context, const struct rcpt_pg_rows *rows)
     struct app_actions *actions = context;
     for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++) {
         struct actions_lookup *lookup = find(actions, rcpt_pg_rows_int(rows, row, LOOKUP_ID));
-        if (lookup->state != LOOKUP_UNKNOWN)
+        if (lookup->sql != NULL)
             continue;
         lookup->pipeline = rcpt_strdup(rcpt_pg_rows_text(rows, row, LOOKUP_NAME));
         lookup->as = rcpt_strdup(rcpt_pg_rows_text(rows, row, LOOKUP_AS));
         lookup->sql = rcpt_strdup(rcpt_pg_rows_text(rows, row, LOOKUP_SQL));
-        lookup->state = LOOKUP_KNOWN;
     }
     actions->lookups.is_read = true;
     if (actions->lookups.first != NULL && actions->lookups.pg == NULL && !actions->lookups.closed)
@@ -384,7 +333,7 @@ void actions_lookup_step(struct app_actions *actions)
         return;
     for (struct actions_lookup *each = actions->lookups.first; each != NULL; each = each->next) {
         advance(each);
-        if (each->state == LOOKUP_UNKNOWN)
+        if (each->sql == NULL)
             unknown = each->id;
     }
     read_texts(actions, unknown);
@@ -411,7 +360,7 @@ void actions_lookup_close(struct app_actions *actions, void (*on_closed)(void *c
 {
     actions->lookups.closed = true;
     for (struct actions_lookup *each = actions->lookups.first; each != NULL; each = each->next)
-        fail_waiting(each, "");
+        fail(each, &each->waiting, "");
     if (actions->lookups.pg != NULL)
         rcpt_pg_close(actions->lookups.pg, on_closed, actions);
 }
