@@ -189,6 +189,19 @@ def test_check_config_says_the_servers_error(create, sql, problem):
     assert checked.returncode == 78 and problem in checked.stderr and "receiptd.yaml:" in checked.stderr, checked.stderr
 
 
+def test_a_role_without_rights_is_said_at_the_start(create, receiver):
+    """And a second pipeline, whose statement is right, goes on."""
+    world = create({"name": "p", "lookup": {"as": "customer", "sql": "SELECT muted FROM crm.secrets"}, "webhook": "crm"},
+                   {"name": "q", "produce": "nowhere", "lookup": LOOKUP, "if_lookup": "vip", "on": "api"})
+    world.database.execute("CREATE TABLE crm.secrets (muted boolean)")
+    process = world.installation.start()
+    process.wait_for_log("the look-up of pipeline p failed, and its calls wait: permission denied for table secrets", LONG)
+    begin(world, "cyd", name="q")
+    wait_for_runs(world, process, {"done": 1})
+    process.stop()
+    assert receiver.seen() == [] and process.log().count("the look-up of pipeline") == 1
+
+
 def test_a_look_up_writes_nothing_whatever_its_role_may(create, receiver, database):
     """The session is read-only, with the daemon's own role, too."""
     world = create({"name": "p", "lookup": {"as": "customer", "sql": "SELECT crm.note(:subject) AS noted"}, "webhook": "crm"},
@@ -220,6 +233,26 @@ def test_runs_end_by_the_look_up_that_they_began_with(create, receiver):
     seen = bodies(receiver)
     assert seen["ann"]["plan"] == {"plan": "pro"} and "language" not in seen["ann"]
     assert seen["bob"]["language"] == {"language": "en"} and "plan" not in seen["bob"]
+
+
+def test_two_instances_that_are_killed_call_with_the_row_and_never_who_is_muted(create, receiver):
+    """Whoever calls again after a kill has asked again: a row that has changed counts."""
+    receiver.answer = lambda call: (200, {}, 0.02)
+    endpoint = {"name": "crm", "url": receiver.url, "timeout": "500ms"}
+    world = create({"name": "p", "lookup": LOOKUP, "webhook": "crm", "unless_lookup": "muted"}, actions={"lease": "2s", "endpoints": [endpoint]})
+    world.database.execute("INSERT INTO crm.customers (id, plan, muted) SELECT 's' || g, 'plan ' || g, g % 3 = 0 FROM generate_series(1, 300) g")
+    processes = [world.installation.start(name) for name in ("a", "b")]
+    begin(world, *[f"s{n}" for n in range(1, 301)])
+    for turn, name in enumerate(("a", "b", "a")):
+        world.wait(lambda: len(receiver.seen()) > 40 * turn, None, LONG, "calls are made")
+        processes[turn % 2].kill()
+        processes[turn % 2] = world.installation.start(f"{name}{turn}")
+    wait_for_runs(world, processes[0], {"done": 300})
+    for process in processes:
+        process.stop()
+    called = {call.body["subject"]: call.body["customer"]["plan"] for call in receiver.seen()}
+    assert called == {f"s{n}": f"plan {n}" for n in range(1, 301) if n % 3}
+    assert world.database.query("SELECT class, count(*) FROM receiptd.action GROUP BY 1 ORDER BY 1") == [("delivered", 200), ("passed_over", 100)]
 
 
 def test_an_outage_of_the_other_database_is_waited_for(create, receiver, crm):

@@ -570,7 +570,7 @@ static void a_look_up_is_checked_where_it_stands(void **state)
         {"  - {name: p, webhook: crm, unless_lookup: muted}",
          "t.yaml:5:44: pipelines.p: unless_lookup needs lookup of the pipeline"},
         {"  - {name: p, webhook: crm, if_lookup: [a, {b: c}], lookup: {as: c, sql: x}}",
-         "t.yaml:5:41: pipelines.p: if_lookup must be a text of 1 to 249 bytes"},
+         "t.yaml:5:44: pipelines.p: if_lookup must be a text of 1 to 249 bytes"},
         {"  - name: p\n    lookup: {as: c, sql: x}\n"
          "    stages: [{name: s, actions: [{wait: 1s, unless_lookup: a}]}]",
          "t.yaml:7:60: pipelines.p: unless_lookup is for webhook and produce only"},
