@@ -122,6 +122,14 @@ static void put_gate(struct compiler *compiler, struct step *step)
     await->when.count = await->unless.count = 0;
 }
 
+static bool read_conditions(struct compiler *compiler, yaml_node_t *node, struct step *step)
+{
+    return pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) &&
+           pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"),
+                                &step->unless) &&
+           pipelines_read_lookup_conditions(compiler, node, step);
+}
+
 /* An action is a mapping with one verb; `if` and `unless` go with any of them. */
 static bool read_action(struct compiler *compiler, yaml_node_t *node, const char *stage)
 {
@@ -147,10 +155,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     if (found == NULL)
         return pipelines_fail(compiler, node,
                               "an action is one of wait, await, webhook, produce, move");
-    if (!pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) ||
-        !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"),
-                              &step->unless) ||
-        !pipelines_read_lookup_conditions(compiler, node, step))
+    if (!read_conditions(compiler, node, step))
         return false;
     switch (step->op) {
     case OP_WEBHOOK:
@@ -357,10 +362,7 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
         *step = (struct step){.stage = "", .awaits = NO_CODE};
     }
     step->next = RUN_ENDS;
-    return pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) &&
-           pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"),
-                                &step->unless) &&
-           pipelines_read_lookup_conditions(compiler, node, step) &&
+    return read_conditions(compiler, node, step) &&
            (webhook != NULL ? read_webhook(compiler, webhook, step)
                             : read_produce(compiler, produce, step));
 }
