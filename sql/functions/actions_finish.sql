@@ -2,9 +2,9 @@
 -- result whose token is not the action's changes nothing, since another instance has claimed the action. A result
 -- that comes after its lease, but before such a claim, counts.
 --
--- me: the instance. ids, tokens: as claimed. results: done, retry (after waits, in ms), dead, back (was not tried).
--- classes, statuses, answers: how the attempt ended, for people. finished: how many results counted; overlapped: how
--- many actions ran twice at the same time.
+-- me: the instance. ids, tokens: as claimed. results: done, retry (after waits, in ms), dead. Not tried, so no attempt:
+-- back (at once), wait (after waits), passed (the run goes on). classes, statuses, answers: how the attempt ended, for
+-- people. finished: how many results counted; overlapped: how many actions ran twice at the same time.
 CREATE OR REPLACE FUNCTION actions_finish(me text, ids int8[], tokens int8[],
                                           results text[], waits int8[], classes text[],
                                           statuses int4[], answers text[])
@@ -24,13 +24,14 @@ BEGIN
     ),
     f AS (
         UPDATE action a
-        SET status = CASE w.result WHEN 'done' THEN 'done' WHEN 'dead' THEN 'dead' ELSE 'pending' END,
-            perform_at = CASE w.result WHEN 'retry' THEN clock_timestamp() + w.wait_ms * interval '1 millisecond'
-                                       ELSE a.perform_at END,
-            wait_ms = CASE w.result WHEN 'retry' THEN w.wait_ms ELSE a.wait_ms END,
-            attempt = a.attempt - (w.result = 'back')::int4,
+        SET status = CASE WHEN w.result IN ('done', 'passed') THEN 'done' WHEN w.result = 'dead' THEN 'dead'
+                          ELSE 'pending' END,
+            perform_at = CASE WHEN w.result IN ('retry', 'wait')
+                              THEN clock_timestamp() + w.wait_ms * interval '1 millisecond' ELSE a.perform_at END,
+            wait_ms = CASE WHEN w.result IN ('retry', 'wait') THEN w.wait_ms ELSE a.wait_ms END,
+            attempt = a.attempt - (w.result IN ('back', 'wait', 'passed'))::int4,
             lease_until = NULL, held_by = NULL,
-            ended_at = CASE WHEN w.result IN ('done', 'dead') THEN clock_timestamp() END,
+            ended_at = CASE WHEN w.result IN ('done', 'passed', 'dead') THEN clock_timestamp() END,
             class = CASE WHEN w.result = 'back' THEN a.class ELSE w.class END,
             answer_status = CASE WHEN w.result = 'back' THEN a.answer_status ELSE w.status END,
             answer = CASE WHEN w.result = 'back' THEN a.answer ELSE w.answer END
@@ -39,10 +40,12 @@ BEGIN
           AND (a.status = 'running' OR (a.status IN ('pending', 'held') AND a.lease_until IS NOT NULL))
         RETURNING a.run_id, a.pipeline_id, a.step, a.subject_hash, w.result
     )
-    SELECT array_agg(f.run_id) FILTER (WHERE f.result = 'done'),
-           array_agg(f.pipeline_id) FILTER (WHERE f.result = 'done'),
-           array_agg(s.next_step) FILTER (WHERE f.result = 'done'),
-           array_agg(s.next_delay_ms) FILTER (WHERE f.result = 'done'),
+    SELECT array_agg(f.run_id) FILTER (WHERE f.result IN ('done', 'passed')),
+           array_agg(f.pipeline_id) FILTER (WHERE f.result IN ('done', 'passed')),
+           array_agg(CASE WHEN f.result = 'passed' THEN s.else_step ELSE s.next_step END)
+               FILTER (WHERE f.result IN ('done', 'passed')),
+           array_agg(CASE WHEN f.result = 'passed' THEN s.else_delay_ms ELSE s.next_delay_ms END)
+               FILTER (WHERE f.result IN ('done', 'passed')),
            array_agg(f.run_id) FILTER (WHERE f.result = 'dead'),
            array_agg(f.subject_hash) FILTER (WHERE f.result = 'done' AND s.capped), count(*)
     INTO runs, pipelines, steps, delays, dead, reached, finished

@@ -56,7 +56,7 @@ BEGIN
     UPDATE action a SET perform_at = now() + retry_ms * interval '1 millisecond'
     WHERE a.id = ANY (ARRAY(
             SELECT b.id FROM action b
-            WHERE b.status = 'pending' AND b.attempt > 0 AND b.held_by IS NULL
+            WHERE b.status = 'pending' AND (b.attempt > 0 OR b.wait_ms > 0) AND b.held_by IS NULL
               AND b.perform_at > now() + retry_ms * interval '1 millisecond'
             ORDER BY b.perform_at DESC LIMIT most))
       AND a.status = 'pending';

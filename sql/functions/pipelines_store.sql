@@ -8,11 +8,12 @@ BEGIN
     LOCK TABLE pipeline_trigger IN SHARE ROW EXCLUSIVE MODE;
     FOR one IN SELECT * FROM jsonb_array_elements(definitions) LOOP
         INSERT INTO pipeline (name, hash, active, org_field, subject_field, once_fields, first_step, first_delay_ms,
-                              push, stages)
+                              push, stages, lookup_sql, lookup_as)
         SELECT one ->> 'name', one ->> 'hash', true, one ->> 'org', one ->> 'subject',
                CASE WHEN jsonb_typeof(one -> 'once_per') = 'array'
                     THEN ARRAY(SELECT jsonb_array_elements_text(one -> 'once_per')) END,
-               (one ->> 'first_step')::int4, (one ->> 'first_delay_ms')::int8, one ->> 'push', one -> 'stages'
+               (one ->> 'first_step')::int4, (one ->> 'first_delay_ms')::int8, one ->> 'push', one -> 'stages',
+               one -> 'lookup' ->> 'sql', one -> 'lookup' ->> 'as'
         ON CONFLICT DO NOTHING
         RETURNING id INTO made;
         IF made IS NOT NULL THEN

@@ -99,7 +99,8 @@ CREATE INDEX action_settle ON action (lane) WHERE settle IS NOT NULL;
 CREATE INDEX action_ended ON action (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX action_dead ON action (id) WHERE status = 'dead';
 -- Actions that wait for another attempt: never longer than an attempt may wait (actions_tidy()).
-CREATE INDEX action_retry ON action (perform_at) WHERE status = 'pending' AND attempt > 0 AND held_by IS NULL;
+CREATE INDEX action_retry ON action (perform_at)
+    WHERE status = 'pending' AND (attempt > 0 OR wait_ms > 0) AND held_by IS NULL;
 
 -- A result that came when another instance had claimed the action already: two executions overlapped. Nothing of it was
 -- kept.

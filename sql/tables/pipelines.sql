@@ -14,6 +14,8 @@ CREATE TABLE pipeline (
     stored_at timestamptz NOT NULL DEFAULT now(),
     push text COLLATE "C", -- once_per counts over all pipelines of this push; NULL: over this pipeline
     stages jsonb, -- {NAME: [step, delay in ms]}: where runs that enter there begin
+    lookup_sql text, -- the statement that asks for rows before calls, with the conditions of steps; NULL: none
+    lookup_as text COLLATE "C", -- the member of the body that has the row
     UNIQUE (name, hash)
 );
 

@@ -15,6 +15,7 @@ SELECT a.id, a.run_id, p.name AS pipeline, s.stage, s.op, s.target,
            WHEN a.awaits IS NOT NULL AND a.perform_at > now() THEN 'awaits ' || COALESCE(l.name, a.awaits::text)
            WHEN a.perform_at > now() AND a.class = 'capped' THEN 'the subject has had as many calls as it may'
            WHEN a.perform_at > now() AND a.held_by = 'window' THEN 'waits for its window to open'
+           WHEN a.perform_at > now() AND a.class = 'lookup_failed' THEN 'its look-up failed'
            WHEN a.perform_at > now() AND a.attempt > 0 THEN 'tried ' || a.attempt || ' times: ' || COALESCE(a.class, '')
            WHEN a.perform_at > now() THEN 'is not due'
            WHEN EXISTS (SELECT FROM action b WHERE b.subject_hash = a.subject_hash AND b.status = 'running')

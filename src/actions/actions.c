@@ -121,6 +121,7 @@ static void on_stored(void *context, const struct rcpt_pg_rows *rows)
         return;
     }
     actions->known = true;
+    actions->lookups.is_read = false;
     if (actions->state == ACTIONS_STORING)
         enter(actions, ACTIONS_RUNNING, "the pipelines are stored");
     receipts_on_prepared(actions->module->receipts);
@@ -182,6 +183,7 @@ static void on_part_closed(void *context)
         return;
     actions_call_fini(actions);
     actions_results_fini(actions);
+    actions_lookup_fini(actions);
     rcpt_pg_encoder_free(actions->asker.encoder);
     pipelines_free(actions->pipelines);
     free(actions);
@@ -204,6 +206,7 @@ static void close_all(struct app_actions *actions)
     uv_close((uv_handle_t *)&actions->timer, on_timer_closed);
     if (actions->asker.pg != NULL)
         rcpt_pg_close(actions->asker.pg, on_part_closed, actions);
+    actions_lookup_close(actions, on_part_closed);
     actions_call_close(actions, on_part_closed);
     if (actions->topic != NULL)
         actions_topic_stop(actions->topic, on_part_closed);
@@ -270,6 +273,7 @@ static void on_tick(uv_timer_t *timer)
         return;
     actions_upkeep_tick(actions);
     actions_topic_tick(actions->topic);
+    actions_lookup_step(actions);
     actions_step(actions);
 }
 
@@ -330,6 +334,7 @@ static void make_asks(struct app_actions *actions)
     actions_results_init(actions);
     actions_begin_init(actions);
     actions_claim_init(actions);
+    actions_lookup_init(actions);
 }
 
 /* The name of a set is unique over restarts, so that its leases are never taken for those of
@@ -455,6 +460,7 @@ void actions_apply_config(struct actions *module)
     if (module->running == NULL)
         return;
     rcpt_pg_set_dsn(module->running->asker.pg, config->postgres.dsn);
+    actions_lookup_apply_config(module->running);
     host_kafka_credentials(config, &credentials);
     if (module->running->producer != NULL)
         rcpt_producer_set_credentials(module->running->producer, &credentials);

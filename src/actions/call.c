@@ -53,6 +53,15 @@ static char *text_of(const char *bytes, size_t size)
     return text;
 }
 
+/* max_attempts counts calls, so an outage in front of them uses up none. */
+void actions_call_put_off(struct actions_item *item, const char *class, const char *why)
+{
+    item->retry_ms = next_wait(item, 0);
+    item->answer = text_of(why, strlen(why));
+    bool again = item->age_ms + item->retry_ms < item->actions->context->config->actions.max_age_ms;
+    actions_settle(item, again ? ACTIONS_WAIT : ACTIONS_DEAD, class);
+}
+
 /* ---- webhooks ---- */
 
 /* Endpoints are few: a linear search is enough. */
@@ -241,13 +250,22 @@ void actions_call(struct actions_item *item)
 
 /* ---- capacity ---- */
 
+void actions_call_promise(const struct actions_item *item, bool is_kept)
+{
+    struct actions_endpoint *endpoint =
+        item->is_webhook ? find_endpoint(item->actions, item->target) : NULL;
+    if (endpoint != NULL)
+        endpoint->promised = is_kept ? endpoint->promised + 1 : endpoint->promised - 1;
+}
+
 /* A probing breaker lets one call through at a time. */
 static unsigned capacity_of(struct app_actions *actions, struct actions_endpoint *endpoint)
 {
     if (rcpt_breaker_advance(&endpoint->breaker, host_now(actions->context)) ==
         RCPT_BREAKER_PROBING)
-        return endpoint->in_flight == 0 ? 1 : 0;
-    return rcpt_webhook_capacity(endpoint->endpoint);
+        return endpoint->in_flight + endpoint->promised == 0 ? 1 : 0;
+    unsigned capacity = rcpt_webhook_capacity(endpoint->endpoint);
+    return capacity > endpoint->promised ? capacity - endpoint->promised : 0;
 }
 
 /* Claims leave actions of such an endpoint alone. */

@@ -5,18 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MINUTE_US   60000000
-#define NS_PER_MS   UINT64_C(1000000)
-#define STALE_SHARE 3 /* a claim whose answer took this part of the lease is given back */
-
-/* Brings the next claim forward, but not to now: calls that end within a tick free capacity for one
- * larger claim. The poll interval bounds how long work waits; this call shortens the wait. */
-void actions_claim_soon(struct app_actions *actions)
-{
-    int64_t soon = actions->claim.sent_ms + ACTIONS_TICK_MS;
-    if (soon < actions->claim.at_ms)
-        actions->claim.at_ms = soon;
-}
+#define MINUTE_US 60000000
+#define NS_PER_MS UINT64_C(1000000)
 
 /* Columns of sql/actions/claim. */
 enum {
@@ -34,7 +24,10 @@ enum {
     WENT_ON, /* of the round, in each of its rows */
     DEFERRED,
     DRAINED, /* shards of which every due row was read */
-    OPEN_MS  /* how long the action's window is open; NULL: it has none */
+    OPEN_MS, /* how long the action's window is open; NULL: it has none */
+    LOOKUP,  /* id of the pipeline; NULL: it has none */
+    STEP,
+    PARAMETERS /* of the look-up, four columns */
 };
 
 /* Keys are NULL for webhooks. */
@@ -69,6 +62,11 @@ static struct actions_item *make_item(struct app_actions *actions, const struct 
     item->wait_ms = rcpt_pg_rows_int(rows, row, WAIT_MS);
     item->body = copy(rcpt_pg_rows_text(rows, row, BODY));
     item->closes_ns = closing_of(actions, rows, row);
+    item->claimed_ms = actions->claim.sent_ms;
+    item->lookup = rcpt_pg_rows_int(rows, row, LOOKUP);
+    item->step = rcpt_pg_rows_int(rows, row, STEP);
+    for (int index = 0; item->lookup > 0 && index < (int)ACTIONS_LOOKUP_PARAMETERS; index++)
+        item->parameters[index] = copy(rcpt_pg_rows_text(rows, row, PARAMETERS + index));
     return item;
 }
 
@@ -93,21 +91,23 @@ static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows 
     if (rcpt_pg_rows_count(rows) == 0)
         return; /* this instance no longer owns the shards */
     bool claimed = rcpt_pg_rows_text(rows, 0, ACTION_ID) != NULL;
-    bool stale = host_now(context) - actions->claim.sent_ms >
-                 context->config->actions.lease_ms / STALE_SHARE;
+    bool stale = actions_is_stale(actions, actions->claim.sent_ms);
     for (size_t row = 0; claimed && row < rcpt_pg_rows_count(rows); row++) {
         struct actions_item *item = make_item(actions, rows, row);
         actions->in_flight++;
         /* How late an action runs is measured once, at its first attempt; retries are late on
          * purpose. */
-        if (item->attempt == 1)
+        if (item->attempt == 1 && item->wait_ms == 0)
             rcpt_metrics_observe(context->metrics, RCPT_METRIC_ACTION_LATE_SECONDS, RCPT_NO_LABELS,
                                  (double)rcpt_pg_rows_int(rows, row, LATE_MS) / 1000);
         if (stale) /* others may claim it before an answer could come */
             actions_settle(item, ACTIONS_BACK, "stale");
+        else if (item->lookup > 0)
+            actions_lookup_add(item);
         else
             actions_call(item);
     }
+    actions_lookup_step(actions);
     unsigned drained = (unsigned)rcpt_pg_rows_int(rows, 0, DRAINED);
     int64_t went_on = rcpt_pg_rows_int(rows, 0, WENT_ON);
     int64_t deferred = rcpt_pg_rows_int(rows, 0, DEFERRED);

@@ -5,6 +5,7 @@
  * topic.c    records of topics begin runs
  * api.c      requests over HTTP begin runs
  * claim.c    claims of due actions
+ * lookup.c   claimed actions of pipelines with a look-up wait for its row
  * call.c     claimed actions become webhooks and records
  * results.c  results of actions to the database
  * settings.c keys that functions of the database need
@@ -21,14 +22,15 @@
 #include "receiptd/kafka/producer.h"
 #include "receiptd/postgres/ask.h"
 
-#define ACTIONS_SHARDS     16u
-#define ACTIONS_TICK_MS    10
-#define ACTIONS_PER_CLAIM  128u
-#define ACTIONS_PER_FINISH 500u
-#define ACTIONS_READ_MIN   128u /* due rows that a claim reads */
-#define ACTIONS_READ_MAX   2048u
-#define ACTIONS_BEGIN_MIN  1u /* rows of run_intent that become runs in one transaction */
-#define ACTIONS_BEGIN_MAX  256u
+#define ACTIONS_SHARDS            16u
+#define ACTIONS_TICK_MS           10
+#define ACTIONS_PER_CLAIM         128u
+#define ACTIONS_PER_FINISH        500u
+#define ACTIONS_READ_MIN          128u /* due rows that a claim reads */
+#define ACTIONS_READ_MAX          2048u
+#define ACTIONS_BEGIN_MIN         1u /* rows of run_intent that become runs in one transaction */
+#define ACTIONS_BEGIN_MAX         256u
+#define ACTIONS_LOOKUP_PARAMETERS 4u /* subject, organisation, campaign, message */
 
 /* The states of a set of actions. Its asks show what else is in flight: each is one statement. */
 enum actions_state {
@@ -45,14 +47,22 @@ struct actions_endpoint {
     struct rcpt_webhook_endpoint *endpoint;
     struct rcpt_breaker breaker;
     unsigned in_flight;
+    unsigned promised; /* claimed actions that wait for a look-up */
 };
 
-enum actions_result { ACTIONS_DONE, ACTIONS_RETRY, ACTIONS_DEAD, ACTIONS_BACK };
+enum actions_result {
+    ACTIONS_DONE,
+    ACTIONS_RETRY,
+    ACTIONS_DEAD,
+    ACTIONS_BACK,
+    ACTIONS_WAIT,   /* was not tried: again after a back-off */
+    ACTIONS_PASSED, /* was not tried: the run goes on */
+};
 
 /* A claimed action, from the claim until its result is in the database. */
 struct actions_item {
     struct app_actions *actions;
-    struct actions_item *next; /* in the queue of results */
+    struct actions_item *next; /* in the queue of a look-up, then of results */
     int64_t id, token, run_id, age_ms, wait_ms;
     uint64_t closes_ns; /* no call begins from then on, by uv_hrtime */
     int attempt;
@@ -63,6 +73,19 @@ struct actions_item {
     char class[24];
     int status;
     char *answer; /* NULL: none */
+    int64_t claimed_ms;
+    int64_t lookup, step; /* id of the pipeline whose look-up it waits for; 0: none */
+    char *parameters[ACTIONS_LOOKUP_PARAMETERS];
+};
+
+/* The look-ups of a set, over a connection of their own (lookup.c). */
+struct actions_lookups {
+    struct rcpt_ask read; /* their texts */
+    bool is_read;
+    struct rcpt_pg *pg; /* NULL: no pipeline has one */
+    struct rcpt_pg_encoder *encoder;
+    bool up, closed;
+    struct actions_lookup *first;
 };
 
 /* The statement that makes runs, and the number of rows that it may take. */
@@ -116,6 +139,7 @@ struct app_actions {
     uint64_t random;
     unsigned open;
     void (*on_part_closed)(void *context);
+    struct actions_lookups lookups;
 };
 
 /* A statement whose context is the set of actions. */
@@ -127,6 +151,12 @@ static inline struct rcpt_ask actions_ask(struct app_actions *actions, const cha
                              .what = what,
                              .context = actions,
                              .on_answer = on_answer};
+}
+
+/* A claim whose actions are not called within this part of the lease is given back. */
+static inline bool actions_is_stale(const struct app_actions *actions, int64_t claimed_ms)
+{
+    return host_now(actions->context) - claimed_ms > actions->context->config->actions.lease_ms / 3;
 }
 
 /* ---- actions.c ---- */
@@ -167,8 +197,25 @@ void actions_topic_stop(struct actions_topic *topic, void (*on_stopped)(void *co
 /* ---- claim.c ---- */
 void actions_claim_init(struct app_actions *actions);
 void actions_claim_some(struct app_actions *actions);
-/* Brings the next claim forward. */
-void actions_claim_soon(struct app_actions *actions);
+/* Brings the next claim forward, but not to now: calls that end within a tick free capacity for one
+ * larger claim. The poll interval bounds how long work waits; this call shortens the wait. */
+static inline void actions_claim_soon(struct app_actions *actions)
+{
+    int64_t soon = actions->claim.sent_ms + ACTIONS_TICK_MS;
+    if (soon < actions->claim.at_ms)
+        actions->claim.at_ms = soon;
+}
+
+/* ---- lookup.c ---- */
+void actions_lookup_init(struct app_actions *actions);
+void actions_lookup_close(struct app_actions *actions, void (*on_closed)(void *context));
+void actions_lookup_fini(struct app_actions *actions);
+/* New connections use the configuration of now. */
+void actions_lookup_apply_config(struct app_actions *actions);
+/* Queues a claimed action whose pipeline has a look-up: actions_call or actions_settle follows. */
+void actions_lookup_add(struct actions_item *item);
+/* Sends every look-up that can be sent now. */
+void actions_lookup_step(struct app_actions *actions);
 
 /* ---- call.c ---- */
 RCPT_MUST_CHECK bool actions_call_start(struct app_actions *actions, struct rcpt_error *error);
@@ -178,6 +225,10 @@ void actions_call_fini(struct app_actions *actions);
 void actions_call(struct actions_item *item);
 /* Three parameters of a claim: endpoints with an open breaker; targets, and their capacity. */
 void actions_call_put_capacity(struct app_actions *actions, struct rcpt_pg_encoder *encoder);
+/* Puts off what was not tried, after a back-off that is no attempt; dead after max_age. */
+void actions_call_put_off(struct actions_item *item, const char *class, const char *why);
+/* Keeps capacity of the receiver for an action that will be called later, and gives it back. */
+void actions_call_promise(const struct actions_item *item, bool is_kept);
 unsigned actions_call_disabled(const struct app_actions *actions);
 void actions_call_enable(struct app_actions *actions);
 

@@ -15,6 +15,8 @@ static void free_item(struct actions_item *item)
     free(item->target);
     free(item->key);
     free(item->body);
+    for (size_t index = 0; index < ACTIONS_LOOKUP_PARAMETERS; index++)
+        free(item->parameters[index]);
     free(item->answer);
     free(item);
 }
@@ -108,7 +110,7 @@ static size_t take_results(struct app_actions *actions)
 /* Columns of the results as arrays, in the order of the parameters of finish. */
 void actions_results_write(struct app_actions *actions)
 {
-    static const char *const names[] = {"done", "retry", "dead", "back"};
+    static const char *const names[] = {"done", "retry", "dead", "back", "wait", "passed"};
     struct rcpt_pg_encoder *encoder =
         actions->results != NULL ? rcpt_ask_begin(&actions->finish) : NULL;
     if (encoder == NULL)

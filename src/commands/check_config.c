@@ -14,6 +14,7 @@
 #include "receiptd/base/document.h"
 #include "receiptd/config/pipelines.h"
 #include "receiptd/kafka/consumer.h"
+#include "receiptd/postgres/connection.h"
 #include "receiptd/postgres/sql.h"
 
 /* librdkafka knows its properties, the table of keys does not. A mistyped name is refused also
@@ -152,21 +153,30 @@ static void note_window(const struct rcpt_node *pipeline, const struct rcpt_node
     fprintf(stderr, ", spread over %d s\n", number_of(step, "smooth_ms") / 1000);
 }
 
+/* The first of the compiled pipelines; NULL: there is none. */
+static const struct rcpt_node *read_pipelines(const struct rcpt_config *config,
+                                              struct rcpt_arena *arena)
+{
+    const char *reason;
+    if (config->compiled == NULL)
+        return NULL;
+    const struct rcpt_node *root =
+        rcpt_document_parse(rcpt_text_of(config->compiled->definitions), arena, &reason);
+    RCPT_ASSERT(root != NULL && root->type == RCPT_NODE_ARRAY);
+    return root->first;
+}
+
 /* The note is needed because once_per reads as if two pipelines together reached each subject once.
  */
 static void note_pipelines(const struct rcpt_config *config)
 {
-    const char *reason;
     struct rcpt_arena arena;
-    if (config->compiled == NULL)
-        return;
+    bool asks = false;
     rcpt_arena_init(&arena, 64 * 1024);
-    const struct rcpt_node *root =
-        rcpt_document_parse(rcpt_text_of(config->compiled->definitions), &arena, &reason);
-    RCPT_ASSERT(root != NULL && root->type == RCPT_NODE_ARRAY);
-    for (const struct rcpt_node *pipeline = root->first; pipeline != NULL;
-         pipeline = pipeline->next) {
-        note_once(pipeline, root->first, config->actions.once_retention_ms == 0);
+    const struct rcpt_node *first = read_pipelines(config, &arena);
+    for (const struct rcpt_node *pipeline = first; pipeline != NULL; pipeline = pipeline->next) {
+        note_once(pipeline, first, config->actions.once_retention_ms == 0);
+        asks = asks || rcpt_node_get(pipeline, "lookup") != NULL;
         if (config->suppression.subject != NULL)
             note_suppressed(pipeline, config->suppression.subject);
         const struct rcpt_node *steps = rcpt_node_get(pipeline, "steps");
@@ -174,6 +184,9 @@ static void note_pipelines(const struct rcpt_config *config)
             note_window(pipeline, step, config);
     }
     rcpt_arena_fini(&arena);
+    if (asks && config->actions.lookup_dsn == NULL)
+        print_note(NULL, "actions.lookup_dsn", "not set: look-ups read as the daemon's role",
+                   "give them a role that may only SELECT what they name");
 }
 
 /* Another group of instances may read it: only this file cannot tell. */
@@ -275,6 +288,58 @@ static bool check_database(struct rcpt_config *config, const struct command_call
     return good;
 }
 
+/* Planning a look-up checks the rights of the role that will ask. */
+static bool check_lookup(struct rcpt_session *session, const char *path,
+                         const struct rcpt_node *pipeline, struct rcpt_error *error)
+{
+    struct rcpt_text text = rcpt_node_text_of(rcpt_node_get(pipeline, "lookup"), "sql");
+    struct rcpt_text line = rcpt_node_text_of(pipeline, "lookup_line");
+    struct rcpt_text column = rcpt_node_text_of(pipeline, "lookup_column");
+    struct rcpt_text name = rcpt_node_text_of(pipeline, "name");
+    char *sql = rcpt_strndup(text.at, text.size);
+    struct rcpt_error cause;
+    bool good = rcpt_session_check_statements(
+        session, &(struct rcpt_pg_statement){.name = "lookup", .sql = sql}, 1, &cause);
+    free(sql);
+    if (good)
+        return true;
+    rcpt_error_fatal(error, EX_CONFIG, "%s:%.*s:%.*s: pipelines.%.*s: lookup.sql: %.350s", path,
+                     (int)line.size, line.at, (int)column.size, column.at, (int)name.size, name.at,
+                     cause.text);
+    rcpt_error_hint(error, "names have their schema (crm.customers), parameters are texts "
+                           "(:subject::bigint), and the role of actions.lookup_dsn only reads");
+    return false;
+}
+
+static bool check_lookups(const struct rcpt_config *config, const char *path,
+                          struct rcpt_error *error)
+{
+    struct rcpt_arena arena;
+    struct rcpt_session *session = NULL;
+    const struct rcpt_session_settings settings = {
+        .dsn =
+            config->actions.lookup_dsn != NULL ? config->actions.lookup_dsn : config->postgres.dsn,
+        .schema = "pg_catalog",
+        .command = "check-config",
+        .connect_timeout_ms = config->postgres.connect_timeout_ms,
+        .read_only = true};
+    bool good = true;
+    rcpt_arena_init(&arena, 64 * 1024);
+    for (const struct rcpt_node *pipeline = read_pipelines(config, &arena);
+         good && pipeline != NULL; pipeline = pipeline->next) {
+        if (rcpt_node_get(pipeline, "lookup") == NULL)
+            continue;
+        if (session == NULL) {
+            session = rcpt_session_open(&settings, error);
+            good = session != NULL && rcpt_session_begin(session, "READ ONLY", error);
+        }
+        good = good && check_lookup(session, path, pipeline, error);
+    }
+    rcpt_session_close(session);
+    rcpt_arena_fini(&arena);
+    return good;
+}
+
 int command_check_config(const struct command_call *call)
 {
     static const struct {
@@ -304,7 +369,9 @@ int command_check_config(const struct command_call *call)
     if (config == NULL)
         return command_fail(&error);
     if (!check_properties(config, call->config_path, &error) ||
-        (command_option(call, "connect") != NULL && !check_database(config, call, &error))) {
+        (command_option(call, "connect") != NULL &&
+         !(check_database(config, call, &error) &&
+           check_lookups(config, call->config_path, &error)))) {
         rcpt_config_free(config);
         return command_fail_in(call, &error);
     }

@@ -122,6 +122,16 @@ static void put_gate(struct compiler *compiler, struct step *step)
     await->when.count = await->unless.count = 0;
 }
 
+static bool read_conditions(struct compiler *compiler, yaml_node_t *node, struct step *step)
+{
+    return pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), false,
+                                &step->when) &&
+           pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), true,
+                                &step->unless) &&
+           pipelines_read_capped(compiler, node, step) &&
+           pipelines_read_lookup_conditions(compiler, node, step);
+}
+
 /* An action is a mapping with one verb; `if` and `unless` go with any of them. */
 static bool read_action(struct compiler *compiler, yaml_node_t *node, const char *stage)
 {
@@ -130,7 +140,8 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     struct step *step = &compiler->steps[compiler->step_count++];
     *step = (struct step){.stage = stage, .awaits = NO_CODE};
     if (!pipelines_check_keys(compiler, node, "an action",
-                              "wait await webhook produce move if unless split capped between"))
+                              "wait await webhook produce move if unless split capped between "
+                              "if_lookup unless_lookup"))
         return false;
     yaml_node_t *found = NULL;
     /* Every verb is searched, so that an action with two of them is refused. */
@@ -147,12 +158,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     if (found == NULL)
         return pipelines_fail(compiler, node,
                               "an action is one of wait, await, webhook, produce, move, split");
-    if (!pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), false,
-                              &step->when) ||
-        !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), true,
-                              &step->unless) ||
-        !pipelines_read_capped(compiler, node, step) ||
-        !pipelines_read_between(compiler, node, step))
+    if (!read_conditions(compiler, node, step) || !pipelines_read_between(compiler, node, step))
         return false;
     switch (step->op) {
     case OP_WEBHOOK:
@@ -367,11 +373,7 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
     }
     step->next = RUN_ENDS;
     step->window = compiler->window;
-    return pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), false,
-                                &step->when) &&
-           pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"), true,
-                                &step->unless) &&
-           pipelines_read_capped(compiler, node, step) &&
+    return read_conditions(compiler, node, step) &&
            (webhook != NULL ? read_webhook(compiler, webhook, step)
                             : read_produce(compiler, produce, step));
 }
@@ -380,7 +382,8 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
 static bool read_stages(struct compiler *compiler, yaml_node_t *node)
 {
     const yaml_node_t *stages = pipelines_member(compiler, node, "stages");
-    static const char *const shorts[] = {"webhook", "produce", "wait", "if", "unless", "capped"};
+    static const char *const shorts[] = {"webhook", "produce", "wait",      "if",
+                                         "unless",  "capped",  "if_lookup", "unless_lookup"};
     if (stages == NULL)
         return read_short(compiler, node);
     for (size_t index = 0; index < RCPT_COUNT_OF(shorts); index++)
@@ -435,14 +438,14 @@ static bool read_pipeline(struct compiler *compiler, const yaml_node_t *list,
     compiler->push = NULL;
     compiler->split = (struct split){0};
     compiler->window = (struct window){0};
-    bool good =
-        pipelines_check_keys(
-            compiler, node, "a pipeline",
-            "name on org subject once_per stages webhook produce wait if unless capped between") &&
-        read_name(compiler, list, node, item) &&
-        read_on(compiler, pipelines_member(compiler, node, "on")) && read_fields(compiler, node) &&
-        read_stages(compiler, node) && resolve_stages(compiler) &&
-        pipelines_check_split(compiler) && check_cycles(compiler, node);
+    bool good = pipelines_check_keys(compiler, node, "a pipeline",
+                                     "name on org subject once_per stages webhook produce wait if "
+                                     "unless capped between lookup if_lookup unless_lookup") &&
+                read_name(compiler, list, node, item) &&
+                read_on(compiler, pipelines_member(compiler, node, "on")) &&
+                read_fields(compiler, node) && pipelines_read_lookup(compiler, node) &&
+                read_stages(compiler, node) && resolve_stages(compiler) &&
+                pipelines_check_split(compiler) && check_cycles(compiler, node);
     if (good)
         pipelines_write(compiler, json);
     return good;
@@ -479,6 +482,7 @@ struct pipelines *pipelines_compile(const char *name, yaml_document_t *document,
     RCPT_ASSERT(fclose(out) == 0);
     for (size_t index = 0; index < compiler->rule_count; index++)
         free(compiler->rules[index].text);
+    free(compiler->lookup_sql);
     free(compiler);
     if (good)
         return made;

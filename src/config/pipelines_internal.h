@@ -44,6 +44,7 @@ struct step {
     size_t next, other;
     bool uncapped; /* its calls are no messages to the person */
     struct window window;
+    yaml_node_t *if_lookup, *unless_lookup; /* columns of the look-up's row; NULL: none */
 };
 
 struct stage {
@@ -94,6 +95,9 @@ struct compiler {
     struct window window; /* of its calls that have none of their own */
     const char *push;     /* of once_per; NULL: it counts over this pipeline */
     struct split split;
+    const yaml_node_t *lookup; /* the text of its look-up … */
+    char *lookup_sql;          /* … with columns in place of parameters; NULL: none */
+    const char *lookup_as;
     /* of all pipelines so far */
     struct push_rule rules[PIPELINES_MAX];
     size_t rule_count;
@@ -153,6 +157,17 @@ void pipelines_write_split(struct compiler *compiler, struct rcpt_json *json);
 bool pipelines_read_window(struct compiler *compiler, yaml_node_t *node, struct window *window);
 /* `between` of an action, whose verb is known. */
 bool pipelines_read_between(struct compiler *compiler, const yaml_node_t *node, struct step *step);
+
+/* ---- pipelines_lookup.c ---- */
+
+/* Reads `lookup` of a pipeline, and forgets that of the pipeline before. */
+bool pipelines_read_lookup(struct compiler *compiler, const yaml_node_t *pipeline);
+/* Reads the conditions of an action by columns of the look-up's row. */
+bool pipelines_read_lookup_conditions(struct compiler *compiler, const yaml_node_t *action,
+                                      struct step *step);
+/* Both write nothing without a look-up; the place is no part of the wording. */
+void pipelines_write_lookup(const struct compiler *compiler, struct rcpt_json *json);
+void pipelines_write_lookup_place(const struct compiler *compiler, struct rcpt_json *json);
 
 /* ---- pipelines_write.c and pipelines_cycles.c ---- */
 

@@ -170,6 +170,7 @@ static void write_members(struct compiler *compiler, struct rcpt_json *json)
         write_step(compiler, json, index);
     rcpt_json_end_array(json);
     write_stages(compiler, json);
+    pipelines_write_lookup(compiler, json);
 }
 
 /* FNV-1a over the members; it distinguishes wordings and is no protection. */
@@ -196,6 +197,7 @@ void pipelines_write(struct compiler *compiler, struct rcpt_json *json)
     rcpt_json_begin_object(json);
     rcpt_json_put_text(json, "hash", hash);
     write_members(compiler, json);
+    pipelines_write_lookup_place(compiler, json);
     rcpt_json_end_object(json);
 }
 

@@ -582,6 +582,12 @@ static const struct rcpt_config_row actions_rows[] = {
     TEXT("actions.zone_field", actions.zone_field, NULLABLE | RELOADABLE, "time_zone", 1, 63,
          "field that holds the person's own zone, such as Europe/Berlin: a member of an import's "
          "data, else a column of the inbox; not set, or no name of a zone: `actions.zone`"),
+    TEXT("actions.lookup_dsn", actions.lookup_dsn, NULLABLE | SECRET | RELOADABLE,
+         "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}lookup-dsn", 1, 65536,
+         "connection string of look-ups, of a role that may only read what they name; not set: "
+         "`postgres.dsn`"),
+    DURATION("actions.lookup_timeout", actions.lookup_timeout_ms, RELOADABLE, "2s", 10, MINUTE,
+             "longest look-up for the runs of a claim, and at most a quarter of `actions.lease`"),
 };
 
 /* Three lists that make one ladder; check.c treats them as one key. */

@@ -364,6 +364,8 @@ void rcpt_config_find_weak(const struct rcpt_config *config, rcpt_config_on_weak
     check_secrets(&search);
     if (config->postgres.dsn != NULL)
         check_postgres(&search, "postgres.dsn", config->postgres.dsn);
+    if (config->actions.lookup_dsn != NULL)
+        check_postgres(&search, "actions.lookup_dsn", config->actions.lookup_dsn);
     check_kafka(&search);
     check_pages(&search, "http.listen", config->http.listen);
     check_intake(&search);

@@ -16,6 +16,7 @@ struct binder {
     size_t count;
     FILE *out;
     struct rcpt_error *error;
+    bool is_strict; /* each name and number needs a binding */
 };
 
 static bool is_name_start(char byte)
@@ -188,6 +189,9 @@ static bool replace(const struct binder *binder, const char *text, size_t *size)
     if (length == 0 || (quote != '\0' && name[length] != quote))
         return true;
     const struct rcpt_pg_binding *binding = find(binder, name, length);
+    if (binder->is_strict && (binding == NULL || quote != '\0'))
+        return rcpt_error_fatal(binder->error, EX_CONFIG, "there is no parameter %.*s",
+                                (int)(length < 63 ? length : 63) + 1 + 2 * (quote != '\0'), text);
     if (binding == NULL)
         return quote == '\0' ||
                rcpt_error_fatal(binder->error, EX_SOFTWARE, "variable \"%.*s\" in SQL has no value",
@@ -202,6 +206,9 @@ static bool replace_parameter(const struct binder *binder, const char *text, siz
 {
     size_t digits = strspn(text + 1, "0123456789");
     const struct rcpt_pg_binding *binding = digits > 0 ? find(binder, text + 1, digits) : NULL;
+    if (binder->is_strict && digits > 0 && binding == NULL)
+        return rcpt_error_fatal(binder->error, EX_CONFIG, "there is no parameter $%.*s",
+                                (int)(digits < 63 ? digits : 63), text + 1);
     *size = binding != NULL ? digits + 1 : 0;
     return binding == NULL || write_value(binder, binding, '\'');
 }
@@ -227,18 +234,31 @@ static bool bind_all(const struct binder *binder, const char *sql)
     return true;
 }
 
-char *rcpt_pg_bind(const char *sql, const struct rcpt_pg_binding *bindings, size_t count,
-                   struct rcpt_error *error)
+static char *bind(struct binder *binder, const char *sql)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *out = rcpt_open_memory(&text, &size);
-    struct binder binder = {.bindings = bindings, .count = count, .out = out, .error = error};
-    bool good = bind_all(&binder, sql);
-    RCPT_ASSERT(fclose(out) == 0);
+    binder->out = rcpt_open_memory(&text, &size);
+    bool good = bind_all(binder, sql);
+    RCPT_ASSERT(fclose(binder->out) == 0);
     if (!good) {
         free(text);
         return NULL;
     }
     return text;
+}
+
+char *rcpt_pg_bind(const char *sql, const struct rcpt_pg_binding *bindings, size_t count,
+                   struct rcpt_error *error)
+{
+    struct binder binder = {.bindings = bindings, .count = count, .error = error};
+    return bind(&binder, sql);
+}
+
+char *rcpt_pg_bind_strictly(const char *sql, const struct rcpt_pg_binding *bindings, size_t count,
+                            struct rcpt_error *error)
+{
+    struct binder binder = {
+        .bindings = bindings, .count = count, .error = error, .is_strict = true};
+    return bind(&binder, sql);
 }

@@ -463,8 +463,12 @@ static bool send_batch(struct rcpt_pg *pg, const struct rcpt_pg_query *queries, 
 {
     for (size_t index = 0; index < query_count; index++) {
         const struct rcpt_pg_params *params = &queries[index].params;
-        if (PQsendQueryPrepared(pg->conn, queries[index].statement, params->count, params->values,
-                                params->lengths, params->formats, 0) != 1)
+        int sent =
+            queries[index].prepare != NULL
+                ? PQsendPrepare(pg->conn, queries[index].statement, queries[index].prepare, 0, NULL)
+                : PQsendQueryPrepared(pg->conn, queries[index].statement, params->count,
+                                      params->values, params->lengths, params->formats, 0);
+        if (sent != 1)
             return false;
         if (queries[index].answer_at_once && PQsendFlushRequest(pg->conn) != 1)
             return false;

@@ -76,7 +76,8 @@ const struct rcpt_pg_statement *rcpt_action_statements(size_t *count)
         {.name = "leave"},         {.name = "store"},           {.name = "tidy"},
         {.name = "counts"},        {.name = "begin"},           {.name = "topic"},
         {.name = "topic_letters"}, {.name = "topic_positions"}, {.name = "topic_begin"},
-        {.name = "import"},        {.name = "subscriptions"},   {.name = "pushes"}};
+        {.name = "import"},        {.name = "subscriptions"},   {.name = "pushes"},
+        {.name = "lookups"}};
     *count = RCPT_COUNT_OF(statements);
     return with_texts(statements, *count, "actions");
 }

@@ -102,6 +102,60 @@ static void a_variable_without_a_fit_value_is_an_internal_error(void **state)
     }
 }
 
+static char *bind_strictly(const char *sql, struct rcpt_error *error)
+{
+    static const struct rcpt_pg_binding parameters[] = {{"=subject", "r.subject"},
+                                                        {"=org_id", "r.org_id"}};
+    return rcpt_pg_bind_strictly(sql, parameters, sizeof(parameters) / sizeof(parameters[0]),
+                                 error);
+}
+
+static void parameters_of_an_operators_sql_become_columns(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"id = :subject", "id = r.subject"},
+        {"(:subject,:org_id)", "(r.subject,r.org_id)"},
+        {":subject::bigint = id::bigint", "r.subject::bigint = id::bigint"},
+        {"a[1:2] || a[1 : n]", "a[1:2] || a[1 : n]"},
+        {"f(a := 1, b => :org_id)", "f(a := 1, b => r.org_id)"},
+        {"':other' || E'\\':other' || \":other\"", "':other' || E'\\':other' || \":other\""},
+        {"1 -- :other\n+ /* :other /* $1 */ */ 2", "1 -- :other\n+ /* :other /* $1 */ */ 2"},
+        {"$$:other$$ || $q$ :other $1 $q$", "$$:other$$ || $q$ :other $1 $q$"},
+        {"it$1 = 2", "it$1 = 2"},
+        {"'it''s :other'", "'it''s :other'"},
+    };
+    for (size_t index = 0; index < sizeof(rows) / sizeof(rows[0]); index++) {
+        struct rcpt_error error = {0};
+        char *text = bind_strictly(rows[index].sql, &error);
+        assert_string_equal(error.text, "");
+        assert_string_equal(text, rows[index].expected);
+        free(text);
+    }
+}
+
+static void a_parameter_that_there_is_not_is_named(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"id = :subjects", "there is no parameter :subjects"},
+        {"id = :sub", "there is no parameter :sub"},
+        {"id=:Subject", "there is no parameter :Subject"},
+        {"a[1:n]", "there is no parameter :n"},
+        {"id = :'subject'", "there is no parameter :'subject'"},
+        {"id = :\"subject\"", "there is no parameter :\"subject\""},
+        {"id = $1", "there is no parameter $1"},
+        {"id = $12 || :subject", "there is no parameter $12"},
+        {"'a'':x' || :y", "there is no parameter :y"},
+    };
+    for (size_t index = 0; index < sizeof(rows) / sizeof(rows[0]); index++) {
+        struct rcpt_error error = {0};
+        assert_null(bind_strictly(rows[index].sql, &error));
+        assert_string_equal(error.text, rows[index].expected);
+        assert_int_equal(error.exit_code, EX_CONFIG);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +163,8 @@ int main(void)
         cmocka_unit_test(quotes_and_backslashes_in_values_stay_inside_the_quotes),
         cmocka_unit_test(what_is_not_a_variable_is_left_alone),
         cmocka_unit_test(a_variable_without_a_fit_value_is_an_internal_error),
+        cmocka_unit_test(parameters_of_an_operators_sql_become_columns),
+        cmocka_unit_test(a_parameter_that_there_is_not_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -324,7 +324,7 @@ static void write_file(const char *folder, const char *name, const char *text)
 static void make_secrets(char folder[64])
 {
     static const char *const names[] = {"http-token", "runs-token", "tracing-token", "link-secret",
-                                        "intake-dsn", "serve-dsn",  "operate-dsn"};
+                                        "intake-dsn", "serve-dsn",  "operate-dsn",   "lookup-dsn"};
     snprintf(folder, 64, "/tmp/receiptd-secrets-XXXXXX");
     assert_non_null(mkdtemp(folder));
     strcat(folder, "/");
@@ -393,6 +393,7 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->tracing.endpoint, "http://127.0.0.1:4318/v1/traces");
     take_away(&config->tracing.token, "the tracing-token of the test");
     take_away(&config->stream.topic, "message-status");
+    take_away(&config->actions.lookup_dsn, "the lookup-dsn of the test");
     take_away(&config->actions.ca_file, "/etc/ssl/certs/ca-certificates.crt");
     take_away(&config->actions.zone_field, "time_zone");
     char *whole = printed(config);

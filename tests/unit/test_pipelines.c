@@ -635,6 +635,72 @@ static void without_pipelines_there_are_none(void **state)
     rcpt_config_free(config);
 }
 
+#define LOOKUP(text) "  - {name: p, webhook: crm, lookup: {as: c, sql: \"" text "\"}}"
+
+static void a_look_up_is_checked_where_it_stands(void **state)
+{
+    (void)state;
+    static const struct mistake examples[] = {
+        {"  - {name: p, webhook: crm, lookup: SELECT 1}",
+         "t.yaml:5:37: pipelines.p: lookup must be a mapping with sql as"},
+        {"  - {name: p, webhook: crm, lookup: {as: c}}",
+         "t.yaml:5:37: pipelines.p: lookup needs sql and as"},
+        {"  - {name: p, webhook: crm, lookup: {as: c, sql: [x]}}",
+         "t.yaml:5:50: pipelines.p: lookup.sql must be a text of 1 to 16384 bytes"},
+        {"  - {name: p, webhook: crm, lookup: {as: data, sql: x}}",
+         "t.yaml:5:42: pipelines.p: lookup.as: each body has a member \"data\" already"},
+        {"  - {name: p, webhook: crm, lookup: {as: \"a b\", sql: x}}",
+         "t.yaml:5:42: pipelines.p: lookup.as: \"a b\" is not of letters, digits and underscores"},
+        {LOOKUP("SELECT 1 WHERE a = :subjects"),
+         "t.yaml:5:50: pipelines.p: lookup.sql: there is no parameter :subjects; it may have "
+         ":subject, :org_id, :campaign_id and :message_id"},
+        {LOOKUP("SELECT $1"), "lookup.sql: there is no parameter $1; it may have"},
+        {"  - {name: p, webhook: crm, unless_lookup: muted}",
+         "t.yaml:5:44: pipelines.p: unless_lookup needs lookup of the pipeline"},
+        {"  - {name: p, webhook: crm, if_lookup: [a, {b: c}], lookup: {as: c, sql: x}}",
+         "t.yaml:5:44: pipelines.p: if_lookup must be a text of 1 to 249 bytes"},
+        {"  - name: p\n    lookup: {as: c, sql: x}\n"
+         "    stages: [{name: s, actions: [{wait: 1s, unless_lookup: a}]}]",
+         "t.yaml:7:60: pipelines.p: unless_lookup is for webhook and produce only"},
+        {"  - name: p\n    if_lookup: a\n    lookup: {as: c, sql: x}\n"
+         "    stages: [{name: s, actions: [{webhook: crm}]}]",
+         "has stages, so if_lookup belongs into one of them"},
+        /* The look-up of one pipeline is none of the next. */
+        {LOOKUP("SELECT 1") "\n  - {name: q, webhook: crm, if_lookup: a}",
+         "pipelines.q: if_lookup needs lookup"},
+    };
+    expect_mistakes(examples, sizeof(examples) / sizeof(examples[0]));
+}
+
+static void a_look_up_becomes_one_statement_for_many_runs(void **state)
+{
+    (void)state;
+    struct rcpt_error error;
+    struct rcpt_config *config = parse("  - name: p\n"
+                                       "    lookup: {as: c, sql: \"SELECT a FROM x.y WHERE i = "
+                                       ":subject::int AND o = :org_id ;\"}\n"
+                                       "    stages:\n"
+                                       "    - name: s\n"
+                                       "      actions: [{webhook: crm}, {webhook: crm, if_lookup: "
+                                       "a, unless_lookup: [b, 'c \" d']}]\n",
+                                       &error);
+    if (config == NULL)
+        fail_msg("%s", error.text);
+    struct pipelines *pipelines = pipelines_take(config);
+    assert_has(
+        pipelines->definitions,
+        "\"lookup\":{\"as\":\"c\",\"sql\":\"SELECT CASE WHEN octet_length(j.value) <= 65536 ");
+    assert_has(pipelines->definitions,
+               " false OR receiptd_run.step = 1 AND (false OR lookup.\\\"a\\\" IS NOT TRUE OR "
+               "lookup.\\\"b\\\" IS TRUE OR lookup.\\\"c \\\"\\\" d\\\" IS TRUE) FROM unnest(");
+    assert_has(pipelines->definitions,
+               "(\\nSELECT a FROM x.y WHERE i = receiptd_run.subject::int AND o = "
+               "receiptd_run.org_id\\n) found LIMIT 1)");
+    assert_has(pipelines->definitions, "\"lookup_line\":6,\"lookup_column\":26}");
+    pipelines_free(pipelines);
+    rcpt_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -657,6 +723,8 @@ int main(void)
         cmocka_unit_test(
             a_condition_of_an_await_is_decided_before_it_and_else_is_not_where_it_leads),
         cmocka_unit_test(the_same_wording_has_the_same_hash),
+        cmocka_unit_test(a_look_up_is_checked_where_it_stands),
+        cmocka_unit_test(a_look_up_becomes_one_statement_for_many_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -326,7 +326,9 @@ struct rcpt_config {
         struct rcpt_config_subject_cap *subject_caps; /* actions.subject_caps */
         size_t subject_caps_count;
         enum rcpt_beyond_subject_cap beyond_subject_cap; /* actions.beyond_subject_cap */
-        char *zone, *zone_field; /* actions.zone; actions.zone_field, NULL: none */
+        char *zone, *zone_field;   /* actions.zone; actions.zone_field, NULL: none */
+        char *lookup_dsn;          /* actions.lookup_dsn, NULL: postgres.dsn */
+        int64_t lookup_timeout_ms; /* actions.lookup_timeout */
     } actions;
     struct {
         char *topic;                /* stream.topic; NULL: off */

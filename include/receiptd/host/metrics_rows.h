@@ -293,6 +293,9 @@ METRIC(PIPELINE_BEYOND_CAP, "receiptd_pipeline_beyond_cap_total", COUNTER,
        LABELS("pipeline", "outcome"), .most = 800, .who = "actions.md, Caps",
        .help = "Runs beyond the cap of their organisation (refused, dropped, deferred) and calls "
                "beyond those of their subject (capped), over all instances")
+METRIC(ACTION_LOOKUPS, "receiptd_action_lookups_total", COUNTER, LABELS("result"), .most = 4,
+       .who = "actions.md, Look-up",
+       .help = "Look-ups before calls, by result: found, none (no row), passed_over, failed")
 
 /* messages by topic */
 METRIC(ANNOUNCEMENTS, "receiptd_announcements_total", COUNTER, LABELS("result"), .most = 9,

@@ -24,5 +24,9 @@ struct rcpt_pg_binding {
  * without a binding is left alone (array slices). */
 RCPT_MUST_CHECK char *rcpt_pg_bind(const char *sql, const struct rcpt_pg_binding *bindings,
                                    size_t count, struct rcpt_error *error);
+/* The same for the SQL of an operator: NULL with FATAL EX_CONFIG where any :name or $1 has no
+ * binding, or a name of a parameter is quoted. */
+RCPT_MUST_CHECK char *rcpt_pg_bind_strictly(const char *sql, const struct rcpt_pg_binding *bindings,
+                                            size_t count, struct rcpt_error *error);
 
 #endif

@@ -40,6 +40,9 @@ struct rcpt_pg_params {
 
 struct rcpt_pg_query {
     const char *statement; /* name of a prepared statement */
+    /* If set, the query prepares this text under that name. The owner asks for it on each new
+     * connection; if PostgreSQL refuses the text, only this submit fails. */
+    const char *prepare;
     struct rcpt_pg_params params;
     bool answer_at_once; /* its answer does not wait for the end of the transaction */
 };
