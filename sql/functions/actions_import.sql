@@ -1,8 +1,8 @@
 -- Begins runs of a pipeline for many subjects at once; those that once_per remembers are left out. Their first actions
--- are set up as actions_make_runs() does it. Returns how many began. Raises 22023 where a row names a message of
--- another organisation than its own.
+-- are set up as actions_make_runs() does it. traces: sampled traceparents, NULL or an empty array where there is none.
+-- Returns how many began. Raises 22023 where a row names a message of another organisation than its own.
 CREATE OR REPLACE FUNCTION actions_import(pipeline_name text, orgs text[], subjects text[],
-                                          campaigns text[], messages text[], rows jsonb[])
+                                          campaigns text[], messages text[], rows jsonb[], traces text[] DEFAULT '{}')
 RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE
     p pipeline;
@@ -27,7 +27,7 @@ BEGIN
     END IF;
     SELECT * INTO s FROM pipeline_step x WHERE x.pipeline_id = p.id AND x.step = p.first_step;
     WITH starts AS MATERIALIZED (
-        SELECT w.org, w.subject, w.campaign, w.message, w.data,
+        SELECT w.org, w.subject, w.campaign, w.message, w.data, w.trace,
                w.message IS NOT NULL
                    AND (SELECT true FROM message_inbox m WHERE m.message_id = w.message LIMIT 1) IS NOT NULL AS had_row,
                CASE WHEN p.once_fields IS NOT NULL THEN
@@ -35,20 +35,20 @@ BEGIN
                        SELECT jsonb_build_array(p.name)
                            || COALESCE(jsonb_agg(COALESCE(w.fields ->> f.name, '') ORDER BY f.n), '[]')
                        FROM unnest(p.once_fields) WITH ORDINALITY AS f (name, n))::text) END AS once
-        FROM (SELECT u.org, u.subject, u.campaign, u.message, u.data,
+        FROM (SELECT u.org, u.subject, u.campaign, u.message, u.data, u.trace,
                      COALESCE(u.data, '{}') || jsonb_strip_nulls(jsonb_build_object(
                          'org_id', u.org, 'subject', u.subject, p.subject_field, u.subject,
                          'campaign_id', u.campaign, 'message_id', u.message)) AS fields
-              FROM unnest(orgs, subjects, campaigns, messages COLLATE "default", rows)
-                   AS u (org, subject, campaign, message, data)) w
+              FROM unnest(orgs, subjects, campaigns, messages COLLATE "default", rows, traces)
+                   AS u (org, subject, campaign, message, data, trace)) w
     ),
     -- In the order of the keys: two transactions that begin the same runs never deadlock.
     once AS (
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, had_row, data,
-                              status, ended_at, once_key)
+                              status, ended_at, once_key, trace)
         SELECT p.id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.campaign, w.message, w.had_row, w.data,
                CASE WHEN s.op = 'end' THEN 'done' ELSE 'active' END,
-               CASE WHEN s.op = 'end' THEN clock_timestamp() END, w.once
+               CASE WHEN s.op = 'end' THEN clock_timestamp() END, w.once, w.trace
         FROM starts w
         WHERE w.once IS NOT NULL
         ORDER BY w.once
@@ -57,9 +57,10 @@ BEGIN
     ),
     always AS (
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, had_row, data,
-                              status, ended_at)
+                              status, ended_at, trace)
         SELECT p.id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.campaign, w.message, w.had_row, w.data,
-               CASE WHEN s.op = 'end' THEN 'done' ELSE 'active' END, CASE WHEN s.op = 'end' THEN clock_timestamp() END
+               CASE WHEN s.op = 'end' THEN 'done' ELSE 'active' END, CASE WHEN s.op = 'end' THEN clock_timestamp() END,
+               w.trace
         FROM starts w
         WHERE w.once IS NULL
         RETURNING r.id, r.org_id, r.subject_hash, r.message_id

@@ -9,7 +9,8 @@ CREATE OR REPLACE FUNCTION actions_make_runs(places tid[], OUT runs int8, OUT ol
 BEGIN
     WITH i AS MATERIALIZED (
         DELETE FROM run_intent i WHERE i.ctid = ANY (places)
-        RETURNING i.begun_at, i.org_id, i.pipeline_id, i.messages, i.orgs, i.campaigns
+        RETURNING i.begun_at, i.org_id, i.pipeline_id, i.messages, i.orgs, i.campaigns,
+                  i.traces
     ),
     -- The pipelines, looked up once for a batch and not for each run of it.
     p AS MATERIALIZED (
@@ -24,9 +25,9 @@ BEGIN
     -- `on` fires once for each message, also for one that left the status and comes back.
     fired AS MATERIALIZED (
         SELECT DISTINCT ON (k.first, k.second) i.pipeline_id, i.begun_at, w.message, COALESCE(w.org, i.org_id) AS org,
-               w.campaign, k.first, k.second
+               w.campaign, w.trace, k.first, k.second
         FROM i JOIN p ON p.id = i.pipeline_id
-        CROSS JOIN LATERAL unnest(i.messages, i.orgs, i.campaigns) AS w (message, org, campaign)
+        CROSS JOIN LATERAL unnest(i.messages, i.orgs, i.campaigns, i.traces) AS w (message, org, campaign, trace)
         CROSS JOIN LATERAL actions_begun_key(p.name, COALESCE(w.org, i.org_id), w.message) k
         ORDER BY k.first, k.second, i.begun_at
     ),
@@ -39,7 +40,7 @@ BEGIN
     ),
     f AS (
         SELECT p.id AS pipeline_id, p.name, p.org_field, p.subject_field, p.once_fields, h.begun_at,
-               h.message, h.org, h.campaign,
+               h.message, h.org, h.campaign, h.trace,
                CASE WHEN p.reads_row
                     THEN (SELECT to_jsonb(m.*) FROM message_inbox m WHERE m.message_id = h.message LIMIT 1) END AS row
         FROM fired h JOIN p ON p.id = h.pipeline_id
@@ -54,7 +55,7 @@ BEGIN
         FROM f
     ),
     starts AS MATERIALIZED (
-        SELECT g.pipeline_id, g.begun_at, g.message, g.campaign, g.run_org AS org, g.subject,
+        SELECT g.pipeline_id, g.begun_at, g.message, g.campaign, g.run_org AS org, g.subject, g.trace,
                CASE WHEN g.once_fields IS NOT NULL THEN
                    (SELECT action_once_key((jsonb_build_array(g.name) || jsonb_agg(COALESCE(
                         CASE o.name WHEN 'subject' THEN g.subject
@@ -65,18 +66,19 @@ BEGIN
     ),
     once AS (
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, once_key, message_id, campaign_id, had_row,
-                              started_at)
+                              started_at, trace)
         SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.once, w.message, w.campaign,
-               true, w.begun_at
+               true, w.begun_at, w.trace
         FROM starts w WHERE w.once IS NOT NULL ORDER BY w.once, w.begun_at
         ON CONFLICT (once_key) WHERE once_key IS NOT NULL DO NOTHING
         RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at
     ),
     -- Apart from those with a key: ON CONFLICT where none can be would write each row twice.
     always AS (
-        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, message_id, campaign_id, had_row, started_at)
+        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, message_id, campaign_id, had_row, started_at,
+                              trace)
         SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.message, w.campaign, true,
-               w.begun_at
+               w.begun_at, w.trace
         FROM starts w WHERE w.once IS NULL
         RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at
     ),

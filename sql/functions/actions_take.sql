@@ -3,12 +3,13 @@
 -- ids: not empty, in the order in which their tokens grow; charged_at: when each was charged. me: the instance.
 -- lease_ms: after that time any instance may claim them again. now_at: the time of the round. Returns, by action:
 -- token (of this claim), attempt (1: the first), the step's pipeline, stage, op, target and the record's key. Further
--- columns: age_ms (since it was set up), wait_ms (its last back-off), late_ms (since it was due) and body (JSON).
+-- columns: age_ms (since it was set up), wait_ms (its last back-off), late_ms (since it was due), body (JSON) and
+-- trace (of the run).
 CREATE OR REPLACE FUNCTION actions_take(ids int8[], charged_at timestamptz[],
                                         me text, lease_ms int8, now_at timestamptz)
 RETURNS TABLE (action_id int8, token int8, attempt int4, run_id int8,
                pipeline text, stage text, op text, target text, key text,
-               org_id text, age_ms int8, wait_ms int8, late_ms int8, body text)
+               org_id text, age_ms int8, wait_ms int8, late_ms int8, body text, trace text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
@@ -29,7 +30,8 @@ BEGIN
            jsonb_strip_nulls(jsonb_build_object(
                'type', 'receiptd.action', 'action_id', t.id, 'run_id', t.run_id, 'pipeline', p.name, 'stage', s.stage,
                'org_id', t.org_id, 'campaign_id', u.campaign_id, 'message_id', t.message_id, 'subject', u.subject,
-               'status', k.name, 'data', u.data))::text
+               'status', k.name, 'data', u.data))::text,
+           u.trace
     FROM taken t
     JOIN run u ON u.id = t.run_id
     JOIN pipeline p ON p.id = t.pipeline_id

@@ -32,10 +32,11 @@ enum {
     BODY,
     WENT_ON, /* of the round, in each of its rows */
     DEFERRED,
-    DRAINED /* shards of which every due row was read */
+    DRAINED, /* shards of which every due row was read */
+    TRACE
 };
 
-/* Keys are NULL for webhooks. */
+/* Keys are NULL for webhooks, traces where the run has none. */
 static char *copy(const char *text)
 {
     return text != NULL ? rcpt_strdup(text) : NULL;
@@ -57,6 +58,7 @@ static struct actions_item *make_item(struct app_actions *actions, const struct 
     item->age_ms = rcpt_pg_rows_int(rows, row, AGE_MS);
     item->wait_ms = rcpt_pg_rows_int(rows, row, WAIT_MS);
     item->body = copy(rcpt_pg_rows_text(rows, row, BODY));
+    item->trace = copy(rcpt_pg_rows_text(rows, row, TRACE));
     return item;
 }
 

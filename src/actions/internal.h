@@ -6,6 +6,7 @@
  * api.c      requests over HTTP begin runs
  * claim.c    claims of due actions
  * call.c     claimed actions become webhooks and records
+ * trace.c    spans of attempts
  * results.c  results of actions to the database
  * upkeep.c   retention and metrics, by the timer
  */
@@ -60,7 +61,9 @@ struct actions_item {
     int64_t retry_ms;
     char class[24];
     int status;
-    char *answer; /* NULL: none */
+    char *answer;           /* NULL: none */
+    char *trace;            /* the run's sampled traceparent; NULL: none */
+    struct rcpt_span *span; /* of the attempt under way; NULL: it has none */
 };
 
 /* The statement that makes runs, and the number of rows that it may take. */
@@ -156,6 +159,12 @@ void actions_topic_apply_config(struct actions_topic *topic);           /* NULL 
 const char *actions_topic_reason(const struct actions_topic *topic);
 /* Calls on_stopped with the actions when it has been freed. */
 void actions_topic_stop(struct actions_topic *topic, void (*on_stopped)(void *context));
+
+/* ---- trace.c ---- */
+/* Begins the span of an attempt, and writes the traceparent that goes with the call; "": none. */
+void actions_trace_begin(struct actions_item *item, char text[RCPT_TRACE_TEXT_BYTES + 1]);
+/* Ends it, with the item's result and class. */
+void actions_trace_end(struct actions_item *item);
 
 /* ---- claim.c ---- */
 void actions_claim_init(struct app_actions *actions);

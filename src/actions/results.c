@@ -16,6 +16,7 @@ static void free_item(struct actions_item *item)
     free(item->key);
     free(item->body);
     free(item->answer);
+    free(item->trace);
     free(item);
 }
 
@@ -25,6 +26,7 @@ void actions_settle(struct actions_item *item, enum actions_result result, const
     struct app_actions *actions = item->actions;
     item->result = result;
     snprintf(item->class, sizeof(item->class), "%s", class);
+    actions_trace_end(item);
     item->next = NULL;
     *actions->results_end = item;
     actions->results_end = &item->next;

@@ -248,9 +248,9 @@ static bool import_some(struct import *import, bool *at_end)
         free(text);
         return text != NULL;
     }
-    const char *const values[] = {import->pipeline, text};
+    const char *const values[] = {import->pipeline, text, NULL};
     struct rcpt_session_rows *rows = rcpt_session_query(
-        import->context.session, rcpt_sql("actions/import"), 2, values, &import->context.error);
+        import->context.session, rcpt_sql("actions/import"), 3, values, &import->context.error);
     free(text);
     if (rows == NULL)
         return false;
