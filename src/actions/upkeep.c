@@ -53,6 +53,8 @@ static void note_count(struct app_actions *actions, const struct rcpt_pg_rows *r
         rcpt_metrics_set(metrics, RCPT_METRIC_PIPELINE_RUNS, RCPT_LABELS(name), n);
         rcpt_metrics_set(metrics, RCPT_METRIC_PIPELINE_REPEATED, RCPT_LABELS(name),
                          (double)rcpt_pg_rows_int(rows, row, COUNT_REPEATED));
+    } else if (strcmp(kind, "due") == 0) {
+        rcpt_metrics_set(metrics, RCPT_METRIC_ACTIONS_DUE, RCPT_NO_LABELS, n / 1000);
     } else {
         rcpt_metrics_set(metrics, RCPT_METRIC_ACTION_OVERLAPS, RCPT_NO_LABELS, n);
     }
