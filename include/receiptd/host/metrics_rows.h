@@ -244,9 +244,11 @@ METRIC(FOLD_LAG, "receiptd_fold_lag_seconds", GAUGE, SECONDS, .who = "alert Rece
 METRIC(STREAM_LAG, "receiptd_stream_lag_seconds", GAUGE, .who = "alert ReceiptdStreamBehind",
        .help = "Age of the oldest transition that waits to be published, the same on every "
                "instance; 0: none waits")
-METRIC(STREAM_PUBLISHED, "receiptd_stream_published_total", COUNTER, .who = "stream.md, Figures",
+METRIC(STREAM_PUBLISHED, "receiptd_stream_published_total", COUNTER,
+       .who = "panel Records of the status stream",
        .help = "Records of the status stream that this instance has published")
-METRIC(STREAM_REFUSED, "receiptd_stream_refused_total", COUNTER, .who = "stream.md, Figures",
+METRIC(STREAM_REFUSED, "receiptd_stream_refused_total", COUNTER,
+       .who = "panel Records of the status stream",
        .help = "Transactions of the status stream that Kafka did not take from this instance")
 
 /* actions */
@@ -256,7 +258,7 @@ METRIC(PIPELINE_REPEATED, "receiptd_pipeline_repeated_total", COUNTER, LABELS("p
        .most = 200, .who = "panel Runs of pipelines",
        .help = "Runs that did not begin because of once_per, over all instances")
 METRIC(PIPELINE_BEGIN_LAG, "receiptd_pipeline_begin_lag_seconds", GAUGE,
-       .who = "actions.md, Inside",
+       .who = "panel Oldest due action, and beginning of runs",
        .help = "Age of what this instance made runs of last: how far that is behind receipts")
 METRIC(ACTIONS, "receiptd_actions", GAUGE, LABELS("status"), .most = 3,
        .who = "alert ReceiptdDeadActions",
