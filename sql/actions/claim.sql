@@ -4,6 +4,7 @@
 -- their capacity. Limits, each as interval (us), burst and concurrency: $9 int8, $10 int8, $11 int4 of each
 -- organisation; $12 int8, $13 int8, $14 int4 of all together. Windows: $15 text zone, $16 text field of the zone.
 SELECT c.action_id, c.token, c.attempt, c.run_id, c.op, c.target, c.key, c.age_ms, c.wait_ms, c.late_ms, c.body,
-       c.went_on, c.deferred, c.drained, c.open_ms, c.lookup, c.step, c.subject, c.org_id, c.campaign_id, c.message_id
+       c.went_on, c.deferred, c.drained, c.open_ms, c.trace, c.lookup, c.step, c.subject, c.org_id, c.campaign_id,
+       c.message_id
 FROM actions_claim($1::int4[], $2::text, $3::int4, $4::int4, $5::int8, $6::text[], $7::text[], $8::int4[], $9::int8,
                    $10::int8, $11::int4, $12::int8, $13::int8, $14::int4, $15::text, $16::text) c;

@@ -28,7 +28,7 @@ RETURNS TABLE (action_id int8, token int8, attempt int4, run_id int8,
                pipeline text, stage text, op text, target text, key text,
                org_id text, age_ms int8, wait_ms int8, late_ms int8,
                body text, lookup int4, step int4, subject text, campaign_id text, message_id text,
-               went_on int8, deferred int4, drained int4, open_ms int8)
+               trace text, went_on int8, deferred int4, drained int4, open_ms int8)
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     now_at timestamptz := clock_timestamp();

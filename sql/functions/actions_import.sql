@@ -1,9 +1,10 @@
 -- Begins runs of a pipeline for many subjects at once; those that once_per remembers are left out. Their first actions
 -- are set up as actions_make_runs() does it. stage: where they enter; NULL: at the first one. whole, fates, over: as in
--- actions_fates(). began: how many began or wait. waiting, refused, dropped: how many are beyond a cap. Raises 22023
+-- actions_fates(). traces: sampled traceparents, NULL or an empty array where there is none. began: how many began or wait. waiting, refused, dropped: how many are beyond a cap. Raises 22023
 -- where there is no such stage, or a row names a message of another organisation than its own.
 CREATE OR REPLACE FUNCTION actions_import(pipeline_name text, orgs text[], subjects text[], campaigns text[],
-                                          messages text[], rows jsonb[], stage text, whole boolean, OUT began int8,
+                                          messages text[], rows jsonb[], stage text, whole boolean, traces text[],
+                                          OUT began int8,
                                           OUT waiting int8, OUT refused int8, OUT dropped int8, OUT fates "char"[],
                                           OUT over text)
 LANGUAGE plpgsql AS $$
@@ -39,19 +40,19 @@ BEGIN
     END IF;
     SELECT * INTO s FROM pipeline_step x WHERE x.pipeline_id = p.id AND x.step = p.first_step;
     WITH starts AS MATERIALIZED (
-        SELECT w.n, w.org, w.subject, w.campaign, w.message, w.data,
+        SELECT w.n, w.org, w.subject, w.campaign, w.message, w.data, w.trace,
                w.message IS NOT NULL
                    AND (SELECT true FROM message_inbox m WHERE m.message_id = w.message LIMIT 1) IS NOT NULL AS had_row,
                CASE WHEN p.once_fields IS NOT NULL THEN
                    action_once_key(p.name, p.push, (
                        SELECT jsonb_agg(COALESCE(w.fields ->> f.name, '') ORDER BY f.n)
                        FROM unnest(p.once_fields) WITH ORDINALITY AS f (name, n))) END AS once
-        FROM (SELECT u.n, u.org, u.subject, u.campaign, u.message, u.data,
+        FROM (SELECT u.n, u.org, u.subject, u.campaign, u.message, u.data, u.trace,
                      COALESCE(u.data, '{}') || jsonb_strip_nulls(jsonb_build_object(
                          'org_id', u.org, 'subject', u.subject, p.subject_field, u.subject,
                          'campaign_id', u.campaign, 'message_id', u.message)) AS fields
-              FROM unnest(orgs, subjects, campaigns, messages COLLATE "default", rows)
-                   WITH ORDINALITY AS u (org, subject, campaign, message, data, n)) w
+              FROM unnest(orgs, subjects, campaigns, messages COLLATE "default", rows, traces)
+                   WITH ORDINALITY AS u (org, subject, campaign, message, data, trace, n)) w
     ),
     fates AS MATERIALIZED (
         SELECT c.fates, c.over
@@ -63,10 +64,10 @@ BEGIN
     -- In the order of the keys: two transactions that begin the same runs never deadlock.
     once AS (
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, had_row, data,
-                              status, ended_at, once_key)
+                              status, ended_at, once_key, trace)
         SELECT p.id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.campaign, w.message, w.had_row, w.data,
                CASE WHEN s.op = 'end' THEN 'done' WHEN w.fate = 'w' THEN 'waiting' ELSE 'active' END,
-               CASE WHEN s.op = 'end' THEN clock_timestamp() END, w.once
+               CASE WHEN s.op = 'end' THEN clock_timestamp() END, w.once, w.trace
         FROM placed w
         WHERE w.once IS NOT NULL AND w.fate IN ('b', 'w')
         ORDER BY w.once
@@ -75,10 +76,10 @@ BEGIN
     ),
     always AS (
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, had_row, data,
-                              status, ended_at)
+                              status, ended_at, trace)
         SELECT p.id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.campaign, w.message, w.had_row, w.data,
                CASE WHEN s.op = 'end' THEN 'done' WHEN w.fate = 'w' THEN 'waiting' ELSE 'active' END,
-               CASE WHEN s.op = 'end' THEN clock_timestamp() END
+               CASE WHEN s.op = 'end' THEN clock_timestamp() END, w.trace
         FROM placed w
         WHERE w.once IS NULL AND w.fate IN ('b', 'w')
         RETURNING r.id, r.org_id, r.subject_hash, r.message_id, r.status

@@ -11,7 +11,8 @@ DECLARE
 BEGIN
     WITH i AS MATERIALIZED (
         DELETE FROM run_intent i WHERE i.ctid = ANY (places)
-        RETURNING i.begun_at, i.org_id, i.pipeline_id, i.messages, i.orgs, i.campaigns
+        RETURNING i.begun_at, i.org_id, i.pipeline_id, i.messages, i.orgs, i.campaigns,
+                  i.traces
     ),
     -- The pipelines, looked up once for a batch and not for each run of it.
     p AS MATERIALIZED (
@@ -26,9 +27,9 @@ BEGIN
     -- `on` fires once for each message, also for one that left the status and comes back.
     fired AS MATERIALIZED (
         SELECT DISTINCT ON (k.first, k.second) i.pipeline_id, i.begun_at, w.message, COALESCE(w.org, i.org_id) AS org,
-               w.campaign, k.first, k.second
+               w.campaign, w.trace, k.first, k.second
         FROM i JOIN p ON p.id = i.pipeline_id
-        CROSS JOIN LATERAL unnest(i.messages, i.orgs, i.campaigns) AS w (message, org, campaign)
+        CROSS JOIN LATERAL unnest(i.messages, i.orgs, i.campaigns, i.traces) AS w (message, org, campaign, trace)
         CROSS JOIN LATERAL actions_begun_key(p.name, COALESCE(w.org, i.org_id), w.message) k
         ORDER BY k.first, k.second, i.begun_at
     ),
@@ -41,7 +42,7 @@ BEGIN
     ),
     f AS (
         SELECT p.id AS pipeline_id, p.name, p.push, p.org_field, p.subject_field, p.once_fields, h.begun_at,
-               h.message, h.org, h.campaign,
+               h.message, h.org, h.campaign, h.trace,
                CASE WHEN p.reads_row
                     THEN (SELECT to_jsonb(m.*) FROM message_inbox m WHERE m.message_id = h.message LIMIT 1) END AS row
         FROM fired h JOIN p ON p.id = h.pipeline_id
@@ -56,7 +57,7 @@ BEGIN
         FROM f
     ),
     starts AS MATERIALIZED (
-        SELECT g.pipeline_id, g.begun_at, g.message, g.campaign, g.run_org AS org, g.subject,
+        SELECT g.pipeline_id, g.begun_at, g.message, g.campaign, g.run_org AS org, g.subject, g.trace,
                row_number() OVER (ORDER BY g.begun_at) AS n,
                CASE WHEN g.once_fields IS NOT NULL THEN
                    action_once_key(g.name, g.push, (
@@ -76,9 +77,9 @@ BEGIN
     placed AS MATERIALIZED (SELECT w.*, COALESCE((SELECT c.fates FROM fates c)[w.n], 'b') AS fate FROM starts w),
     once AS (
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, once_key, message_id, campaign_id, had_row,
-                              started_at, status)
+                              started_at, status, trace)
         SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.once, w.message, w.campaign,
-               true, w.begun_at, CASE w.fate WHEN 'w' THEN 'waiting' ELSE 'active' END
+               true, w.begun_at, CASE w.fate WHEN 'w' THEN 'waiting' ELSE 'active' END, w.trace
         FROM placed w WHERE w.once IS NOT NULL AND w.fate IN ('b', 'w') ORDER BY w.once, w.begun_at
         ON CONFLICT (once_key) WHERE once_key IS NOT NULL DO NOTHING
         RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at, r.status
@@ -86,9 +87,9 @@ BEGIN
     -- Apart from those with a key: ON CONFLICT where none can be would write each row twice.
     always AS (
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, message_id, campaign_id, had_row, started_at,
-                              status)
+                              status, trace)
         SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.message, w.campaign, true,
-               w.begun_at, CASE w.fate WHEN 'w' THEN 'waiting' ELSE 'active' END
+               w.begun_at, CASE w.fate WHEN 'w' THEN 'waiting' ELSE 'active' END, w.trace
         FROM placed w WHERE w.once IS NULL AND w.fate IN ('b', 'w')
         RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at, r.status
     ),

@@ -3,14 +3,15 @@
 -- ids: not empty, in the order in which their tokens grow; charged_at: when each was charged. me: the instance.
 -- lease_ms: after that time any instance may claim them again. now_at: the time of the round. Returns, by action:
 -- token (of this claim), attempt (1: the first), the step's pipeline, stage, op, target and the record's key. Further
--- columns: age_ms (since it was set up), wait_ms (its last back-off), late_ms (since it was due) and body (JSON). Of a
--- pipeline with a look-up: lookup (its id, otherwise NULL), and the step, subject, campaign and message to ask for.
+-- columns: age_ms (since it was set up), wait_ms (its last back-off), late_ms (since it was due), body (JSON) and trace
+-- (of the run). Of a pipeline with a look-up: lookup (its id, otherwise NULL), and the step, subject, campaign and
+-- message to ask for.
 CREATE OR REPLACE FUNCTION actions_take(ids int8[], charged_at timestamptz[],
                                         me text, lease_ms int8, now_at timestamptz)
 RETURNS TABLE (action_id int8, token int8, attempt int4, run_id int8,
                pipeline text, stage text, op text, target text, key text,
                org_id text, age_ms int8, wait_ms int8, late_ms int8, body text,
-               lookup int4, step int4, subject text, campaign_id text, message_id text)
+               lookup int4, step int4, subject text, campaign_id text, message_id text, trace text)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
@@ -32,7 +33,8 @@ BEGIN
                'type', 'receiptd.action', 'action_id', t.id, 'run_id', t.run_id, 'pipeline', p.name, 'stage', s.stage,
                'org_id', t.org_id, 'campaign_id', u.campaign_id, 'message_id', t.message_id, 'subject', u.subject,
                'status', k.name, 'data', u.data))::text,
-           CASE WHEN p.lookup_sql IS NOT NULL THEN t.pipeline_id END, t.step, u.subject, u.campaign_id, t.message_id
+           CASE WHEN p.lookup_sql IS NOT NULL THEN t.pipeline_id END, t.step, u.subject, u.campaign_id, t.message_id,
+           u.trace
     FROM taken t
     JOIN run u ON u.id = t.run_id
     JOIN pipeline p ON p.id = t.pipeline_id

@@ -1,11 +1,13 @@
 -- Begins runs by records of topics. Positions move in the same transaction, or nothing happens (RD001). Topics and
 -- partitions come in order, next is the new position of each; then the records, with place and value, NULL where that
--- is no UTF-8. A record that is no JSON object with a subject becomes a dead letter with index -3, as does one that
--- names a stage that its pipeline does not have, or a message of another organisation than its own, and one whose run
--- is beyond a cap. Returns how many runs began, and how many records were refused.
+-- is no UTF-8, and the traceparent of a sampled trace. A record that is no JSON object with a subject becomes a dead
+-- letter with index -3, as does one that names a stage that its pipeline does not have, or a message of another
+-- organisation than its own, and one whose run is beyond a cap. Returns how many runs began, and how many records were
+-- refused.
 CREATE OR REPLACE FUNCTION actions_topic(topics text[], partitions int4[], expected int8[],
                                          next int8[], record_topics text[],
                                          record_partitions int4[], record_offsets int8[], record_values text[],
+                                         record_traces text[],
                                          OUT began int8, OUT refused int8)
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
@@ -47,12 +49,14 @@ BEGIN
     END IF;
     FOR s IN SELECT q.name, w.stage, array_agg(w.org ORDER BY w.n) AS orgs, array_agg(w.subject ORDER BY w.n) AS subjects,
                     array_agg(w.campaign ORDER BY w.n) AS campaigns, array_agg(w.message ORDER BY w.n) AS messages,
-                    array_agg(w.data ORDER BY w.n) AS data, array_agg(w.n ORDER BY w.n) AS places
+                    array_agg(w.data ORDER BY w.n) AS data, array_agg(w.n ORDER BY w.n) AS places,
+                    array_agg(w.trace ORDER BY w.n) AS traces
              FROM (SELECT r.n, r.topic, COALESCE(r.row ->> 'org_id', '') AS org, r.row ->> 'subject' AS subject,
                           r.row ->> 'campaign_id' AS campaign, r.row ->> 'message_id' AS message,
                           NULLIF(r.row ->> 'stage', '') AS stage,
-                          r.row - '{org_id,subject,campaign_id,message_id,stage}'::text[] AS data
-                   FROM unnest(record_topics, rows, faults) WITH ORDINALITY AS r (topic, row, fault, n)
+                          r.row - '{org_id,subject,campaign_id,message_id,stage}'::text[] AS data, r.trace
+                   FROM unnest(record_topics, rows, faults, record_traces)
+                        WITH ORDINALITY AS r (topic, row, fault, trace, n)
                    WHERE r.fault IS NULL) w
              JOIN pipeline_source t ON t.topic = w.topic AND (t.orgs IS NULL OR w.org = ANY (t.orgs))
                                     AND (t.campaigns IS NULL OR w.campaign = ANY (t.campaigns))
@@ -60,7 +64,7 @@ BEGIN
              GROUP BY q.name, w.stage ORDER BY q.name, w.stage
     LOOP
         SELECT * INTO made FROM actions_import(s.name, s.orgs, s.subjects, s.campaigns, s.messages, s.data,
-                                                s.stage, false);
+                                                s.stage, false, s.traces);
         began := began + made.began;
         IF made.refused > 0 THEN
             beyond := beyond || (SELECT jsonb_object_agg(s.places[f.n], s.name)

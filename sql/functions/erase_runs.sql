@@ -12,11 +12,12 @@ BEGIN
     SELECT COALESCE(sum(cardinality(ARRAY(SELECT m FROM unnest(i.messages) m WHERE m = ANY (ids)))), 0) INTO intents
     FROM run_intent i WHERE i.messages && ids;
     UPDATE run_intent i
-    SET (messages, orgs, campaigns) = (
+    SET (messages, orgs, campaigns, traces) = (
         SELECT COALESCE(array_agg(w.message ORDER BY w.n), '{}'),
                CASE WHEN i.orgs IS NOT NULL THEN COALESCE(array_agg(w.org ORDER BY w.n), '{}') END,
-               COALESCE(array_agg(w.campaign ORDER BY w.n), '{}')
-        FROM unnest(i.messages, i.orgs, i.campaigns) WITH ORDINALITY AS w (message, org, campaign, n)
+               COALESCE(array_agg(w.campaign ORDER BY w.n), '{}'),
+               CASE WHEN i.traces IS NOT NULL THEN COALESCE(array_agg(w.trace ORDER BY w.n), '{}') END
+        FROM unnest(i.messages, i.orgs, i.campaigns, i.traces) WITH ORDINALITY AS w (message, org, campaign, trace, n)
         WHERE w.message <> ALL (ids))
     WHERE i.messages && ids;
     DELETE FROM run_intent i WHERE cardinality(i.messages) = 0;

@@ -5,12 +5,12 @@
 -- ids, $2 text[] organisations, $3 text[] campaigns, $4 int2[] statuses before and $5 after, $6 int4[] flags gained.
 -- The other messages: $7 int2[] statuses after, each once, $8 int4 all flags gained. It raises RD003 if a pipeline
 -- subscribes to one of these after all, and the batch is sent again. Where nothing matches, this costs a look at the
--- triggers.
+-- triggers. Again of the first: $9 text[] sampled traceparents (NULL: none); an empty array: no message has one.
 WITH
 u AS MATERIALIZED (
     SELECT *
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::int2[], $5::int2[], $6::int4[])
-         AS u (id, org, campaign, old, new, gained)
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::int2[], $5::int2[], $6::int4[], $9::text[])
+         AS u (id, org, campaign, old, new, gained, trace)
 ),
 action_hit AS MATERIALIZED (
     SELECT g.old, g.new, g.gained, t.pipeline_id, t.code, t.wakes, t.orgs, t.campaigns
@@ -21,11 +21,12 @@ action_hit AS MATERIALIZED (
 -- actions_begin() makes the runs themselves: here they would cost more than the receipts. Organisations with much of
 -- the batch get rows of their own, so that they can be made to wait for each other.
 action_intent AS (
-    INSERT INTO run_intent (org_id, pipeline_id, messages, orgs, campaigns)
-    SELECT w.large, w.pipeline_id, array_agg(w.id), array_agg(w.org) FILTER (WHERE w.large = ''), array_agg(w.campaign)
+    INSERT INTO run_intent (org_id, pipeline_id, messages, orgs, campaigns, traces)
+    SELECT w.large, w.pipeline_id, array_agg(w.id), array_agg(w.org) FILTER (WHERE w.large = ''),
+           array_agg(w.campaign), CASE WHEN count(w.trace) > 0 THEN array_agg(w.trace) END
     FROM (SELECT CASE WHEN u.org IN (SELECT c.org FROM u c GROUP BY c.org HAVING count(*) >= 50) THEN u.org
                       ELSE '' END AS large,
-                 h.pipeline_id, u.id, u.org, u.campaign
+                 h.pipeline_id, u.id, u.org, u.campaign, u.trace
           FROM action_hit h JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained
           WHERE NOT h.wakes
             AND (h.orgs IS NULL OR u.org = ANY (h.orgs))

@@ -12,7 +12,8 @@ CREATE TABLE run_intent (
     pipeline_id integer NOT NULL,
     messages text[] NOT NULL, -- ids: of the default collation, as in parked_event
     orgs text[] COLLATE "C", -- where org_id is ''
-    campaigns text[] COLLATE "C" NOT NULL
+    campaigns text[] COLLATE "C" NOT NULL,
+    traces text[] COLLATE "C" -- sampled traceparents; NULL: no receipt of the row is in a sampled trace
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 -- To try to compress what lives for moments costs more than all the rest of it.
@@ -35,7 +36,8 @@ CREATE TABLE run (
         CHECK (status IN ('active', 'done', 'dead', 'cancelled', 'waiting')), -- waiting: for its organisation's cap
     started_at timestamptz NOT NULL DEFAULT now(),
     ended_at timestamptz,
-    had_row boolean NOT NULL DEFAULT false -- its message had one when it began: then a row that is missing was deleted
+    had_row boolean NOT NULL DEFAULT false, -- its message had one when it began: then a row that is missing was deleted
+    trace text COLLATE "C" -- the sampled traceparent of what began it
 );
 CREATE UNIQUE INDEX run_once ON run (once_key) WHERE once_key IS NOT NULL;
 CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL AND once_key IS NULL;

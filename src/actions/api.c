@@ -250,6 +250,17 @@ static void on_imported(void *context, struct rcpt_pg_rows *const *rows, size_t 
     actions_step(actions);
 }
 
+/* The runs go on with the caller's trace if that is sampled. */
+static void add_trace(struct rcpt_pg_encoder *encoder, const struct rcpt_http_request *request)
+{
+    struct rcpt_http_text given = rcpt_http_header(request, "traceparent");
+    char text[RCPT_TRACE_TEXT_BYTES + 1] = "";
+    bool is_sampled = rcpt_trace_is_sampled(given.bytes, given.size);
+    if (is_sampled)
+        memcpy(text, given.bytes, RCPT_TRACE_TEXT_BYTES);
+    rcpt_pg_add_text(encoder, is_sampled ? text : NULL);
+}
+
 /* Sends no rcpt_ask, since several requests may be in flight, up to MOST_WAITING. */
 static void begin_runs(struct app_actions *actions, struct rcpt_http_request *request,
                        const char *name, const char *stage)
@@ -265,6 +276,7 @@ static void begin_runs(struct app_actions *actions, struct rcpt_http_request *re
     rcpt_pg_add_text(actions->asker.encoder, name);
     rcpt_pg_add_text(actions->asker.encoder, rcpt_http_body(request).bytes);
     rcpt_pg_add_text(actions->asker.encoder, stage);
+    add_trace(actions->asker.encoder, request);
     rcpt_pg_encoder_params(actions->asker.encoder, &query.params);
     rcpt_pg_submit(actions->asker.pg, &query, 1, on_imported, call);
 }

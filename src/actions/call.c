@@ -139,22 +139,13 @@ static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
         actions_settle(item, ACTIONS_DEAD, class);
 }
 
-/* All actions of a run belong to one trace, whose id comes from the run's; every attempt is a span.
- * */
-static void write_traceparent(struct actions_item *item, char text[HEADER_BYTES])
-{
-    uint64_t state = (uint64_t)item->run_id ^ UINT64_C(0x5245434549505444);
-    uint64_t high = rcpt_random_next(&state), low = rcpt_random_next(&state) | 1;
-    snprintf(text, HEADER_BYTES, "00-%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 "-01", high, low,
-             rcpt_random_next(&item->actions->random) | 1);
-}
-
 /* The token lets a receiver refuse a worker whose lease ran out. */
 static void call_webhook(struct actions_item *item)
 {
     struct app_actions *actions = item->actions;
     struct actions_endpoint *endpoint = find_endpoint(actions, item->target);
-    char id[HEADER_BYTES], traceparent[HEADER_BYTES], token[HEADER_BYTES], attempt[HEADER_BYTES];
+    char id[HEADER_BYTES], token[HEADER_BYTES], attempt[HEADER_BYTES];
+    char traceparent[RCPT_TRACE_TEXT_BYTES + 1];
     const char *const headers[] = {token, attempt};
     if (endpoint == NULL) { /* an older version of the pipeline names this endpoint */
         settle_failed(item, "no_endpoint", 0);
@@ -163,7 +154,7 @@ static void call_webhook(struct actions_item *item)
     snprintf(id, sizeof(id), "act_%" PRId64, item->id);
     snprintf(token, sizeof(token), "receiptd-fencing-token: %" PRId64, item->token);
     snprintf(attempt, sizeof(attempt), "receiptd-attempt: %d", item->attempt);
-    write_traceparent(item, traceparent);
+    actions_trace_begin(item, traceparent);
     const struct rcpt_webhook_call call = {.id = id,
                                            .body = item->body,
                                            .size = strlen(item->body),
@@ -208,11 +199,12 @@ static size_t topic_of(const struct app_actions *actions, const char *name)
 static void call_produce(struct actions_item *item)
 {
     struct app_actions *actions = item->actions;
-    char id[HEADER_BYTES], token[HEADER_BYTES], traceparent[HEADER_BYTES];
+    char id[HEADER_BYTES], token[HEADER_BYTES], traceparent[RCPT_TRACE_TEXT_BYTES + 1];
     snprintf(id, sizeof(id), "act_%" PRId64, item->id);
     snprintf(token, sizeof(token), "%" PRId64, item->token);
-    write_traceparent(item, traceparent);
+    actions_trace_begin(item, traceparent);
     const struct rcpt_producer_header headers[] = {
+        /* the last one only if there is a trace */
         {"webhook-id", id, strlen(id)},
         {"receiptd-fencing-token", token, strlen(token)},
         {"traceparent", traceparent, strlen(traceparent)},
@@ -229,7 +221,7 @@ static void call_produce(struct actions_item *item)
                                           .value = rcpt_strdup(item->body),
                                           .value_size = strlen(item->body),
                                           .headers = headers,
-                                          .header_count = 3,
+                                          .header_count = traceparent[0] != '\0' ? 3 : 2,
                                           .tag = item};
     if (rcpt_producer_send(actions->producer, &record) == RCPT_PRODUCER_TAKEN)
         return;

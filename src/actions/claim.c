@@ -25,12 +25,13 @@ enum {
     DEFERRED,
     DRAINED, /* shards of which every due row was read */
     OPEN_MS, /* how long the action's window is open; NULL: it has none */
-    LOOKUP,  /* id of the pipeline; NULL: it has none */
+    TRACE,
+    LOOKUP, /* id of the pipeline; NULL: it has none */
     STEP,
     PARAMETERS /* of the look-up, four columns */
 };
 
-/* Keys are NULL for webhooks. */
+/* Keys are NULL for webhooks, traces where the run has none. */
 static char *copy(const char *text)
 {
     return text != NULL ? rcpt_strdup(text) : NULL;
@@ -67,6 +68,7 @@ static struct actions_item *make_item(struct app_actions *actions, const struct 
     item->step = rcpt_pg_rows_int(rows, row, STEP);
     for (int index = 0; item->lookup > 0 && index < (int)ACTIONS_LOOKUP_PARAMETERS; index++)
         item->parameters[index] = copy(rcpt_pg_rows_text(rows, row, PARAMETERS + index));
+    item->trace = copy(rcpt_pg_rows_text(rows, row, TRACE));
     return item;
 }
 

@@ -7,6 +7,7 @@
  * claim.c    claims of due actions
  * lookup.c   claimed actions of pipelines with a look-up wait for its row
  * call.c     claimed actions become webhooks and records
+ * trace.c    spans of attempts
  * results.c  results of actions to the database
  * settings.c keys that functions of the database need
  * upkeep.c   retention and metrics, by the timer
@@ -74,7 +75,9 @@ struct actions_item {
     int status;
     char *answer; /* NULL: none */
     int64_t claimed_ms;
-    int64_t lookup, step; /* id of the pipeline whose look-up it waits for; 0: none */
+    int64_t lookup, step;   /* id of the pipeline whose look-up it waits for; 0: none */
+    char *trace;            /* the run's sampled traceparent; NULL: none */
+    struct rcpt_span *span; /* of the attempt under way; NULL: it has none */
     char *parameters[ACTIONS_LOOKUP_PARAMETERS];
 };
 
@@ -193,6 +196,12 @@ void actions_topic_apply_config(struct actions_topic *topic);           /* NULL 
 const char *actions_topic_reason(const struct actions_topic *topic);
 /* Calls on_stopped with the actions when it has been freed. */
 void actions_topic_stop(struct actions_topic *topic, void (*on_stopped)(void *context));
+
+/* ---- trace.c ---- */
+/* Begins the span of an attempt, and writes the traceparent that goes with the call; "": none. */
+void actions_trace_begin(struct actions_item *item, char text[RCPT_TRACE_TEXT_BYTES + 1]);
+/* Ends it, with the item's result and class. */
+void actions_trace_end(struct actions_item *item);
 
 /* ---- claim.c ---- */
 void actions_claim_init(struct app_actions *actions);

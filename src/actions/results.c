@@ -18,6 +18,7 @@ static void free_item(struct actions_item *item)
     for (size_t index = 0; index < ACTIONS_LOOKUP_PARAMETERS; index++)
         free(item->parameters[index]);
     free(item->answer);
+    free(item->trace);
     free(item);
 }
 
@@ -27,6 +28,7 @@ void actions_settle(struct actions_item *item, enum actions_result result, const
     struct app_actions *actions = item->actions;
     item->result = result;
     snprintf(item->class, sizeof(item->class), "%s", class);
+    actions_trace_end(item);
     item->next = NULL;
     *actions->results_end = item;
     actions->results_end = &item->next;

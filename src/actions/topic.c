@@ -65,6 +65,7 @@ static void add(void *owner, struct topics_batch *batch)
     struct actions_topic *topic = owner;
     topics_records_put_places(&topic->records, batch->encoders[0]);
     topics_records_put_values(&topic->records, batch->encoders[0]);
+    topics_records_put_traces(&topic->records, batch->encoders[0]);
     if (has_large(topic))
         topics_records_put_places(&topic->records, topics_batch_add(batch, "topic_letters"));
     forget(topic);

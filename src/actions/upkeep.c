@@ -71,6 +71,8 @@ static void note_count(struct app_actions *actions, const struct rcpt_pg_rows *r
         rcpt_metrics_set(metrics, RCPT_METRIC_PIPELINE_RUNS, RCPT_LABELS(name), n);
         rcpt_metrics_set(metrics, RCPT_METRIC_PIPELINE_REPEATED, RCPT_LABELS(name),
                          (double)rcpt_pg_rows_int(rows, row, COUNT_REPEATED));
+    } else if (strcmp(kind, "due") == 0) {
+        rcpt_metrics_set(metrics, RCPT_METRIC_ACTIONS_DUE, RCPT_NO_LABELS, n / 1000);
     } else if (strcmp(kind, "overlap") != 0) { /* what became of it */
         rcpt_metrics_set(metrics, RCPT_METRIC_PIPELINE_BEYOND_CAP, RCPT_LABELS(name, kind), n);
     } else {

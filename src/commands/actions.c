@@ -257,9 +257,10 @@ static bool import_some(struct import *import, bool *at_end)
         free(text);
         return text != NULL;
     }
-    const char *const values[] = {import->pipeline, text, command_option(import->call, "stage")};
+    const char *const values[] = {import->pipeline, text, command_option(import->call, "stage"),
+                                  NULL};
     struct rcpt_session_rows *rows = rcpt_session_query(
-        import->context.session, rcpt_sql("actions/import"), 3, values, &import->context.error);
+        import->context.session, rcpt_sql("actions/import"), 4, values, &import->context.error);
     free(text);
     if (rows == NULL)
         return false;

@@ -1,5 +1,5 @@
 /* Reads and writes the W3C headers traceparent and tracestate. Pure. Called by the decoder, by
- * src/receipts/trace.c and by the intake.
+ * src/receipts/trace.c, by the intake and by actions.
  */
 #include "receiptd/core/trace_context.h"
 
@@ -46,6 +46,12 @@ bool rcpt_trace_parse(const char *text, size_t size, struct rcpt_trace_context *
     read.sampled = (flags & 1u) != 0;
     *context = read;
     return true;
+}
+
+bool rcpt_trace_is_sampled(const char *text, size_t size)
+{
+    struct rcpt_trace_context context;
+    return text != NULL && rcpt_trace_parse(text, size, &context) && context.sampled;
 }
 
 char *rcpt_trace_put_hex(char *out, const uint8_t *bytes, size_t size)

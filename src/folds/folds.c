@@ -63,7 +63,16 @@ static void store_rules(struct app_folds *folds)
 /* ---- totals ---- */
 
 /* Columns of sql/fold/totals. */
-enum { TOTAL_RULE, TOTAL_EVENTS, TOTAL_QUIET, TOTAL_HOLD, TOTAL_FULL, TOTAL_REMOVED, TOTAL_OPEN };
+enum {
+    TOTAL_RULE,
+    TOTAL_EVENTS,
+    TOTAL_QUIET,
+    TOTAL_HOLD,
+    TOTAL_FULL,
+    TOTAL_REMOVED,
+    TOTAL_OPEN,
+    TOTAL_LAG_MS
+};
 
 /* Sets the metric to a column of the totals. */
 static void show(struct app_folds *folds, enum rcpt_metric metric, const char *const *labels,
@@ -86,6 +95,8 @@ static void show_rule(struct app_folds *folds, const struct rcpt_pg_rows *rows, 
     const char *rule = rcpt_pg_rows_text(rows, row, TOTAL_RULE);
     show(folds, RCPT_METRIC_FOLD_EVENTS, RCPT_LABELS(rule), rows, row, TOTAL_EVENTS);
     show(folds, RCPT_METRIC_FOLD_OPEN, RCPT_LABELS(rule), rows, row, TOTAL_OPEN);
+    rcpt_metrics_set(folds->context->metrics, RCPT_METRIC_FOLD_LAG, RCPT_NO_LABELS,
+                     (double)rcpt_pg_rows_int(rows, row, TOTAL_LAG_MS) / 1000);
     for (size_t index = 0; index < RCPT_COUNT_OF(causes); index++)
         show(folds, RCPT_METRIC_FOLD_PUBLISHED, RCPT_LABELS(rule, causes[index].cause), rows, row,
              causes[index].column);

@@ -23,6 +23,9 @@
  */
 static const double second_bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                        0.5,   1,      2.5,   5,    10,    30,   0};
+/* With the two minutes of the alert ReceiptdActionsLate. */
+static const double late_bounds[] = {0.01, 0.05, 0.1, 0.25, 0.5, 1,   2.5, 5,
+                                     10,   30,   60,  120,  300, 900, 0};
 static const double delay_bounds[] = {0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 0};
 /* As in src/core/record_gateway.c, which keeps them. */
 static const double age_bounds[] = {1,    2,     5,     10,    30,     60,     300, 900,

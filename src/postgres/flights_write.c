@@ -6,6 +6,7 @@
 #include "encode_counts.h"
 #include "encode_parameters.h"
 #include "flights_internal.h"
+#include "receiptd/core/trace_context.h"
 
 static void add(struct rcpt_submission *submission, const struct rcpt_lane_sender *sender,
                 const char *statement, enum rcpt_lane_encoder encoder)
@@ -41,6 +42,7 @@ struct transition {
     const struct rcpt_count_row *row;
     int16_t now;
     uint32_t gained;
+    struct rcpt_text trace; /* a sampled traceparent; size 0: none */
 };
 
 /* With first times a row may have changed only in these times; that is no transition. */
@@ -63,9 +65,26 @@ static bool is_subscribed(const struct rcpt_lane_subscription *subscription,
            (transition->gained & subscription->flags) != 0;
 }
 
+/* The sampled traceparent of a receipt of the message, if possible of one that names its status. */
+static struct rcpt_text trace_of(const struct rcpt_batch *batch,
+                                 const struct transition *transition)
+{
+    struct rcpt_text found = {NULL, 0};
+    uint32_t message = transition->row->message;
+    for (uint32_t at = batch->messages[message].first_event; at < rcpt_batch_end(batch, message);
+         at++) {
+        struct rcpt_text text = rcpt_text_of(batch->events[at].record->traceparent);
+        bool is_better = found.size == 0 || batch->events[at].code == transition->now;
+        if (is_better && rcpt_trace_is_sampled(text.at, text.size))
+            found = text;
+    }
+    return found;
+}
+
 struct intents {
     struct transition *list;
     uint32_t count;
+    bool is_traced;                           /* one of the list is */
     int16_t others[RCPT_LADDER_MAX_STATUSES]; /* statuses that other messages have reached */
     uint32_t other_count, other_flags;
 };
@@ -91,10 +110,14 @@ static struct intents list_intents(const struct flights *flights, struct rcpt_ar
         struct transition transition = transition_of(flights, &decided->rows[row]);
         if (transition.now == transition.row->was && transition.gained == 0)
             continue;
-        if (is_subscribed(flights->sender->subscription, &transition))
-            intents.list[intents.count++] = transition;
-        else
+        if (!is_subscribed(flights->sender->subscription, &transition)) {
             add_other(&intents, &transition);
+            continue;
+        }
+        if (flights->batch->has_traceparents)
+            transition.trace = trace_of(flights->batch, &transition);
+        intents.is_traced |= transition.trace.size > 0;
+        intents.list[intents.count++] = transition;
     }
     return intents;
 }
@@ -122,6 +145,8 @@ static void encode_intents(struct rcpt_pg_encoder *encoder, const struct rcpt_ba
     count = intents->other_count;
     COLUMN(int2, rcpt_pg_put_int2(encoder, intents->others[index]));
     rcpt_pg_add_int4(encoder, (int32_t)intents->other_flags);
+    count = intents->is_traced ? intents->count : 0;
+    COLUMN(text, put_text_or_null(encoder, intents->list[index].trace));
 #undef ROW
 #undef MESSAGE
 }

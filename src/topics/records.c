@@ -46,6 +46,8 @@ void topics_records_add(struct topics_records *records, const struct rcpt_kafka_
                                      .key = is_tombstone ? key_of(message) : NULL,
                                      .value = text_of(message->value, message->value_size),
                                      .size = message->value_size};
+    if (rcpt_trace_is_sampled(message->traceparent, message->traceparent_size))
+        memcpy(record->traceparent, message->traceparent, RCPT_TRACE_TEXT_BYTES);
     records->bytes += record->value != NULL ? record->size : 0;
 }
 
@@ -86,6 +88,16 @@ void topics_records_put_values(const struct topics_records *records,
     rcpt_pg_begin_text_array(encoder, records->count);
     for (size_t i = 0; i < records->count; i++)
         put_text(encoder, records->at[i].value, records->at[i].size);
+}
+
+void topics_records_put_traces(const struct topics_records *records,
+                               struct rcpt_pg_encoder *encoder)
+{
+    rcpt_pg_begin_text_array(encoder, records->count);
+    for (size_t i = 0; i < records->count; i++) {
+        const char *text = records->at[i].traceparent;
+        put_text(encoder, text[0] != '\0' ? text : NULL, strlen(text));
+    }
 }
 
 void topics_records_forget(struct topics_records *records)

@@ -6,6 +6,7 @@ False and does what the runbook says. Cases that do not disturb each other run a
 """
 
 import fcntl
+import itertools
 import os
 import re
 import select
@@ -27,10 +28,12 @@ from support.foreigner import Foreigner
 from support.intake import LISTENS, Client, twilio
 from support.operations import ControlSocket, Operations
 from support.prometheus import Prometheus, one_target, shortened
+from support.receiver import Receiver
 from support.servers import Kafka
 from support.services import ROOT
 from support.wait import wait_for
 from support.world import Feeder
+from test_folds import Receiver as FoldsReceiver
 from test_partitions import name_of, start_of, v7
 
 RULES = ROOT / "config/prometheus/rules.yaml"
@@ -397,6 +400,21 @@ def intake_refuses(site):
     site.pages.wait_until_ready(60)
 
 
+def intake_slow(site):
+    """The brokers stand still for moments, shorter than intake.ack_timeout."""
+    broker_pid = Kafka(site.world.topic.services).pid()
+    site.stack.callback(os.kill, broker_pid, signal.SIGCONT)
+    while (yield):
+        for number in range(4):
+            os.kill(broker_pid, signal.SIGSTOP)
+            with ThreadPoolExecutor(1) as pool:
+                answer = pool.submit(site.call, twilio(f"slow{number}"))
+                time.sleep(0.5)
+                os.kill(broker_pid, signal.SIGCONT)
+                assert answer.result() == [200]
+    site.wait(lambda: site.call(twilio("quick")) == [200], "webhooks are taken")
+
+
 # ---- the process
 
 
@@ -512,7 +530,96 @@ OF_PARTITIONS = (maintain_overdue, inbox_catch_all, partitions_end)  # they need
 OF_OTHERS_PARTITIONS = (partitions_unbooked,)  # and this one a third
 
 
+# ---- folds and actions
+
+
+def folds_behind(site):
+    """The topic of a rule does not exist."""
+    topic = f"{site.world.topic}-sums"
+    site.configure_folds({"kafka": {"topic": topic}})
+    while (yield):
+        site.begin("w")
+    site.process.wait_for_log(f"topic {topic} does not take a publication: .*HINT: create the topic", 60)
+    broker.create_topic(site.world.brokers, topic, 1)
+    site.pages.wait_for_figure("receiptd_fold_lag_seconds", lambda lag: lag < 3, 60)
+
+
+def fold_calls_fail(site):
+    hook = site.stack.enter_context(FoldsReceiver())
+    site.stack.callback(hook.shutdown)
+    hook.answer = lambda attempt: 410
+    site.configure_folds({"webhook": {"url": hook.url, "allow_private": True, "retry_min": "20ms", "retry_max": "100ms"}})
+    while (yield):
+        site.begin("h")
+    assert "refused, status 410" in site.world.installation.command("folds", "list").stdout
+    hook.answer = lambda attempt: 200
+    site.world.installation.command("folds", "retry", "all")
+    site.wait(lambda: site.execute("SELECT count(*) FROM receiptd.fold_call") == [(0,)], "all are delivered")
+
+
+def action_overlaps(site):
+    """A call takes longer than the lease of an instance that stood still, and is made again."""
+    site.receiver.answer = lambda call: (200, {}, 1.5)
+    while (yield):
+        site.begin("o")
+        site.wait(lambda: site.execute("SELECT count(*) FROM receiptd.action WHERE status = 'running'")[0][0] > 0, "a call is on its way")
+        site.execute("UPDATE receiptd.action SET lease_until = now() - interval '1 s' WHERE status = 'running' RETURNING 1")
+    site.receiver.answer = lambda call: (200, {}, 0)
+    (_, instance, action, *_), *_ = site.execute(site.sql_of("ReceiptdActionOverlaps"))
+    twice = [call for call in site.receiver.seen() if call.id == f"act_{action}"]
+    assert len(twice) > 1 and len({call.token for call in twice}) == len(twice) and instance
+
+
+def actions_late(site):
+    """Somebody's lock on the rows of the shards: nothing is claimed, so no lateness is measured either."""
+    operator = psycopg.connect(site.world.database.dsn, application_name="half a repair")
+    operator.execute("SELECT FROM receiptd.action_lane FOR UPDATE")
+    site.begin("l")
+    while (yield):
+        pass
+    site.wait(lambda: operator.info.backend_pid in [row[0] for row in site.execute(site.sql_of("ReceiptdActionsLate"))], "the query names it")
+    site.execute("SELECT pg_terminate_backend(%s)", operator.info.backend_pid)
+    operator.close()
+    site.wait_for_runs()
+
+
+def dead_actions(site):
+    site.receiver.answer = lambda call: (404, {}, 0)
+    while (yield):
+        site.begin("d", 20)
+    assert "refused" in site.world.installation.command("actions", "list", "--status", "dead").stdout
+    site.receiver.answer = lambda call: (200, {}, 0)
+    site.world.installation.command("actions", "retry", "all")
+    site.wait_for_runs()
+
+
+def endpoint_disabled(site):
+    site.receiver.answer = lambda call: (500, {}, 0)
+    while (yield):
+        site.begin("e")
+    (named,) = site.pages.get("/statusz").json["actions"]["endpoints"]
+    assert (named["name"], named["breaker"]) == ("crm", "disabled")
+    site.receiver.answer = lambda call: (200, {}, 0)
+    site.process.signal(signal.SIGHUP)
+    site.wait_for_runs()
+
+
+OF_ACTIONS = (folds_behind, fold_calls_fail, action_overlaps, actions_late, dead_actions, endpoint_disabled)
+
+
 # ---- readers
+
+
+def serve_slow(site):
+    """A lock that comes and goes."""
+    while (yield):
+        with psycopg.connect(site.world.database.dsn) as operator, ThreadPoolExecutor(10) as pool:
+            operator.execute("LOCK TABLE receiptd.campaign_funnel_total IN ACCESS EXCLUSIVE MODE")
+            codes = pool.map(lambda _: reader.get(site.process, "/campaigns", site.token).status, range(10))
+            time.sleep(0.3)
+            operator.rollback()
+            assert set(codes) == {200}
+    assert reader.get(site.process, "/campaigns", site.token).status == 200
 
 
 def serve_errors(site):
@@ -560,7 +667,7 @@ def serve_down(site):
     site.process = reader.start(site.world.installation)
 
 
-OF_READERS = (serve_errors, serve_refused, serve_down)
+OF_READERS = (serve_slow, serve_errors, serve_refused, serve_down)
 
 
 @pytest.mark.alone
@@ -569,9 +676,9 @@ OF_READERS = (serve_errors, serve_refused, serve_down)
 def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, create_topic, receiptd, tmp_path):
     together = (database_connections, parked_too_long, dead_letters, other_organisation, record_too_large, contradictions, database_went_back,
                 old_snapshot, intake_unmapped, intake_unknown_form, intake_signatures)
-    alone = ((stream_behind,), (roll_up_stalled,), (fence_conflicts,), (partition_idle,), (log_lost,), (connection_flapping,), (intake_refuses,),
+    alone = ((stream_behind,), (roll_up_stalled,), (fence_conflicts,), (partition_idle,), (log_lost,), (connection_flapping,), (intake_slow,), (intake_refuses,),
              (memory, lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
-    cases = {name(case) for group in (together, *alone, OF_PARTITIONS, OF_PROOFS, OF_OTHERS_PARTITIONS, OF_READERS) for case in group}
+    cases = {name(case) for group in (together, *alone, OF_PARTITIONS, OF_PROOFS, OF_OTHERS_PARTITIONS, OF_ACTIONS, OF_READERS) for case in group}
     assert cases == set(re.findall(r"alert: (\w+)", RULES.read_text())), "an alert without its case"
     with ExitStack() as stack:
         control = stack.enter_context(closing(ControlSocket(receiptd)))
@@ -637,6 +744,50 @@ def test_the_alert_of_partitions_that_somebody_else_takes_away_ends_with_maintai
         site.run(*OF_OTHERS_PARTITIONS)
         wait_for(site.is_quiet, 60, "nothing fires any more", interval=0.2, details=lambda: f"firing: {site.last}")
         assert world.database.value("SELECT count(*)::int FROM receiptd.retired_message") == 10
+
+
+class ActionsSite(SmallSite):
+    """One receiptd with a pipeline and one endpoint."""
+
+    def __init__(self, create_world, directory, stack):
+        self.stack, self.receiver, self.numbers = stack, stack.enter_context(closing(Receiver())), itertools.count()
+        actions = {"allow_private": True, "endpoints": [{"name": "crm", "url": self.receiver.url, "timeout": "5s"}], "poll_interval": "20ms",
+                   "lease": "20s", "retry_min": "10ms", "retry_max": "1s", "max_attempts": 1000, "breaker_failures": 3, "breaker_open": "50ms",
+                   "disable_after": "1s"}
+        pipelines = [{"name": "p", "on": "SENT", "webhook": "crm"}]
+        super().__init__(create_world(partitions=1, http={"listen": "127.0.0.1:0"}, actions=actions, pipelines=pipelines), directory, stack)
+        self.process = self.pages.process
+
+    def begin(self, prefix, count=1):
+        """So many messages are sent, and their runs begin."""
+        ids = [f"{prefix}{next(self.numbers)}" for _ in range(count)]
+        self.world.insert_ids(*ids)
+        self.world.topic.send(*[{"message_id": id, "status": "SENT"} for id in ids])
+
+    def configure_folds(self, publish):
+        rule = {"name": f"r{next(self.numbers)}", "group_key": ["campaign_id"], "window": "200ms", "publish": publish}
+        self.world.installation.configure(folds=[rule])
+        self.process.signal(signal.SIGHUP)
+        self.wait(lambda: self.execute("SELECT count(*) FROM receiptd.fold_rule WHERE rule = %s", rule["name"]) == [(1,)], "the rule is stored")
+
+    def wait_for_runs(self):
+        self.wait(lambda: self.execute("SELECT DISTINCT status FROM receiptd.run") == [("done",)], "all runs are done")
+
+    def sql_of(self, alert):
+        return (ROOT / "docs/operations.md").read_text().split(f"### {alert}\n")[1].split("```sql")[1].split("```")[0]
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
+def test_each_alert_of_actions_and_folds_fires_by_its_cause_and_ends_by_its_runbook(create_world, tmp_path):
+    with ExitStack() as stack:
+        site = ActionsSite(create_world, tmp_path, stack)
+        site.pages.wait_until_ready(60)
+        site.wait(lambda: site.prometheus.query("sum_over_time(up[15s]) >= 3"), "scrapes")
+        site.wait(site.is_quiet, "nothing fires")
+        for case in OF_ACTIONS:
+            site.run(case)
+        wait_for(site.is_quiet, 60, "nothing fires any more", interval=0.2, details=lambda: f"firing: {site.last}")
+        site.process.stop()
 
 
 class ReadersSite(Site):

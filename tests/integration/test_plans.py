@@ -158,7 +158,7 @@ def walk_through(session, ids, inserts):
     org = session.query("SELECT org_id FROM message_inbox WHERE message_id = %s", [third])[0][0]
     session.one("actions/import", "bulk", json.dumps([{"subject": "s", "org_id": org, "message_id": third}]), None)
     record = json.dumps({"subject": "t", "org_id": org, "message_id": third})
-    session.one("actions/topic", ["people"], [0], [0], [1], ["people"], [0], [0], [record])
+    session.one("actions/topic", ["people"], [0], [0], [1], ["people"], [0], [0], [record], [None])
     records = [(None, json.dumps({"message_id": id, "org_id": "other"})) for id in ("new", third)] if inserts else []
     session.do("INSERT INTO message_progress VALUES ('news', 0, 0)")
     columns = [list(column) for column in zip(*[("news", 0, n, *record) for n, record in enumerate([*records, ("old", None)])])]

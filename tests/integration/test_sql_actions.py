@@ -715,9 +715,42 @@ def test_what_a_transaction_begins_is_one_row_and_rolls_back_with_it(store):
     assert session.query("SELECT count(*), count(DISTINCT message_id) FROM run") == [(900, 900)]
 
 
+TRACES = [f"00-{'ab' * 16}-{n:016x}-{flags}" for n, flags in ((1, "01"), (2, "01"), (3, "00"))]
+
+
+def test_a_run_keeps_the_sampled_trace_of_the_receipt_that_began_it(store):
+    session = store(pipeline("p", CALL, on=DELIVERED))
+    add_messages(session, {id: "c" for id in "abcdefg"})
+    apply(session, [Event("a", DELIVERED, 0), Event("b", DELIVERED, 1, traceparent=TRACES[2])])
+    assert session.query("SELECT traces FROM run_intent") == [(None,)]  # no receipt of the batch is in a sampled trace
+    make_runs(session)
+    apply(session, [Event("c", DELIVERED, 2, traceparent=TRACES[0]), Event("d", DELIVERED, 3),
+                    Event("e", SENT, 4, traceparent=TRACES[0]), Event("e", DELIVERED, 5, traceparent=TRACES[1]), Event("e", DELIVERED, 6),
+                    Event("f", SENT, 7, traceparent=TRACES[1]), Event("f", DELIVERED, 8)])
+    make_runs(session)
+    assert session.query("SELECT message_id, trace FROM run ORDER BY 1") == [
+        ("a", None), ("b", None), ("c", TRACES[0]), ("d", None), ("e", TRACES[1]), ("f", TRACES[1])]
+    apply(session, [Event("g", DELIVERED, 9, traceparent=TRACES[1])])
+    session.query("SELECT erase_runs('{x}', NULL, NULL)")
+    make_runs(session)
+    assert session.query("SELECT trace FROM run WHERE message_id = 'g'") == [(TRACES[1],)]
+    claimed = session.query("SELECT t.trace FROM action a JOIN action_lane l USING (lane), actions_claim(ARRAY[l.lane], 'me', 99, 99, 60000, "
+                            "'{}', '{}', '{}', 0, 1, 0, 0, 1, 0) t WHERE a.message_id = 'e' AND t.action_id = a.id")
+    assert claimed == [(TRACES[1],)]
+
+
+def test_an_intent_that_loses_an_erased_message_keeps_the_traces_of_the_others(store):
+    session = store(pipeline("p", CALL, on=DELIVERED))
+    add_messages(session, {id: "c" for id in "abc"})
+    apply(session, [Event(id, DELIVERED, n, traceparent=trace) for n, (id, trace) in enumerate(zip("abc", (TRACES[0], None, TRACES[1])))])
+    session.query("SELECT erase_runs('{a}', NULL, NULL)")
+    make_runs(session)
+    assert session.query("SELECT message_id, trace FROM run ORDER BY 1") == [("b", None), ("c", TRACES[1])]
+
+
 def test_what_a_batch_wakes_is_looked_up_by_key_even_if_planned_while_nothing_waits(store):
     session = store(pipeline("p", step(0, "await", awaits=OPENED, within_ms=3_600_000), step(1, "webhook", target="x")))
-    plan = session.explain("lane/intents", *[None] * 8)
+    plan = session.explain("lane/intents", *[None] * 9)
     woken = plan[plan.index("Update on action a"):].split("\n  ->")[0]
     assert "on action_pkey" in woken or "using action_pkey" in woken, plan
     assert "Index Cond: (id = ANY" in woken and "Index Cond: (message_id = (u" in woken, plan

@@ -10,9 +10,10 @@ from support import intake as gateways
 from support.daemon import binary
 from support.operations import Operations
 from support.otlp import Collector, Link
+from support.receiver import Receiver
 from support.wait import wait_for
 
-INTERNAL, SERVER, CLIENT, CONSUMER = 1, 2, 3, 5
+INTERNAL, SERVER, CLIENT, PRODUCER, CONSUMER = 1, 2, 3, 4, 5
 PARTS = {"fetch", "decode", "apply", "commit"}
 
 
@@ -262,3 +263,116 @@ def test_a_webhook_without_a_trace_begins_one_and_the_last_spans_are_sent_at_the
     contexts = {f"00-{span.trace}-{span.id}-01" for span in spans}
     assert {headers["traceparent"] for _, headers in gateways.read_topic(topic)} <= contexts
     wait_for(lambda: not process.running, 60, "the end")
+
+
+# ---- pipelines: the trace goes on from what begins a run to its calls
+
+
+@pytest.fixture
+def receiver():
+    made = Receiver()
+    yield made
+    made.close()
+
+
+def with_pipelines(create_world, receiver, *pipelines, **settings):
+    actions = {"allow_private": True, "endpoints": [{"name": "crm", "url": receiver.url, "timeout": "10s"}], "poll_interval": "20ms",
+               "lane_lease": "2s", "retry_min": "10ms", "retry_max": "1s"}
+    return create_world(partitions=1, lanes=1, postgres={"connections": 1}, actions=actions, pipelines=list(pipelines), **settings)
+
+
+def wait_for_runs(world, process, count, status="done"):
+    ended = "SELECT count(*) FROM receiptd.run WHERE status = %s"
+    world.wait(lambda: world.database.value(ended, status) == count, process, 60, f"{count} runs are {status}")
+
+
+def given(calls, key="message_id"):
+    """The traceparents of the calls, by what they are for."""
+    found = {}
+    for call in calls:
+        found.setdefault(call.body[key], []).append(call.headers.get("traceparent"))
+    return found
+
+
+def test_the_trace_of_a_receipt_goes_on_through_its_run_into_every_attempt(create_world, create_topic, collector, receiver):
+    target = create_topic(1)
+    stages = [{"name": "s", "actions": [{"webhook": "crm"}, {"await": {"status": "OPENED", "within": "1h", "else": "late"}},
+                                        {"produce": {"topic": str(target), "key": "subject"}}]},
+              {"name": "late", "actions": [{"webhook": "crm"}]}]
+    receiver.answer = lambda call: (503 if call.attempt == 1 else 200, {}, 0)
+    world = traced(with_pipelines(create_world, receiver, {"name": "p", "on": "SENT", "stages": stages}), collector)
+    process, pages = start(world)
+    parent, unsampled, opener = Parent(), Parent(sampled=False), Parent()
+    send(world, [parent, unsampled, None])
+    awaiting = "SELECT count(*) FROM receiptd.action WHERE awaits IS NOT NULL AND status = 'pending'"
+    world.wait(lambda: world.database.value(awaiting) == 3, process, 60, "all wait")
+    world.topic.send_records([{"value": {"message_id": f"m{number}", "status": "OPENED"}, "headers": opener.headers} for number in range(3)])
+    wait_for_runs(world, process, 3)
+    process.stop()
+    calls = given(receiver.seen())
+    assert calls["m1"] == calls["m2"] == [None, None]  # nobody sampled these, and no parent is made up
+    first, second = collector.spans("action webhook")
+    assert calls["m0"] == [f"00-{parent.trace}-{span.id}-01" for span in (first, second)]
+    assert all((span.trace, span.parent, span.kind) == (parent.trace, parent.span, CLIENT) for span in (first, second))
+    assert first.failed and first.attributes["error.type"] == "server_error" and not second.failed
+    for number, span in enumerate((first, second), 1):
+        assert span.attributes["receiptd.attempt"] == number and span.attributes["receiptd.target"] == "crm"
+        assert span.attributes["http.response.status_code"] == (503, 200)[number - 1] and span.attributes["receiptd.run"] > 0
+        assert span.end > span.begin
+    (record,) = collector.spans("action produce")  # whoever wakes a run does not change its trace
+    assert (record.trace, record.parent, record.kind, record.failed) == (parent.trace, parent.span, PRODUCER, False)
+    sent = {json.loads(value)["message_id"]: headers.get("traceparent") for value, headers in gateways.read_topic(target)}
+    assert sent == {"m0": f"00-{parent.trace}-{record.id}-01", "m1": None, "m2": None}
+
+
+def test_requests_and_records_that_begin_runs_hand_their_trace_on(create_world, create_topic, collector, receiver):
+    source = create_topic(1)
+    world = traced(with_pipelines(create_world, receiver, {"name": "asked", "on": "api", "webhook": "crm"},
+                                  {"name": "read", "on": {"topic": str(source)}, "webhook": "crm"},
+                                  http={"listen": "127.0.0.1:0", "runs_token": "whoever-begins-runs-has-this"}), collector)
+    process, _ = start(world)
+    process.wait_for_log("pipelines are in effect", 60)
+    pages = Operations(process, token="whoever-begins-runs-has-this")
+    parents = {name: Parent(sampled=not name.startswith("unsampled")) for name in ("asked", "unsampled", "read", "unsampled read")}
+
+    def ask(subjects, **headers):
+        answer = pages.ask("/runs/asked", json.dumps([{"subject": subject} for subject in subjects]).encode(), **headers)
+        assert answer.status == 200, answer
+
+    ask(["asked", "with it"], traceparent=parents["asked"].text)
+    ask(["unsampled"], traceparent=parents["unsampled"].text)
+    ask(["wrong"], traceparent=parents["asked"].text[:-1])
+    ask(["none"])
+    source.send_records([{"value": {"subject": name}, "headers": parents[name].headers} for name in ("read", "unsampled read")]
+                        + [{"value": {"subject": "bare"}}])
+    wait_for_runs(world, process, 8)
+    process.stop()
+    spans = {span.id: span for span in collector.spans("action webhook")}
+    assert len(spans) == 3
+    for subject, (text,) in given(receiver.seen(), "subject").items():
+        if subject not in ("asked", "with it", "read"):
+            assert text is None, subject
+            continue
+        parent, span = parents[subject if subject == "read" else "asked"], spans[text[36:52]]
+        assert (span.trace, span.parent) == (parent.trace, parent.span) and text == f"00-{parent.trace}-{span.id}-01"
+
+
+def test_a_daemon_without_a_collector_passes_the_trace_on_as_it_came(create_world, receiver):
+    world = with_pipelines(create_world, receiver, {"name": "p", "on": "SENT", "webhook": "crm"})
+    process, pages = start(world)
+    parent = Parent()
+    send(world, [parent, Parent(sampled=False)])
+    wait_for_runs(world, process, 2)
+    process.stop()
+    assert given(receiver.seen()) == {"m0": [parent.text], "m1": [None]}
+
+
+def test_calls_of_runs_without_a_trace_are_traced_by_ratio(create_world, collector, receiver):
+    world = traced(with_pipelines(create_world, receiver, {"name": "p", "on": "SENT", "webhook": "crm"}), collector, sample="1")
+    process, pages = start(world)
+    send(world, [None, Parent(sampled=False), Parent()])
+    wait_for_runs(world, process, 3)
+    process.stop()
+    spans = {f"00-{span.trace}-{span.id}-01": span for span in collector.spans("action webhook")}
+    assert len(spans) == 3 and {texts[0] for texts in given(receiver.seen()).values()} == set(spans)
+    assert sorted(bool(span.parent) for span in spans.values()) == [False, False, True]

@@ -15,7 +15,9 @@ def shortened(text):
     """The rules with the windows of a test. They differ from production's in windows, ages and the limit of memory."""
     text = re.sub(r"for: \d+m", "for: 1s", re.sub(r"\[\d+m\]", f"[{WINDOW}]", text))
     for long, short in (("xmin_age_seconds) > 3600", "xmin_age_seconds) > 1"), ("delta_age_seconds) > 600", "delta_age_seconds) > 15"),
-                        ("stream_lag_seconds) > 60", "stream_lag_seconds) > 3"), (f"> 0.8 * {MEMORY}", f"> {ENOUGH}")):
+                        ("stream_lag_seconds) > 60", "stream_lag_seconds) > 3"), ("fold_lag_seconds) > 60", "fold_lag_seconds) > 3"),
+                        ("due_seconds) > 120", "due_seconds) > 3"), ("ack_seconds_bucket[15s]))) > 2\n", "ack_seconds_bucket[15s]))) > 0.2\n"),
+                        ("}[15s]))) > 2.5", "}[15s]))) > 0.2"), (f"> 0.8 * {MEMORY}", f"> {ENOUGH}")):
         assert long in text
         text = text.replace(long, short)
     return text

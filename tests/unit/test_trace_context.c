@@ -26,6 +26,8 @@ static void what_is_read_is_written_again(void **state)
         char text[RCPT_TRACE_TEXT_BYTES + 1];
         assert_true(rcpt_trace_parse(cases[index].text, strlen(cases[index].text), &context));
         assert_int_equal(context.sampled, cases[index].sampled);
+        assert_int_equal(rcpt_trace_is_sampled(cases[index].text, strlen(cases[index].text)),
+                         cases[index].sampled);
         rcpt_trace_format(&context, text);
         assert_string_equal(text, cases[index].text);
     }

@@ -18,6 +18,8 @@ struct rcpt_trace_context {
 /* False, `context` untouched: not 00-<32 hexadecimal digits>-<16>-<2> in lower case, or an id is
  * all zeros. */
 bool rcpt_trace_parse(const char *text, size_t size, struct rcpt_trace_context *context);
+/* Whether the text is a traceparent of a sampled trace. `text` may be NULL. */
+bool rcpt_trace_is_sampled(const char *text, size_t size);
 /* With a NUL at the end. */
 void rcpt_trace_format(const struct rcpt_trace_context *context,
                        char text[RCPT_TRACE_TEXT_BYTES + 1]);

@@ -242,16 +242,21 @@ METRIC(
     .help =
         "Records of topics that are no JSON object, or lack a group key of a rule that they match")
 METRIC(FOLD_CALLS, "receiptd_fold_calls_total", COUNTER, LABELS("rule", "outcome"), .most = 1000,
-       .who = "panel Webhooks of folds by outcome",
+       .who = "alert ReceiptdFoldCallsFail",
        .help = "Attempts to publish by webhook, of this instance")
+METRIC(FOLD_LAG, "receiptd_fold_lag_seconds", GAUGE, SECONDS, .who = "alert ReceiptdFoldsBehind",
+       .help = "How long the oldest event, due group or claimed record has waited, the same on "
+               "every instance; webhooks that are claimed do not count")
 
 /* stream */
 METRIC(STREAM_LAG, "receiptd_stream_lag_seconds", GAUGE, .who = "alert ReceiptdStreamBehind",
        .help = "Age of the oldest transition that waits to be published, the same on every "
                "instance; 0: none waits")
-METRIC(STREAM_PUBLISHED, "receiptd_stream_published_total", COUNTER, .who = "stream.md, Figures",
+METRIC(STREAM_PUBLISHED, "receiptd_stream_published_total", COUNTER,
+       .who = "panel Records of the status stream",
        .help = "Records of the status stream that this instance has published")
-METRIC(STREAM_REFUSED, "receiptd_stream_refused_total", COUNTER, .who = "stream.md, Figures",
+METRIC(STREAM_REFUSED, "receiptd_stream_refused_total", COUNTER,
+       .who = "panel Records of the status stream",
        .help = "Transactions of the status stream that Kafka did not take from this instance")
 
 /* suppression */
@@ -266,13 +271,13 @@ METRIC(PIPELINE_REPEATED, "receiptd_pipeline_repeated_total", COUNTER, LABELS("p
        .most = 200, .who = "panel Runs of pipelines",
        .help = "Runs that did not begin because of once_per, over all instances")
 METRIC(PIPELINE_BEGIN_LAG, "receiptd_pipeline_begin_lag_seconds", GAUGE,
-       .who = "actions.md, Inside",
+       .who = "panel Oldest due action, and beginning of runs",
        .help = "Age of what this instance made runs of last: how far that is behind receipts")
 METRIC(ACTIONS, "receiptd_actions", GAUGE, LABELS("status"), .most = 3,
-       .who = "panel Actions by status",
+       .who = "alert ReceiptdDeadActions",
        .help = "Actions that are held (not by a push), running or dead, over all instances")
 METRIC(ACTION_LATE_SECONDS, "receiptd_action_late_seconds", HISTOGRAM, SECONDS,
-       .bounds = second_bounds, .who = "panel Lateness of actions, 99th percentile",
+       .bounds = late_bounds, .who = "alert ReceiptdActionsLate",
        .help = "How long after it was due an action was claimed for the first time")
 METRIC(ACTION_ATTEMPTS, "receiptd_action_attempts_total", COUNTER, LABELS("target", "class"),
        .most = MOST_TARGETS, .who = "panel Attempts by outcome",
@@ -284,11 +289,16 @@ METRIC(ACTION_CALL_SECONDS, "receiptd_action_call_seconds", HISTOGRAM, SECONDS, 
 METRIC(ACTIONS_DEFERRED, "receiptd_actions_deferred_total", COUNTER,
        .who = "panel Actions that waited for a limit",
        .help = "How often a due action had to wait for a limit")
-METRIC(ACTION_OVERLAPS, "receiptd_action_overlaps_total", COUNTER, .who = "actions.md, Inside",
+METRIC(ACTION_OVERLAPS, "receiptd_action_overlaps_total", COUNTER,
+       .who = "alert ReceiptdActionOverlaps",
        .help = "Results that came after their action had been claimed again, over all instances: "
                "none of them counted")
 METRIC(ENDPOINTS_DISABLED, "receiptd_endpoints_disabled", GAUGE,
-       .who = "actions.md, What a receiver gets", .help = "Receivers of webhooks that are disabled")
+       .who = "alert ReceiptdEndpointDisabled", .help = "Receivers of webhooks that are disabled")
+METRIC(ACTIONS_DUE, "receiptd_actions_due_seconds", GAUGE, SECONDS,
+       .who = "alert ReceiptdActionsLate",
+       .help = "How long the oldest due action, or a run that is to begin, has waited, over all "
+               "instances; without held ones")
 METRIC(PIPELINE_BEYOND_CAP, "receiptd_pipeline_beyond_cap_total", COUNTER,
        LABELS("pipeline", "outcome"), .most = 800, .who = "actions.md, Caps",
        .help = "Runs beyond the cap of their organisation (refused, dropped, deferred) and calls "

@@ -5,6 +5,7 @@
 #ifndef RECEIPTD_TOPICS_RECORDS_H
 #define RECEIPTD_TOPICS_RECORDS_H
 
+#include "receiptd/core/trace_context.h"
 #include "receiptd/topics/topics.h"
 
 struct topics_record {
@@ -14,6 +15,7 @@ struct topics_record {
     char *key;   /* of a tombstone, "": it has none; NULL: of no tombstone */
     char *value; /* NULL: a tombstone, no UTF-8, or more than a record may have */
     size_t size;
+    char traceparent[RCPT_TRACE_TEXT_BYTES + 1]; /* "": it is in no sampled trace */
 };
 
 struct topics_records { /* zeroed at first */
@@ -31,9 +33,11 @@ void topics_records_add(struct topics_records *records, const struct rcpt_kafka_
 /* Three parameters: topic, partition and offset of each. */
 void topics_records_put_places(const struct topics_records *records,
                                struct rcpt_pg_encoder *encoder);
-/* One parameter each: the keys of tombstones; the values. */
+/* One parameter each: the keys of tombstones; the values; the sampled traceparents. */
 void topics_records_put_keys(const struct topics_records *records, struct rcpt_pg_encoder *encoder);
 void topics_records_put_values(const struct topics_records *records,
+                               struct rcpt_pg_encoder *encoder);
+void topics_records_put_traces(const struct topics_records *records,
                                struct rcpt_pg_encoder *encoder);
 /* They are encoded, or their partitions were revoked: the positions bring them again. */
 void topics_records_forget(struct topics_records *records);
