@@ -8,11 +8,11 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA :"schema" FROM PUBLIC, :"serve_role";
 -- It names objects of the schema.
 GRANT USAGE ON SCHEMA :"schema" TO :"serve_role";
 -- The interface shows them.
-GRANT SELECT ON action_deferred, campaign_changed, campaign_count, campaign_funnel_total, campaign_org, campaign_proof, campaign_tally,
-    counter_delta, counters_behind, database_accepted, dead_letter_size, gateway_hour, gateway_time, held_count,
-    instance_status, kpi_part, message_alias, message_part, message_status_priority, message_timeline,
-    partition_position, pipeline, pipeline_count, pipeline_pause, pipeline_step, status_path, suppression,
-    suppression_state
+GRANT SELECT ON action_deferred, campaign_changed, campaign_count, campaign_funnel_total, campaign_org,
+    campaign_proof, campaign_tally, counter_delta, counters_behind, database_accepted, dead_letter_size, gateway_hour,
+    gateway_time, held_count, instance_status, kpi_part, message_alias, message_part, message_status_priority,
+    message_timeline, partition_position, pipeline, pipeline_count, pipeline_pause, pipeline_step, status_path,
+    suppression, suppression_state
     TO :"serve_role";
 -- Tokens of readers, as hashes.
 GRANT SELECT ON serve_token TO :"serve_role";

@@ -80,9 +80,8 @@ rates AS (
 ),
 shown AS (
     SELECT s.campaign_id,
-           json_agg(json_build_object('code', s.code, 'name', s.name, 'parent', s.parent,
-                                      'messages', s.messages, 'events', s.events,
-                                      'current', s.standing, 'customers', s.customers,
+           json_agg(json_build_object('code', s.code, 'name', s.name, 'parent', s.parent, 'messages', s.messages,
+                                      'events', s.events, 'current', s.standing, 'customers', s.customers,
                                       'logical', s.logical, 'terminal', s.terminal, 'kind', s.kind)
                     ORDER BY s.code)
                FILTER (WHERE NOT s.is_flag) AS statuses,

@@ -1,4 +1,4 @@
-/* The part of `receiptd maintain` that recounts campaigns. Used by inbox/retire.c. */
+/* The part of `receiptd maintain` that recounts campaigns. Used by maintain.c. */
 #ifndef RECEIPTD_COMMANDS_FIGURES_AUDIT_H
 #define RECEIPTD_COMMANDS_FIGURES_AUDIT_H
 

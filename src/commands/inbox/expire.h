@@ -1,4 +1,4 @@
-/* Expiry for other commands: retire.c and funnel.c. Private to this folder. */
+/* Expiry for other commands: maintain.c and funnel.c. Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_INBOX_EXPIRE_H
 #define RECEIPTD_COMMANDS_INBOX_EXPIRE_H
 

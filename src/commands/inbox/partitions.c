@@ -3,7 +3,7 @@
  * an older time. The transaction that makes their partition moves them: each message is in the
  * inbox at every moment, with its status, and nothing is counted or booked. If there are few, their
  * rows are moved. If there are many, the default partition itself becomes their partition, and a
- * new one takes its place. Called by retire.c, migrate/, check.c and check_config.c. */
+ * new one takes its place. Called by maintain.c, migrate/, check.c and check_config.c. */
 #include "partitions.h"
 
 #include <inttypes.h>

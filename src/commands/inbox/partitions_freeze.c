@@ -1,6 +1,6 @@
 /* A partition whose messages no longer change is frozen once (partitions.h). Otherwise PostgreSQL
  * would freeze months of partitions at once, when their transactions become too old. A comment on
- * the table notes it. Called by retire.c. */
+ * the table notes it. Called by maintain.c. */
 #include <stdlib.h>
 #include <string.h>
 

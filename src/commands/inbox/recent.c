@@ -1,7 +1,7 @@
 /* The recent set of the inbox (recent.h). The next index is built while batches go on, then the
  * boundary moves, then the old index goes. Each step is complete in itself: indexes that no
  * boundary names are dropped by the next run. Partitions by created_at or by the id need no index,
- * only a boundary. Called by retire.c, migrate.c and check_config.c. */
+ * only a boundary. Called by maintain.c, migrate.c and check_config.c. */
 #include "recent.h"
 
 #include <inttypes.h>
