@@ -15,8 +15,8 @@ BEGIN
     RETURN QUERY
     WITH taken AS (
         UPDATE action a
-        SET status = 'running', token = l.token + c.n, attempt = a.attempt + 1, instance = me, settle = NULL, held_by = NULL,
-            lease_until = clock_timestamp() + lease_ms * interval '1 millisecond', started_at = c.at
+        SET status = 'running', token = l.token + c.n, attempt = a.attempt + 1, instance = me, settle = NULL,
+            held_by = NULL, lease_until = clock_timestamp() + lease_ms * interval '1 millisecond', started_at = c.at
         FROM unnest(ids, charged_at) WITH ORDINALITY AS c (id, at, n), action_lane l
         WHERE a.id = c.id AND a.id = ANY (ids) AND l.lane = a.lane AND a.status = 'pending'
         RETURNING a.*

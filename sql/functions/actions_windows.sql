@@ -15,27 +15,29 @@ BEGIN
         RETURN;
     END IF;
     WITH w AS MATERIALIZED (
-        SELECT a.id, a.subject_hash, COALESCE(s.smooth_ms, 0) AS smooth_ms, b.best_second, b.best_days,
+        SELECT a.id, a.subject_hash, COALESCE(s.smooth_ms, 0) AS smooth_ms,
+               COALESCE(b.best_second, s.from_second) AS from_second, COALESCE(b.best_days, s.days) AS days,
                s.till_second - (s.till_second - s.from_second < 86400)::int4 AS till_second,
                action_zone(r.data, a.message_id, actions_windows.zone_field, actions_windows.zone) AS zone
         FROM unnest(due) AS d (id)
         CROSS JOIN LATERAL (SELECT c.* FROM action c WHERE c.id = d.id OFFSET 0) a
         JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step AND s.from_second IS NOT NULL
         CROSS JOIN LATERAL (SELECT q.data FROM run q WHERE q.id = a.run_id OFFSET 0) r
-        CROSS JOIN LATERAL action_best_hour(s.from_second, s.till_second, s.days,
-                                            action_value(r.data, a.message_id, s.hour_field)) b
+        LEFT JOIN LATERAL (SELECT f.* FROM action_best_hour(s.from_second, s.till_second, s.days,
+                                                            action_value(r.data, a.message_id, s.hour_field)) f
+                           WHERE s.hour_field IS NOT NULL) b ON true
     ),
     -- People have few windows between them, and each is looked up once.
     t AS MATERIALIZED (
-        SELECT g.*, action_turns(g.opens, g.zone, g.best_second, g.till_second, g.best_days, false) AS closes
-        FROM (SELECT x.*, action_turns(now_at, x.zone, x.best_second, x.till_second, x.best_days, true) AS opens
-              FROM (SELECT DISTINCT w.zone, w.best_second, w.till_second, w.best_days FROM w) x) g
+        SELECT g.*, action_turns(g.opens, g.zone, g.from_second, g.till_second, g.days, false) AS closes
+        FROM (SELECT x.*, action_turns(now_at, x.zone, x.from_second, x.till_second, x.days, true) AS opens
+              FROM (SELECT DISTINCT w.zone, w.from_second, w.till_second, w.days FROM w) x) g
     ),
     -- By hashes of all columns: days may be NULL.
     e AS MATERIALIZED (
         SELECT w.id, w.subject_hash, w.smooth_ms, t.opens, t.closes
-        FROM w JOIN t ON (w.zone, w.best_second, w.till_second, COALESCE(w.best_days, '{}'))
-                       = (t.zone, t.best_second, t.till_second, COALESCE(t.best_days, '{}'))
+        FROM w JOIN t ON (w.zone, w.from_second, w.till_second, COALESCE(w.days, '{}'))
+                       = (t.zone, t.from_second, t.till_second, COALESCE(t.days, '{}'))
     ),
     postponed AS (
         UPDATE action a

@@ -53,8 +53,8 @@ static const char *fault_of_text(const struct rcpt_node *node)
     return NULL;
 }
 
-static const char *const members[] = {"subject", "org_id", "campaign_id", "message_id", "stage",
-                                      "data"};
+static const char *const members[] = {"subject",    "org_id", "campaign_id",
+                                      "message_id", "stage",  "data"};
 #define MEMBERS RCPT_COUNT_OF(members)
 
 /* Refuses an unknown member: it may be a misspelt one. */

@@ -99,8 +99,8 @@ struct app_actions {
     char me[120]; /* unique over restarts */
     bool owned[ACTIONS_SHARDS];
     int64_t owned_until_ms;
-    unsigned read_rows; /* due rows that the next claim reads */
-    unsigned claiming;  /* shards of the claim in flight */
+    unsigned read_rows;  /* due rows that the next claim reads */
+    unsigned claiming;   /* shards of the claim in flight */
     uint64_t claimed_ns; /* when that claim was sent, or the last one */
     enum actions_state state;
     char kafka_reason[HOST_REASON_BYTES]; /* of the producer; "": it works */

@@ -340,7 +340,8 @@ static const struct command commands[] = {
                "import FILE          begin a run for each line of a CSV file (- reads the standard "
                "input); the\n"
                "                     first line names the columns: subject, org_id, campaign_id,\n"
-               "                     message_id, stage; others go along as data. Needs --pipeline.\n"
+               "                     message_id, stage; others go along as data. Needs "
+               "--pipeline.\n"
                "Exit code 66 if there is no such action, 65 if a line cannot be read.",
         .options = {{"pipeline", "NAME", "only of this pipeline; for import: which one begins"},
                     {"org", "ORG", "only of this organisation; for import: where none is named"},

@@ -122,19 +122,6 @@ static void put_gate(struct compiler *compiler, struct step *step)
     await->when.count = await->unless.count = 0;
 }
 
-/* Only calls have a window: theirs, or that of the pipeline. */
-static bool read_between(struct compiler *compiler, const yaml_node_t *node, struct step *step)
-{
-    yaml_node_t *between = pipelines_member(compiler, node, "between");
-    if (step->op == OP_WEBHOOK || step->op == OP_PRODUCE) {
-        step->window = compiler->window;
-        return pipelines_read_window(compiler, between, &step->window);
-    }
-    return between == NULL ||
-           pipelines_fail(compiler, between, "between goes with webhook and produce, not with %s",
-                          pipelines_op_name(step->op));
-}
-
 /* An action is a mapping with one verb; `if` and `unless` go with any of them. */
 static bool read_action(struct compiler *compiler, yaml_node_t *node, const char *stage)
 {
@@ -163,7 +150,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     if (!pipelines_read_codes(compiler, pipelines_member(compiler, node, "if"), &step->when) ||
         !pipelines_read_codes(compiler, pipelines_member(compiler, node, "unless"),
                               &step->unless) ||
-        !read_between(compiler, node, step))
+        !pipelines_read_between(compiler, node, step))
         return false;
     switch (step->op) {
     case OP_WEBHOOK:

@@ -99,8 +99,10 @@ bool pipelines_check_texts(struct compiler *compiler, yaml_node_t *node, const c
 
 /* ---- pipelines_window.c ---- */
 
-/* `between` of a pipeline or an action; NULL: the window stays as it is. */
+/* The value of `between`; NULL: the window stays as it is. */
 bool pipelines_read_window(struct compiler *compiler, yaml_node_t *node, struct window *window);
+/* `between` of an action, whose verb is known. */
+bool pipelines_read_between(struct compiler *compiler, const yaml_node_t *node, struct step *step);
 
 /* ---- pipelines_write.c and pipelines_cycles.c ---- */
 

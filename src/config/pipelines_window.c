@@ -114,6 +114,19 @@ bool pipelines_read_window(struct compiler *compiler, yaml_node_t *node, struct 
     return (hours == NULL || read_hours(compiler, hours, window)) &&
            read_days(compiler, days, window) &&
            read_smooth(compiler, pipelines_member(compiler, node, "smooth"), window) &&
-           (hour_field == NULL || pipelines_read_field(compiler, hour_field, "between.hour_field",
-                                                       &window->hour_field));
+           (hour_field == NULL ||
+            pipelines_read_field(compiler, hour_field, "between.hour_field", &window->hour_field));
+}
+
+/* Only calls have a window: theirs, or that of the pipeline. */
+bool pipelines_read_between(struct compiler *compiler, const yaml_node_t *node, struct step *step)
+{
+    yaml_node_t *between = pipelines_member(compiler, node, "between");
+    if (step->op == OP_WEBHOOK || step->op == OP_PRODUCE) {
+        step->window = compiler->window;
+        return pipelines_read_window(compiler, between, &step->window);
+    }
+    return between == NULL ||
+           pipelines_fail(compiler, between, "between goes with webhook and produce, not with %s",
+                          pipelines_op_name(step->op));
 }

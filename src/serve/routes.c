@@ -173,8 +173,7 @@ static unsigned find_in_query(struct rcpt_http_text query, const char *name,
 char *serve_query_value(struct rcpt_arena *arena, struct rcpt_http_text query, const char *name)
 {
     struct rcpt_text value;
-    return find_in_query(query, name, &value) == 1 ? rcpt_text_unescape(arena, value, true)
-                                                   : NULL;
+    return find_in_query(query, name, &value) == 1 ? rcpt_text_unescape(arena, value, true) : NULL;
 }
 
 /* ---- which route ---- */

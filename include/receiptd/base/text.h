@@ -38,9 +38,9 @@ bool rcpt_text_is_nocase(struct rcpt_text text, const char *other); /* ASCII let
 bool rcpt_text_equal_nocase(struct rcpt_text left, struct rcpt_text right);
 bool rcpt_text_begins(struct rcpt_text text, const char *prefix);
 bool rcpt_text_begins_nocase(struct rcpt_text text, const char *prefix);
-int rcpt_text_hex_digit(int character);          /* its value; -1: it is none */
-/* Undoes percent escapes, in a query `+` too. NULL: an escape is malformed, or PostgreSQL cannot hold
- * the result as text. */
+int rcpt_text_hex_digit(int character); /* its value; -1: it is none */
+/* Undoes percent escapes, in a query `+` too. NULL: an escape is malformed, or PostgreSQL cannot
+ * hold the result as text. */
 char *rcpt_text_unescape(struct rcpt_arena *arena, struct rcpt_text text, bool is_query);
 bool rcpt_text_is_digits(struct rcpt_text text); /* at least one, and nothing else */
 /* memcmp, then the shorter one first. */

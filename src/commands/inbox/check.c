@@ -236,8 +236,8 @@ bool inbox_check_fields(struct command_context *context)
     }
     const char *zone = rcpt_session_rows_text(rows, 0, "zone");
     if (zone != NULL)
-        rcpt_error_fatal(&context->error, EX_CONFIG,
-                         "actions.zone: PostgreSQL knows no zone %s", zone);
+        rcpt_error_fatal(&context->error, EX_CONFIG, "actions.zone: PostgreSQL knows no zone %s",
+                         zone);
     bool good = pipelines == NULL && zone == NULL;
     rcpt_session_rows_free(rows);
     return good;
