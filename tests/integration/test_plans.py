@@ -150,7 +150,7 @@ def walk_through(session, ids, inserts):
     first, second, third, fourth = ids
     on_sent = pipeline("p", step(0, "await", awaits=OPENED, within_ms=60_000, next_step=1, else_step=1),
                        step(1, "webhook", target="x", unless=[9001]), step(2, "webhook", target="x"), subject="buyer", once_per=["buyer"])
-    bulk = pipeline("bulk", step(0, "webhook", target="x"), step(1, "await", awaits=OPENED, within_ms=60_000), on=None)
+    bulk = pipeline("bulk", step(0, "webhook", target="x", from_second=0, till_second=86_400), step(1, "await", awaits=OPENED, within_ms=60_000), on=None)
     session.do("SELECT pipelines_store(%s)", (json.dumps([on_sent, bulk]),))
     session.do("INSERT INTO pipeline_source (pipeline_id, topic) SELECT id, 'people' FROM pipeline WHERE name = 'bulk'")
     session.do("INSERT INTO action_progress VALUES ('people', 0, 0)")
@@ -166,7 +166,7 @@ def walk_through(session, ids, inserts):
     batch(session, Event(first, SENT, 0), Event(second, SENT, 1))
     make_runs(session)
     for _ in range(3):
-        finish(session, claim_all(session))
+        finish(session, claim_all(session, zone=("UTC", "buyer")))
     batch(session, Event(first, OPENED, 2), Event(second, 9001, 3))
     for _ in range(3):
         finish(session, claim_all(session))
