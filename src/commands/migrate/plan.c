@@ -29,8 +29,7 @@ static const struct {
     {BASELINE, "tables/pipelines"}, {BASELINE, "tables/actions"},    {BASELINE, "tables/serve"},
     {BASELINE, "tables/erasure"},   {BASELINE, "tables/turns"},      {BASELINE, "tables/status"},
     {BASELINE, "tables/packing"},   {BASELINE, "tables/stream"},     {BASELINE, "tables/messages"},
-    {BASELINE, "tables/pushes"},
-    {BASELINE, "tables/persons"},
+    {BASELINE, "tables/pushes"},    {BASELINE, "tables/persons"},
 };
 #define NEWEST (migrations[RCPT_COUNT_OF(migrations) - 1].version)
 
