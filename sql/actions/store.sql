@@ -17,7 +17,8 @@ WITH named AS (
                         AND NOT a.attisdropped)
 ),
 u AS MATERIALIZED (SELECT string_agg(DISTINCT n.place, ', ' ORDER BY n.place) AS unknown FROM named n)
-SELECT u.unknown, z.has_zone, CASE WHEN u.unknown IS NULL AND z.has_zone THEN pipelines_store($1::text::jsonb)::text END,
+SELECT u.unknown, z.has_zone,
+       CASE WHEN u.unknown IS NULL AND z.has_zone THEN pipelines_store($1::text::jsonb)::text END,
        CASE WHEN u.unknown IS NULL AND z.has_zone THEN actions_settings($2::text::jsonb)::text END
 FROM u,
      (SELECT EXISTS (SELECT FROM pg_timezone_names n WHERE n.name = $2::text::jsonb ->> 'zone') AS has_zone) z;

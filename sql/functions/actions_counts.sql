@@ -1,6 +1,6 @@
--- For metrics: actions by state, runs that pipelines began, what caps held back, results that came too late, and for how
--- many ms the oldest due action or intent has waited. Reads indexes that hold only those, so that waiting actions cost
--- nothing. The millions that may wait for a push are passed over in the index.
+-- For metrics: actions by state, runs that pipelines began, what caps held back, results that came too late, and for
+-- how many ms the oldest due action or intent has waited. Reads indexes that hold only those, so that waiting actions
+-- cost nothing. The millions that may wait for a push are passed over in the index.
 CREATE OR REPLACE FUNCTION actions_counts() RETURNS TABLE (kind text, name text, n int8, repeated int8)
 LANGUAGE sql SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
     SELECT 'action', 'held', COALESCE(sum(h.n), 0)::int8, 0::int8

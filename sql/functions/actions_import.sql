@@ -1,7 +1,8 @@
 -- Begins runs of a pipeline for many subjects at once; those that once_per remembers are left out. Their first actions
 -- are set up as actions_make_runs() does it. stage: where they enter; NULL: at the first one. whole, fates, over: as in
--- actions_fates(). traces: sampled traceparents, NULL or an empty array where there is none. began: how many began or wait. waiting, refused, dropped: how many are beyond a cap. Raises 22023
--- where there is no such stage, or a row names a message of another organisation than its own.
+-- actions_fates(). traces: sampled traceparents, NULL or an empty array where there is none. began: how many began or
+-- wait. waiting, refused, dropped: how many are beyond a cap. Raises 22023 where there is no such stage, or a row names
+-- a message of another organisation than its own.
 CREATE OR REPLACE FUNCTION actions_import(pipeline_name text, orgs text[], subjects text[], campaigns text[],
                                           messages text[], rows jsonb[], stage text, whole boolean, traces text[],
                                           OUT began int8,

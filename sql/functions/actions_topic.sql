@@ -47,7 +47,8 @@ BEGIN
     IF actions_are_capped() THEN -- one order of locks over all pipelines
         PERFORM FROM actions_room(ARRAY(SELECT COALESCE(r.row ->> 'org_id', '') FROM unnest(rows) AS r (row)));
     END IF;
-    FOR s IN SELECT q.name, w.stage, array_agg(w.org ORDER BY w.n) AS orgs, array_agg(w.subject ORDER BY w.n) AS subjects,
+    FOR s IN SELECT q.name, w.stage,
+                    array_agg(w.org ORDER BY w.n) AS orgs, array_agg(w.subject ORDER BY w.n) AS subjects,
                     array_agg(w.campaign ORDER BY w.n) AS campaigns, array_agg(w.message ORDER BY w.n) AS messages,
                     array_agg(w.data ORDER BY w.n) AS data, array_agg(w.n ORDER BY w.n) AS places,
                     array_agg(w.trace ORDER BY w.n) AS traces

@@ -4,6 +4,7 @@
 #include "receiptd/base/error.h"
 #include "receiptd/base/json.h"
 
+/* Two arrays side by side, since an SQL function takes no list of records. */
 static void write_caps(const struct rcpt_config *config, struct rcpt_json *json)
 {
     rcpt_json_key(json, "caps");

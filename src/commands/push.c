@@ -48,6 +48,7 @@ static bool check_decision(const struct rcpt_session_rows *rows, const char *pus
     return false;
 }
 
+/* Exit code 1: somebody was first. */
 static int decide(const struct command_call *call, const char *push, const char *stage)
 {
     struct command_context context;

@@ -61,6 +61,7 @@ struct import {
     int64_t read, added;
 };
 
+/* The line's number lets the rest be imported after it is mended. */
 static bool refuse(struct import *import, const char *what, const char *text)
 {
     return rcpt_error_fatal(&import->context.error, EX_DATAERR, "line %u: %s%.60s",
@@ -138,6 +139,7 @@ static bool add_rows(struct import *import, const char *rows_text)
     return rows != NULL;
 }
 
+/* Up to a thousand lines; *more is false behind the last one. */
 static bool add_some(struct import *import, bool *more)
 {
     char *text = NULL;

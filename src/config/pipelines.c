@@ -218,21 +218,6 @@ static bool read_stage(struct compiler *compiler, yaml_node_t *node)
     return true;
 }
 
-/* Stages may refer to later ones, so names are resolved when all stages are known. */
-bool pipelines_find_stage(struct compiler *compiler, const yaml_node_t *node, size_t *first)
-{
-    const char *text = "";
-    if (!pipelines_read_text(compiler, node, "the name of a stage", &text))
-        return false;
-    for (size_t index = 0; index < compiler->stage_count; index++) {
-        if (strcmp(compiler->stages[index].name, text) == 0) {
-            *first = compiler->stages[index].first;
-            return true;
-        }
-    }
-    return pipelines_fail(compiler, node, "there is no stage \"%.63s\"", text);
-}
-
 /* RUN_ENDS stands for a step whose number is not known before the last stage is read. */
 static size_t end_of(const struct compiler *compiler, size_t step)
 {

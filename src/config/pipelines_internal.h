@@ -134,9 +134,6 @@ bool pipelines_read_capped(struct compiler *compiler, const yaml_node_t *node, s
 /* A text or a list of texts, which are kept as nodes. `fields`: they are names of fields. */
 bool pipelines_check_texts(struct compiler *compiler, yaml_node_t *node, const char *what,
                            bool fields);
-
-/* ---- pipelines.c ---- */
-
 /* The first step of the stage that the node names. */
 bool pipelines_find_stage(struct compiler *compiler, const yaml_node_t *node, size_t *first);
 

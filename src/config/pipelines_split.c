@@ -26,6 +26,7 @@ static const struct {
 
 /* ---- once_per ---- */
 
+/* A list counts over the pipeline, so it stays as it is. A mapping is replaced by its `by`. */
 bool pipelines_read_push(struct compiler *compiler, yaml_node_t **once_per)
 {
     yaml_node_t *node = *once_per;
@@ -44,6 +45,7 @@ bool pipelines_read_push(struct compiler *compiler, yaml_node_t **once_per)
 
 /* ---- numbers ---- */
 
+/* A whole number from 1 on: subjects, or percent. */
 static bool read_count(struct compiler *compiler, const yaml_node_t *node, const char *what,
                        int64_t most, int64_t *count)
 {
@@ -56,6 +58,7 @@ static bool read_count(struct compiler *compiler, const yaml_node_t *node, const
                           text, (long long)most);
 }
 
+/* A part of the second-best rate: 0.1 asks for a tenth more. */
 static bool read_margin(struct compiler *compiler, const yaml_node_t *node, double *margin)
 {
     const char *text = "";
@@ -74,6 +77,7 @@ static bool read_margin(struct compiler *compiler, const yaml_node_t *node, doub
 
 /* ---- variants ---- */
 
+/* The stage is looked up when all of them are known. */
 static bool read_variant(struct compiler *compiler, yaml_node_t *node, struct split *split)
 {
     struct variant *variant = &split->variants[split->count];
@@ -99,6 +103,7 @@ static bool read_variant(struct compiler *compiler, yaml_node_t *node, struct sp
                         : read_count(compiler, share, "share", 100, &variant->part);
 }
 
+/* Shares that are less than 100 percent together leave a remainder, as sizes do. */
 static bool read_variants(struct compiler *compiler, const yaml_node_t *list, struct split *split)
 {
     int64_t sum = 0;
@@ -139,6 +144,7 @@ static bool check_machines(struct compiler *compiler, const yaml_node_t *node, b
                           "persons, so this rate cannot decide: use `flag` or `ignore` there");
 }
 
+/* The name is one of the list above, so that more is always better. */
 static bool check_kpi(struct compiler *compiler, const yaml_node_t *node, const char *name)
 {
     char known[256] = "";
@@ -174,6 +180,7 @@ static const yaml_node_t *matched_campaign(const struct compiler *compiler)
     return node->data.sequence.items.top - first == 1 ? pipelines_node(compiler, *first) : NULL;
 }
 
+/* A rule needs a rate, the campaign that has it, and the dimension that tells variants apart. */
 static bool read_kpi(struct compiler *compiler, const yaml_node_t *decide, struct split *split)
 {
     const yaml_node_t *kpi = pipelines_member(compiler, decide, "kpi");
@@ -218,6 +225,7 @@ static bool read_otherwise(struct compiler *compiler, const yaml_node_t *decide,
                                   split->otherwise);
 }
 
+/* Without a KPI a person decides, and `otherwise` at the horizon. */
 static bool read_decide(struct compiler *compiler, const yaml_node_t *decide, struct split *split)
 {
     if (decide == NULL)

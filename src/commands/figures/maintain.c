@@ -1,6 +1,6 @@
 /* `receiptd maintain`, which a timer calls: partitions of the inbox and of remembered receipts,
- * expiry and retention once a day, the recent set, and recounts of campaigns. Each task runs even if
- * one before it failed. */
+ * expiry and retention once a day, the recent set, and recounts of campaigns. Each task runs even
+ * if one before it failed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sysexits.h>
