@@ -36,5 +36,7 @@ EXCEPTION WHEN SQLSTATE 'RD004' THEN
     waiting := 0;
     dropped := 0;
     over := made.over;
+    INSERT INTO pipeline_delta (name, started, repeated, refused, dropped, deferred)
+    VALUES (pipeline_name, 0, 0, jsonb_array_length(runs), 0, 0);
 END
 $$;

@@ -34,7 +34,7 @@ SELECT r.id, r.pipeline_id, 0, receiptd.action_lane_of(r.subject_hash), r.subjec
        clock_timestamp() + %s * interval '1 second' + row_number() OVER () * %s * interval '1 second'
 FROM r
 """
-LOOK = "SELECT * FROM receiptd.actions_claim(%s, 'bench', 128, 64, 60000, '{}', '{}', '{}', 0, 1, 0, 0, 1, 0)"
+LOOK = "SELECT * FROM receiptd.actions_claim(%s, 'bench', 128, 64, 60000, '{}', '{}', '{}', 0, 1, 0, 0, 1, 0, 'UTC', NULL)"
 BACK = """
 UPDATE receiptd.action SET status = 'pending', lease_until = NULL, attempt = 0 WHERE status = 'running'
 """

@@ -156,7 +156,7 @@ def walk_through(session, ids, inserts):
     session.do("INSERT INTO action_progress VALUES ('people', 0, 0)")
     session.do("UPDATE action_lane SET owner = 'me', lease_until = now() + interval '1 day'")
     org = session.query("SELECT org_id FROM message_inbox WHERE message_id = %s", [third])[0][0]
-    session.one("actions/import", "bulk", json.dumps([{"subject": "s", "org_id": org, "message_id": third}]), None)
+    session.one("actions/import", "bulk", json.dumps([{"subject": "s", "org_id": org, "message_id": third}]), None, None)
     record = json.dumps({"subject": "t", "org_id": org, "message_id": third})
     session.one("actions/topic", ["people"], [0], [0], [1], ["people"], [0], [0], [record], [None])
     records = [(None, json.dumps({"message_id": id, "org_id": "other"})) for id in ("new", third)] if inserts else []

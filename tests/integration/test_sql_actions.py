@@ -67,7 +67,7 @@ def finish(session, claimed, result="done", me="me"):
 
 def begin(session, count, org="o", name="p", prefix="s"):
     records = [{"org_id": org, "subject": f"{prefix}{n}"} for n in range(count)]
-    return session.one("actions/import", name, json.dumps(records), None)["rows"]
+    return session.one("actions/import", name, json.dumps(records), None, None)["rows"]
 
 
 def test_lanes_are_shared_out_without_a_leader_and_go_to_the_others(database):
@@ -385,7 +385,7 @@ def test_an_import_begins_a_run_for_a_message_whatever_on_has_begun(store):
     add_messages(session, {"m": "c"})
     goes(session, "m", DELIVERED)
     make_runs(session)
-    assert session.one("actions/import", "p", json.dumps([{"subject": "s", "message_id": "m"}]), None)["rows"] == "1"
+    assert session.one("actions/import", "p", json.dumps([{"subject": "s", "message_id": "m"}]), None, None)["rows"] == "1"
     assert started(session) == 2
 
 
@@ -454,7 +454,7 @@ def test_a_call_in_flight_while_its_message_is_deleted_is_the_last(store):
 def test_an_import_may_come_before_its_message_and_ends_with_it(store):
     session = store(pipeline("p", CALL | {"next_delay_ms": 0}, CALL | {"step": 1, "next_step": 2}, on=None))
     add_messages(session, {"there": "c"})
-    session.one("actions/import", "p", json.dumps([{"subject": id, "message_id": id} for id in ("there", "later")] + [{"subject": "none"}]), None)
+    session.one("actions/import", "p", json.dumps([{"subject": id, "message_id": id} for id in ("there", "later")] + [{"subject": "none"}]), None, None)
     first = claim_all(session)
     assert len(first) == 3
     add_messages(session, {"later": "c"})
@@ -669,7 +669,7 @@ def test_an_import_sets_up_the_first_step_whatever_it_is(store):
                     pipeline("nothing", on=None))
     add_messages(session, {"m": "c", "n": "c"})
     apply(session, [Event("m", OPENED, 0)])
-    session.one("actions/import", "waits", json.dumps([{"subject": id, "message_id": id} for id in "mnx"]), None)
+    session.one("actions/import", "waits", json.dumps([{"subject": id, "message_id": id} for id in "mnx"]), None, None)
     begin(session, 2, name="nothing")
     assert session.query("SELECT r.subject, a.awaits, a.settle IS NULL, a.perform_at <= clock_timestamp() FROM action a"
                          " JOIN run r ON r.id = a.run_id ORDER BY 1") == [
@@ -735,7 +735,7 @@ def test_a_run_keeps_the_sampled_trace_of_the_receipt_that_began_it(store):
     make_runs(session)
     assert session.query("SELECT trace FROM run WHERE message_id = 'g'") == [(TRACES[1],)]
     claimed = session.query("SELECT t.trace FROM action a JOIN action_lane l USING (lane), actions_claim(ARRAY[l.lane], 'me', 99, 99, 60000, "
-                            "'{}', '{}', '{}', 0, 1, 0, 0, 1, 0) t WHERE a.message_id = 'e' AND t.action_id = a.id")
+                            "'{}', '{}', '{}', 0, 1, 0, 0, 1, 0, 'UTC', NULL) t WHERE a.message_id = 'e' AND t.action_id = a.id")
     assert claimed == [(TRACES[1],)]
 
 

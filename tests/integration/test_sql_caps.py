@@ -22,7 +22,7 @@ def configure(session, **settings):
 
 def ask(session, *records, name="p"):
     """(began, waiting, dropped), or what the answer says about the cap."""
-    row = session.one("actions/import", name, json.dumps([{"org_id": "o"} | record for record in records]))
+    row = session.one("actions/import", name, json.dumps([{"org_id": "o"} | record for record in records]), None, None)
     return json.loads(row["over"]) if row["over"] else (int(row["rows"]), int(row["waiting"]), int(row["dropped"]))
 
 
@@ -156,7 +156,7 @@ def topic(session, *records, first=0):
     session.do("INSERT INTO action_progress VALUES ('t', 0, 0) ON CONFLICT DO NOTHING")
     values = [json.dumps({"org_id": "o"} | record) for record in records]
     row = session.one("actions/topic", ["t"], [0], [first], [first + len(values)], ["t"] * len(values), [0] * len(values),
-                      list(range(first, first + len(values))), values)
+                      list(range(first, first + len(values))), values, [None] * len(values))
     return int(row["began"]), int(row["refused"])
 
 

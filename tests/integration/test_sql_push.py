@@ -45,7 +45,7 @@ def store(database):
 
 
 def begin(session, subjects, name="p", org="o"):
-    return int(session.one("actions/import", name, json.dumps([{"org_id": org, "subject": subject} for subject in subjects]))["rows"])
+    return int(session.one("actions/import", name, json.dumps([{"org_id": org, "subject": subject} for subject in subjects]), None, None)["rows"])
 
 
 def claim_push(session, *fields):

@@ -169,7 +169,7 @@ def around_now(before, after, **fields):
 
 
 def people(session, count, name="p", stage=None, **fields):
-    return int(session.one("actions/import", name, json.dumps([{"org_id": "o", "subject": f"s{n}"} | fields for n in range(count)]), stage)["rows"])
+    return int(session.one("actions/import", name, json.dumps([{"org_id": "o", "subject": f"s{n}"} | fields for n in range(count)]), stage, None)["rows"])
 
 
 def due(session):
