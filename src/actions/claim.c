@@ -28,7 +28,10 @@ enum {
     TRACE,
     LOOKUP, /* id of the pipeline; NULL: it has none */
     STEP,
-    PARAMETERS /* of the look-up, four columns */
+    SUBJECT, /* the first of four parameters of the look-up */
+    ORG_ID,
+    CAMPAIGN_ID,
+    MESSAGE_ID,
 };
 
 /* Keys are NULL for webhooks, traces where the run has none. */
@@ -67,7 +70,7 @@ static struct actions_item *make_item(struct app_actions *actions, const struct 
     item->lookup = rcpt_pg_rows_int(rows, row, LOOKUP);
     item->step = rcpt_pg_rows_int(rows, row, STEP);
     for (int index = 0; item->lookup > 0 && index < (int)ACTIONS_LOOKUP_PARAMETERS; index++)
-        item->parameters[index] = copy(rcpt_pg_rows_text(rows, row, PARAMETERS + index));
+        item->parameters[index] = copy(rcpt_pg_rows_text(rows, row, SUBJECT + index));
     item->trace = copy(rcpt_pg_rows_text(rows, row, TRACE));
     return item;
 }

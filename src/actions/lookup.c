@@ -107,8 +107,7 @@ static void put_row(struct actions_item *item, const char *as, const char *row)
     item->body = body;
 }
 
-/* Columns of a look-up's statement (src/config/pipelines_lookup.c). A row that is too large has
- * its size only. */
+/* Columns of a look-up's statement (src/config/pipelines_lookup.c). */
 enum { ROW, ROW_BYTES, PASSED };
 
 static void go_on(const struct actions_lookup *lookup, struct actions_item *item,
@@ -117,6 +116,7 @@ static void go_on(const struct actions_lookup *lookup, struct actions_item *item
     struct app_actions *actions = lookup->actions;
     const char *row = rcpt_pg_rows_text(rows, number, ROW);
     actions_call_promise(item, false);
+    /* A row that is too large stays on the server. */
     if (row == NULL && rcpt_pg_rows_int(rows, number, ROW_BYTES) > 0) {
         count(actions, "failed");
         actions_call_put_off(item, FAILED, "the row has more than 65536 bytes of JSON");
