@@ -92,18 +92,20 @@ BEGIN
     ),
     first AS (
         INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash,
-                            org_id, message_id, awaits, settle, perform_at, status, held_by, wait_ms)
+                            org_id, message_id, awaits, settle, perform_at, created_at, status, held_by,
+                            wait_ms)
         SELECT b.id, p.id, s.step, action_lane_of(b.subject_hash), b.subject_hash, b.org_id, b.message_id, s.awaits,
                CASE WHEN s.awaits IS NOT NULL AND NOT c.reached AND h.by IS NULL THEN '0'::xid8 END,
-               clock_timestamp() + CASE WHEN h.by IS NULL THEN d.delay_ms ELSE 0 END * interval '1 millisecond',
-               CASE WHEN h.by IS NULL THEN 'pending' ELSE 'held' END, h.by,
+               d.at, d.at, CASE WHEN h.by IS NULL THEN 'pending' ELSE 'held' END, h.by,
                CASE WHEN h.by IS NULL THEN 0 ELSE d.delay_ms END
         FROM began b
         CROSS JOIN LATERAL (SELECT CASE WHEN b.status = 'waiting' THEN 'cap:' || b.org_id END AS by) h
         CROSS JOIN LATERAL (SELECT s.awaits IS NOT NULL AND (
                                 SELECT action_reached(action_path(m.status), m.flags, s.awaits)
                                 FROM message_inbox m WHERE m.message_id = b.message_id LIMIT 1) IS TRUE AS reached) c
-        CROSS JOIN LATERAL (SELECT p.first_delay_ms + CASE WHEN c.reached THEN 0 ELSE s.within_ms END AS delay_ms) d
+        CROSS JOIN LATERAL (SELECT p.first_delay_ms + CASE WHEN c.reached THEN 0 ELSE s.within_ms END AS delay_ms) w
+        CROSS JOIN LATERAL (SELECT w.delay_ms, clock_timestamp() + CASE WHEN h.by IS NULL THEN w.delay_ms ELSE 0 END
+                                                     * interval '1 millisecond' AS at) d
         WHERE s.op <> 'end'
     )
     SELECT (SELECT count(*) FROM began), (SELECT count(*) FROM began b WHERE b.status = 'waiting'),

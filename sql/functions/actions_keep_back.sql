@@ -12,6 +12,7 @@ BEGIN
         UPDATE action a
         SET status = CASE WHEN pass THEN 'done' ELSE 'pending' END, class = 'capped', lease_until = NULL,
             ended_at = CASE WHEN pass THEN now_at END,
+            held_by = CASE WHEN NOT pass THEN 'cap' END,
             perform_at = CASE WHEN pass THEN a.perform_at ELSE w.opens END,
             created_at = CASE WHEN pass THEN a.created_at ELSE a.created_at + (w.opens - now_at) END
         FROM unnest(ids, opens) AS w (id, opens)

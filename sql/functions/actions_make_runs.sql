@@ -96,19 +96,21 @@ BEGIN
     made AS MATERIALIZED (SELECT * FROM once UNION ALL SELECT * FROM always),
     first AS (
         INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash,
-                            org_id, message_id, awaits, settle, perform_at, status, held_by, wait_ms)
+                            org_id, message_id, awaits, settle, perform_at, created_at, status, held_by,
+                            wait_ms)
         SELECT m.id, m.pipeline_id, p.step, action_lane_of(m.subject_hash),
                m.subject_hash, m.org_id, m.message_id, p.awaits,
                CASE WHEN p.awaits IS NOT NULL AND NOT c.reached AND h.by IS NULL THEN '0'::xid8 END,
-               m.started_at + CASE WHEN h.by IS NULL THEN d.delay_ms ELSE 0 END * interval '1 millisecond',
-               CASE WHEN h.by IS NULL THEN 'pending' ELSE 'held' END, h.by,
+               d.at, d.at, CASE WHEN h.by IS NULL THEN 'pending' ELSE 'held' END, h.by,
                CASE WHEN h.by IS NULL THEN 0 ELSE d.delay_ms END
         FROM made m JOIN p ON p.id = m.pipeline_id
         CROSS JOIN LATERAL (SELECT CASE WHEN m.status = 'waiting' THEN 'cap:' || m.org_id END AS by) h
         CROSS JOIN LATERAL (SELECT p.awaits IS NOT NULL AND (
                                 SELECT action_reached(action_path(x.status), x.flags, p.awaits)
                                 FROM message_inbox x WHERE x.message_id = m.message_id LIMIT 1) IS TRUE AS reached) c
-        CROSS JOIN LATERAL (SELECT p.first_delay_ms + CASE WHEN c.reached THEN 0 ELSE p.within_ms END AS delay_ms) d
+        CROSS JOIN LATERAL (SELECT p.first_delay_ms + CASE WHEN c.reached THEN 0 ELSE p.within_ms END AS delay_ms) w
+        CROSS JOIN LATERAL (SELECT w.delay_ms, m.started_at + CASE WHEN h.by IS NULL THEN w.delay_ms ELSE 0 END
+                                                     * interval '1 millisecond' AS at) d
     ),
     counted AS (
         INSERT INTO pipeline_delta (name, started, repeated, refused, dropped, deferred)

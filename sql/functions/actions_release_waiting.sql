@@ -46,7 +46,8 @@ BEGIN
         go AS (
             UPDATE action a
             SET status = 'pending', held_by = NULL, perform_at = now_at + a.wait_ms * interval '1 millisecond',
-                wait_ms = 0, created_at = now_at, settle = CASE WHEN a.awaits IS NOT NULL THEN '0'::xid8 END
+                wait_ms = 0, created_at = now_at + a.wait_ms * interval '1 millisecond',
+                settle = CASE WHEN a.awaits IS NOT NULL THEN '0'::xid8 END
             WHERE a.id = ANY (ARRAY(SELECT n.id FROM next n)) AND a.status = 'held'
             RETURNING a.run_id
         ),

@@ -75,9 +75,9 @@ CREATE TABLE action (
     awaits smallint, -- status or flag that ends the wait; perform_at is its deadline
     settle xid8, -- see actions_claim()
     held_by text COLLATE "C", -- org:…, pipeline:…, endpoint:…, cap:…, deal:… and push:… (a split);
-                            -- of a pending action: window, until it opens
+                            -- of a pending action: window or cap, until that opens
     wait_ms bigint NOT NULL DEFAULT 0, -- the last back-off; held by a cap: its delay once the run begins
-    created_at timestamptz NOT NULL DEFAULT now(),
+    created_at timestamptz NOT NULL DEFAULT now(), -- since when its age counts: a wait is no part of it
     started_at timestamptz,
     ended_at timestamptz,
     class text COLLATE "C", -- how the last attempt ended

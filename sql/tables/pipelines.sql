@@ -35,7 +35,7 @@ CREATE TABLE pipeline_step (
     next_step integer NOT NULL, next_delay_ms bigint NOT NULL,
     else_step integer NOT NULL, else_delay_ms bigint NOT NULL, -- await: not reached in time; others: passed over
     exits jsonb, -- split: {stage: [step, delay in ms]}
-    capped boolean NOT NULL, -- its calls count against the caps of the subject
+    capped boolean NOT NULL DEFAULT true, -- its calls count against the caps of the subject
     from_second integer, till_second integer, -- of its window, see action_turns(); NULL: it has none
     days integer[],
     smooth_ms bigint, -- over which subjects are spread that waited for the opening

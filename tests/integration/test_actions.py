@@ -463,7 +463,7 @@ def test_a_request_whose_connection_breaks_is_to_be_sent_again(create_actions, r
     process = world.installation.start()
     process.wait_for_log("pipelines are in effect", LONG)
     pages = Operations(process, token=RUNS_TOKEN)
-    waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%actions_import%'"
+    waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%actions_request%'"
     with world.database.connect() as connection, ThreadPoolExecutor(1) as pool:
         connection.execute("BEGIN")
         connection.execute("LOCK TABLE receiptd.run")

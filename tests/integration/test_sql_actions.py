@@ -841,3 +841,15 @@ def test_what_a_shut_endpoint_waits_for_is_out_of_the_way(store):
     assert len(claimed) == 40
     assert session.query("SELECT count(*) FROM action WHERE status = 'held' AND held_by = 'endpoint:broken'") == [(300,)]
     assert len([one for _ in range(10) for one in claim_all(session)]) == 300
+
+
+def test_a_wait_does_not_age_the_call_behind_it(store):
+    """actions.max_age counts from when a call was due first: a wait of weeks leaves it all its attempts."""
+    week = 7 * 86_400_000
+    session = store(pipeline("p", step(0, "wait", **{"if": [], "unless": [DELIVERED], "next_delay_ms": week}), CALL | {"step": 1, "next_step": 2, "else_step": 2},
+                             on=None, first_delay_ms=week))
+    begin(session, 1)
+    for _ in range(2):
+        session.do("UPDATE action SET perform_at = perform_at - interval '7 days', created_at = created_at - interval '7 days' WHERE status = 'pending'")
+        row = session.run("actions/claim", list(range(16)), "me", 64, 64, 60_000, [], [], [], 0, 1, 0, 0, 1, 0, "UTC", None)[0]
+    assert row["action_id"] is not None and int(row["age_ms"]) < 60_000
