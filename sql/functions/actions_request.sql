@@ -25,13 +25,13 @@ BEGIN
         FROM actions_import(pipeline_name, s.orgs, s.subjects, s.campaigns, s.messages, s.data, s.stage, true,
                             s.traces);
         IF made.over IS NOT NULL THEN -- takes back those of the stages before
-            RAISE EXCEPTION USING ERRCODE = 'RD004', MESSAGE = made.over;
+            RAISE EXCEPTION USING MESSAGE = made.over;
         END IF;
         rows := rows + made.began - made.waiting;
         waiting := waiting + made.waiting;
         dropped := dropped + made.dropped;
     END LOOP;
-EXCEPTION WHEN SQLSTATE 'RD004' THEN
+EXCEPTION WHEN raise_exception THEN
     rows := 0;
     waiting := 0;
     dropped := 0;

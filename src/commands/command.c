@@ -71,7 +71,7 @@ static const struct command commands[] = {
                "(docs/serve.md).",
         .options = {{"name", "NAME", "whose token it is"},
                     {"scope", "SCOPES",
-                     "read, support, operate, suppressions, separated by commas (default: read)"},
+                     "of read, support, operate, suppressions, with commas (default: read)"},
                     {"org", "ORG", "the token sees this organisation only"},
                     {"expires", "TIME", "how long it lasts: a number and d, h or m"},
                     OWNER_OPTION,
