@@ -87,8 +87,8 @@ static const struct mistake list_mistakes[] = {
      "t.yaml:3:40: actions.subject_caps[0].per: \"month\" is not one of day, week", NULL},
     {SMALLEST "actions: {subject_caps: [{max: 0, per: day}]}\n",
      "t.yaml:3:32: actions.subject_caps[0].max: must be 1 to 1000000, is \"0\"", NULL},
-    {SMALLEST "actions: {subject_caps: [{max: 3}]}\n", "t.yaml:3:26: actions.subject_caps[0]",
-     NULL},
+    {SMALLEST "actions: {subject_caps: [{max: 3}]}\n",
+     "t.yaml:3:26: missing required key actions.subject_caps[0].per", NULL},
     {SMALLEST "actions: {beyond_open_runs: wait}\n",
      "t.yaml:3:29: actions.beyond_open_runs: \"wait\" is not one of refuse, defer, drop", NULL},
     {SMALLEST "intake: {topic: i, dead_letter_topic: d, accounts: [{name: a, gateway: kannel, "
