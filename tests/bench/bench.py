@@ -19,6 +19,7 @@ def parts():
     """Name to function; imported late, so that a part's missing tool stops only that part."""
     from part_actions import part_actions
     from part_beside import part_beside
+    from part_claims import part_claims
     from part_commands import part_commands
     from part_cost import part_cost
     from part_dimensions import part_dimensions
@@ -49,7 +50,7 @@ def parts():
 
     return {"limit": part_limit, "loadtest": part_loadtest, "records": part_records, "latency": part_latency, "cost": part_cost,
             "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows, "recent": part_recent, "mapped": part_mapped, "dimensions": part_dimensions,
-            "snapshot": part_snapshot, "retention": part_retention, "dropped": part_dropped, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "stream": part_stream, "topics": part_topics, "rules": part_rules, "sizing": part_sizing, "beside": part_beside, "actions": part_actions, "imports": part_imports,
+            "snapshot": part_snapshot, "retention": part_retention, "dropped": part_dropped, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "stream": part_stream, "topics": part_topics, "claims": part_claims, "rules": part_rules, "sizing": part_sizing, "beside": part_beside, "actions": part_actions, "imports": part_imports,
             "commands": part_commands, "serve": part_serve, "viewers": part_viewers, "page": part_page, "soak": part_soak}
 
 

@@ -252,6 +252,10 @@ def topics(result):
     yield {"case": "announced messages", "records/s": spread(result["announced_per_second"])}
 
 
+def claims(result):
+    return ({"case": case["case"], "ms": spread(case["figures"]["ms"], 2), "as a multiple of the first": ratio(case["share"])} for case in result["cases"])
+
+
 def commands(result):
     return ({"case": name, "seconds": spread(found["seconds"], 2), "plain statement, seconds": spread(found["plain"], 2), "as a multiple": ratio(found["multiple"])}
             for name, found in result["commands"].items())
@@ -330,7 +334,7 @@ def soak(result):
 SETTINGS = {
     "limit": "events", "records": "rest_seconds", "cost": "events", "replaced": "sample consumers", "growth": "events", "rows": "events", "retention": "old events",
     "dropped": "rows rate", "recent": "events recent_rows half_life_hours per_day old buffers_mib", "mapped": "events", "dimensions": "events campaigns variants bar",
-    "snapshot": "minutes paced_events burst_events", "tracing": "events block_events", "intake": "connections partitions", "rules": "events", "stream": "events", "topics": "events",
+    "snapshot": "minutes paced_events burst_events", "tracing": "events block_events", "intake": "connections partitions", "rules": "events", "stream": "events", "topics": "events", "claims": "due",
     "sizing": "events messages", "beside": "events", "imports": "people receipt_rate", "commands": "campaigns messages", "serve": "campaigns requests",
     "viewers": "events viewers cores", "page": "campaigns visits seconds", "soak": "rate seconds events messages deleted"}
 

@@ -206,7 +206,7 @@ def add_messages(session, inbox):
 def drift(session, targeted=True):
     """Statuses whose recount differs, over all campaigns that the audit looks at."""
     off = []
-    for row in session.run("command/audit_campaigns"):
+    for row in session.run("command/audit_campaigns", 0):
         for cell in session.run("command/audit_campaign", row["campaign_id"], targeted):
             if cell["drift"] != "0":
                 off.append((row["campaign_id"], cell))

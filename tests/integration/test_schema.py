@@ -10,7 +10,15 @@ from support.daemon import binary
 from support.openapi import validators
 from support.services import ROOT
 
-SAMPLES = (5, "5", 0, -1, 0.5, "5s", "5 s", "1MiB", True, "true", "word", "two words", "${HOME}", None, [], ["word"], [{}], {}, {"word": "word"}, {"word": 1}, "")
+SAMPLES = (5, 0, -1, 0.5, "5 s", "1MiB", True, "word", "two words", "${HOME}", None, [], ["word"], [{}], {"word": 1}, "")
+
+
+class Yaml12(yaml.SafeLoader):
+    """As editors read YAML: `on` is a word."""
+
+
+Yaml12.yaml_implicit_resolvers = {first: [(tag, words) for tag, words in found if first not in "yYnNoO" or not tag.endswith(":bool")]
+                                  for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()}
 
 
 @pytest.fixture(scope="module")
@@ -54,24 +62,25 @@ def test_every_key_of_the_reference_is_in_the_schema_and_no_other(schema):
 
 def test_the_example_with_every_key_fits(judge):
     """A line with one blank behind its # is a comment, the others are settings."""
-    example = yaml.safe_load(re.sub(r"^( *)#(?! \S)", r"\1", (ROOT / "config/receiptd.yaml").read_text(), flags=re.M))
+    example = yaml.load(re.sub(r"^( *)#(?! \S)", r"\1", (ROOT / "config/receiptd.yaml").read_text(), flags=re.M), Yaml12)
     assert judge(example) == []
     assert len(example) > 20
 
 
 def test_what_the_schema_refuses_receiptd_refuses(schema, judge, tmp_path):
-    """Of each key, over values of every kind; and most of what receiptd refuses for its form, the schema refuses, too."""
-    path, refused, seen = tmp_path / "receiptd.yaml", 0, 0
+    """Of each key, over values of every kind; receiptd refuses some more, such as a topic that is named twice."""
+    path, refused = tmp_path / "receiptd.yaml", 0
     for key in paths(schema):
         for sample in SAMPLES:
             config = placed(key, sample)
+            found = judge(config)
+            if not found:
+                continue
             path.write_text(yaml.safe_dump(config))
             done = subprocess.run([binary(), "check-config", "--config", path], capture_output=True, text=True, timeout=60)
-            found = judge(config)
-            assert not found or done.returncode == 78, f"{key} = {sample!r}: receiptd takes it, the schema says {found}"
-            if done.returncode == 78:
-                refused, seen = refused + 1, seen + bool(found)
-    assert seen > 0.6 * refused, f"{seen} of {refused}"
+            assert done.returncode == 78, f"{key} = {sample!r}: receiptd takes it, the schema says {found}"
+            refused += 1
+    assert refused > 500
 
 
 @pytest.mark.parametrize("config, word", (

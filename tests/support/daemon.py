@@ -168,7 +168,9 @@ class Receiptd:
         self.write_config(to_yaml(self.settings) + "\n")
 
     def write_config(self, text):
-        self._config_path.write_text(text)
+        fresh = self._config_path.with_suffix(".new")  # a process that starts reads the old file or the new one
+        fresh.write_text(text)
+        fresh.replace(self._config_path)
 
     def command(self, *arguments, check=True, timeout=60, environment=None):
         """Runs a command to its end; stdout and stderr are in the result."""
