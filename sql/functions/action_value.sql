@@ -4,6 +4,8 @@ CREATE OR REPLACE FUNCTION action_value(data jsonb, message text, field text) RE
 BEGIN
     IF field IS NULL THEN
         RETURN NULL;
+    ELSIF message IS NULL THEN
+        RETURN NULLIF(data ->> field, '');
     END IF;
     RETURN COALESCE(NULLIF(data ->> field, ''), (
         SELECT to_jsonb(m.*) ->> action_value.field

@@ -19,20 +19,27 @@ BEGIN
         RETURN;
     END IF;
     WITH c AS MATERIALIZED (
-        SELECT a.id, a.subject_hash, action_zone(r.data, a.message_id, s.zone_field, s.zone) AS zone,
+        SELECT a.id, a.run_id, a.message_id, a.subject_hash,
                (SELECT b.id FROM action b
                 WHERE b.subject_hash >= a.subject_hash AND b.subject_hash <= a.subject_hash AND b.status = 'running'
-                ORDER BY b.subject_hash LIMIT 1) IS NOT NULL AS busy
+                ORDER BY b.subject_hash LIMIT 1) IS NOT NULL AS busy,
+               (SELECT count(*) FROM subject_call k
+                WHERE k.subject_hash = a.subject_hash AND k.at > now_at - interval '8 days') AS calls
         FROM unnest(due) AS d (id)
         CROSS JOIN LATERAL (SELECT e.* FROM action e WHERE e.id = d.id OFFSET 0) a
         JOIN pipeline_step p ON p.pipeline_id = a.pipeline_id AND p.step = a.step AND p.capped
-        CROSS JOIN LATERAL (SELECT q.data FROM run q WHERE q.id = a.run_id OFFSET 0) r
+    ),
+    -- Most subjects are far from any cap, and their zone does not matter.
+    z AS MATERIALIZED (
+        SELECT c.id, c.subject_hash, action_zone(r.data, c.message_id, s.zone_field, s.zone) AS zone
+        FROM c CROSS JOIN LATERAL (SELECT q.data FROM run q WHERE q.id = c.run_id OFFSET 0) r
+        WHERE NOT c.busy AND c.calls >= (SELECT min(m) FROM unnest(s.caps) m)
     ),
     f AS MATERIALIZED (
         SELECT c.id, max((date_trunc(u.unit, now_at AT TIME ZONE c.zone) + ('1 ' || u.unit)::interval)
                          AT TIME ZONE c.zone) AS opens
-        FROM c CROSS JOIN unnest(s.caps, s.cap_units) AS u (most, unit)
-        WHERE NOT c.busy AND u.most <= (
+        FROM z c CROSS JOIN unnest(s.caps, s.cap_units) AS u (most, unit)
+        WHERE u.most <= (
             SELECT count(*) FROM subject_call k
             WHERE k.subject_hash = c.subject_hash AND k.at > now_at - interval '8 days'
               AND date_trunc(u.unit, k.at AT TIME ZONE c.zone) = date_trunc(u.unit, now_at AT TIME ZONE c.zone))

@@ -25,7 +25,9 @@ BEGIN
                 (SELECT bool_and(action_reached(m.path, m.flags, w)) FROM unnest(s.if_codes) w))
                AND (s.unless_codes = '{}' OR
                     NOT (SELECT bool_or(CASE WHEN w <> 10000 THEN action_reached(m.path, m.flags, w)
-                                             ELSE (SELECT is_suppressed(r.org_id, r.subject)
+                                             ELSE (SELECT EXISTS (SELECT FROM suppression x
+                                                                  WHERE x.key = suppression_key(r.org_id, r.subject))
+                                                          AND is_suppressed(r.org_id, r.subject)
                                                    FROM run r WHERE r.id = a.run_id) END)
                          FROM unnest(s.unless_codes) w)) AS holds,
                action_reached(m.path, m.flags, s.awaits) AS reached,

@@ -19,7 +19,7 @@ ALL = {"inbox": {"columns": {"customer_id": "customer_id"}}, "suppression": {"su
        "pipelines": [{"name": "call", "on": "api", "subject": "customer_id", "webhook": "nobody", "unless": "suppressed", "between": "00:00-23:59",
                       "once_per": {"push": "spring", "by": ["subject"]}, "lookup": {"as": "row", "sql": "SELECT 1 AS one"}}]}
 PEOPLE = "INSERT INTO receiptd.suppression (key, org_id, person, class, since) SELECT receiptd.suppression_key('o', 'p' || g), 'o', 'p' || g, 'X', now() FROM generate_series(1, 100000) g"
-CALL = "SELECT * FROM receiptd.actions_claim(%s, 'bench', 128, 64, 60000, '{}', '{}', '{}', 0, 1, 0, 0, 1, 0"
+CALL = "SELECT count(*)::int FROM receiptd.actions_claim(%s, 'bench', 128, 64, 60000, '{}', '{}', '{}', 0, 1, 0, 0, 1, 0"
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def in_turns(cases):
             begun = time.perf_counter()
             rows = cases[name].query(calls[name], LANES)
             times[name].append((time.perf_counter() - begun) * 1000)
-            assert len(rows) == DUE
+            assert rows == [(DUE,)]
             cases[name].execute(BACK)
     return {name: statistics.median(times[name][TURNS // 4:]) for name in cases}
 

@@ -24,7 +24,7 @@ class Push:
         self.receiver = Receiver(self.answer)
         self.database, self.topic, self.people, self.others = pair.create_database(), pair.create_topic(1), pair.create_topic(4), pair.create_topic(2)
         self.installation = Receiptd(directory, self.database.dsn, pair.brokers, [self.topic])
-        self.subjects, self.judged, self.outcomes = set(), 0, collections.Counter()
+        self.subjects, self.judged, self.records, self.outcomes = set(), 0, 0, collections.Counter()
         self.configure()
         self.installation.migrate()
         self.database.execute("CREATE TABLE sent (push text, subject text)")
@@ -66,6 +66,7 @@ class Push:
         known = sorted(self.subjects)
         self.people.send(*[{"subject": subject} for subject in new + self.random.sample(known, 5)])
         self.others.send(*[{"subject": subject} for subject in self.random.sample(known, 5)])
+        self.records += len(new) + 10
         claimed = sorted(self.random.sample(known, 5))
         wait_for(lambda: self.mail(claimed), 60, "the platform's sender has its turn", interval=0.2)
         self.runs += PER_CYCLE
@@ -87,7 +88,9 @@ class Push:
             return None
 
     def at_rest(self):
-        return self.count("SELECT count(*) FROM receiptd.run WHERE status <> 'done'") == 0 and \
+        # A record that is read in the next round would belong to the next push.
+        return self.count("SELECT sum(next_offset) FROM receiptd.action_progress") == self.records and \
+            self.count("SELECT count(*) FROM receiptd.run WHERE status <> 'done'") == 0 and \
             self.count("SELECT count(*) FROM receiptd.run r WHERE subject = ANY (%s)", sorted(self.subjects)) == len(self.subjects)
 
     def decide(self):
