@@ -336,6 +336,20 @@ static bool check_rule(struct compiler *compiler)
     return true;
 }
 
+/* Behind a split that every run takes, the rest of its stage would never run. */
+static bool check_rest_of_stage(struct compiler *compiler)
+{
+    for (size_t index = 0; index + 1 < compiler->step_count; index++) {
+        const struct step *step = &compiler->steps[index];
+        if (step->op == OP_SPLIT && step->when.count == 0 && step->unless.count == 0 &&
+            step[1].stage == step->stage)
+            return pipelines_fail(compiler, compiler->split.node,
+                                  "an action behind the split would never run: put it into the "
+                                  "stages of the variants");
+    }
+    return true;
+}
+
 bool pipelines_check_split(struct compiler *compiler)
 {
     struct split *split = &compiler->split;
@@ -350,7 +364,7 @@ bool pipelines_check_split(struct compiler *compiler)
                 compiler, variant->node,
                 "stage \"%.63s\" comes back to its split: a subject is dealt once", variant->stage);
     }
-    return check_rule(compiler);
+    return check_rest_of_stage(compiler) && check_rule(compiler);
 }
 
 void pipelines_write_split(struct compiler *compiler, struct rcpt_json *json)

@@ -164,6 +164,8 @@ static void a_subject_comes_to_its_split_once_and_with_a_push(void **state)
         {"pipelines:\n  - name: p\n    once_per: [subject]\n    stages:\n" STAGE(
              "deal", "{split: {" SIZES NOBODY "}}") STAGES,
          "a split needs a push: once_per: {push: NAME, by: [subject]}"},
+        {"pipelines:\n" NAMED("p", SIZES NOBODY "}}, {webhook: {endpoint: crm", STAGES),
+         "an action behind the split would never run"},
         {"pipelines:\n" NAMED("p", SIZES NOBODY,
                               STAGE("a", "{webhook: crm}") STAGE("b", "{wait: 1h}, {move: deal}")),
          "stage \"b\" comes back to its split: a subject is dealt once"},
