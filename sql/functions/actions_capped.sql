@@ -5,7 +5,8 @@
 -- begin of the next day or week, or are passed over.
 --
 -- A subject that has a call under way waits for the next round: this statement might not see the end of that call, and
--- the next one might. So a call that is allowed counts all that came before it.
+-- the next one might. So a call that is allowed counts all that came before it. A call whose process has gone counts,
+-- too, until its action is claimed again: it may have reached the subject.
 CREATE OR REPLACE FUNCTION actions_capped(due int8[], now_at timestamptz, OUT allowed int8[], OUT beyond int8)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -24,22 +25,25 @@ BEGIN
                 WHERE b.subject_hash >= a.subject_hash AND b.subject_hash <= a.subject_hash AND b.status = 'running'
                 ORDER BY b.subject_hash LIMIT 1) IS NOT NULL AS busy,
                (SELECT count(*) FROM subject_call k
-                WHERE k.subject_hash = a.subject_hash AND k.at > now_at - interval '8 days') AS calls
+                WHERE k.subject_hash = a.subject_hash AND k.at > now_at - interval '8 days') AS calls,
+               (SELECT count(*) FROM action o
+                WHERE o.subject_hash = a.subject_hash AND o.status IN ('pending', 'held')
+                  AND o.lease_until IS NOT NULL AND o.id <> a.id) AS unknown
         FROM unnest(due) AS d (id)
         CROSS JOIN LATERAL (SELECT e.* FROM action e WHERE e.id = d.id OFFSET 0) a
         JOIN pipeline_step p ON p.pipeline_id = a.pipeline_id AND p.step = a.step AND p.capped
     ),
     -- Most subjects are far from any cap, and their zone does not matter.
     z AS MATERIALIZED (
-        SELECT c.id, c.subject_hash, action_zone(r.data, c.message_id, s.zone_field, s.zone) AS zone
+        SELECT c.id, c.subject_hash, c.unknown, action_zone(r.data, c.message_id, s.zone_field, s.zone) AS zone
         FROM c CROSS JOIN LATERAL (SELECT q.data FROM run q WHERE q.id = c.run_id OFFSET 0) r
-        WHERE NOT c.busy AND c.calls >= (SELECT min(m) FROM unnest(s.caps) m)
+        WHERE NOT c.busy AND c.calls + c.unknown >= (SELECT min(m) FROM unnest(s.caps) m)
     ),
     f AS MATERIALIZED (
         SELECT c.id, max((date_trunc(u.unit, now_at AT TIME ZONE c.zone) + ('1 ' || u.unit)::interval)
                          AT TIME ZONE c.zone) AS opens
         FROM z c CROSS JOIN unnest(s.caps, s.cap_units) AS u (most, unit)
-        WHERE u.most <= (
+        WHERE u.most <= c.unknown + (
             SELECT count(*) FROM subject_call k
             WHERE k.subject_hash = c.subject_hash AND k.at > now_at - interval '8 days'
               AND date_trunc(u.unit, k.at AT TIME ZONE c.zone) = date_trunc(u.unit, now_at AT TIME ZONE c.zone))

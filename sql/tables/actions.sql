@@ -94,6 +94,8 @@ CREATE INDEX action_held ON action (lane, held_by, perform_at) WHERE status = 'h
 -- At most one action of a subject runs, over all instances: nothing else can be committed.
 CREATE UNIQUE INDEX action_running ON action (subject_hash) WHERE status = 'running';
 CREATE INDEX action_lease ON action (lane, lease_until) WHERE status = 'running';
+-- Calls whose end nobody knows: their lease is over, and they are not claimed again yet.
+CREATE INDEX action_unknown ON action (subject_hash) WHERE status IN ('pending', 'held') AND lease_until IS NOT NULL;
 CREATE INDEX action_org_running ON action (org_id) WHERE status = 'running';
 -- Looked up with COLLATE "C", as the key of receiptd's own inbox would have it.
 CREATE INDEX action_awaits ON action (message_id COLLATE "C") WHERE status = 'pending' AND awaits IS NOT NULL;

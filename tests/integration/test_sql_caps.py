@@ -450,3 +450,17 @@ def test_calls_are_forgotten_with_the_person_and_not_with_one_message(store, era
     finish_all(session)
     session.do(f"SELECT {erase}")
     assert session.query("SELECT count(*)::int FROM subject_call") == [(left,)]
+
+
+def test_a_call_whose_process_has_gone_counts_until_it_is_made_again(store):
+    """It may have reached the subject; so the other action waits, and the first one is repeated."""
+    session = store(pipeline("p", CALL, on=None))
+    configure(session, caps=[1], cap_units=["day"])
+    ask(session, *people("ann"))
+    first = claim_all(session)
+    ask(session, *people("ann"))
+    session.do("UPDATE action SET lease_until = now() - interval '1 minute', perform_at = now() + interval '1 minute' WHERE status = 'running'")
+    assert claim_all(session) == [], "the first one is not due, and the second one is beyond the cap"
+    session.do("UPDATE action SET perform_at = now() WHERE lease_until IS NOT NULL")
+    again = claim_all(session)
+    assert [id for id, _ in again] == [id for id, _ in first]

@@ -71,7 +71,7 @@ def main():
         played = play(scenario, chance, options)
         print(f"{played['cycles']} cycles in {played['seconds']:.0f} s ({', '.join(f'{n} {k}' for k, n in played['kinds'].items())}),"
               f" {played['runs']} runs, {played['calls']} calls, {played['refused']} results of zombies refused,"
-              f" {len(played['anomalies'])} anomalies")
+              f" {len(played['anomalies'])} anomalies", *played["anomalies"], sep="\n  ")
         failed = bool(played["anomalies"])
         if options.record and not failed:
             record(played, options, commit)
